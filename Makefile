@@ -1,0 +1,88 @@
+PYTHON ?= python3
+JOBS ?= 2
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := -n $(JOBS) --dist worksteal
+SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
+BOTH_BUILDS := $(wildcard tests/core tests/wire tests/engine tests/persist tests/model)
+UNIT_TESTS := $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/test_*.py)
+REPOSITORY_TESTS := tests/test_layers.py tests/test_slots_match.py tests/test_repository.py
+
+PACKAGE := $(VENV)/.stamp-package
+INSTALLED = PENSTOCK_EXPECT=$$(cat $(PACKAGE))
+PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help build test test-fast test-pure check bench soak clean redis campaign FORCE
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
+
+build: $(PACKAGE) ## .venv with the package, compiled where there is a C compiler
+	@$(BIN)/penstock --version
+
+test: check campaign ## every check and test, on both builds
+
+soak: export PENSTOCK_SOAK := 1
+soak: campaign ## the same tests with the long campaigns at full size
+
+test-fast: $(PACKAGE) redis ## unit tests on the installed build
+	$(INSTALLED) $(PYTEST) $(PARALLEL) $(UNIT_TESTS)
+
+test-pure: $(PACKAGE) redis ## the tests of both builds, on plain Python
+	$(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS)
+
+check: $(PACKAGE) redis ## format, lint, types, layers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(PYTEST) --quiet $(REPOSITORY_TESTS)
+
+bench: $(PACKAGE) redis ## the benchmarks, side by side with Redis where there is one
+	@set -e; for file in benchmarks/[!_]*.py; do $(BIN)/python $$file; done
+
+clean: ## remove everything that make has made
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
+
+campaign: $(PACKAGE) redis
+	$(INSTALLED) $(PYTEST) $(PARALLEL)
+	@if grep -q interpreted $(PACKAGE); then \
+		echo; \
+		echo "******** THE INSTALLED BUILD IS INTERPRETED: nothing was tested compiled. ********"; \
+		echo "******** Install a C compiler and Python's headers, then make test again.  ********"; \
+	else \
+		set -x; $(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS); \
+	fi
+
+redis: $(VENV)/.stamp-venv
+	@tools/provide-redis.sh $(BIN)
+
+$(VENV)/.stamp-venv: constraints.txt
+	@$(PYTHON) -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "penstock needs Python 3.11 or newer with venv; $(PYTHON) is $$($(PYTHON) -V 2>&1)."; \
+		echo "Name another one: make PYTHON=python3.12 (Debian: apt install python3-venv)."; \
+		exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -c constraints.txt pip
+	@touch $@
+
+$(VENV)/.stamp-tools: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP) install -c constraints.txt setuptools Cython --group dev
+	@touch $@
+
+# build/lib is kept for speed as long as it can hold nothing stale: the same files, compiler and settings.
+$(VENV)/.stamp-inputs: $(VENV)/.stamp-tools FORCE
+	@{ printf '%s\n' "CC=$$CC" "CFLAGS=$$CFLAGS" "PENSTOCK_PURE=$$PENSTOCK_PURE" $(SOURCES); \
+		cksum setup.py pyproject.toml constraints.txt; } > $@.new
+	@if cmp -s $@ $@.new; then rm $@.new; else \
+		rm -rf build/lib* build/bdist* src/*.egg-info; mv $@.new $@; fi
+
+# The stamp holds the kind of build that was installed: compiled or interpreted.
+$(PACKAGE): $(VENV)/.stamp-inputs $(SOURCES) setup.py pyproject.toml LICENSE README.md
+	$(PIP) install --no-build-isolation -c constraints.txt .
+	@cd $(VENV) && bin/python -I -c 'from penstock.build import KIND; print(KIND)' > $(notdir $@)

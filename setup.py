@@ -1,0 +1,95 @@
+"""Compiles the hot modules: ordinary .py files with an augmenting .pxd beside them.
+
+PENSTOCK_PURE=1 asks for the interpreted build. A machine without a C compiler (or without
+Python's headers) gets it too, and is told so. With a compiler, a compile error is an error.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+COMPILED = (
+    "penstock.core.frame",
+    "penstock.core.stream_id",
+    "penstock.core.listpack",
+    "penstock.core.rax_heap",
+    "penstock.core.rax",
+    "penstock.core.stream_node",
+    "penstock.core.stream",
+    "penstock.core.group",
+    "penstock.engine.clock",
+    "penstock.engine.keyspace",
+    "penstock.engine.context",
+    "penstock.engine.table",
+    "penstock.engine.execute",
+    "penstock.engine.commands.append",
+    "penstock.engine.commands.read",
+    "penstock.engine.commands.groups",
+    "penstock.embedded",
+)
+
+GENERATED = "build/cython"
+DIRECTIVES = {
+    "language_level": "3",
+    "annotation_typing": False,  # annotations are for mypy, the .pxd is for C
+    "embedsignature": True,
+}
+
+
+def compiler_problem_or_none() -> str | None:
+    """Say what is missing to build an extension at all, by building the smallest one."""
+    compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    with tempfile.TemporaryDirectory() as folder:
+        source = Path(folder, "probe.c")
+        source.write_text("#include <Python.h>\nint probe(void) { return PY_MAJOR_VERSION; }\n")
+        command = [*compiler, "-c", str(source), "-o", str(Path(folder, "probe.o"))]
+        command += ["-I" + sysconfig.get_path("include"), "-fPIC"]
+        try:
+            probe = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            return f"no C compiler ({error})"
+    return (
+        None
+        if probe.returncode == 0
+        else f"{compiler[0]} cannot compile: {probe.stderr.strip()[-400:]}"
+    )
+
+
+def extensions() -> list[Extension]:
+    if os.environ.get("PENSTOCK_PURE") == "1":
+        print("penstock: PENSTOCK_PURE=1, building the interpreted version", file=sys.stderr)
+        return []
+    problem = compiler_problem_or_none()
+    if problem is not None:
+        print(
+            f"penstock: {problem}; building the INTERPRETED version, much slower", file=sys.stderr
+        )
+        return []
+    from Cython.Build import cythonize
+
+    modules = [
+        Extension(name, ["src/" + name.replace(".", "/") + ".py"], extra_compile_args=["-O3"])
+        for name in COMPILED
+    ]
+    return cythonize(
+        modules, compiler_directives=DIRECTIVES, build_dir=GENERATED, force=pxd_has_changed()
+    )
+
+
+def pxd_has_changed() -> bool:
+    """Tell whether any .pxd is newer than some generated C.
+
+    Cython follows `from package cimport name` only to the package, so a .pxd that others cimport would
+    leave them stale.
+    """
+    generated = [path.stat().st_mtime for path in Path(GENERATED).rglob("*.c")]
+    declared = [path.stat().st_mtime for path in Path("src").rglob("*.pxd")]
+    return max(declared) > min(generated, default=0)
+
+
+setup(ext_modules=extensions(), options={"build_ext": {"parallel": True}})

@@ -1,0 +1,29 @@
+"""penstock: a durable message queue with the data model of Redis Streams, in compiled Python.
+
+    import penstock
+    db = penstock.open()
+    db.xadd("orders", {"sku": "A1", "qty": 2})
+"""
+
+from penstock._version import VERSION as __version__
+from penstock.embedded import Database, open
+from penstock.errors import (
+    CommandError,
+    ConfigError,
+    CorruptData,
+    DatabaseClosed,
+    DataError,
+    PenstockError,
+)
+
+__all__ = [
+    "CommandError",
+    "ConfigError",
+    "CorruptData",
+    "DataError",
+    "Database",
+    "DatabaseClosed",
+    "PenstockError",
+    "__version__",
+    "open",
+]

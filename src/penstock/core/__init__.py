@@ -1,0 +1,1 @@
+"""The structures: ids, frames, listpacks, rax, nodes, streams, groups. No clock, no I/O, no protocol."""

@@ -1,0 +1,331 @@
+"""Walkers that prove the structures to be what their essays say.
+
+    check_stream ──> check_rax, check_node for every node ──> check_listpack
+         └────────> check_group for every group ──> check_rax for its trees
+
+Each raises InvariantBroken with the invariant's number, the place and a short dump:
+
+    N1 node 5-0: the header counts 2 live and 0 deleted entries, there are 3; 2f000000 1100 0201 ...
+
+What is checked where:
+
+    check_listpack   L1 to L4: sizes, count, encodings, end byte            (listpack.py)
+    check_rax        R1 to R7, by Rax.check()                               (rax.py)
+    check_node       N1 to N3; N4 if the limits are given, for they may     (stream_node.py)
+                     have changed since the node was written
+    check_stream     S1 to S5, and all of the above for its nodes           (stream.py)
+    check_group      G1 to G3, and R1 to R7 for its trees                   (group.py)
+
+G4 allows something and forbids nothing. A header that is none counts as N1, an entry that is cut short as
+N3: they are the invariants that could not be read. F1, F2 (frame.py) and I1, I2 (stream_id.py) belong to
+values that live for one command: their tests have them.
+
+The walkers use the readers of the structures, never their shortcuts: every element is encoded anew and
+compared, every entry decoded, every record looked up from both sides. Model tests call them after every
+step, recovery on what it has loaded.
+
+Cost: O(everything), interpreted. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from penstock.core import listpack, stream_id, stream_node
+from penstock.core.group import Consumer, Group, Pending
+from penstock.core.rax import Rax
+from penstock.core.stream import ENTRY_BYTES_MAX, NodeLimits, Stream
+from penstock.core.stream_id import StreamID
+from penstock.errors import CorruptData, InvariantBroken
+
+DUMP_BYTES_MAX = 64
+_KEY_BYTES = 16
+_FIXED_PIECES = 3  # flags and two distances
+_COUNTER_BYTES_SAVED_MAX = 4  # two counters, each up to two bytes shorter when the entry came
+
+
+# --- Listpacks ---------------------------------------------------------------------------------------
+
+
+def check_listpack(lp: bytearray, place: str = "listpack") -> None:
+    """Check L1 to L4, whatever the bytes are; what lies behind the end byte is not looked at."""
+    if len(lp) < listpack.HEADER_BYTES + 1:
+        _broken("L1", place, f"{len(lp)} bytes are too few for a header and an end", lp)
+    total = listpack.total_bytes(lp)
+    if not listpack.HEADER_BYTES < total <= len(lp):
+        _broken("L1", place, f"the header says {total} bytes, there are {len(lp)}", lp)
+    end = total - 1
+    if lp[end] != listpack.END:
+        _broken("L4", place, f"0x{lp[end]:02x} at {end}, where the end byte belongs", lp)
+    at = listpack.HEADER_BYTES
+    count = 0
+    packed = lp[:total]  # so that a reader which runs past the end cannot find sense in the room
+    while at < end:
+        if packed[at] == listpack.END:
+            _broken("L4", place, f"an end byte at {at}, before the end at {end}", lp)
+        at = _check_element(packed, at, place)
+        count += 1
+    stated = packed[4] | packed[5] << 8
+    if stated not in (count, listpack.COUNT_UNKNOWN):
+        _broken("L2", place, f"the header says {stated} elements, there are {count}", lp)
+
+
+def _check_element(lp: bytearray, at: int, place: str) -> int:
+    """Check L3 for one element and return the position behind it."""
+    try:
+        content = listpack.get_bytes(lp, at)
+    except (CorruptData, IndexError) as error:
+        _broken("L3", place, f"no element at {at} ({error})", lp)
+    element = bytearray(len(content) + listpack.ELEMENT_OVERHEAD_MAX)
+    size = listpack.put_string(element, 0, bytearray(content), 0, len(content))
+    if lp[at : at + size] != element[:size]:
+        found = lp[at : at + min(size, DUMP_BYTES_MAX)].hex()
+        _broken("L3", place, f"{content[:40]!r} at {at} is not written in its one way: {found}", lp)
+    if at + size >= len(lp):
+        _broken("L3", place, f"the element at {at} runs into the end byte", lp)
+    return at + size
+
+
+# --- Rax ---------------------------------------------------------------------------------------------
+
+
+def check_rax(rax: Rax) -> None:
+    """Check R1 to R7."""
+    rax.check()
+
+
+# --- Nodes -------------------------------------------------------------------------------------------
+
+
+class _Entry:
+    """One entry, taken apart by counting elements."""
+
+    __slots__ = ("at", "deleted", "id", "raw_bytes")
+
+    def __init__(self, at: int, entry_id: StreamID, deleted: bool, raw_bytes: int) -> None:
+        self.at = at
+        self.id = entry_id
+        self.deleted = deleted
+        self.raw_bytes = raw_bytes
+
+
+class _Elements:
+    """The elements of a node in order, with what is expected of each."""
+
+    def __init__(self, place: str, node: bytearray) -> None:
+        self.place = place
+        self.node = node
+        self.at = listpack.first(node)
+
+    def integer(self, number: str, what: str) -> int:
+        if not self.at or not listpack.is_int(self.node, self.at):
+            self.broken(number, f"{what} is missing at {self.at}")
+        value = listpack.get_int(self.node, self.at)
+        self.at = listpack.next_at(self.node, self.at)
+        return value
+
+    def string(self, number: str, what: str) -> bytes:
+        if not self.at:
+            self.broken(number, f"{what} is missing")
+        value = listpack.get_bytes(self.node, self.at)
+        self.at = listpack.next_at(self.node, self.at)
+        return value
+
+    def broken(self, number: str, what: str) -> NoReturn:
+        _broken(number, self.place, what, self.node)
+
+
+def check_node(key: bytes, node: bytearray, limits: NodeLimits | None = None) -> None:
+    """Check a node under its key: L1 to L4, N1 to N3, and N4 if the limits are given."""
+    _checked_entries(key, node, limits)
+
+
+def _checked_entries(key: bytes, node: bytearray, limits: NodeLimits | None) -> list[_Entry]:
+    """Check a node and return its entries."""
+    if len(key) != _KEY_BYTES:
+        _broken("S1", "nodes", f"a key of {len(key)} bytes: {key.hex()}")
+    master = stream_id.from_key(key)
+    place = f"node {master}"
+    check_listpack(node, place)
+    elements = _Elements(place, node)
+    live = elements.integer("N1", "the count of live entries")
+    deleted = elements.integer("N1", "the count of deleted entries")
+    field_count = elements.integer("N1", "the count of fields")
+    names = [elements.string("N1", "a field's name") for _ in range(field_count)]
+    if elements.integer("N1", "the zero behind the header") != 0:
+        elements.broken("N1", "the header does not end with zero")
+
+    entries: list[_Entry] = []
+    while elements.at:
+        entry = _checked_entry(elements, master, names)
+        if not entries and entry.id != master:
+            elements.broken("N2", f"the first entry is {entry.id}, not the key")
+        if entries and entry.id <= entries[-1].id:
+            elements.broken("N2", f"{entry.id} stands behind {entries[-1].id}")
+        entries.append(entry)
+    tombstones = sum(entry.deleted for entry in entries)
+    if (live, deleted) != (len(entries) - tombstones, tombstones):
+        elements.broken(
+            "N1",
+            f"the header counts {live} live and {deleted} deleted entries, "
+            f"there are {len(entries) - tombstones} and {tombstones}",
+        )
+    if live < 1:
+        elements.broken("N1", "no live entry is left")
+    if limits is not None:
+        _check_limits(elements, entries, limits)
+    return entries
+
+
+def _checked_entry(elements: _Elements, master: StreamID, names: list[bytes]) -> _Entry:
+    """Read the entry that comes next and check N3."""
+    at = elements.at
+    flags = elements.integer("N3", "an entry's flags")
+    if flags & ~(stream_node.FLAG_DELETED | stream_node.FLAG_SAME_FIELDS):
+        elements.broken("N3", f"unknown flags {flags} at {at}")
+    ms = (master.ms + elements.integer("N3", "a distance in ms")) & stream_id.MAX64
+    seq = (master.seq + elements.integer("N3", "a distance in seq")) & stream_id.MAX64
+    same = bool(flags & stream_node.FLAG_SAME_FIELDS)
+    field_count = len(names) if same else elements.integer("N3", "an entry's count of fields")
+    raw_bytes = 0
+    own_names: list[bytes] = names if same else []
+    for _ in range(field_count):
+        if not same:
+            own_names.append(elements.string("N3", "an entry's field name"))
+        raw_bytes += len(elements.string("N3", "an entry's value"))
+    raw_bytes += sum(map(len, own_names))
+    if not same and own_names == names:
+        elements.broken("N3", f"{ms}-{seq} has the header's names and does not say SAME")
+    pieces = _FIXED_PIECES + field_count if same else _FIXED_PIECES + 1 + 2 * field_count
+    stated = elements.integer("N3", "the pieces to step back")
+    if stated != pieces:
+        elements.broken("N3", f"{ms}-{seq} has {pieces} pieces to step back, not {stated}")
+    deleted = bool(flags & stream_node.FLAG_DELETED)
+    return _Entry(at, StreamID(ms, seq), deleted, raw_bytes)
+
+
+def _check_limits(elements: _Elements, entries: list[_Entry], limits: NodeLimits) -> None:
+    """Check N4: the last entry found room, so all before it did."""
+    if 0 < limits.entries_max < len(entries):
+        elements.broken("N4", f"{len(entries)} entries, more than {limits.entries_max}")
+    bytes_max = min(limits.bytes_max, ENTRY_BYTES_MAX) if limits.bytes_max > 0 else ENTRY_BYTES_MAX
+    last = entries[-1]
+    before = last.at + 1 - _COUNTER_BYTES_SAVED_MAX
+    if len(entries) > 1 and before + last.raw_bytes >= bytes_max:
+        elements.broken(
+            "N4", f"{last.id} with {last.raw_bytes} bytes came to {before}, of {bytes_max} allowed"
+        )
+
+
+# --- Streams -----------------------------------------------------------------------------------------
+
+
+def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
+    """Check a stream, its nodes (N4 only if limits are given) and its groups."""
+    check_rax(stream.nodes)
+    length = 0
+    last = stream_id.SMALLEST
+    tail_key = b""
+    tail: object = None
+    nodes = stream.nodes.iterator()
+    nodes.seek("^")
+    while nodes.next():
+        if not isinstance(nodes.value, bytearray):
+            _broken("S1", f"key {nodes.key.hex()}", f"{nodes.value!r} is no node")
+        if isinstance(tail, bytearray) and len(tail) != listpack.total_bytes(tail):
+            _broken("S5", f"node {stream_id.from_key(tail_key)}", "room, and it is not the tail")
+        entries = _checked_entries(nodes.key, nodes.value, limits)
+        if entries[0].id <= last:
+            _broken("S3", f"node {entries[0].id}", f"it is not above {last}, which stands before it")
+        last = entries[-1].id
+        length += sum(not entry.deleted for entry in entries)
+        tail_key, tail = nodes.key, nodes.value
+    if length != stream.length:
+        _broken("S2", "stream", f"length is {stream.length}, the nodes hold {length}")
+    if last > stream.last_id:
+        _broken("S3", "stream", f"last id is {stream.last_id}, below the entry {last}")
+    if stream.entries_added < stream.length:
+        _broken("S4", "stream", f"{stream.entries_added} added, but {stream.length} there")
+    if stream.max_deleted_id > stream.last_id:
+        _broken("S4", "stream", f"{stream.max_deleted_id} deleted, above {stream.last_id}")
+    _check_tail(stream, tail_key, tail)
+    if stream.groups is not None:
+        _check_groups(stream.groups)
+
+
+def _check_tail(stream: Stream, key: bytes, node: object) -> None:
+    """Check S5. A range that begins at the very end opens the tail, whichever node that is."""
+    cursor = stream.cursor(stream_id.LARGEST)
+    cursor.advance()
+    if node is None:
+        if len(cursor.entry.node):
+            _broken("S5", "stream", "there is a tail, but no node")
+        return
+    if cursor.entry.node is not node:
+        _broken("S5", "stream", f"the tail is not the last node, {stream_id.from_key(key)}")
+    tail_id = StreamID(cursor.entry.master_ms, cursor.entry.master_seq)
+    if tail_id.key != key:
+        _broken("S5", "stream", f"the tail's key is {tail_id}, not {stream_id.from_key(key)}")
+
+
+# --- Groups ------------------------------------------------------------------------------------------
+
+
+def _check_groups(groups: Rax) -> None:
+    check_rax(groups)
+    members = groups.iterator()
+    members.seek("^")
+    while members.next():
+        if not isinstance(members.value, Group):
+            _broken("G1", f"group {members.key!r}", f"{members.value!r} is no group")
+        check_group(members.value)
+
+
+def check_group(group: Group) -> None:
+    """Check G1 to G3, and the group's trees."""
+    check_rax(group.pending)
+    check_rax(group.consumers)
+    owned = 0
+    consumers = group.consumers.iterator()
+    consumers.seek("^")
+    while consumers.next():
+        consumer = consumers.value
+        place = f"consumer {consumers.key!r}"
+        if not isinstance(consumer, Consumer) or consumer.name != consumers.key:
+            _broken("G2", place, f"{consumer!r} is not the consumer of this name")
+        if not _has_its_place(group, consumer):
+            _broken("G2", place, f"number {consumer.number} is not its place in the list")
+        check_rax(consumer.pending)
+        _check_records(group, consumer, place)
+        owned += consumer.pending.count
+    if owned != group.pending.count:
+        _broken("G1", "group", f"{group.pending.count} records, consumers have {owned} of them")
+    if group.entries_read < -1:
+        _broken("G3", "group", f"entries read is {group.entries_read}")
+
+
+def _has_its_place(group: Group, consumer: Consumer) -> bool:
+    try:
+        return consumer.number >= 0 and group.consumer_by_number(consumer.number) is consumer
+    except (IndexError, AssertionError):
+        return False
+
+
+def _check_records(group: Group, consumer: Consumer, place: str) -> None:
+    """Check G1 from the consumer's side; that no record is left over is a matter of counting."""
+    records = consumer.pending.iterator()
+    records.seek("^")
+    while records.next():
+        if len(records.key) != _KEY_BYTES:
+            _broken("G1", place, f"a key of {len(records.key)} bytes: {records.key.hex()}")
+        entry_id = stream_id.from_key(records.key)
+        record = records.value
+        if not isinstance(record, Pending) or group.pending.find(records.key) is not record:
+            _broken("G1", place, f"the record of {entry_id} is not the group's")
+        if record.consumer_number != consumer.number:
+            _broken("G1", place, f"{entry_id} names consumer number {record.consumer_number}")
+
+
+def _broken(number: str, place: str, what: str, dump: bytearray | None = None) -> NoReturn:
+    hexed = "" if dump is None else f"; {dump[:DUMP_BYTES_MAX].hex(' ', 4)}"
+    raise InvariantBroken(f"{number} {place}: {what}{hexed}")

@@ -1,0 +1,31 @@
+import cython
+
+from penstock.core cimport memory
+
+cdef Py_ssize_t _SPAN_BYTES
+cdef Py_ssize_t _KEEP_BYTES_MAX
+
+
+# Sizes and places are signed (Py_ssize_t): a piece that is missing must compare as "not there",
+# never wrap around to a huge number.
+cdef class Frame:
+    cdef readonly bytearray buffer
+    cdef readonly bytearray spans
+    cdef readonly Py_ssize_t count
+    cdef readonly Py_ssize_t end
+
+    cpdef void clear(self) except *
+    @cython.locals(size=Py_ssize_t)
+    cpdef void add(self, bytes piece) except *
+    @cython.locals(size=Py_ssize_t)
+    cpdef void add_text(self, str text) except *
+    @cython.locals(at=Py_ssize_t)
+    cpdef void add_span(self, Py_ssize_t start, Py_ssize_t size) except *
+    cpdef Py_ssize_t start(self, Py_ssize_t index) except -1
+    cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
+    cpdef bytes piece(self, Py_ssize_t index)
+    @cython.locals(size=Py_ssize_t, start=Py_ssize_t, i=Py_ssize_t, char="unsigned char")
+    cpdef bint is_word(self, Py_ssize_t index, bytes word) except -1
+    cpdef bint is_char(self, Py_ssize_t index, unsigned char char) except -1
+    @cython.locals(twin=Frame, index=Py_ssize_t)
+    cpdef Frame copy(self)

@@ -1,0 +1,117 @@
+"""A frame: byte strings laid end to end in one buffer, and the place of each.
+
+    buffer   XADD s * temp 21 ............
+    spans    (0,4) (4,1) (5,1) (6,4) (10,2)        start and size, two 64-bit numbers a piece
+
+This is how a command reaches a stream: the parser (or the embedded Database) leaves the arguments where
+they are and notes their places, and an append encodes them from there straight into a listpack, without
+a Python object for each. A frame is reused: `clear` keeps its memory.
+
+It lies in core, not in wire, because it holds no protocol: only `core/stream` and `engine` need to know
+what a piece is.
+
+Invariants
+  F1  every span lies inside the buffer.
+  F2  `end` is where the next copied piece goes; spans set by `add_span` may lie anywhere.
+
+Cost: `add` about 10 ns plus the copy; `start`, `size`, `is_word` a few ns.
+"""
+
+from __future__ import annotations
+
+from penstock.core import memory
+
+_SPAN_BYTES = 16
+_KEEP_BYTES_MAX = 1 << 20  # a buffer that one huge command blew up is given back by `clear`
+
+
+class Frame:
+    """The pieces of one command.
+
+    Building: add, add_text, add_span, clear. Reading: count, start, size, piece, is_word, byte_at.
+    """
+
+    __slots__ = ("buffer", "count", "end", "spans")
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(256)
+        self.spans = bytearray(16 * _SPAN_BYTES)
+        self.count = 0
+        self.end = 0
+
+    def clear(self) -> None:
+        """Forget all pieces, keep the memory."""
+        self.count = 0
+        self.end = 0
+        if len(self.buffer) > _KEEP_BYTES_MAX:
+            self.buffer = bytearray(256)
+        if len(self.spans) > _KEEP_BYTES_MAX:
+            self.spans = bytearray(16 * _SPAN_BYTES)
+
+    def add(self, piece: bytes) -> None:
+        """Copy one piece behind the others."""
+        size = len(piece)
+        if size > len(self.buffer) - self.end:
+            self.buffer.extend(bytes(len(self.buffer) + size))
+        memory.put(self.buffer, self.end, piece)
+        self.add_span(self.end, size)
+        self.end += size
+
+    def add_text(self, text: str) -> None:
+        """Copy one piece, given as text, behind the others in UTF-8."""
+        size = memory.text_size(text)
+        if size > len(self.buffer) - self.end:
+            self.buffer.extend(bytes(len(self.buffer) + size))
+        memory.put_text(self.buffer, self.end, text)
+        self.add_span(self.end, size)
+        self.end += size
+
+    def add_span(self, start: int, size: int) -> None:
+        """Note a piece that is in the buffer already."""
+        at = self.count * _SPAN_BYTES
+        if at >= len(self.spans):
+            self.spans.extend(bytes(len(self.spans)))
+        memory.store64(self.spans, at, start)
+        memory.store64(self.spans, at + 8, size)
+        self.count += 1
+
+    def start(self, index: int) -> int:
+        """Where a piece begins. Raises: IndexError when there is no such piece."""
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        return memory.load64(self.spans, index * _SPAN_BYTES)
+
+    def size(self, index: int) -> int:
+        """How long a piece is. Raises: IndexError when there is no such piece."""
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        return memory.load64(self.spans, index * _SPAN_BYTES + 8)
+
+    def piece(self, index: int) -> bytes:
+        """A piece as bytes of its own."""
+        return memory.cut(self.buffer, self.start(index), self.size(index))
+
+    def is_word(self, index: int, word: bytes) -> bool:
+        """Tell whether a piece is this word, given in capitals, in any mix of case."""
+        size = self.size(index)
+        if size != len(word):
+            return False
+        start = self.start(index)
+        for i in range(size):
+            char = self.buffer[start + i]
+            if 97 <= char <= 122:
+                char -= 32
+            if char != word[i]:
+                return False
+        return True
+
+    def is_char(self, index: int, char: int) -> bool:
+        """Tell whether a piece is this one character."""
+        return self.size(index) == 1 and self.buffer[self.start(index)] == char
+
+    def copy(self) -> Frame:
+        """The same pieces in memory of their own, for a command that has to wait."""
+        twin = Frame()
+        for index in range(self.count):
+            twin.add(self.piece(index))
+        return twin

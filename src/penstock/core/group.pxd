@@ -1,0 +1,94 @@
+import cython
+
+from penstock.core cimport memory, stream_id
+from penstock.core.rax cimport Rax, RaxIterator
+from penstock.core.stream cimport EntryCursor, EntryRange, Stream
+from penstock.core.stream_id cimport StreamID
+
+cdef long long _NEVER_MS
+cdef long long _UNKNOWN
+cdef long long _SCANS_PER_CLAIM
+
+
+# Numbers only, so that the type takes no part in garbage collection: 40 bytes an object.
+cdef class Pending:
+    cdef public long long delivery_ms
+    cdef public long long delivery_count
+    cdef public int consumer_number
+
+
+cdef class Consumer:
+    cdef readonly bytes name
+    cdef readonly int number
+    cdef public long long seen_ms
+    cdef public long long active_ms
+    cdef readonly Rax pending
+
+
+cdef class ClaimOptions:
+    cdef public long long idle_ms_min
+    cdef public long long delivery_ms
+    cdef public long long delivery_count
+    cdef public bint force
+    cdef public bint just_id
+
+
+cdef class Group:
+    cdef readonly unsigned long long last_ms
+    cdef readonly unsigned long long last_seq
+    cdef public long long entries_read
+    cdef readonly Rax pending
+    cdef readonly Rax consumers
+    cdef list _by_number
+    cdef list _free_numbers
+
+    cpdef void set_position(self, StreamID last, long long entries_read) except *
+    @cython.locals(consumer=Consumer)
+    cpdef Consumer consumer_or_none(self, bytes name)
+    @cython.locals(consumer=Consumer)
+    cpdef Consumer consumer_by_number(self, Py_ssize_t number)
+    @cython.locals(consumer=Consumer, number=Py_ssize_t)
+    cpdef Consumer create_consumer(self, bytes name, long long now_ms)
+    @cython.locals(forgotten="long long", records=RaxIterator)
+    cpdef long long delete_consumer(self, Consumer consumer) except -1
+
+    @cython.locals(cursor=EntryCursor, delivered="long long", start=StreamID)
+    cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
+    @cython.locals(entry_id=StreamID)
+    cdef void _advance_to(self, Stream stream, EntryCursor cursor) except *
+    @cython.locals(record=Pending)
+    cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *
+    cdef void _hand_over(self, bytes key, Pending record, Consumer consumer) except *
+    @cython.locals(found=list, records=RaxIterator, entry_id=StreamID, cursor=EntryCursor, record=Pending)
+    cpdef list redeliver(self, Stream stream, Consumer consumer, StreamID after, long long limit, long long now_ms)
+    @cython.locals(key=bytes, record=Pending)
+    cpdef bint acknowledge(self, StreamID entry_id) except -1
+
+    @cython.locals(key=bytes, record=Pending)
+    cpdef bint claim(self, Stream stream, StreamID entry_id, Consumer consumer, ClaimOptions options, long long now_ms) except -1
+    cdef void _take(self, bytes key, Pending record, Consumer consumer, ClaimOptions options) except *
+    @cython.locals(found=AutoClaim, now_ms="long long", scans_left="long long", records=RaxIterator,
+                   entry_id=StreamID, record=Pending)
+    cpdef AutoClaim autoclaim(self, Stream stream, StreamID start, long long limit, Consumer consumer, ClaimOptions options)
+
+    @cython.locals(consumers=RaxIterator, consumer=Consumer)
+    cpdef list consumer_counts(self)
+    @cython.locals(records=RaxIterator)
+    cpdef StreamID pending_edge_or_none(self, bint last)
+    @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, owner=Consumer)
+    cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
+    @cython.locals(position="long long")
+    cpdef long long lag_or_unknown(self, Stream stream) except? -2
+
+
+cdef class PendingRow:
+    cdef readonly StreamID id
+    cdef readonly bytes consumer
+    cdef readonly long long delivery_ms
+    cdef readonly long long delivery_count
+
+
+cdef class AutoClaim:
+    cdef readonly StreamID cursor
+    cdef readonly list claimed
+    cdef readonly list deleted

@@ -1,0 +1,397 @@
+"""Consumer groups: who has read what, and what is not acknowledged yet.
+
+    group "workers"   last id 5-0, entries read 5
+      pending (rax)   3-0 ──> ● <── 3-0   consumer "a"   pending (rax)
+                      4-0 ──> ● <── 4-0   consumer "b"
+                      5-0 ──> ● <── 5-0   consumer "a"
+
+A delivered entry gets one record (●: when, how often, to whom), and both trees point to the same one: the
+group's for claims and summaries, the consumer's for its own history. Keys are the entries' ids.
+
+Invariants
+  G1  every record is in the group's tree and in exactly one consumer's tree, the one it names.
+  G2  a consumer's number is its place in the group's list; numbers of deleted consumers are reused.
+  G3  entries_read is -1 (unknown) or not below zero.
+  G4  pending ids need not exist in the stream any more, nor lie below last_id: entries can be deleted, and
+      a group can be set back.
+
+A record names its consumer by number, not by reference. That makes it an object without references: the
+garbage collector never looks at it (a full collection over a million records took 63 ms), there is no cycle
+to break when a consumer goes, and it is 16 bytes smaller.
+
+Cost: deliver and acknowledge are two rax operations each; a summary is O(consumers); rows and claims are
+O(rows looked at). Nothing here reads a clock: `now_ms` comes in.
+"""
+
+from __future__ import annotations
+
+from penstock.core import memory, stream_id
+from penstock.core.rax import Rax
+from penstock.core.stream import EntryCursor, EntryRange, Stream
+from penstock.core.stream_id import StreamID
+
+NEVER_MS = -1
+ENTRIES_READ_UNKNOWN = -1
+
+_NEVER_MS = NEVER_MS
+_UNKNOWN = ENTRIES_READ_UNKNOWN
+_SCANS_PER_CLAIM = 10  # an autoclaim looks at ten rows for each that it may return
+
+
+class Pending:
+    """One delivery that waits for its acknowledgement."""
+
+    __slots__ = ("consumer_number", "delivery_count", "delivery_ms")
+
+    def __init__(self, consumer_number: int, delivery_ms: int, delivery_count: int) -> None:
+        self.consumer_number = consumer_number
+        self.delivery_ms = delivery_ms
+        self.delivery_count = delivery_count
+
+
+class Consumer:
+    """A reader in a group, known by name."""
+
+    __slots__ = ("active_ms", "name", "number", "pending", "seen_ms")
+
+    def __init__(self, name: bytes, number: int, now_ms: int) -> None:
+        self.name = name
+        self.number = number
+        self.seen_ms = now_ms  # when it last asked
+        self.active_ms = _NEVER_MS  # when it last got something
+        self.pending = Rax()
+
+
+class ClaimOptions:
+    """How XCLAIM changes the records it takes over."""
+
+    __slots__ = ("delivery_count", "delivery_ms", "force", "idle_ms_min", "just_id")
+
+    def __init__(
+        self,
+        idle_ms_min: int,
+        delivery_ms: int,
+        delivery_count: int = -1,
+        force: bool = False,
+        just_id: bool = False,
+    ) -> None:
+        self.idle_ms_min = idle_ms_min
+        self.delivery_ms = delivery_ms
+        self.delivery_count = delivery_count  # -1: one more than before
+        self.force = force
+        self.just_id = just_id
+
+
+class Group:
+    """A position in a stream and what was delivered from it.
+
+    Consumers: consumer_or_none, create_consumer, delete_consumer, consumer_by_number.
+    Reading: deliver, redeliver, acknowledge. Taking over: claim, autoclaim.
+    Looking: pending, consumer_counts, pending_rows, lag_or_unknown. Position: set_position.
+    """
+
+    __slots__ = (
+        "_by_number",
+        "_free_numbers",
+        "consumers",
+        "entries_read",
+        "last_ms",
+        "last_seq",
+        "pending",
+    )
+
+    def __init__(self, last: StreamID, entries_read: int = ENTRIES_READ_UNKNOWN) -> None:
+        self.last_ms = last.ms
+        self.last_seq = last.seq
+        self.entries_read = entries_read
+        self.pending = Rax()
+        self.consumers = Rax()
+        self._by_number: list[Consumer | None] = []
+        self._free_numbers: list[int] = []
+
+    @property
+    def last_id(self) -> StreamID:
+        """The last id that was delivered."""
+        return stream_id.make(self.last_ms, self.last_seq)
+
+    def set_position(self, last: StreamID, entries_read: int) -> None:
+        """Go on reading behind this id. What is pending stays pending."""
+        self.last_ms = last.ms
+        self.last_seq = last.seq
+        self.entries_read = entries_read
+
+    # --- Consumers -------------------------------------------------------------------------------
+
+    def consumer_or_none(self, name: bytes) -> Consumer | None:
+        consumer: Consumer | None = self.consumers.find(name)
+        return consumer
+
+    def consumer_by_number(self, number: int) -> Consumer:
+        """The consumer that a record names."""
+        consumer = self._by_number[number]
+        assert consumer is not None
+        return consumer
+
+    def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
+        """Add a consumer that is not there yet."""
+        if self._free_numbers:
+            number = self._free_numbers.pop()
+        else:
+            number = len(self._by_number)
+            self._by_number.append(None)
+        consumer = Consumer(name, number, now_ms)
+        self._by_number[number] = consumer
+        self.consumers.insert(name, consumer)
+        return consumer
+
+    def delete_consumer(self, consumer: Consumer) -> int:
+        """Remove a consumer and forget what it has pending; return how much that was."""
+        forgotten = consumer.pending.count
+        records = consumer.pending.iterator()
+        records.seek("^")
+        while records.next():
+            self.pending.remove(records.key)
+        self.consumers.remove(consumer.name)
+        self._by_number[consumer.number] = None
+        self._free_numbers.append(consumer.number)
+        return forgotten
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def deliver(
+        self, stream: Stream, consumer: Consumer, limit: int, now_ms: int, ack: bool
+    ) -> EntryRange | None:
+        """Give the next entries, at most `limit` (0: all), to a consumer; None if there are none.
+
+        With `ack` they become pending. The range covers exactly what was delivered.
+        """
+        if stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) >= 0:
+            return None
+        cursor = stream.cursor(self.last_id.next())
+        delivered = 0
+        start = stream_id.SMALLEST
+        while (limit <= 0 or delivered < limit) and cursor.advance():
+            if delivered == 0:
+                start = cursor.id
+            delivered += 1
+            self._advance_to(stream, cursor)
+            if ack:
+                self._add_pending(
+                    memory.key_pair(self.last_ms, self.last_seq), consumer, now_ms
+                )
+        if delivered == 0:
+            return None
+        return stream.range(start, self.last_id, delivered)
+
+    def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
+        """Move the position to the entry of a cursor, and count it if that can be done."""
+        entry_id = cursor.id
+        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(entry_id):
+            self.entries_read += 1
+        elif stream.entries_added:
+            self.entries_read = stream.rank_or_unknown(entry_id)
+        self.last_ms = entry_id.ms
+        self.last_seq = entry_id.seq
+
+    def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
+        """Note a first delivery; an entry that is pending already (the group was set back) moves."""
+        record = Pending(consumer.number, now_ms, 1)
+        if not self.pending.try_insert(key, record):
+            record = self.pending.find(key)
+            self._hand_over(key, record, consumer)
+            record.delivery_ms = now_ms
+            record.delivery_count = 1
+            return
+        consumer.pending.insert(key, record)
+
+    def _hand_over(self, key: bytes, record: Pending, consumer: Consumer) -> None:
+        """Give a record to a consumer, whoever has it now (G1)."""
+        if record.consumer_number == consumer.number:
+            return
+        self.consumer_by_number(record.consumer_number).pending.remove(key)
+        consumer.pending.insert(key, record)
+        record.consumer_number = consumer.number
+
+    def redeliver(
+        self, stream: Stream, consumer: Consumer, after: StreamID, limit: int, now_ms: int
+    ) -> list[tuple[bytes, list[bytes] | None]]:
+        """What a consumer has pending behind an id: (id, fields), or (id, None) if it was deleted.
+
+        Counts as a delivery of each entry that is still there.
+        """
+        found: list[tuple[bytes, list[bytes] | None]] = []
+        if after == stream_id.LARGEST:
+            return found
+        records = consumer.pending.iterator()
+        records.seek(">", after.key)
+        while (limit <= 0 or len(found) < limit) and records.next():
+            entry_id = stream_id.from_key(records.key)
+            cursor = stream.cursor(entry_id, entry_id)
+            if cursor.advance():
+                record: Pending = records.value
+                record.delivery_ms = now_ms
+                record.delivery_count += 1
+                found.append((entry_id.text, cursor.entry.fields()))
+            else:
+                found.append((entry_id.text, None))
+        return found
+
+    def acknowledge(self, entry_id: StreamID) -> bool:
+        """Forget a delivery; False if it was not pending."""
+        key = entry_id.key
+        record: Pending | None = self.pending.pop(key)
+        if record is None:
+            return False
+        self.consumer_by_number(record.consumer_number).pending.remove(key)
+        return True
+
+    # --- Taking over -----------------------------------------------------------------------------
+
+    def claim(
+        self, stream: Stream, entry_id: StreamID, consumer: Consumer, options: ClaimOptions, now_ms: int
+    ) -> bool:
+        """Give one pending entry to a consumer; False if it may not have it.
+
+        An entry that is gone from the stream is forgotten instead.
+        """
+        if not stream.contains(entry_id):
+            self.acknowledge(entry_id)
+            return False
+        key = entry_id.key
+        record: Pending | None = self.pending.find(key)
+        if record is None:
+            if not options.force:
+                return False
+            # It starts as if delivered once, and is counted again below: so does Redis.
+            record = Pending(consumer.number, now_ms, 1)
+            self.pending.insert(key, record)
+            consumer.pending.insert(key, record)
+        elif options.idle_ms_min > 0 and now_ms - record.delivery_ms < options.idle_ms_min:
+            return False
+        self._take(key, record, consumer, options)
+        return True
+
+    def _take(self, key: bytes, record: Pending, consumer: Consumer, options: ClaimOptions) -> None:
+        self._hand_over(key, record, consumer)
+        record.delivery_ms = options.delivery_ms
+        if options.delivery_count >= 0:
+            record.delivery_count = options.delivery_count
+        elif not options.just_id:
+            record.delivery_count += 1
+
+    def autoclaim(
+        self,
+        stream: Stream,
+        start: StreamID,
+        limit: int,
+        consumer: Consumer,
+        options: ClaimOptions,
+    ) -> AutoClaim:
+        """Take over idle entries from an id on, looking at no more than ten rows for each wanted.
+
+        Entries that are gone from the stream are forgotten, reported, and use up the limit.
+        """
+        found = AutoClaim()
+        now_ms = options.delivery_ms
+        scans_left = limit * _SCANS_PER_CLAIM
+        records = self.pending.iterator()
+        records.seek(">=", start.key)
+        while scans_left > 0 and limit > 0 and records.next():
+            scans_left -= 1
+            entry_id = stream_id.from_key(records.key)
+            if not stream.contains(entry_id):
+                self.acknowledge(entry_id)
+                found.deleted.append(entry_id)
+                limit -= 1
+                continue
+            record: Pending = records.value
+            if options.idle_ms_min > 0 and now_ms - record.delivery_ms < options.idle_ms_min:
+                continue
+            self._take(records.key, record, consumer, options)
+            found.claimed.append(entry_id)
+            limit -= 1
+        found.cursor = stream_id.from_key(records.key) if records.next() else stream_id.SMALLEST
+        return found
+
+    # --- Looking ---------------------------------------------------------------------------------
+
+    def consumer_counts(self) -> list[tuple[bytes, int]]:
+        """The consumers that have something pending, and how much, by name."""
+        counts: list[tuple[bytes, int]] = []
+        consumers = self.consumers.iterator()
+        consumers.seek("^")
+        while consumers.next():
+            consumer: Consumer = consumers.value
+            if consumer.pending.count > 0:
+                counts.append((consumer.name, consumer.pending.count))
+        return counts
+
+    def pending_edge_or_none(self, last: bool) -> StreamID | None:
+        """The smallest or the largest pending id."""
+        records = self.pending.iterator()
+        if not records.seek("$" if last else "^") or not records.next():
+            return None
+        return stream_id.from_key(records.key)
+
+    def pending_rows(
+        self,
+        start: StreamID,
+        end: StreamID,
+        limit: int,
+        consumer: Consumer | None = None,
+        idle_since_ms: int | None = None,
+    ) -> list[PendingRow]:
+        """Pending entries of a range, of one consumer if given, idle since a time if given."""
+        rows: list[PendingRow] = []
+        tree = self.pending if consumer is None else consumer.pending
+        records = tree.iterator()
+        records.seek(">=", start.key)
+        end_key = end.key
+        while len(rows) < limit and records.next() and records.key <= end_key:
+            record: Pending = records.value
+            if idle_since_ms is not None and record.delivery_ms > idle_since_ms:
+                continue
+            owner = self.consumer_by_number(record.consumer_number)
+            rows.append(
+                PendingRow(
+                    stream_id.from_key(records.key),
+                    owner.name,
+                    record.delivery_ms,
+                    record.delivery_count,
+                )
+            )
+        return rows
+
+    def lag_or_unknown(self, stream: Stream) -> int:
+        """How many entries of the stream are still to be delivered, or -1 where nobody can know."""
+        if stream.entries_added == 0:
+            return 0
+        position = self.entries_read
+        if position == _UNKNOWN or stream.has_tombstones_from(self.last_id):
+            position = stream.rank_or_unknown(self.last_id)
+        return _UNKNOWN if position == _UNKNOWN else stream.entries_added - position
+
+
+class PendingRow:
+    """One line of a pending list, as people see it."""
+
+    __slots__ = ("consumer", "delivery_count", "delivery_ms", "id")
+
+    def __init__(
+        self, entry_id: StreamID, consumer: bytes, delivery_ms: int, delivery_count: int
+    ) -> None:
+        self.id = entry_id
+        self.consumer = consumer
+        self.delivery_ms = delivery_ms
+        self.delivery_count = delivery_count
+
+
+class AutoClaim:
+    """What an autoclaim did: where to go on (0-0: at the end), what was taken, what was gone."""
+
+    __slots__ = ("claimed", "cursor", "deleted")
+
+    def __init__(self) -> None:
+        self.cursor = stream_id.SMALLEST
+        self.claimed: list[StreamID] = []
+        self.deleted: list[StreamID] = []

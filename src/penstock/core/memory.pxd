@@ -1,0 +1,198 @@
+# The C twins of memory.py, inlined into every compiled module. Each checks once that all the bytes it
+# touches lie inside the buffer, in a form that cannot overflow, then does its work with memcpy and
+# friends. memory.py itself is not compiled: both builds run every test of this layer, so a twin that
+# drifts is found there.
+
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from libc.string cimport memchr, memcmp, memcpy, memmove
+
+
+cdef inline int _check(Py_ssize_t length, Py_ssize_t at, Py_ssize_t size) except -1:
+    if at < 0 or size < 0 or at > length or size > length - at:
+        raise IndexError(f"{size} bytes at {at} do not lie inside a buffer of {length}")
+    return 0
+
+
+# Wider than what they read, and signed: a caller's sum or difference must not wrap at 32 bits.
+cdef inline Py_ssize_t load16(bytearray buffer, Py_ssize_t at) except -1:
+    cdef unsigned short value
+    _check(PyByteArray_GET_SIZE(buffer), at, 2)
+    memcpy(&value, PyByteArray_AS_STRING(buffer) + at, 2)
+    return value
+
+
+cdef inline Py_ssize_t load32(bytearray buffer, Py_ssize_t at) except -1:
+    cdef unsigned int value
+    _check(PyByteArray_GET_SIZE(buffer), at, 4)
+    memcpy(&value, PyByteArray_AS_STRING(buffer) + at, 4)
+    return value
+
+
+cdef inline unsigned long long load64(bytearray buffer, Py_ssize_t at) except? 0xFFFFFFFF:
+    cdef unsigned long long value
+    _check(PyByteArray_GET_SIZE(buffer), at, 8)
+    memcpy(&value, PyByteArray_AS_STRING(buffer) + at, 8)
+    return value
+
+
+cdef inline int store16(bytearray buffer, Py_ssize_t at, unsigned short value) except -1:
+    _check(PyByteArray_GET_SIZE(buffer), at, 2)
+    memcpy(PyByteArray_AS_STRING(buffer) + at, &value, 2)
+    return 0
+
+
+cdef inline int store32(bytearray buffer, Py_ssize_t at, unsigned int value) except -1:
+    _check(PyByteArray_GET_SIZE(buffer), at, 4)
+    memcpy(PyByteArray_AS_STRING(buffer) + at, &value, 4)
+    return 0
+
+
+cdef inline int store64(bytearray buffer, Py_ssize_t at, unsigned long long value) except -1:
+    _check(PyByteArray_GET_SIZE(buffer), at, 8)
+    memcpy(PyByteArray_AS_STRING(buffer) + at, &value, 8)
+    return 0
+
+
+cdef inline unsigned long long load64_big(bytes key, Py_ssize_t at) except? 0xFFFFFFFF:
+    cdef const unsigned char* place
+    cdef unsigned long long value = 0
+    cdef int i
+    _check(PyBytes_GET_SIZE(key), at, 8)
+    place = <const unsigned char*> PyBytes_AS_STRING(key) + at
+    for i in range(8):
+        value = value << 8 | place[i]
+    return value
+
+
+cdef inline int copy(bytearray target, Py_ssize_t at, bytearray source, Py_ssize_t start, Py_ssize_t size) except -1:
+    _check(PyByteArray_GET_SIZE(target), at, size)
+    _check(PyByteArray_GET_SIZE(source), start, size)
+    memcpy(PyByteArray_AS_STRING(target) + at, PyByteArray_AS_STRING(source) + start, size)
+    return 0
+
+
+cdef inline int put(bytearray target, Py_ssize_t at, bytes data) except -1:
+    _check(PyByteArray_GET_SIZE(target), at, PyBytes_GET_SIZE(data))
+    memcpy(PyByteArray_AS_STRING(target) + at, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+    return 0
+
+
+cdef inline int put_part(bytearray target, Py_ssize_t at, bytes data, Py_ssize_t start, Py_ssize_t size) except -1:
+    _check(PyByteArray_GET_SIZE(target), at, size)
+    _check(PyBytes_GET_SIZE(data), start, size)
+    memcpy(PyByteArray_AS_STRING(target) + at, PyBytes_AS_STRING(data) + start, size)
+    return 0
+
+
+# A str keeps its UTF-8 form once it was asked for (an ASCII one always has it): no bytes object is made.
+cdef extern from "Python.h":
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+
+
+cdef inline Py_ssize_t text_size(str text) except -1:
+    cdef Py_ssize_t size
+    PyUnicode_AsUTF8AndSize(text, &size)
+    return size
+
+
+cdef inline int put_text(bytearray target, Py_ssize_t at, str text) except -1:
+    cdef Py_ssize_t size
+    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
+    _check(PyByteArray_GET_SIZE(target), at, size)
+    memcpy(PyByteArray_AS_STRING(target) + at, data, size)
+    return 0
+
+
+cdef inline int move(bytearray buffer, Py_ssize_t at, Py_ssize_t start, Py_ssize_t size) except -1:
+    _check(PyByteArray_GET_SIZE(buffer), at, size)
+    _check(PyByteArray_GET_SIZE(buffer), start, size)
+    memmove(PyByteArray_AS_STRING(buffer) + at, PyByteArray_AS_STRING(buffer) + start, size)
+    return 0
+
+
+cdef inline bint equal(bytearray left, Py_ssize_t at, bytearray right, Py_ssize_t start, Py_ssize_t size) except -1:
+    _check(PyByteArray_GET_SIZE(left), at, size)
+    _check(PyByteArray_GET_SIZE(right), start, size)
+    return memcmp(PyByteArray_AS_STRING(left) + at, PyByteArray_AS_STRING(right) + start, size) == 0
+
+
+cdef inline Py_ssize_t common_prefix(bytearray buffer, Py_ssize_t at, Py_ssize_t size, bytes key, Py_ssize_t start) except -1:
+    cdef const char* left
+    cdef const char* right
+    cdef Py_ssize_t i
+    _check(PyByteArray_GET_SIZE(buffer), at, size)
+    _check(PyBytes_GET_SIZE(key), start, 0)
+    size = min(size, PyBytes_GET_SIZE(key) - start)
+    left = PyByteArray_AS_STRING(buffer) + at
+    right = PyBytes_AS_STRING(key) + start
+    for i in range(size):
+        if left[i] != right[i]:
+            return i
+    return size
+
+
+cdef inline bytes cut(bytearray buffer, Py_ssize_t at, Py_ssize_t size):
+    _check(PyByteArray_GET_SIZE(buffer), at, size)
+    return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer) + at, size)
+
+
+cdef inline Py_ssize_t find_zero(bytearray buffer, Py_ssize_t at, Py_ssize_t size) except -1:
+    cdef const char* place
+    cdef const char* start
+    _check(PyByteArray_GET_SIZE(buffer), at, size)
+    start = PyByteArray_AS_STRING(buffer) + at
+    place = <const char*> memchr(start, 0, size)
+    return size if place == NULL else place - start
+
+
+cdef inline long long distance(unsigned long long left, unsigned long long right) noexcept:
+    return <long long> (left - right)
+
+
+cdef inline unsigned long long advance(unsigned long long number, long long delta) noexcept:
+    return number + <unsigned long long> delta
+
+
+cdef inline long long negate(unsigned long long magnitude) noexcept:
+    return <long long> (0 - magnitude)
+
+
+# 20 digits are 2**64 - 1, the longest number; each function writes backwards from the end of its room.
+cdef inline char* _put_digits(char* end, unsigned long long value) noexcept:
+    while True:
+        end -= 1
+        end[0] = <char> (48 + value % 10)
+        value = value // 10
+        if value == 0:
+            return end
+
+
+cdef inline bytes format_pair(unsigned long long ms, unsigned long long seq):
+    cdef char text[41]
+    cdef char* end = text + 41
+    cdef char* start = _put_digits(end, seq) - 1
+    start[0] = 45
+    start = _put_digits(start, ms)
+    return PyBytes_FromStringAndSize(start, end - start)
+
+
+cdef inline bytes key_pair(unsigned long long ms, unsigned long long seq):
+    cdef char text[16]
+    cdef int i
+    for i in range(8):
+        text[i] = <char> (ms >> (56 - 8 * i))
+        text[8 + i] = <char> (seq >> (56 - 8 * i))
+    return PyBytes_FromStringAndSize(text, 16)
+
+
+cdef inline bytes format_int(long long value):
+    cdef char text[21]
+    cdef char* end = text + 21
+    cdef char* start
+    if value < 0:
+        start = _put_digits(end, 0 - <unsigned long long> value) - 1
+        start[0] = 45
+    else:
+        start = _put_digits(end, <unsigned long long> value)
+    return PyBytes_FromStringAndSize(start, end - start)

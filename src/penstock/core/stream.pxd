@@ -1,0 +1,113 @@
+import cython
+
+from penstock.core cimport memory, stream_id, stream_node
+from penstock.core.frame cimport Frame
+from penstock.core.rax cimport Rax, RaxIterator
+from penstock.core.stream_id cimport StreamID
+from penstock.core.stream_node cimport NodeCursor
+
+cdef unsigned long long _MAX64
+cdef long long _ENTRY_BYTES_MAX
+cdef long long _RANK_UNKNOWN
+cdef StreamID _SMALLEST
+cdef StreamID _LARGEST
+cdef long long _KEPT_ROOM_FACTOR
+
+
+cdef class NodeLimits:
+    cdef public long long bytes_max
+    cdef public long long entries_max
+
+
+# Halves of ids are unsigned 64-bit numbers; counts are signed, so that a trim's subtractions may go below
+# zero and compare as such.
+cdef class Stream:
+    cdef readonly NodeLimits limits
+    cdef readonly Rax nodes
+    cdef public Rax groups
+    cdef bytearray _tail
+    cdef unsigned long long _tail_ms
+    cdef unsigned long long _tail_seq
+    cdef readonly long long length
+    cdef readonly unsigned long long last_ms
+    cdef readonly unsigned long long last_seq
+    cdef readonly unsigned long long max_deleted_ms
+    cdef readonly unsigned long long max_deleted_seq
+    cdef readonly long long entries_added
+    cdef readonly long long version
+
+    cpdef void append(self, unsigned long long now_ms, Frame frame, Py_ssize_t first) except *
+    cpdef void append_at(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except *
+    cpdef void append_in_ms(self, unsigned long long ms, Frame frame, Py_ssize_t first) except *
+    @cython.locals(raw_bytes="long long", piece=Py_ssize_t, tail=bytearray)
+    cdef void _append(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except *
+    @cython.locals(bytes_max="long long", entries_max="long long")
+    cdef bint _is_full(self, bytearray tail, long long raw_bytes) except -1
+    @cython.locals(fresh=bytearray)
+    cdef bytearray _begin_node(self, bytearray tail, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first)
+
+    @cython.locals(cursor=EntryCursor)
+    cpdef bint delete(self, StreamID entry_id) except -1
+    @cython.locals(removed="long long", live="long long", nodes=RaxIterator, node=bytearray)
+    cpdef long long trim_length(self, long long length_max, bint approximate=*, long long limit=*) except -1
+    @cython.locals(removed="long long", live="long long", nodes=RaxIterator, node=bytearray, entry=NodeCursor)
+    cpdef long long trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
+    @cython.locals(removed="long long", entry=NodeCursor, found=bint)
+    cdef long long _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
+    cdef void _drop_node(self, bytes key, long long live) except *
+    @cython.locals(nodes=RaxIterator)
+    cdef void _find_tail(self) except *
+
+    cpdef EntryRange range(self, StreamID start=*, StreamID end=*, long long limit=*, bint reverse=*)
+    cpdef EntryCursor cursor(self, StreamID start=*, StreamID end=*, bint reverse=*)
+    cpdef bint contains(self, StreamID entry_id) except -1
+    @cython.locals(cursor=EntryCursor)
+    cpdef StreamID first_id(self)
+    @cython.locals(cursor=EntryCursor)
+    cpdef StreamID last_entry_id(self)
+    cpdef bint has_tombstones_from(self, StreamID start) except -1
+    @cython.locals(last=int, max_deleted=StreamID, first=StreamID)
+    cpdef long long rank_or_unknown(self, StreamID entry_id) except? -2
+    cpdef void set_last_id(self, StreamID last, long long entries_added, StreamID max_deleted) except *
+    cpdef void load_node(self, StreamID master, bytearray node) except *
+
+
+cdef class EntryRange:
+    cdef readonly Stream stream
+    cdef readonly StreamID start
+    cdef readonly StreamID end
+    cdef readonly long long limit
+    cdef readonly bint reverse
+
+    cpdef EntryCursor cursor(self)
+    @cython.locals(found=list, cursor=EntryCursor)
+    cpdef list entries(self)
+    @cython.locals(found=list, cursor=EntryCursor)
+    cpdef list mappings(self)
+
+
+cdef class EntryCursor:
+    cdef readonly Stream stream
+    cdef readonly NodeCursor entry
+    cdef readonly bint reverse
+    cdef unsigned long long _start_ms
+    cdef unsigned long long _start_seq
+    cdef unsigned long long _end_ms
+    cdef unsigned long long _end_seq
+    cdef bint _done
+    cdef bint _in_node
+    cdef bint _returned
+    cdef bint _tail_is_next
+    cdef RaxIterator _nodes
+    cdef long long _version
+
+    @cython.locals(entry=NodeCursor, before_start=bint, behind_end=bint)
+    cpdef bint advance(self) except -1
+    @cython.locals(stream=Stream, entry=NodeCursor)
+    cpdef bint remove(self) except -1
+    @cython.locals(edge=StreamID)
+    cdef void _narrow(self) except *
+    @cython.locals(stream=Stream, near_ms="unsigned long long", near_seq="unsigned long long")
+    cdef void _seek(self) except *
+    @cython.locals(stream=Stream, nodes=RaxIterator)
+    cdef void _open_next_node(self) except *

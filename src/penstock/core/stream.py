@@ -1,0 +1,573 @@
+"""A stream: entries in the order of their ids, packed into nodes that a rax finds by id.
+
+    nodes (rax)     ...01-0 ──> [ 1-0  1-1  2-0x 2-1 ]        x = tombstone
+                    ...07-0 ──> [ 7-0  8-0  ]  + room          the tail: the only node appended to
+    length 5, last id 8-0, entries added 6, max deleted id 2-0
+
+Adding goes to the tail, whose bytes and key are at hand: no walk down the rax. When the tail is full, an
+exact copy of it stays in the rax (a bytearray that has grown keeps its room for ever) and its buffer,
+already large enough, becomes the next tail.
+
+Reading goes through one cursor, forwards or backwards between two ids. It decodes an entry when it gets
+there, never before, so a range costs what is taken from it. The cursor survives changes: it notices that
+nodes have moved and finds its place again by id.
+
+Invariants
+  S1  the rax's keys are the ids of the nodes' first entries (tombstones included) and every node is sound.
+  S2  length is the sum of the nodes' live entries; no node without one is kept.
+  S3  ids rise from node to node; last_id is not below any of them, and never falls but by set_last_id.
+  S4  entries_added is not below length; max deleted id is not above last id.
+  S5  the tail is the rax's last node, or there is neither.
+
+Cost: append O(bytes of the entry); delete and the start of a range O(log n) for the node plus a walk inside
+it, or O(1) for the node when it is the tail; an approximate trim O(nodes dropped).
+
+Two things differ from Redis on purpose. Trimming by MINID drops a node whose last live entry goes, where
+Redis keeps a node of tombstones that its own loader refuses (redis/redis issue 15808). The id of the first
+entry is found when asked for, not recorded: it cannot go stale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from penstock.core import memory, stream_id, stream_node
+from penstock.core.frame import Frame
+from penstock.core.rax import Rax, RaxIterator
+from penstock.core.stream_id import StreamID
+from penstock.core.stream_node import NodeCursor
+from penstock.errors import elements_too_large, id_not_above_top, ids_exhausted
+
+NODE_BYTES_MAX = 4096
+NODE_ENTRIES_MAX = 100
+ENTRY_BYTES_MAX = 1 << 30  # the hard limit of a node, and so of the raw bytes of one entry
+RANK_UNKNOWN = -1
+
+_MAX64 = stream_id.MAX64
+_ENTRY_BYTES_MAX = ENTRY_BYTES_MAX
+_RANK_UNKNOWN = RANK_UNKNOWN
+_SMALLEST = stream_id.SMALLEST
+_LARGEST = stream_id.LARGEST
+_KEPT_ROOM_FACTOR = 4
+
+
+class NodeLimits:
+    """How large a node may become; shared by all streams of an engine, so it can change for all."""
+
+    __slots__ = ("bytes_max", "entries_max")
+
+    def __init__(
+        self, bytes_max: int = NODE_BYTES_MAX, entries_max: int = NODE_ENTRIES_MAX
+    ) -> None:
+        self.bytes_max = bytes_max
+        self.entries_max = entries_max
+
+
+class Stream:
+    """Entries and the groups that read them.
+
+    Add: append, append_at, append_in_ms. Remove: delete, trim_length, trim_min_id.
+    Read: range, cursor, contains, first_id, last_entry_id, last_id, max_deleted_id, length,
+    entries_added.
+    Positions: rank_or_unknown, has_tombstones_from. Restore: set_last_id, load_node.
+    """
+
+    __slots__ = (
+        "_tail",
+        "_tail_ms",
+        "_tail_seq",
+        "entries_added",
+        "groups",
+        "last_ms",
+        "last_seq",
+        "length",
+        "limits",
+        "max_deleted_ms",
+        "max_deleted_seq",
+        "nodes",
+        "version",
+    )
+
+    def __init__(self, limits: NodeLimits | None = None) -> None:
+        self.limits = NodeLimits() if limits is None else limits
+        self.nodes = Rax()
+        self.groups: Rax | None = None
+        self._tail: bytearray | None = None
+        self._tail_ms = 0
+        self._tail_seq = 0
+        self.length = 0
+        self.last_ms = 0
+        self.last_seq = 0
+        self.max_deleted_ms = 0
+        self.max_deleted_seq = 0
+        self.entries_added = 0
+        self.version = 0
+
+    # --- Adding ----------------------------------------------------------------------------------
+
+    def append(self, now_ms: int, frame: Frame, first: int) -> None:
+        """Add an entry under the next id at this time: the pieces of the frame from `first` on.
+
+        The id is then last_ms, last_seq. Raises: CommandError when ids are exhausted.
+        """
+        if now_ms > self.last_ms:
+            self._append(now_ms, 0, frame, first)
+        elif self.last_seq != _MAX64:
+            # The clock stands still or has stepped back: stay in the last millisecond, or readers
+            # would skip an entry that sorts before one they have already seen.
+            self._append(self.last_ms, self.last_seq + 1, frame, first)
+        elif self.last_ms != _MAX64:
+            self._append(self.last_ms + 1, 0, frame, first)
+        else:
+            raise ids_exhausted()
+
+    def append_at(self, ms: int, seq: int, frame: Frame, first: int) -> None:
+        """Add an entry under a given id. Raises: CommandError unless it is above the last."""
+        if stream_id.compare(self.last_ms, self.last_seq, _MAX64, _MAX64) == 0:
+            raise ids_exhausted()
+        if stream_id.compare(ms, seq, self.last_ms, self.last_seq) <= 0:
+            raise id_not_above_top()
+        self._append(ms, seq, frame, first)
+
+    def append_in_ms(self, ms: int, frame: Frame, first: int) -> None:
+        """Add an entry in a given millisecond, under the next free number there."""
+        if ms != self.last_ms:
+            self.append_at(ms, 0, frame, first)
+        elif self.last_seq != _MAX64:
+            self.append_at(ms, self.last_seq + 1, frame, first)
+        elif self.last_ms == _MAX64:
+            raise ids_exhausted()
+        else:
+            raise id_not_above_top()
+
+    def _append(self, ms: int, seq: int, frame: Frame, first: int) -> None:
+        raw_bytes = 0
+        for piece in range(first, frame.count):
+            raw_bytes += frame.size(piece)
+        if raw_bytes > _ENTRY_BYTES_MAX:
+            raise elements_too_large()
+        tail = self._tail
+        if tail is None or self._is_full(tail, raw_bytes):
+            tail = self._begin_node(tail, ms, seq, frame, first)
+        if stream_node.append_entry(
+            tail,
+            memory.distance(ms, self._tail_ms),
+            memory.distance(seq, self._tail_seq),
+            frame,
+            first,
+        ):
+            self.version += 1
+        self.length += 1
+        self.entries_added += 1
+        self.last_ms = ms
+        self.last_seq = seq
+
+    def _is_full(self, tail: bytearray, raw_bytes: int) -> bool:
+        """Tell whether an entry of so many raw bytes must go to a new node."""
+        bytes_max = self.limits.bytes_max
+        if bytes_max <= 0 or bytes_max > _ENTRY_BYTES_MAX:
+            bytes_max = _ENTRY_BYTES_MAX
+        if memory.load32(tail, 0) + raw_bytes >= bytes_max:
+            return True
+        entries_max = self.limits.entries_max
+        return entries_max > 0 and stream_node.entry_count(tail) >= entries_max
+
+    def _begin_node(
+        self, tail: bytearray | None, ms: int, seq: int, frame: Frame, first: int
+    ) -> bytearray:
+        """Seal the tail and begin a node for an entry with this id."""
+        if tail is None or len(tail) > _KEPT_ROOM_FACTOR * max(self.limits.bytes_max, 4096):
+            fresh = bytearray(7)
+        else:
+            fresh = tail
+        if tail is not None:
+            self.nodes.insert(
+                memory.key_pair(self._tail_ms, self._tail_seq), stream_node.sealed(tail)
+            )
+        stream_node.begin(fresh, frame, first)
+        self.nodes.insert(memory.key_pair(ms, seq), fresh)
+        self._tail = fresh
+        self._tail_ms = ms
+        self._tail_seq = seq
+        self.version += 1
+        return fresh
+
+    # --- Removing --------------------------------------------------------------------------------
+
+    def delete(self, entry_id: StreamID) -> bool:
+        """Remove one entry; False if there is none with this id. Cost: O(log n) plus one node."""
+        cursor = self.cursor(entry_id, entry_id)
+        return cursor.advance() and cursor.remove()
+
+    def trim_length(self, length_max: int, approximate: bool = False, limit: int = 0) -> int:
+        """Drop the oldest entries until `length_max` are left; return how many went.
+
+        Approximate: whole nodes only, so some more may stay. `limit` > 0 caps what one call removes.
+        """
+        removed = 0
+        nodes = self.nodes.iterator()
+        nodes.seek("^")
+        while self.length > length_max and nodes.next():
+            node: bytearray = nodes.value
+            live = stream_node.live_count(node)
+            if limit and removed + live > limit:
+                break
+            if self.length - live >= length_max:
+                self._drop_node(nodes.key, live)
+                removed += live
+                continue
+            if approximate:
+                break
+            removed += self._trim_node(node, nodes.key, self.length - length_max, _LARGEST)
+        return removed
+
+    def trim_min_id(self, min_id: StreamID, approximate: bool = False, limit: int = 0) -> int:
+        """Drop the entries below an id; return how many went. Options as for trim_length."""
+        removed = 0
+        nodes = self.nodes.iterator()
+        nodes.seek("^")
+        entry = NodeCursor()
+        while self.length > 0 and nodes.next():
+            node: bytearray = nodes.value
+            live = stream_node.live_count(node)
+            if limit and removed + live > limit:
+                break
+            entry.open(node, memory.load64_big(nodes.key, 0), memory.load64_big(nodes.key, 8))
+            entry.last()
+            if stream_id.compare(entry.ms, entry.seq, min_id.ms, min_id.seq) < 0:
+                self._drop_node(nodes.key, live)
+                removed += live
+                continue
+            if not approximate:
+                removed += self._trim_node(node, nodes.key, live, min_id)
+            break
+        return removed
+
+    def _trim_node(self, node: bytearray, key: bytes, most: int, min_id: StreamID) -> int:
+        """Delete up to `most` entries below `min_id` from the front of a node; return how many."""
+        removed = 0
+        entry = NodeCursor()
+        entry.open(node, memory.load64_big(key, 0), memory.load64_big(key, 8))
+        found = entry.first()
+        while (
+            found
+            and removed < most
+            and stream_id.compare(entry.ms, entry.seq, min_id.ms, min_id.seq) < 0
+        ):
+            if not entry.deleted:
+                removed += 1
+                if not entry.mark_deleted():
+                    self._drop_node(key, 1)
+                    return removed
+                self.length -= 1
+                self.version += 1
+            found = entry.next()
+        return removed
+
+    def _drop_node(self, key: bytes, live: int) -> None:
+        """Remove a node with its `live` entries."""
+        self.nodes.remove(key)
+        self.length -= live
+        self.version += 1
+        if memory.load64_big(key, 0) == self._tail_ms and (
+            memory.load64_big(key, 8) == self._tail_seq
+        ):
+            self._find_tail()
+
+    def _find_tail(self) -> None:
+        """Make the rax's last node the tail (S5)."""
+        nodes = self.nodes.iterator()
+        self._tail = None
+        if nodes.seek("$") and nodes.next():
+            self._tail = nodes.value
+            self._tail_ms = memory.load64_big(nodes.key, 0)
+            self._tail_seq = memory.load64_big(nodes.key, 8)
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def range(
+        self,
+        start: StreamID = _SMALLEST,
+        end: StreamID = _LARGEST,
+        limit: int = 0,
+        reverse: bool = False,
+    ) -> EntryRange:
+        """The entries from `start` to `end`, both included, at most `limit` of them (0: all)."""
+        return EntryRange(self, start, end, limit, reverse)
+
+    def cursor(
+        self, start: StreamID = _SMALLEST, end: StreamID = _LARGEST, reverse: bool = False
+    ) -> EntryCursor:
+        """A cursor before the first entry of a range, or behind its last one when reversed."""
+        return EntryCursor(self, start, end, reverse)
+
+    def contains(self, entry_id: StreamID) -> bool:
+        """Tell whether there is an entry with this id. Cost: as the start of a range."""
+        return self.cursor(entry_id, entry_id).advance()
+
+    @property
+    def last_id(self) -> StreamID:
+        """The largest id ever given out."""
+        return stream_id.make(self.last_ms, self.last_seq)
+
+    @property
+    def max_deleted_id(self) -> StreamID:
+        """The largest id that was deleted, trims not counted; 0-0 if none was."""
+        return stream_id.make(self.max_deleted_ms, self.max_deleted_seq)
+
+    def first_id(self) -> StreamID:
+        """The id of the oldest entry, or 0-0 in an empty stream. Cost: a walk over its tombstones."""
+        cursor = self.cursor()
+        if not cursor.advance():
+            return _SMALLEST
+        return cursor.id
+
+    def last_entry_id(self) -> StreamID:
+        """The id of the newest entry, or 0-0 in an empty stream. Cost: as first_id, from the tail."""
+        cursor = self.cursor(reverse=True)
+        if not cursor.advance():
+            return _SMALLEST
+        return cursor.id
+
+    # --- Positions -------------------------------------------------------------------------------
+
+    def has_tombstones_from(self, start: StreamID) -> bool:
+        """Tell whether something at or after `start` has been deleted."""
+        if self.length == 0 or (self.max_deleted_ms == 0 and self.max_deleted_seq == 0):
+            return False
+        return (
+            stream_id.compare(start.ms, start.seq, self.max_deleted_ms, self.max_deleted_seq) <= 0
+        )
+
+    def rank_or_unknown(self, entry_id: StreamID) -> int:
+        """How many entries were ever added up to this id, or RANK_UNKNOWN.
+
+        Known where no deletion can have disturbed the count: at the ends of the stream.
+        """
+        if self.entries_added == 0:
+            return 0
+        last = stream_id.compare(entry_id.ms, entry_id.seq, self.last_ms, self.last_seq)
+        if self.length == 0 and last <= 0:
+            return self.entries_added
+        max_deleted = self.max_deleted_id
+        if entry_id != _SMALLEST and entry_id < max_deleted:
+            return _RANK_UNKNOWN
+        if last == 0:
+            return self.entries_added
+        if last > 0:
+            return _RANK_UNKNOWN
+        first = self.first_id()
+        if max_deleted == _SMALLEST or max_deleted < first:
+            if entry_id < first:
+                return self.entries_added - self.length
+            if entry_id == first:
+                return self.entries_added - self.length + 1
+        return _RANK_UNKNOWN
+
+    # --- Restoring -------------------------------------------------------------------------------
+
+    def set_last_id(self, last: StreamID, entries_added: int, max_deleted: StreamID) -> None:
+        """Put the counters where a snapshot or XSETID says. The caller has checked S3 and S4."""
+        self.last_ms = last.ms
+        self.last_seq = last.seq
+        self.entries_added = entries_added
+        self.max_deleted_ms = max_deleted.ms
+        self.max_deleted_seq = max_deleted.seq
+
+    def load_node(self, master: StreamID, node: bytearray) -> None:
+        """Add a node from a snapshot behind all others. The caller has checked S1 to S3."""
+        self.nodes.insert(master.key, node)
+        self.length += stream_node.live_count(node)
+        self._tail = node
+        self._tail_ms = master.ms
+        self._tail_seq = master.seq
+        self.version += 1
+
+
+class EntryRange:
+    """A range that nobody has read yet: what to read, not the entries themselves.
+
+    Whoever encodes a reply walks `cursor()`; `entries` and `mappings` are for those who want objects.
+    """
+
+    __slots__ = ("end", "limit", "reverse", "start", "stream")
+
+    def __init__(
+        self, stream: Stream, start: StreamID, end: StreamID, limit: int, reverse: bool
+    ) -> None:
+        self.stream = stream
+        self.start = start
+        self.end = end
+        self.limit = limit
+        self.reverse = reverse
+
+    def cursor(self) -> EntryCursor:
+        """A fresh cursor over the range; the limit is the caller's to keep."""
+        return EntryCursor(self.stream, self.start, self.end, self.reverse)
+
+    def entries(self) -> list[tuple[bytes, list[bytes]]]:
+        """All entries: id text and the flat list of names and values."""
+        found: list[tuple[bytes, list[bytes]]] = []
+        cursor = self.cursor()
+        while (self.limit <= 0 or len(found) < self.limit) and cursor.advance():
+            found.append((memory.format_pair(cursor.entry.ms, cursor.entry.seq), cursor.entry.fields()))
+        return found
+
+    def mappings(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
+        """All entries: id text and a dictionary of the fields."""
+        found: list[tuple[bytes, dict[bytes, bytes]]] = []
+        cursor = self.cursor()
+        while (self.limit <= 0 or len(found) < self.limit) and cursor.advance():
+            found.append((memory.format_pair(cursor.entry.ms, cursor.entry.seq), cursor.entry.mapping()))
+        return found
+
+    def __iter__(self) -> Iterator[tuple[bytes, list[bytes]]]:
+        return iter(self.entries())
+
+
+class EntryCursor:
+    """Stands on one live entry of a range after the other, in either direction.
+
+    Move: advance. The entry: id, entry (a NodeCursor: ms, seq, next_field, fields, mapping).
+    Change: remove. Between steps the stream may change in any way; the fields of an entry are to be read
+    before it does.
+    """
+
+    __slots__ = (
+        "_done",
+        "_end_ms",
+        "_end_seq",
+        "_in_node",
+        "_nodes",
+        "_returned",
+        "_start_ms",
+        "_start_seq",
+        "_tail_is_next",
+        "_version",
+        "entry",
+        "reverse",
+        "stream",
+    )
+
+    def __init__(self, stream: Stream, start: StreamID, end: StreamID, reverse: bool) -> None:
+        self.stream = stream
+        self._start_ms = start.ms
+        self._start_seq = start.seq
+        self._end_ms = end.ms
+        self._end_seq = end.seq
+        self.reverse = reverse
+        self.entry = NodeCursor()
+        self._nodes: RaxIterator | None = None
+        self._returned = False
+        self._done = False
+        self._seek()
+
+    @property
+    def id(self) -> StreamID:
+        """The id of the entry that the cursor stands on."""
+        return stream_id.make(self.entry.ms, self.entry.seq)
+
+    def advance(self) -> bool:
+        """Go to the next live entry of the range, or return False."""
+        if self._version != self.stream.version:
+            self._narrow()
+            self._seek()
+        entry = self.entry
+        while not self._done:
+            if not self._in_node:
+                self._open_next_node()
+            elif self.reverse:
+                self._in_node = entry.previous()
+            else:
+                self._in_node = entry.next()
+            if not self._in_node:
+                continue
+            before_start = (
+                stream_id.compare(entry.ms, entry.seq, self._start_ms, self._start_seq) < 0
+            )
+            behind_end = stream_id.compare(entry.ms, entry.seq, self._end_ms, self._end_seq) > 0
+            if before_start if self.reverse else behind_end:
+                self._done = True
+            elif not (entry.deleted or before_start or behind_end):
+                self._returned = True
+                return True
+        return False
+
+    def remove(self) -> bool:
+        """Delete the entry that the cursor stands on, unless it is gone; advance() goes on behind it."""
+        stream = self.stream
+        entry = self.entry
+        if self._done or not self._in_node or entry.deleted:
+            return False
+        if self._version != stream.version:
+            return stream.delete(self.id)  # the bytes may have moved, or be another node's by now
+        if stream_id.compare(entry.ms, entry.seq, stream.max_deleted_ms, stream.max_deleted_seq) > 0:
+            stream.max_deleted_ms = entry.ms
+            stream.max_deleted_seq = entry.seq
+        if entry.mark_deleted():
+            stream.length -= 1
+            stream.version += 1
+            self._version += 1  # the node cursor has moved along: no need to find the place again
+        else:
+            stream._drop_node(memory.key_pair(entry.master_ms, entry.master_seq), 1)
+        return True
+
+    def _narrow(self) -> None:
+        """Take what was returned already out of the range."""
+        if not self._returned:
+            return
+        edge = _SMALLEST if self.reverse else _LARGEST
+        if stream_id.compare(self.entry.ms, self.entry.seq, edge.ms, edge.seq) == 0:
+            self._done = True
+        elif self.reverse:
+            edge = self.id.previous()
+            self._end_ms, self._end_seq = edge.ms, edge.seq
+        else:
+            edge = self.id.next()
+            self._start_ms, self._start_seq = edge.ms, edge.seq
+
+    def _seek(self) -> None:
+        """Stand before the node in which the range begins."""
+        stream = self.stream
+        self._version = stream.version
+        self._in_node = False
+        self._tail_is_next = False
+        if (
+            stream._tail is None
+            or stream_id.compare(self._start_ms, self._start_seq, self._end_ms, self._end_seq) > 0
+        ):
+            self._done = True
+            return
+        if self.reverse:
+            near_ms, near_seq = self._end_ms, self._end_seq
+        else:
+            near_ms, near_seq = self._start_ms, self._start_seq
+        if stream_id.compare(near_ms, near_seq, stream._tail_ms, stream._tail_seq) >= 0:
+            self._nodes = None  # the range begins in the tail, which is at hand
+            self._tail_is_next = True
+            return
+        self._nodes = stream.nodes.iterator()
+        if not self._nodes.seek("<=", memory.key_pair(near_ms, near_seq)):
+            if self.reverse:
+                self._done = True
+            else:
+                self._nodes.seek("^")
+
+    def _open_next_node(self) -> None:
+        """Enter the next node of the range at its near end, or be done."""
+        stream = self.stream
+        if self._nodes is None and self.reverse and not self._tail_is_next:
+            self._nodes = stream.nodes.iterator()
+            self._nodes.seek("<", memory.key_pair(stream._tail_ms, stream._tail_seq))
+        nodes = self._nodes
+        if self._tail_is_next and stream._tail is not None:
+            self._tail_is_next = False
+            self.entry.open(stream._tail, stream._tail_ms, stream._tail_seq)
+        elif nodes is not None and (nodes.previous() if self.reverse else nodes.next()):
+            self.entry.open(
+                nodes.value, memory.load64_big(nodes.key, 0), memory.load64_big(nodes.key, 8)
+            )
+        else:
+            self._done = True
+            return
+        self._in_node = self.entry.last() if self.reverse else self.entry.first()

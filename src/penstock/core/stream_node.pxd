@@ -1,0 +1,74 @@
+import cython
+
+from penstock.core cimport listpack, memory
+from penstock.core.frame cimport Frame
+
+cdef int _DELETED
+cdef int _SAME_FIELDS
+cdef unsigned char _END
+cdef Py_ssize_t _COUNT_UNKNOWN
+cdef Py_ssize_t _EMPTY_BYTES
+cdef Py_ssize_t _OVERHEAD_MAX
+cdef Py_ssize_t _LIVE_AT
+cdef Py_ssize_t _FIXED_BYTES_MAX
+cdef Py_ssize_t _ROOM_BYTES_MIN
+
+@cython.locals(fields=Py_ssize_t, at=Py_ssize_t, i=Py_ssize_t, piece=Py_ssize_t)
+cpdef void begin(bytearray node, Frame frame, Py_ssize_t first) except *
+# Distances are signed: they were wrapped by memory.distance and unwrap by memory.advance.
+@cython.locals(fields=Py_ssize_t, at=Py_ssize_t, piece=Py_ssize_t, pieces=Py_ssize_t, same=bint, moved=Py_ssize_t)
+cpdef bint append_entry(bytearray node, long long ms_delta, long long seq_delta, Frame frame, Py_ssize_t first) except -1
+@cython.locals(total=Py_ssize_t, piece=Py_ssize_t)
+cdef Py_ssize_t _bytes_bound(Frame frame, Py_ssize_t first) except -1
+@cython.locals(missing=Py_ssize_t)
+cpdef void reserve(bytearray node, Py_ssize_t more) except *
+@cython.locals(count=Py_ssize_t)
+cdef void _finish(bytearray node, Py_ssize_t at, Py_ssize_t elements) except *
+@cython.locals(at=Py_ssize_t, piece=Py_ssize_t)
+cdef bint _has_header_fields(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t fields) except -1
+cpdef long long live_count(bytearray node) except? -1
+@cython.locals(deleted_at=Py_ssize_t)
+cpdef long long entry_count(bytearray node) except? -1
+cpdef bytearray sealed(bytearray node)
+
+
+cdef class NodeCursor:
+    cdef readonly bytearray node
+    cdef readonly unsigned long long master_ms
+    cdef readonly unsigned long long master_seq
+    cdef readonly unsigned long long ms
+    cdef readonly unsigned long long seq
+    cdef readonly bint deleted
+    cdef readonly bint same_fields
+    cdef readonly Py_ssize_t field_count
+    cdef readonly Py_ssize_t name_at
+    cdef readonly Py_ssize_t value_at
+    cdef list _names
+    cdef Py_ssize_t _at
+    cdef Py_ssize_t _entries_at
+    cdef Py_ssize_t _fields_at
+    cdef Py_ssize_t _header_fields
+    cdef Py_ssize_t _left
+    cdef Py_ssize_t _name_at
+    cdef Py_ssize_t _piece_at
+
+    @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
+    cpdef void open(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except *
+    cpdef bint first(self) except -1
+    cpdef bint last(self) except -1
+    @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
+    cpdef bint next(self) except -1
+    cpdef bint previous(self) except -1
+    @cython.locals(_=Py_ssize_t)
+    cdef bint _enter_before(self, Py_ssize_t at) except -1
+    @cython.locals(node=bytearray, flags="long long")
+    cdef bint _enter(self, Py_ssize_t at) except -1
+    cpdef bint next_field(self) except -1
+    @cython.locals(flat=list, names=list, i=Py_ssize_t)
+    cpdef list fields(self)
+    @cython.locals(found=dict, names=list, i=Py_ssize_t)
+    cpdef dict mapping(self)
+    @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
+    cdef list _header_names(self)
+    @cython.locals(live="long long", deleted="long long", deleted_at=Py_ssize_t, moved=Py_ssize_t)
+    cpdef bint mark_deleted(self) except -1

@@ -1,0 +1,323 @@
+"""Stream nodes: many entries packed into one listpack.
+
+The first entry's field names are written once; later entries with the same names in the same order store
+values only, and ids as distances from the node's key (the first entry's id):
+
+    key 1700000000000-0
+    +------+---------+--------+------+-------+---+
+    | live | deleted | fields | temp | humid | 0 |      header; the 0 ends it for a walk from behind
+    +------+---------+--------+------+-------+---+
+    | SAME | +0 ms   | +0 seq | 21   | 63    | 5 |      entry  (5 = pieces to step back to SAME)
+    | SAME | +17 ms  | +0 seq | 22   | 62    | 5 |
+    | 0    | +18 ms  | +0 seq | 1    | door  | open | 6 |      other names: their number, then pairs
+    +------+---------+--------+------+-------+---+
+
+Each box is one listpack element. Deleting an entry sets a flag and moves two counters; its bytes stay as a
+tombstone. That keeps a delete from copying half a node, and the node is dropped as a whole when `live`
+reaches zero.
+
+Invariants
+  N1  live + deleted equals the entries physically present, and live is at least 1.
+  N2  ids strictly rise inside a node, tombstones included, and the first is the node's key. Distances
+      wrap at 64 bits: a later millisecond may have a smaller seq.
+  N3  an entry carries SAME exactly when its names equal the header's; pieces to step back is the number
+      of its elements before that one.
+  N4  a node holds at most `entries_max` entries and, unless one entry alone is larger, less than
+      `bytes_max` bytes (checked by stream.py, which decides when to begin a new node).
+
+The bytearray of the node that is being appended to is longer than its listpack (L1): room for the next
+entries, so that an append is one walk over the fields and one pass of writing, with no resize per element
+(benchmarks/core.py, "xadd").
+"""
+
+from __future__ import annotations
+
+from penstock.core import listpack, memory
+from penstock.core.frame import Frame
+
+FLAG_DELETED = 1
+FLAG_SAME_FIELDS = 2
+
+_DELETED = FLAG_DELETED
+_SAME_FIELDS = FLAG_SAME_FIELDS
+_END = listpack.END
+_COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
+_EMPTY_BYTES = listpack.HEADER_BYTES + 1
+_OVERHEAD_MAX = listpack.ELEMENT_OVERHEAD_MAX
+_LIVE_AT = listpack.HEADER_BYTES  # the first element counts the live entries
+_FIXED_BYTES_MAX = 64  # flags, two distances, two counts and the end byte, generously
+_ROOM_BYTES_MIN = 128
+
+
+def begin(node: bytearray, frame: Frame, first: int) -> None:
+    """Write a fresh header for the fields from piece `first` on; the first entry is still to come."""
+    fields = (frame.count - first) // 2
+    memory.store32(node, 0, _EMPTY_BYTES)
+    memory.store16(node, 4, 0)
+    reserve(node, _bytes_bound(frame, first))
+    at = listpack.put_int(node, _LIVE_AT, 0)
+    at = listpack.put_int(node, at, 0)
+    at = listpack.put_int(node, at, fields)
+    for i in range(fields):
+        piece = first + 2 * i
+        at = listpack.put_string(node, at, frame.buffer, frame.start(piece), frame.size(piece))
+    at = listpack.put_int(node, at, 0)
+    _finish(node, at, fields + 4)
+
+
+def append_entry(node: bytearray, ms_delta: int, seq_delta: int, frame: Frame, first: int) -> bool:
+    """Write one entry behind the others, from the pieces of a frame: name, value, name, value, ...
+
+    Returns True if the entries before it had to move. Cost: O(bytes of the entry), amortised.
+    """
+    fields = (frame.count - first) // 2
+    reserve(node, _bytes_bound(frame, first))
+    moved = listpack.replace_int(node, _LIVE_AT, live_count(node) + 1)
+    same = _has_header_fields(node, frame, first, fields)
+    at = memory.load32(node, 0) - 1
+    at = listpack.put_int(node, at, _SAME_FIELDS if same else 0)
+    at = listpack.put_int(node, at, ms_delta)
+    at = listpack.put_int(node, at, seq_delta)
+    if not same:
+        at = listpack.put_int(node, at, fields)
+    piece = first
+    while piece < frame.count:
+        if not same:
+            at = listpack.put_string(node, at, frame.buffer, frame.start(piece), frame.size(piece))
+        piece += 1
+        at = listpack.put_string(node, at, frame.buffer, frame.start(piece), frame.size(piece))
+        piece += 1
+    pieces = fields + 3 if same else 2 * fields + 4
+    at = listpack.put_int(node, at, pieces)
+    _finish(node, at, pieces + 1)
+    return moved != 0
+
+
+def _bytes_bound(frame: Frame, first: int) -> int:
+    """More bytes than the pieces can take as elements."""
+    total = _FIXED_BYTES_MAX
+    for piece in range(first, frame.count):
+        total += frame.size(piece) + _OVERHEAD_MAX
+    return total
+
+
+def reserve(node: bytearray, more: int) -> None:
+    """Make the bytearray longer, so that `more` bytes fit behind the listpack."""
+    listpack.check_room(node, more)
+    missing = memory.load32(node, 0) + more - len(node)
+    if missing > 0:
+        # Doubling: a stream with one small entry stays small, one that fills nodes stops growing.
+        node.extend(bytes(max(missing, len(node), _ROOM_BYTES_MIN)))
+
+
+def _finish(node: bytearray, at: int, elements: int) -> None:
+    """Put the end byte and count what was written."""
+    node[at] = _END
+    memory.store32(node, 0, at + 1)
+    count = memory.load16(node, 4)
+    memory.store16(node, 4, min(count + elements, _COUNT_UNKNOWN))
+
+
+def _has_header_fields(node: bytearray, frame: Frame, first: int, fields: int) -> bool:
+    """Compare the frame's names with the header's."""
+    at = listpack.skip(node, listpack.skip(node, _LIVE_AT))
+    if listpack.get_int(node, at) != fields:
+        return False
+    at = listpack.skip(node, at)
+    piece = first
+    while piece < frame.count:
+        if not listpack.equals(node, at, frame.buffer, frame.start(piece), frame.size(piece)):
+            return False
+        at = listpack.skip(node, at)
+        piece += 2
+    return True
+
+
+def live_count(node: bytearray) -> int:
+    """Entries of a node that are not deleted."""
+    return listpack.get_int(node, _LIVE_AT)
+
+
+def entry_count(node: bytearray) -> int:
+    """Entries of a node, tombstones included."""
+    deleted_at = listpack.skip(node, _LIVE_AT)
+    return listpack.get_int(node, _LIVE_AT) + listpack.get_int(node, deleted_at)
+
+
+def sealed(node: bytearray) -> bytearray:
+    """A copy without the room behind the listpack, for a node that takes no more entries."""
+    return node[: listpack.total_bytes(node)]
+
+
+class NodeCursor:
+    """Walks the entries of one node, tombstones included, in either direction.
+
+    Open: open. Move: first, last, next, previous (True while there is an entry). The entry: ms, seq,
+    deleted, field_count, next_field (then name_at, value_at), fields, mapping. Change: mark_deleted.
+    """
+
+    __slots__ = (
+        "_at",
+        "_entries_at",
+        "_fields_at",
+        "_header_fields",
+        "_left",
+        "_name_at",
+        "_names",
+        "_piece_at",
+        "deleted",
+        "field_count",
+        "master_ms",
+        "master_seq",
+        "ms",
+        "name_at",
+        "node",
+        "same_fields",
+        "seq",
+        "value_at",
+    )
+
+    def __init__(self) -> None:
+        self.node = bytearray()
+        self._names: list[bytes] | None = None
+        self._at = 0
+
+    def open(self, node: bytearray, master_ms: int, master_seq: int) -> None:
+        """Stand before the first entry of a node whose key is given."""
+        self.node = node
+        self.master_ms = master_ms
+        self.master_seq = master_seq
+        self._names = None
+        at = listpack.skip(node, listpack.skip(node, _LIVE_AT))
+        self._header_fields = listpack.get_int(node, at)
+        self._fields_at = at = listpack.skip(node, at)
+        for _ in range(self._header_fields):
+            at = listpack.skip(node, at)
+        self._entries_at = listpack.skip(node, at)
+        self._at = 0
+
+    def first(self) -> bool:
+        """Go to the first entry."""
+        return self._enter(self._entries_at)
+
+    def last(self) -> bool:
+        """Go to the last entry."""
+        return self._enter_before(memory.load32(self.node, 0) - 1)
+
+    def next(self) -> bool:
+        """Go to the entry after this one."""
+        at = self._piece_at
+        for _ in range(self._left):
+            at = listpack.skip(self.node, at)
+        return self._enter(listpack.skip(self.node, at))  # over the count of pieces
+
+    def previous(self) -> bool:
+        """Go to the entry before this one."""
+        return self._enter_before(self._at)
+
+    def _enter_before(self, at: int) -> bool:
+        """Step back over the entry that ends before `at`."""
+        if at <= self._entries_at:
+            self._at = 0
+            return False
+        at = listpack.previous_at(self.node, at)
+        for _ in range(listpack.get_int(self.node, at)):
+            at = listpack.previous_at(self.node, at)
+        return self._enter(at)
+
+    def _enter(self, at: int) -> bool:
+        """Read the fixed part of the entry at `at`."""
+        node = self.node
+        if node[at] == _END:
+            self._at = 0
+            return False
+        self._at = at
+        flags = listpack.get_int(node, at)
+        self.deleted = flags & _DELETED != 0
+        self.same_fields = flags & _SAME_FIELDS != 0
+        at = listpack.skip(node, at)
+        self.ms = memory.advance(self.master_ms, listpack.get_int(node, at))
+        at = listpack.skip(node, at)
+        self.seq = memory.advance(self.master_seq, listpack.get_int(node, at))
+        at = listpack.skip(node, at)
+        if self.same_fields:
+            self.field_count = self._header_fields
+            self._left = self.field_count
+        else:
+            self.field_count = listpack.get_int(node, at)
+            self._left = 2 * self.field_count
+            at = listpack.skip(node, at)
+        self._piece_at = at
+        self._name_at = self._fields_at
+        return True
+
+    def next_field(self) -> bool:
+        """Go to the entry's next field: name_at and value_at are its elements' positions."""
+        if self._left <= 0:
+            return False
+        if self.same_fields:
+            self.name_at = self._name_at
+            self._name_at = listpack.skip(self.node, self._name_at)
+            self.value_at = self._piece_at
+            self._left -= 1
+        else:
+            self.name_at = self._piece_at
+            self.value_at = listpack.skip(self.node, self._piece_at)
+            self._left -= 2
+        self._piece_at = listpack.skip(self.node, self.value_at)
+        return True
+
+    def fields(self) -> list[bytes]:
+        """All names and values of the entry in order, flat."""
+        flat: list[bytes] = []
+        i = 0
+        names = self._header_names() if self.same_fields else None
+        while self.next_field():
+            flat.append(listpack.get_bytes(self.node, self.name_at) if names is None else names[i])
+            flat.append(listpack.get_bytes(self.node, self.value_at))
+            i += 1
+        return flat
+
+    def mapping(self) -> dict[bytes, bytes]:
+        """The entry's fields as a dictionary; of a name that stands twice, the last value."""
+        found: dict[bytes, bytes] = {}
+        i = 0
+        names = self._header_names() if self.same_fields else None
+        while self.next_field():
+            name = listpack.get_bytes(self.node, self.name_at) if names is None else names[i]
+            found[name] = listpack.get_bytes(self.node, self.value_at)
+            i += 1
+        return found
+
+    def _header_names(self) -> list[bytes]:
+        """The header's names, decoded once for all entries of the node that share them."""
+        if self._names is None:
+            self._names = []
+            at = self._fields_at
+            for _ in range(self._header_fields):
+                self._names.append(listpack.get_bytes(self.node, at))
+                at = listpack.skip(self.node, at)
+        return self._names
+
+    def mark_deleted(self) -> bool:
+        """Turn the entry into a tombstone; False, and nothing is changed, if it is the last live one.
+
+        The cursor stays on the entry.
+        """
+        live = live_count(self.node)
+        if live <= 1:
+            return False
+        listpack.put_int(self.node, self._at, _DELETED | (_SAME_FIELDS if self.same_fields else 0))
+        self.deleted = True
+        deleted_at = listpack.skip(self.node, _LIVE_AT)
+        deleted = listpack.get_int(self.node, deleted_at) + 1
+        # A counter that needs another width moves everything behind it, this cursor included.
+        moved = listpack.replace_int(self.node, deleted_at, deleted)
+        moved += listpack.replace_int(self.node, _LIVE_AT, live - 1)
+        if moved:
+            self._at += moved
+            self._piece_at += moved
+            self._name_at += moved
+            self._fields_at += moved
+            self._entries_at += moved
+        return True

@@ -1,0 +1,520 @@
+"""The embedded database: the engine in this process, with redis-py's names, arguments and results.
+
+    db = penstock.open()
+    db.xadd("orders", {"sku": "A1", "qty": 2})        ->  b"1700000000000-0"
+
+A program written for `redis.Redis` runs on this class unchanged as far as streams go: the same method
+builds the same words, the engine answers them, and the answer gets the shape that the pinned redis-py gives
+it by default. Errors carry the same texts: DataError for what redis-py refuses itself, CommandError for
+what a server would refuse.
+
+Threads may share a Database. One lock is held while a command runs; a blocking read waits outside of it, and
+whoever adds the entry runs the waiting read and hands over its result.
+
+This file is the shell: words in. What comes out is shaped in `shapes.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from penstock import shapes
+from penstock.core.frame import Frame
+from penstock.engine.clock import Clock
+from penstock.engine.execute import TABLE, Engine
+from penstock.engine.table import Command
+from penstock.engine.waiters import Blocked, Waiter
+from penstock.errors import DatabaseClosed, DataError
+from penstock.reply import NULL_ARRAY
+
+_REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
+_XADD = TABLE["XADD"]
+_WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
+
+
+def open(
+    *,
+    decode_responses: bool = False,
+    compat_version: str | None = None,
+    clock: Clock | None = None,
+) -> Database:
+    """A new database in memory.
+
+    decode_responses: give text instead of bytes. compat_version: behave as this Redis ("7.0", "7.2",
+    "7.4"; the newest by default). clock: where ids get their time from; the system's clock by default.
+    """
+    return Database(Engine(clock, compat_version), decode_responses)
+
+
+class ThreadWaiter(Waiter):
+    """A blocked read whose thread sleeps until it is served."""
+
+    def __init__(self, command: Command, blocked: Blocked, shape: Callable[[Any], Any]) -> None:
+        super().__init__(command, blocked)
+        self._shape = shape
+        self.served = threading.Event()
+
+    def wake(self) -> None:
+        # Shaped here, by the thread that added the entries: a moment later they may be trimmed.
+        if self.error is None:
+            self.reply = self._shape(self.reply)
+        self.served.set()
+
+
+class Database:
+    """Streams in this process. The methods are those of redis.Redis; see there for their arguments."""
+
+    __slots__ = ("_acquire", "_closed", "_decode", "_engine", "_frame", "_release")
+
+    def __init__(self, engine: Engine, decode_responses: bool) -> None:
+        lock = threading.Lock()
+        self._acquire = lock.acquire
+        self._release = lock.release
+        self._engine = engine
+        self._frame = Frame()
+        self._decode = decode_responses
+        self._closed = False
+
+    def close(self) -> None:
+        """End the use of the database; who still waits in a blocking read gets DatabaseClosed."""
+        self._acquire()
+        try:
+            self._closed = True
+            for waiter in self._engine.waiters.all():
+                waiter.error = DatabaseClosed("the database was closed while this call waited")
+                self._engine.give_up(waiter)
+                waiter.wake()
+        finally:
+            self._release()
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # --- Running a command -------------------------------------------------------------------------
+
+    def _run(
+        self, name: str, pieces: list[Any], shape: Callable[[Any], Any] = shapes.as_it_is
+    ) -> Any:
+        """Run a command given by its words and bring the reply into shape."""
+        command = TABLE[name]
+        self._acquire()
+        try:
+            self._begin(_WORDS[name])
+            for piece in pieces:
+                self._put(piece)
+            reply = self._engine.execute(command, self._frame)
+            if isinstance(reply, Blocked):
+                reply = self._wait(ThreadWaiter(command, reply, shape), reply.timeout_ms)
+            else:
+                reply = shape(reply)
+        finally:
+            self._release()
+        return shapes.decoded(reply) if self._decode else reply
+
+    def _begin(self, words: list[bytes]) -> None:
+        if self._closed:
+            raise DatabaseClosed("the database is closed")
+        self._frame.clear()
+        for word in words:
+            self._frame.add(word)
+
+    def _put(self, value: Any) -> None:
+        """Add one argument as redis-py would encode it. Raises: DataError for what it would refuse."""
+        kind = type(value)
+        if kind is str:
+            self._frame.add_text(value)
+        elif kind is bytes:
+            self._frame.add(value)
+        elif isinstance(value, bool) or not isinstance(
+            value, (str, bytes, bytearray, memoryview, int, float)
+        ):
+            raise DataError(
+                f"Invalid input of type: '{kind.__name__}'. "
+                "Convert to a bytes, string, int or float first."
+            )
+        elif isinstance(value, (int, float)):
+            self._frame.add_text(repr(value))
+        elif isinstance(value, str):
+            self._frame.add(value.encode())
+        else:
+            self._frame.add(bytes(value))
+
+    def _wait(self, waiter: ThreadWaiter, timeout_ms: int) -> Any:
+        """Sleep until the read is served or its time is over. The lock is open meanwhile."""
+        self._engine.park(waiter)
+        self._release()
+        try:
+            waiter.served.wait(timeout_ms / 1000 if timeout_ms else None)
+        finally:
+            self._acquire()
+            self._engine.give_up(waiter)
+        if waiter.error is not None:
+            raise waiter.error
+        return waiter.reply if waiter.served.is_set() else shapes.served(NULL_ARRAY)
+
+    # --- Adding and removing -----------------------------------------------------------------------
+
+    def xadd(
+        self,
+        name: Any,
+        fields: dict[Any, Any],
+        id: Any = "*",
+        maxlen: int | None = None,
+        approximate: bool = True,
+        nomkstream: bool = False,
+        minid: Any = None,
+        limit: int | None = None,
+        ref_policy: str | None = None,
+        idmpauto: str | None = None,
+        idmp: tuple[Any, Any] | None = None,
+    ) -> Any:
+        """Add an entry and return its id; None if the stream was not to be made."""
+        if idmpauto is not None or idmp is not None:
+            _check_idempotence(id, idmpauto, idmp)
+        if maxlen is not None and minid is not None:
+            raise DataError("Only one of ```maxlen``` or ```minid``` may be specified")
+        if ref_policy is not None and ref_policy not in _REF_POLICIES:
+            raise DataError("XADD ref_policy must be one of: KEEPREF, DELREF, ACKED")
+        if maxlen is not None and (not isinstance(maxlen, int) or maxlen < 0):
+            raise DataError("XADD maxlen must be non-negative integer")
+        if not isinstance(fields, dict) or not fields:
+            raise DataError("XADD fields must be a non-empty dict")
+        self._acquire()
+        try:
+            if self._closed:
+                raise DatabaseClosed("the database is closed")
+            frame = self._frame
+            frame.clear()
+            frame.add(b"XADD")
+            self._put(name)
+            if nomkstream:
+                frame.add(b"NOMKSTREAM")
+            if ref_policy is not None or idmpauto is not None or idmp is not None:
+                self._put_newer_options(ref_policy, idmpauto, idmp)
+            if maxlen is not None or minid is not None or limit is not None:
+                self._put_trim(maxlen, approximate, minid, limit)
+            self._put(id)
+            for field, value in fields.items():
+                self._put(field)
+                self._put(value)
+            reply = self._engine.execute(_XADD, frame)
+        finally:
+            self._release()
+        return reply.decode() if self._decode and reply is not None else reply
+
+    def _put_newer_options(
+        self, ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
+    ) -> None:
+        """Options of Redis 8, which this engine refuses with an older server's words."""
+        if ref_policy is not None:
+            self._put(ref_policy)
+        if idmpauto is not None:
+            self._put(b"IDMPAUTO")
+            self._put(idmpauto)
+        if idmp is not None:
+            self._put(b"IDMP")
+            self._put(idmp[0])
+            self._put(idmp[1])
+
+    def _put_trim(
+        self, maxlen: int | None, approximate: bool, minid: Any, limit: int | None
+    ) -> None:
+        if maxlen is not None or minid is not None:
+            self._put(b"MAXLEN" if maxlen is not None else b"MINID")
+            if approximate:
+                self._put(b"~")
+            self._put(maxlen if maxlen is not None else minid)
+        if limit is not None:
+            self._put(b"LIMIT")
+            self._put(limit)
+
+    def xtrim(
+        self,
+        name: Any,
+        maxlen: int | None = None,
+        approximate: bool = True,
+        minid: Any = None,
+        limit: int | None = None,
+        ref_policy: str | None = None,
+    ) -> int:
+        """Drop the oldest entries; return how many."""
+        if maxlen is not None and minid is not None:
+            raise DataError("Only one of ``maxlen`` or ``minid`` may be specified")
+        if maxlen is None and minid is None:
+            raise DataError("One of ``maxlen`` or ``minid`` must be specified")
+        if ref_policy is not None and ref_policy not in _REF_POLICIES:
+            raise DataError("XTRIM ref_policy must be one of: KEEPREF, DELREF, ACKED")
+        pieces = [name, b"MAXLEN" if maxlen is not None else b"MINID"]
+        if approximate:
+            pieces.append(b"~")
+        pieces.append(maxlen if maxlen is not None else minid)
+        if limit is not None:
+            pieces += [b"LIMIT", limit]
+        if ref_policy is not None:
+            pieces.append(ref_policy)
+        removed: int = self._run("XTRIM", pieces)
+        return removed
+
+    def xdel(self, name: Any, *ids: Any) -> int:
+        """Remove entries; return how many were there."""
+        removed: int = self._run("XDEL", [name, *ids])
+        return removed
+
+    def xlen(self, name: Any) -> int:
+        """Count the entries."""
+        length: int = self._run("XLEN", [name])
+        return length
+
+    # --- Reading -----------------------------------------------------------------------------------
+
+    def xrange(self, name: Any, min: Any = "-", max: Any = "+", count: int | None = None) -> Any:
+        """Entries from `min` to `max`: a list of (id, fields)."""
+        return self._run("XRANGE", [name, min, max, *_count("XRANGE", count)], shapes.entries)
+
+    def xrevrange(self, name: Any, max: Any = "+", min: Any = "-", count: int | None = None) -> Any:
+        """Entries from `max` down to `min`: a list of (id, fields)."""
+        return self._run("XREVRANGE", [name, max, min, *_count("XREVRANGE", count)], shapes.entries)
+
+    def xread(
+        self,
+        streams: dict[Any, Any],
+        count: int | None = None,
+        block: int | None = None,
+        max_count: int | None = None,
+        max_size: int | None = None,
+    ) -> Any:
+        """What follows an id, of several streams: a list of [stream, entries]."""
+        pieces = _read_options("XREAD", count, block, max_count, max_size)
+        return self._run("XREAD", pieces + _streams("XREAD", streams), shapes.served)
+
+    def xreadgroup(
+        self,
+        groupname: Any,
+        consumername: Any,
+        streams: dict[Any, Any],
+        count: int | None = None,
+        block: int | None = None,
+        noack: bool = False,
+        claim_min_idle_time: int | None = None,
+        max_count: int | None = None,
+        max_size: int | None = None,
+    ) -> Any:
+        """Read as a consumer of a group: a list of [stream, entries]."""
+        pieces = [b"GROUP", groupname, consumername]
+        pieces += _read_options("XREADGROUP", count, block, max_count, max_size)
+        if noack:
+            pieces.append(b"NOACK")
+        if claim_min_idle_time is not None:
+            if not isinstance(claim_min_idle_time, int) or claim_min_idle_time < 0:
+                raise DataError("XREADGROUP claim_min_idle_time must be a non-negative integer")
+            pieces += [b"CLAIM", claim_min_idle_time]
+        return self._run("XREADGROUP", pieces + _streams("XREADGROUP", streams), shapes.served)
+
+    def xack(self, name: Any, groupname: Any, *ids: Any) -> int:
+        """Acknowledge deliveries; return how many were pending."""
+        acknowledged: int = self._run("XACK", [name, groupname, *ids])
+        return acknowledged
+
+    # --- Groups ------------------------------------------------------------------------------------
+
+    def xgroup_create(
+        self,
+        name: Any,
+        groupname: Any,
+        id: Any = "$",
+        mkstream: bool = False,
+        entries_read: int | None = None,
+    ) -> bool:
+        """Make a group."""
+        pieces = [name, groupname, id]
+        if mkstream:
+            pieces.append(b"MKSTREAM")
+        if entries_read is not None:
+            pieces += [b"ENTRIESREAD", entries_read]
+        self._run("XGROUP CREATE", pieces)
+        return True
+
+    def xgroup_setid(
+        self, name: Any, groupname: Any, id: Any, entries_read: int | None = None
+    ) -> bool:
+        """Move a group."""
+        pieces = [name, groupname, id]
+        if entries_read is not None:
+            pieces += [b"ENTRIESREAD", entries_read]
+        self._run("XGROUP SETID", pieces)
+        return True
+
+    def xgroup_destroy(self, name: Any, groupname: Any) -> bool:
+        """Remove a group; False if there is none."""
+        return bool(self._run("XGROUP DESTROY", [name, groupname]))
+
+    def xgroup_createconsumer(self, name: Any, groupname: Any, consumername: Any) -> int:
+        """Make a consumer; 0 if it is there already."""
+        made: int = self._run("XGROUP CREATECONSUMER", [name, groupname, consumername])
+        return made
+
+    def xgroup_delconsumer(self, name: Any, groupname: Any, consumername: Any) -> int:
+        """Remove a consumer; return how many entries it had pending."""
+        forgotten: int = self._run("XGROUP DELCONSUMER", [name, groupname, consumername])
+        return forgotten
+
+    # --- Pending entries ---------------------------------------------------------------------------
+
+    def xpending(self, name: Any, groupname: Any) -> Any:
+        """A summary of what a group has pending."""
+        return self._run("XPENDING", [name, groupname], shapes.pending_summary)
+
+    def xpending_range(
+        self,
+        name: Any,
+        groupname: Any,
+        min: Any,
+        max: Any,
+        count: int,
+        consumername: Any = None,
+        idle: int | None = None,
+    ) -> Any:
+        """The pending entries of a range of ids, one dictionary each."""
+        if {min, max, count} == {None}:
+            if idle is not None or consumername is not None:
+                raise DataError(
+                    "if XPENDING is provided with idle time or consumername,"
+                    " it must be provided with min, max and count parameters"
+                )
+            return self.xpending(name, groupname)
+        if min is None or max is None or count is None:
+            raise DataError(
+                "XPENDING must be provided with min, max and count parameters, or none of them."
+            )
+        pieces = [name, groupname]
+        if idle is not None:
+            if int(idle) < 0:
+                raise DataError("XPENDING idle must be a integer >= 0")
+            pieces += [b"IDLE", idle]
+        if int(count) < 0:
+            raise DataError("XPENDING count must be a integer >= 0")
+        pieces += [min, max, count]
+        if consumername:
+            pieces.append(consumername)
+        return self._run("XPENDING", pieces, shapes.pending_rows)
+
+    def xclaim(
+        self,
+        name: Any,
+        groupname: Any,
+        consumername: Any,
+        min_idle_time: int,
+        message_ids: list[Any] | tuple[Any, ...],
+        idle: int | None = None,
+        time: int | None = None,
+        retrycount: int | None = None,
+        force: bool = False,
+        justid: bool = False,
+    ) -> Any:
+        """Give pending entries to a consumer: a list of (id, fields), or of ids."""
+        if not isinstance(min_idle_time, int) or min_idle_time < 0:
+            raise DataError("XCLAIM min_idle_time must be a non negative integer")
+        if not isinstance(message_ids, (list, tuple)) or not message_ids:
+            raise DataError(
+                "XCLAIM message_ids must be a non empty list or tuple of message IDs to claim"
+            )
+        pieces = [name, groupname, consumername, min_idle_time, *message_ids]
+        options = {"idle": idle, "time": time, "retrycount": retrycount}
+        for option, value in options.items():
+            if value is not None:
+                if not isinstance(value, int):
+                    raise DataError(f"XCLAIM {option} must be an integer")
+                pieces += [option.upper(), value]
+        for option, wanted in {"force": force, "justid": justid}.items():
+            if wanted:
+                if not isinstance(wanted, bool):
+                    raise DataError(f"XCLAIM {option} must be a boolean")
+                pieces.append(option.upper())
+        return self._run("XCLAIM", pieces, shapes.as_it_is if justid else shapes.entries)
+
+    def xautoclaim(
+        self,
+        name: Any,
+        groupname: Any,
+        consumername: Any,
+        min_idle_time: int,
+        start_id: Any = "0-0",
+        count: int | None = None,
+        justid: bool = False,
+    ) -> Any:
+        """Give idle entries to a consumer: [next id, entries, deleted ids], or a list of ids."""
+        if int(min_idle_time) < 0:
+            raise DataError("XAUTOCLAIM min_idle_time must be a nonnegative integer")
+        pieces = [name, groupname, consumername, min_idle_time, start_id]
+        if count is not None:
+            if int(count) < 0:
+                raise DataError("XPENDING count must be a integer >= 0")
+            pieces += [b"COUNT", count]
+        if justid:
+            pieces.append(b"JUSTID")
+            return self._run("XAUTOCLAIM", pieces, shapes.autoclaimed_ids)
+        return self._run("XAUTOCLAIM", pieces, shapes.autoclaimed)
+
+    # --- Looking -----------------------------------------------------------------------------------
+
+    def xinfo_stream(self, name: Any, full: bool = False) -> Any:
+        """What a stream is made of."""
+        if full:
+            return self._run("XINFO STREAM", [name, b"FULL"], shapes.full_stream_info)
+        return self._run("XINFO STREAM", [name], shapes.stream_info)
+
+    def xinfo_groups(self, name: Any) -> Any:
+        """The groups of a stream."""
+        return self._run("XINFO GROUPS", [name], shapes.list_of_pairs)
+
+    def xinfo_consumers(self, name: Any, groupname: Any) -> Any:
+        """The consumers of a group."""
+        return self._run("XINFO CONSUMERS", [name, groupname], shapes.list_of_pairs)
+
+
+def _check_idempotence(id: Any, idmpauto: str | None, idmp: tuple[Any, Any] | None) -> None:
+    if idmpauto is not None and idmp is not None:
+        raise DataError("Only one of ```idmpauto``` or ```idmp``` may be specified")
+    if id != "*":
+        raise DataError("IDMPAUTO and IDMP can only be used with id='*'")
+    if idmp is not None and (not isinstance(idmp, tuple) or len(idmp) != 2):
+        raise DataError("XADD idmp must be a tuple of (producer_id, idempotent_id)")
+
+
+def _count(command: str, count: int | None) -> list[Any]:
+    if count is None:
+        return []
+    if not isinstance(count, int) or count < 1:
+        raise DataError(f"{command} count must be a positive integer")
+    return [b"COUNT", count]
+
+
+def _read_options(
+    command: str, count: int | None, block: int | None, max_count: int | None, max_size: int | None
+) -> list[Any]:
+    pieces: list[Any] = []
+    if block is not None:
+        if not isinstance(block, int) or block < 0:
+            raise DataError(f"{command} block must be a non-negative integer")
+        pieces += [b"BLOCK", block]
+    pieces += _count(command, count)
+    for option, value in ((b"MAXCOUNT", max_count), (b"MAXSIZE", max_size)):
+        if value is not None:
+            name = "max_count" if value is max_count else "max_size"
+            if not isinstance(value, int) or value < 1:
+                raise DataError(f"{command} {name} must be a positive integer")
+            pieces += [option, value]
+    if max_count is not None and count is not None and max_count < count:
+        raise DataError(f"{command} max_count must be greater than or equal to count")
+    return pieces
+
+
+def _streams(command: str, streams: dict[Any, Any]) -> list[Any]:
+    if not isinstance(streams, dict) or not streams:
+        raise DataError(f"{command} streams must be a non empty dict")
+    return [b"STREAMS", *streams.keys(), *streams.values()]

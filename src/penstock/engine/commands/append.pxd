@@ -1,0 +1,51 @@
+import cython
+
+from penstock.core cimport memory, stream_id
+from penstock.core.frame cimport Frame
+from penstock.core.stream cimport Stream
+from penstock.core.stream_id cimport StreamID
+from penstock.engine.context cimport Context
+
+cdef unsigned char _STAR
+cdef int _BY_NOTHING
+cdef int _BY_LENGTH
+cdef int _BY_MIN_ID
+
+
+cdef class AddArguments:
+    cdef readonly int trim_by
+    cdef readonly long long length_max
+    cdef readonly StreamID min_id
+    cdef readonly bint approximate
+    cdef readonly long long limit
+    cdef readonly bint limit_given
+    cdef readonly bint no_make
+    cdef readonly StreamID id
+    cdef readonly bint seq_given
+    cdef readonly Py_ssize_t fields_at
+
+    @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
+    cpdef void read(self, Frame frame, bint adding) except *
+    @cython.locals(more=Py_ssize_t)
+    cdef Py_ssize_t _read_trim(self, Frame frame, Py_ssize_t at, int trim_by) except -1
+    @cython.locals(text=bytes)
+    cdef void _read_id(self, Frame frame, Py_ssize_t at) except *
+    @cython.locals(limit="long long")
+    cpdef void settle(self, bint adding, long long node_entries_max) except *
+    cpdef long long trim(self, Stream stream) except -1
+
+
+@cython.locals(key=bytes, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID)
+cpdef object xadd(Context context, Frame frame)
+@cython.locals(raw_bytes="long long", piece=Py_ssize_t)
+cdef Stream _made(Context context, bytes key, Frame frame, Py_ssize_t first)
+@cython.locals(wanted=StreamID)
+cdef void _append(Context context, Stream stream, AddArguments arguments, Frame frame) except *
+@cython.locals(arguments=AddArguments, stream=Stream)
+cpdef object xtrim(Context context, Frame frame)
+@cython.locals(stream=Stream, ids=list, removed="long long", entry_id=StreamID)
+cpdef object xdel(Context context, Frame frame)
+@cython.locals(ids=list, at=Py_ssize_t)
+cpdef list ids_from(Frame frame, Py_ssize_t first)
+@cython.locals(stream=Stream)
+cpdef object xlen(Context context, Frame frame)

@@ -1,0 +1,229 @@
+"""Adding to a stream and taking away from it: XADD, XTRIM, XDEL, XLEN."""
+
+from __future__ import annotations
+
+from penstock.core import memory, stream_id
+from penstock.core.frame import Frame
+from penstock.core.stream import ENTRY_BYTES_MAX, Stream
+from penstock.core.stream_id import StreamID
+from penstock.engine.arguments import int_at
+from penstock.engine.context import Context
+from penstock.engine.table import Command, Flags
+from penstock.errors import (
+    CommandError,
+    elements_too_large,
+    id_not_above_zero,
+    syntax_error,
+    wrong_arity,
+)
+
+TRIM_NODES_DEFAULT = 100  # an approximate trim without LIMIT removes at most so many full nodes
+TRIM_ENTRIES_DEFAULT = 10_000  # ... or so many entries, where nodes have no limit
+TRIM_ENTRIES_MAX = 1_000_000
+
+_STAR = 42
+_BY_NOTHING = 0
+_BY_LENGTH = 1
+_BY_MIN_ID = 2
+
+
+class AddArguments:
+    """The options of XADD and XTRIM, read and checked."""
+
+    __slots__ = (
+        "approximate",
+        "fields_at",
+        "id",
+        "length_max",
+        "limit",
+        "limit_given",
+        "min_id",
+        "no_make",
+        "seq_given",
+        "trim_by",
+    )
+
+    def __init__(self) -> None:
+        self.trim_by = _BY_NOTHING
+        self.length_max = 0
+        self.min_id: StreamID | None = None
+        self.approximate = False
+        self.limit = 0
+        self.limit_given = False
+        self.no_make = False
+        self.id: StreamID | None = None  # None: the next one
+        self.seq_given = True
+        self.fields_at = 0
+
+    def read(self, frame: Frame, adding: bool) -> None:
+        """Read options from the third word on; of an XADD, up to its id. Raises: CommandError."""
+        at = 2
+        while at < frame.count:
+            if adding and frame.is_char(at, _STAR):
+                self.fields_at = at + 1
+                break
+            more = frame.count - 1 - at
+            if more and frame.is_word(at, b"MAXLEN"):
+                at = self._read_trim(frame, at, _BY_LENGTH)
+            elif more and frame.is_word(at, b"MINID"):
+                at = self._read_trim(frame, at, _BY_MIN_ID)
+            elif more and frame.is_word(at, b"LIMIT"):
+                at += 1
+                self.limit = int_at(frame, at)
+                if self.limit < 0:
+                    raise CommandError("The LIMIT argument must be >= 0.")
+                self.limit_given = True
+            elif adding and frame.is_word(at, b"NOMKSTREAM"):
+                self.no_make = True
+            elif adding:
+                self._read_id(frame, at)
+                self.fields_at = at + 1
+                break
+            else:
+                raise syntax_error()
+            at += 1
+
+    def _read_trim(self, frame: Frame, at: int, trim_by: int) -> int:
+        """Read `MAXLEN|MINID [~|=] threshold` and return the threshold's place."""
+        if self.trim_by != _BY_NOTHING:
+            raise syntax_error("MAXLEN and MINID options at the same time are not compatible")
+        more = frame.count - 1 - at
+        self.approximate = more >= 2 and frame.is_word(at + 1, b"~")
+        if self.approximate or (more >= 2 and frame.is_word(at + 1, b"=")):
+            at += 1
+        at += 1
+        if trim_by == _BY_LENGTH:
+            self.length_max = int_at(frame, at)
+            if self.length_max < 0:
+                raise CommandError("The MAXLEN argument must be >= 0.")
+        else:
+            self.min_id = stream_id.parse(frame.piece(at))
+        self.trim_by = trim_by
+        return at
+
+    def _read_id(self, frame: Frame, at: int) -> None:
+        """Read `ms`, `ms-seq` or `ms-*`."""
+        text = frame.piece(at)
+        if (
+            len(text) <= stream_id.TEXT_BYTES_MAX
+            and text.endswith(b"-*")
+            and text.find(b"-") == len(text) - 2
+        ):
+            self.id = stream_id.parse(text[:-2])
+            self.seq_given = False
+        else:
+            self.id = stream_id.parse(text)
+
+    def settle(self, adding: bool, node_entries_max: int) -> None:
+        """Check what goes together, and choose the limit of an approximate trim."""
+        if self.limit and self.trim_by == _BY_NOTHING:
+            raise syntax_error("LIMIT cannot be used without specifying a trimming strategy")
+        if not adding and self.trim_by == _BY_NOTHING:
+            raise syntax_error("XTRIM must be called with a trimming strategy")
+        if self.limit_given:
+            if not self.approximate:
+                raise syntax_error("LIMIT cannot be used without the special ~ option")
+        elif self.approximate:
+            limit = TRIM_NODES_DEFAULT * node_entries_max
+            self.limit = min(limit if limit > 0 else TRIM_ENTRIES_DEFAULT, TRIM_ENTRIES_MAX)
+
+    def trim(self, stream: Stream) -> int:
+        """Trim a stream as the options say; return how many entries went."""
+        if self.trim_by == _BY_LENGTH:
+            return stream.trim_length(self.length_max, self.approximate, self.limit)
+        if self.min_id is not None:
+            return stream.trim_min_id(self.min_id, self.approximate, self.limit)
+        return 0
+
+
+def xadd(context: Context, frame: Frame) -> bytes | None:
+    """Add an entry. Everything is checked before the key is made or changed."""
+    key = frame.piece(1)
+    if frame.is_char(2, _STAR) and frame.count & 1:  # XADD key * name value ...: what nearly everyone sends
+        stream = context.keyspace.stream_or_none(key)
+        if stream is None:
+            stream = _made(context, key, frame, 3)
+        stream.append(context.now_ms(), frame, 3)
+    else:
+        arguments = AddArguments()
+        arguments.read(frame, True)
+        arguments.settle(True, context.keyspace.limits.entries_max)
+        pieces = frame.count - arguments.fields_at
+        if arguments.fields_at == 0 or pieces < 2 or pieces & 1:
+            raise wrong_arity("xadd")
+        wanted = arguments.id
+        if wanted is not None and arguments.seq_given and wanted == stream_id.SMALLEST:
+            raise id_not_above_zero()
+        stream = context.keyspace.stream_or_none(key)
+        if stream is None:
+            if arguments.no_make:
+                return None
+            stream = _made(context, key, frame, arguments.fields_at)
+        _append(context, stream, arguments, frame)
+        arguments.trim(stream)
+    context.touch(key)
+    return memory.format_pair(stream.last_ms, stream.last_seq)
+
+
+def _made(context: Context, key: bytes, frame: Frame, first: int) -> Stream:
+    """A new stream for an entry that is known to fit: any id above 0-0 is good for an empty one."""
+    raw_bytes = 0
+    for piece in range(first, frame.count):
+        raw_bytes += frame.size(piece)
+    if raw_bytes > ENTRY_BYTES_MAX:
+        raise elements_too_large()
+    return context.keyspace.add_stream(key)
+
+
+def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Frame) -> None:
+    wanted = arguments.id
+    if wanted is None:
+        stream.append(context.now_ms(), frame, arguments.fields_at)
+    elif arguments.seq_given:
+        stream.append_at(wanted.ms, wanted.seq, frame, arguments.fields_at)
+    else:
+        stream.append_in_ms(wanted.ms, frame, arguments.fields_at)
+
+
+def xtrim(context: Context, frame: Frame) -> int:
+    """Drop the oldest entries."""
+    arguments = AddArguments()
+    arguments.read(frame, False)
+    arguments.settle(False, context.keyspace.limits.entries_max)
+    stream = context.keyspace.stream_or_none(frame.piece(1))
+    return 0 if stream is None else arguments.trim(stream)
+
+
+def xdel(context: Context, frame: Frame) -> int:
+    """Remove entries by id; all ids are read before the first is removed."""
+    stream = context.keyspace.stream_or_none(frame.piece(1))
+    if stream is None:
+        return 0
+    ids = ids_from(frame, 2)
+    removed = 0
+    for entry_id in ids:
+        if stream.delete(entry_id):
+            removed += 1
+    return removed
+
+
+def ids_from(frame: Frame, first: int) -> list[StreamID]:
+    """The ids that a command ends with. Raises: CommandError if one is none."""
+    ids: list[StreamID] = []
+    for at in range(first, frame.count):
+        ids.append(stream_id.parse_span(frame.buffer, frame.start(at), frame.size(at), 0))
+    return ids
+
+
+def xlen(context: Context, frame: Frame) -> int:
+    """Count the entries of a stream."""
+    stream = context.keyspace.stream_or_none(frame.piece(1))
+    return 0 if stream is None else stream.length
+
+
+COMMANDS = (
+    Command("XADD", xadd, -5, Flags.WRITE | Flags.DENY_OOM | Flags.FAST, 1, "Add an entry to a stream."),
+    Command("XTRIM", xtrim, -4, Flags.WRITE, 1, "Drop the oldest entries of a stream."),
+    Command("XDEL", xdel, -3, Flags.WRITE | Flags.FAST, 1, "Remove entries from a stream by id."),
+    Command("XLEN", xlen, 2, Flags.READ | Flags.FAST, 1, "Count the entries of a stream."),
+)

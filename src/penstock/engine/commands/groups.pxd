@@ -1,0 +1,12 @@
+import cython
+
+from penstock.core.frame cimport Frame
+from penstock.core.group cimport Group
+from penstock.core.stream cimport Stream
+from penstock.core.stream_id cimport StreamID
+from penstock.engine.context cimport Context
+
+@cython.locals(group=Group)
+cpdef Group group_or_none(Stream stream, bytes name)
+@cython.locals(group=Group, ids=list, acknowledged="long long", entry_id=StreamID)
+cpdef object xack(Context context, Frame frame)

@@ -1,0 +1,148 @@
+"""Making, moving and removing groups and consumers, and acknowledging: XGROUP, XACK."""
+
+from __future__ import annotations
+
+from penstock.core import stream_id
+from penstock.core.frame import Frame
+from penstock.core.group import ENTRIES_READ_UNKNOWN, Group
+from penstock.core.rax import Rax
+from penstock.core.stream import Stream
+from penstock.engine.arguments import int_at
+from penstock.engine.commands.append import ids_from
+from penstock.engine.context import Context
+from penstock.engine.table import Command, Flags
+from penstock.errors import (
+    CommandError,
+    group_exists,
+    group_needs_key,
+    no_group_for_key,
+    unknown_subcommand,
+)
+from penstock.reply import OK, Status
+
+_DOLLAR = b"$"
+
+
+def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
+    """A group of a stream that may not exist itself."""
+    if stream is None or stream.groups is None:
+        return None
+    group: Group | None = stream.groups.find(name)
+    return group
+
+
+def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
+    """What a subcommand about an existing group works on. Raises: CommandError without it."""
+    key, name = frame.piece(2), frame.piece(3)
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None:
+        raise group_needs_key()
+    group = group_or_none(stream, name)
+    if group is None:
+        raise no_group_for_key(key, name)
+    return stream, group
+
+
+def _read_options(frame: Frame, creating: bool) -> tuple[bool, int]:
+    """`[MKSTREAM] [ENTRIESREAD n]` from the sixth word on."""
+    make = False
+    entries_read = ENTRIES_READ_UNKNOWN
+    at = 5
+    while at < frame.count:
+        if creating and frame.is_word(at, b"MKSTREAM"):
+            make = True
+        elif at + 1 < frame.count and frame.is_word(at, b"ENTRIESREAD"):
+            at += 1
+            entries_read = int_at(frame, at)
+            if entries_read < 0 and entries_read != ENTRIES_READ_UNKNOWN:
+                raise CommandError("value for ENTRIESREAD must be positive or -1")
+        else:
+            raise unknown_subcommand("XGROUP", frame.piece(1).decode("utf-8", "surrogateescape"))
+        at += 1
+    return make, entries_read
+
+
+def xgroup_create(context: Context, frame: Frame) -> Status:
+    """Make a group that reads on behind an id."""
+    make, entries_read = _read_options(frame, True)
+    key, name, text = frame.piece(2), frame.piece(3), frame.piece(4)
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None and not make:
+        raise group_needs_key()
+    if text == _DOLLAR:
+        last = stream_id.SMALLEST if stream is None else stream.last_id
+    else:
+        last = stream_id.parse(text)
+    if group_or_none(stream, name) is not None:
+        raise group_exists()
+    if stream is None:
+        stream = context.keyspace.add_stream(key)
+    if stream.groups is None:
+        stream.groups = Rax()
+    stream.groups.insert(name, Group(last, entries_read))
+    return OK
+
+
+def xgroup_setid(context: Context, frame: Frame) -> Status:
+    """Move a group to another id."""
+    _, entries_read = _read_options(frame, False)
+    stream, group = _stream_and_group(context, frame)
+    text = frame.piece(4)
+    last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
+    group.set_position(last, entries_read)
+    context.touch(frame.piece(2))
+    return OK
+
+
+def xgroup_destroy(context: Context, frame: Frame) -> int:
+    """Remove a group with all it knows; who waits in it is told."""
+    key, name = frame.piece(2), frame.piece(3)
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None:
+        raise group_needs_key()
+    if stream.groups is None or not stream.groups.remove(name):
+        return 0
+    context.touch(key)
+    return 1
+
+
+def xgroup_createconsumer(context: Context, frame: Frame) -> int:
+    """Make a consumer; 0 if it is there already."""
+    _, group = _stream_and_group(context, frame)
+    name = frame.piece(4)
+    if group.consumer_or_none(name) is not None:
+        return 0
+    group.create_consumer(name, context.now_ms())
+    return 1
+
+
+def xgroup_delconsumer(context: Context, frame: Frame) -> int:
+    """Remove a consumer and forget what it has pending; return how much that was."""
+    _, group = _stream_and_group(context, frame)
+    consumer = group.consumer_or_none(frame.piece(4))
+    return 0 if consumer is None else group.delete_consumer(consumer)
+
+
+def xack(context: Context, frame: Frame) -> int:
+    """Acknowledge deliveries; all ids are read before the first counts."""
+    group = group_or_none(context.keyspace.stream_or_none(frame.piece(1)), frame.piece(2))
+    if group is None:
+        return 0
+    ids = ids_from(frame, 3)
+    acknowledged = 0
+    for entry_id in ids:
+        if group.acknowledge(entry_id):
+            acknowledged += 1
+    return acknowledged
+
+
+_MAKES = Flags.WRITE | Flags.DENY_OOM
+
+COMMANDS = (
+    Command("XGROUP CREATE", xgroup_create, -5, _MAKES, 2, "Make a consumer group."),
+    Command("XGROUP SETID", xgroup_setid, -5, Flags.WRITE, 2, "Move a group to another id."),
+    Command("XGROUP DESTROY", xgroup_destroy, 4, Flags.WRITE, 2, "Remove a group."),
+    Command("XGROUP CREATECONSUMER", xgroup_createconsumer, 5, _MAKES, 2, "Make a consumer."),
+    Command("XGROUP DELCONSUMER", xgroup_delconsumer, 5, Flags.WRITE, 2, "Remove a consumer."),
+    Command("XACK", xack, -4, Flags.WRITE | Flags.FAST, 1, "Acknowledge deliveries."),
+)

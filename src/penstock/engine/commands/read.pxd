@@ -1,0 +1,53 @@
+import cython
+
+from penstock.core cimport stream_id
+from penstock.core.frame cimport Frame
+from penstock.core.group cimport Consumer, Group
+from penstock.core.stream cimport EntryRange, Stream
+from penstock.core.stream_id cimport StreamID
+from penstock.engine.context cimport Context
+
+cdef StreamID _NEW
+cdef unsigned char _LAST
+cdef unsigned char _DOLLAR
+cdef unsigned char _GREATER
+cdef long long _NEVER
+
+cpdef object xrange(Context context, Frame frame)
+cpdef object xrevrange(Context context, Frame frame)
+@cython.locals(start=StreamID, end=StreamID, count="long long", at=Py_ssize_t, stream=Stream)
+cdef object _range(Context context, Frame frame, bint reverse)
+
+
+cdef class ReadArguments:
+    cdef readonly bint grouped
+    cdef readonly long long timeout_ms
+    cdef readonly long long count
+    cdef readonly bint ack
+    cdef readonly bytes group
+    cdef readonly bytes consumer
+    cdef readonly Py_ssize_t streams_at
+    cdef readonly Py_ssize_t streams
+
+    @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
+    cpdef void read(self, Context context, Frame frame) except *
+    @cython.locals(words=Py_ssize_t)
+    cdef void _find_streams(self, Context context, Frame frame, Py_ssize_t at) except *
+
+
+@cython.locals(arguments=ReadArguments, ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream,
+               served=list, key=bytes, entry_id=StreamID)
+cpdef object xread(Context context, Frame frame)
+cdef StreamID _read_id(Context context, Frame frame, Py_ssize_t at, Stream stream)
+@cython.locals(again=Frame, keys=list, at=Py_ssize_t, entry_id=StreamID)
+cdef object _block_or_nothing(Frame frame, ReadArguments arguments, list ids)
+@cython.locals(arguments=ReadArguments, groups=list, ids=list, index=Py_ssize_t, key_at=Py_ssize_t,
+               stream=Stream, served=list, key=bytes)
+cpdef object xreadgroup(Context context, Frame frame)
+@cython.locals(stream=Stream, group=Group)
+cdef Group _group_of(Context context, bytes key, bytes name)
+cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
+@cython.locals(now_ms="long long", consumer=Consumer)
+cdef object _serve_group(Context context, Stream stream, Group group, StreamID after, ReadArguments arguments)
+@cython.locals(consumer=Consumer)
+cpdef Consumer consumer_of(Context context, Group group, bytes name)

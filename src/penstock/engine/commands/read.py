@@ -1,0 +1,258 @@
+"""Reading a stream: XRANGE, XREVRANGE, XREAD, XREADGROUP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core import stream_id
+from penstock.core.frame import Frame
+from penstock.core.group import Consumer, Group
+from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream_id import StreamID
+from penstock.engine.arguments import int_at, timeout_at
+from penstock.engine.context import Context
+from penstock.engine.table import Command, Flags
+from penstock.engine.waiters import Blocked
+from penstock.errors import (
+    CommandError,
+    greater_only_in_group_read,
+    group_gone_while_blocked,
+    meaningless_in_group_read,
+    no_such_group_in_read,
+    only_in_group_read,
+    syntax_error,
+    unbalanced_streams,
+)
+from penstock.reply import NULL_ARRAY, NullArray, Served
+
+_NEW = stream_id.LARGEST  # what `>` stands for: nothing can come after the largest id
+_LAST = 43
+_DOLLAR = 36
+_GREATER = 62
+_NEVER = -1
+
+
+def xrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
+    """Entries between two ids, oldest first."""
+    return _range(context, frame, False)
+
+
+def xrevrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
+    """Entries between two ids, newest first."""
+    return _range(context, frame, True)
+
+
+def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[Any] | NullArray:
+    start = stream_id.parse_range_start(frame.piece(3 if reverse else 2))
+    end = stream_id.parse_range_end(frame.piece(2 if reverse else 3))
+    count = _NEVER
+    at = 4
+    while at < frame.count:
+        if at + 1 == frame.count or not frame.is_word(at, b"COUNT"):
+            raise syntax_error()
+        count = max(0, int_at(frame, at + 1))
+        at += 2
+    stream = context.keyspace.stream_or_none(frame.piece(1))
+    if stream is None:
+        return []
+    if count == 0:
+        return NULL_ARRAY
+    return stream.range(start, end, max(0, count), reverse)
+
+
+class ReadArguments:
+    """The words of XREAD or XREADGROUP before the keys, and where keys and ids stand."""
+
+    __slots__ = (
+        "ack",
+        "consumer",
+        "count",
+        "group",
+        "grouped",
+        "streams",
+        "streams_at",
+        "timeout_ms",
+    )
+
+    def __init__(self, grouped: bool) -> None:
+        self.grouped = grouped
+        self.timeout_ms = _NEVER
+        self.count = 0
+        self.ack = True
+        self.group: bytes | None = None
+        self.consumer = b""
+        self.streams_at = 0
+        self.streams = 0
+
+    def read(self, context: Context, frame: Frame) -> None:
+        """Read all options up to STREAMS. Raises: CommandError."""
+        at = 1
+        while at < frame.count:
+            more = frame.count - 1 - at
+            if more and frame.is_word(at, b"BLOCK"):
+                at += 1
+                self.timeout_ms = timeout_at(frame, at)
+            elif more and frame.is_word(at, b"COUNT"):
+                at += 1
+                self.count = max(0, int_at(frame, at))
+            elif more and frame.is_word(at, b"STREAMS"):
+                self._find_streams(context, frame, at + 1)
+                break
+            elif more >= 2 and frame.is_word(at, b"GROUP"):
+                if not self.grouped:
+                    raise only_in_group_read("GROUP")
+                self.group = frame.piece(at + 1)
+                self.consumer = frame.piece(at + 2)
+                at += 2
+            elif frame.is_word(at, b"NOACK"):
+                if not self.grouped:
+                    raise only_in_group_read("NOACK")
+                self.ack = False
+            else:
+                raise syntax_error()
+            at += 1
+        if self.streams_at == 0:
+            raise syntax_error()
+        if self.grouped and self.group is None:
+            raise CommandError("Missing GROUP option for XREADGROUP")
+
+    def _find_streams(self, context: Context, frame: Frame, at: int) -> None:
+        words = frame.count - at
+        if words & 1:
+            if self.grouped:
+                raise unbalanced_streams("xreadgroup", " or '>'")
+            special = ", '+', or '$'" if context.compat.xread_plus else " or '$'"
+            raise unbalanced_streams("xread", special)
+        self.streams_at = at
+        self.streams = words // 2
+
+
+def xread(context: Context, frame: Frame) -> Any:
+    """Entries behind an id, of several streams, waiting for them if asked to."""
+    arguments = ReadArguments(False)
+    arguments.read(context, frame)
+    ids: list[StreamID] = []
+    for index in range(arguments.streams):
+        key_at = arguments.streams_at + index
+        stream = context.keyspace.stream_or_none(frame.piece(key_at))
+        ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
+    served: list[tuple[bytes, Any]] = []
+    for index in range(arguments.streams):
+        key = frame.piece(arguments.streams_at + index)
+        stream = context.keyspace.stream_or_none(key)
+        if stream is not None and stream.last_entry_id() > ids[index]:
+            entries = stream.range(ids[index].next(), stream_id.LARGEST, arguments.count)
+            served.append((key, entries))
+    if served:
+        return Served(served)
+    return _block_or_nothing(frame, arguments, ids)
+
+
+def _read_id(context: Context, frame: Frame, at: int, stream: Stream | None) -> StreamID:
+    """The id that an XREAD goes on behind."""
+    if frame.is_char(at, _DOLLAR):
+        return stream_id.SMALLEST if stream is None else stream.last_id
+    if frame.is_char(at, _GREATER):
+        raise greater_only_in_group_read()
+    if frame.is_char(at, _LAST) and context.compat.xread_plus:
+        # The last entry itself: go on behind whatever precedes it.
+        if stream is None or stream.length == 0:
+            return stream_id.SMALLEST if stream is None else stream.last_id
+        return stream.last_entry_id().previous()
+    return stream_id.parse(frame.piece(at))
+
+
+def _block_or_nothing(frame: Frame, arguments: ReadArguments, ids: list[StreamID]) -> Any:
+    """There is nothing to read: wait, with ids that no longer depend on the moment, or say so."""
+    if arguments.timeout_ms == _NEVER:
+        return NULL_ARRAY
+    again = Frame()
+    keys: list[bytes] = []
+    for at in range(arguments.streams_at + arguments.streams):
+        again.add(frame.piece(at))
+        if at >= arguments.streams_at:
+            keys.append(frame.piece(at))
+    for entry_id in ids:
+        again.add(b">" if arguments.grouped else entry_id.text)
+    return Blocked(again, keys, arguments.timeout_ms)
+
+
+def xreadgroup(context: Context, frame: Frame) -> Any:
+    """New entries for a consumer of a group, or what it has pending already."""
+    arguments = ReadArguments(True)
+    arguments.read(context, frame)
+    assert arguments.group is not None
+    groups: list[Group] = []
+    ids: list[StreamID] = []
+    for index in range(arguments.streams):
+        key_at = arguments.streams_at + index
+        groups.append(_group_of(context, frame.piece(key_at), arguments.group))
+        ids.append(_group_read_id(context, frame, key_at + arguments.streams))
+    served: list[tuple[bytes, Any]] = []
+    for index in range(arguments.streams):
+        key = frame.piece(arguments.streams_at + index)
+        stream = context.keyspace.stream_or_none(key)
+        if stream is not None:
+            entries = _serve_group(context, stream, groups[index], ids[index], arguments)
+            if entries is not None:
+                served.append((key, entries))
+    if served:
+        return Served(served)
+    return _block_or_nothing(frame, arguments, ids)
+
+
+def _group_of(context: Context, key: bytes, name: bytes) -> Group:
+    """The group to read from. Raises: CommandError (NOGROUP) without it."""
+    stream = context.keyspace.stream_or_none(key)
+    group: Group | None = None
+    if stream is not None and stream.groups is not None:
+        group = stream.groups.find(name)
+    if group is None:
+        if context.retrying and not context.compat.unblock_repeats_command:
+            raise group_gone_while_blocked()
+        raise no_such_group_in_read(key, name)
+    return group
+
+
+def _group_read_id(context: Context, frame: Frame, at: int) -> StreamID:
+    if frame.is_char(at, _GREATER):
+        return _NEW
+    if frame.is_char(at, _DOLLAR):
+        raise meaningless_in_group_read("$")
+    if frame.is_char(at, _LAST) and context.compat.xread_plus:
+        raise meaningless_in_group_read("+")
+    return stream_id.parse(frame.piece(at))
+
+
+def _serve_group(
+    context: Context, stream: Stream, group: Group, after: StreamID, arguments: ReadArguments
+) -> Any:
+    """Entries for one stream of an XREADGROUP, or None if there are none."""
+    now_ms = context.now_ms()
+    if after == _NEW:
+        if context.compat.consumer_activity:
+            consumer_of(context, group, arguments.consumer)
+        if stream.last_entry_id() <= group.last_id:
+            return None
+    consumer = consumer_of(context, group, arguments.consumer)
+    if after != _NEW:
+        return group.redeliver(stream, consumer, after, arguments.count, now_ms)
+    consumer.active_ms = now_ms
+    return group.deliver(stream, consumer, arguments.count, now_ms, arguments.ack)
+
+
+def consumer_of(context: Context, group: Group, name: bytes) -> Consumer:
+    """The consumer that asks, made if it is new, and seen now."""
+    consumer = group.consumer_or_none(name)
+    if consumer is None:
+        return group.create_consumer(name, context.now_ms())
+    consumer.seen_ms = context.now_ms()
+    return consumer
+
+
+COMMANDS = (
+    Command("XRANGE", xrange, -4, Flags.READ, 1, "Read entries between two ids, oldest first."),
+    Command("XREVRANGE", xrevrange, -4, Flags.READ, 1, "Read entries between two ids, newest first."),
+    Command("XREAD", xread, -4, Flags.READ | Flags.BLOCKING, 0, "Read what follows an id, of several streams."),
+    Command("XREADGROUP", xreadgroup, -7, Flags.WRITE | Flags.BLOCKING, 0, "Read as a consumer of a group."),
+)

@@ -1,0 +1,42 @@
+"""Where versions of Redis differ, and which one we are.
+
+One row per version, one column per difference. Code asks for the difference (`compat.xread_plus`), never
+for the version, so a new version is a new row. The newest row is the default.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class Compat:
+    """One version's answers."""
+
+    version: str
+    consumer_activity: bool
+    """7.2: asking and getting are told apart (`inactive`, `active-time`); asking makes the consumer."""
+    unblock_repeats_command: bool
+    """7.2: a blocked reader is told what its command would say now; before, a text of its own."""
+    xread_plus: bool
+    """7.4: XREAD takes `+` for the last entry."""
+
+
+LEVELS = {
+    level.version: level
+    for level in (
+        Compat("7.0", consumer_activity=False, unblock_repeats_command=False, xread_plus=False),
+        Compat("7.2", consumer_activity=True, unblock_repeats_command=True, xread_plus=False),
+        Compat("7.4", consumer_activity=True, unblock_repeats_command=True, xread_plus=True),
+    )
+}
+NEWEST = LEVELS["7.4"]
+
+
+def level(version: str) -> Compat:
+    """The row of a version. Raises: ConfigError for one that we do not implement."""
+    if version not in LEVELS:
+        raise ConfigError(f"compat-version is one of {', '.join(LEVELS)}, not {version!r}")
+    return LEVELS[version]

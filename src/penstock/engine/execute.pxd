@@ -1,0 +1,15 @@
+import cython
+
+from penstock.core.frame cimport Frame
+from penstock.core.stream cimport NodeLimits
+from penstock.engine.context cimport Context
+from penstock.engine.table cimport Command
+
+
+cdef class Engine:
+    cdef readonly Context context
+    cdef readonly NodeLimits limits
+    cdef readonly object waiters
+
+    @cython.locals(context=Context)
+    cpdef object execute(self, Command command, Frame frame)

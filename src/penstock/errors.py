@@ -1,0 +1,173 @@
+"""What can go wrong, and the words for it.
+
+    PenstockError
+      DataError         an argument that no command can carry; refused before anything is asked
+      CommandError      understood and refused; nothing changed; carries the wire code (ERR, NOGROUP, ...)
+      CorruptData       where, what was found, what was expected; the data must not be used
+      ConfigError       a setting was refused; names the setting and what is allowed
+      DatabaseClosed    a Database was used after close()
+    InvariantBroken     (an AssertionError) raised only by check_*: a bug in penstock
+
+`str()` of a CommandError is the text without the code ERR, as redis-py gives it; `wire_text` is the whole
+line as it goes over the wire. Each text exists once, in the functions below.
+"""
+
+from __future__ import annotations
+
+
+class PenstockError(Exception):
+    """Anything that penstock raises on purpose."""
+
+
+class DataError(PenstockError):
+    """An argument of the wrong kind, found before the command was sent (redis-py's name and texts)."""
+
+
+class CommandError(PenstockError):
+    """A command was understood and refused, and nothing has changed."""
+
+    def __init__(self, text: str, code: str = "ERR") -> None:
+        super().__init__(text if code == "ERR" else f"{code} {text}")
+        self.code = code
+
+    @property
+    def wire_text(self) -> str:
+        return f"ERR {self}" if self.code == "ERR" else str(self)
+
+
+class CorruptData(PenstockError):
+    """Bytes that are not what they claim to be."""
+
+    def __init__(self, what: str, offset: int) -> None:
+        super().__init__(f"{what} (at byte {offset})")
+        self.offset = offset
+
+
+class ConfigError(PenstockError):
+    """A setting that cannot be used."""
+
+
+class DatabaseClosed(PenstockError):
+    """The database was closed before this call."""
+
+
+class InvariantBroken(AssertionError):
+    """A structure is not what its essay says: a bug in penstock. Carries the invariant's number."""
+
+
+def invalid_stream_id() -> CommandError:
+    return CommandError("Invalid stream ID specified as stream command argument")
+
+
+def id_not_above_zero() -> CommandError:
+    return CommandError("The ID specified in XADD must be greater than 0-0")
+
+
+def id_not_above_top() -> CommandError:
+    return CommandError(
+        "The ID specified in XADD is equal or smaller than the target stream top item"
+    )
+
+
+def ids_exhausted() -> CommandError:
+    return CommandError(
+        "The stream has exhausted the last possible ID, unable to add more items"
+    )
+
+
+def elements_too_large() -> CommandError:
+    return CommandError("Elements are too large to be stored")
+
+
+def syntax_error(detail: str = "") -> CommandError:
+    return CommandError(f"syntax error, {detail}" if detail else "syntax error")
+
+
+def wrong_type() -> CommandError:
+    return CommandError("Operation against a key holding the wrong kind of value", "WRONGTYPE")
+
+
+def wrong_arity(name: str) -> CommandError:
+    return CommandError(f"wrong number of arguments for '{name.lower()}' command")
+
+
+def unknown_subcommand(container: str, word: str) -> CommandError:
+    return CommandError(
+        f"unknown subcommand or wrong number of arguments for '{word}'. Try {container} HELP."
+    )
+
+
+def not_an_integer() -> CommandError:
+    return CommandError("value is not an integer or out of range")
+
+
+def no_such_key() -> CommandError:
+    return CommandError("no such key")
+
+
+def no_such_group(key: bytes, group: bytes) -> CommandError:
+    return CommandError(f"No such key '{_show(key)}' or consumer group '{_show(group)}'", "NOGROUP")
+
+
+def no_such_group_in_read(key: bytes, group: bytes) -> CommandError:
+    return CommandError(
+        f"No such key '{_show(key)}' or consumer group '{_show(group)}'"
+        " in XREADGROUP with GROUP option",
+        "NOGROUP",
+    )
+
+
+def no_group_for_key(key: bytes, group: bytes) -> CommandError:
+    return CommandError(
+        f"No such consumer group '{_show(group)}' for key name '{_show(key)}'", "NOGROUP"
+    )
+
+
+def group_gone_while_blocked() -> CommandError:
+    return CommandError(
+        "the consumer group this client was blocked on no longer exists", "NOGROUP"
+    )
+
+
+def group_exists() -> CommandError:
+    return CommandError("Consumer Group name already exists", "BUSYGROUP")
+
+
+def group_needs_key() -> CommandError:
+    return CommandError(
+        "The XGROUP subcommand requires the key to exist. Note that for CREATE you may want to use"
+        " the MKSTREAM option to create an empty stream automatically."
+    )
+
+
+def only_in_group_read(option: str) -> CommandError:
+    return CommandError(
+        f"The {option} option is only supported by XREADGROUP. You called XREAD instead."
+    )
+
+
+def meaningless_in_group_read(word: str) -> CommandError:
+    return CommandError(
+        f"The {word} ID is meaningless in the context of XREADGROUP: you want to read the history of"
+        " this consumer by specifying a proper ID, or use the > ID to get new messages."
+        f" The {word} ID would just return an empty result set."
+    )
+
+
+def greater_only_in_group_read() -> CommandError:
+    return CommandError(
+        "The > ID can be specified only when calling XREADGROUP using the GROUP <group>"
+        " <consumer> option."
+    )
+
+
+def unbalanced_streams(command: str, special: str) -> CommandError:
+    return CommandError(
+        f"Unbalanced '{command}' list of streams: for each stream key an ID{special} must be specified."
+    )
+
+
+def _show(name: bytes) -> str:
+    """A name inside a text: up to its first NUL, as C would print it."""
+    return name.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+

@@ -1,0 +1,58 @@
+"""The few reply values that plain Python values cannot express.
+
+A command returns None, int, bytes or a list of these; everything else it can say is here. The server
+turns them into RESP2 or RESP3, the embedded Database into redis-py's shapes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Status:
+    """A short word of success, such as OK."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"Status({self.text!r})"
+
+
+class Pairs:
+    """Names and values in order: a map in RESP3, a flat array in RESP2."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[tuple[bytes, Any]]) -> None:
+        self.items = items
+
+    def __repr__(self) -> str:
+        return f"Pairs({self.items!r})"
+
+
+class NullArray:
+    """The null that RESP2 writes as an array of length -1; RESP3 has one null for all."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NULL_ARRAY"
+
+
+OK = Status("OK")
+NULL_ARRAY = NullArray()
+
+
+class Served:
+    """What a read found: keys and their entries. A map in RESP3, an array of pairs in RESP2."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[tuple[bytes, Any]]) -> None:
+        self.items = items
+
+    def __repr__(self) -> str:
+        return f"Served({self.items!r})"

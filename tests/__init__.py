@@ -1,0 +1,1 @@
+"""The tests mirror src/penstock; support/ holds what several of them share."""

@@ -1,0 +1,56 @@
+"""What every test run starts with: the right build, a real Redis, Hypothesis' settings."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.builds import wrong_build_or_none
+from tests.support.campaign import SOAK
+from tests.support.redis_server import RedisServer, redis_program_or_none, running_redis
+
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
+NO_REDIS = "no redis-server on PATH"
+
+# The interpreted build on a busy machine is slow, and that is no fault: no deadline, no too_slow.
+settings.register_profile(
+    "default",
+    deadline=None,
+    derandomize=IN_CI,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "soak",
+    settings.get_profile("default"),
+    derandomize=False,
+    max_examples=10 * settings.get_profile("default").max_examples,
+)
+settings.load_profile("soak" if SOAK else "default")
+
+
+def pytest_sessionstart() -> None:
+    problem = wrong_build_or_none()
+    if problem is None and IN_CI and redis_program_or_none() is None:
+        problem = f"{NO_REDIS}, and CI does not go without: see tools/provide-redis.sh"
+    if problem is not None:
+        raise pytest.UsageError(problem)
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RedisServer]:
+    """One server for the whole run, empty and with its settings restored before each test."""
+    if redis_program_or_none() is None:
+        pytest.skip(NO_REDIS)
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True)
+def _redis_is_reset(request: pytest.FixtureRequest) -> None:
+    if "redis_server" in request.fixturenames:
+        server: RedisServer = request.getfixturevalue("redis_server")
+        server.reset()

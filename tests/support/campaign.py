@@ -1,0 +1,12 @@
+"""How long a campaign of random cases is: all of it in `make soak`, a tenth in `make test`."""
+
+from __future__ import annotations
+
+import os
+
+SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
+
+
+def cases(full: int) -> int:
+    """Scale a campaign's full number of cases to this run; never below one."""
+    return full if SOAK else max(1, full // 10)

@@ -1,0 +1,108 @@
+"""A real redis-server for the tests that compare with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import redis
+
+START_SECONDS_MAX = 20.0
+PORTS_TRIED_MAX = 5
+
+
+class RedisServer:
+    """A running redis-server that keeps nothing on disk."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.client = redis.Redis(port=port)
+        self._settings = self._all_settings()
+
+    def reset(self) -> None:
+        """Forget all keys, and every setting that a test has changed."""
+        self.client.flushall()
+        settings = self._all_settings()
+        for name, value in self._settings.items():
+            if settings[name] != value:
+                self.client.config_set(name, value)
+
+    def _all_settings(self) -> dict[str, str]:
+        return {str(name): str(value) for name, value in self.client.config_get("*").items()}
+
+
+def redis_program_or_none() -> str | None:
+    """Find redis-server on PATH, or where tools/provide-redis.sh puts it."""
+    places = [os.environ.get("PATH", os.defpath), str(Path(sys.prefix, "bin"))]
+    return shutil.which("redis-server", path=os.pathsep.join(places))
+
+
+@contextmanager
+def running_redis(*arguments: str) -> Iterator[RedisServer]:
+    """Start a redis-server on a free port, in a folder of its own, and end it afterwards."""
+    program = redis_program_or_none()
+    assert program is not None, "no redis-server: ask redis_program_or_none() first"
+    with tempfile.TemporaryDirectory(prefix="penstock-redis-") as folder:
+        process, port = _start(program, Path(folder), arguments)
+        try:
+            yield RedisServer(port)
+        finally:
+            _end(process)
+
+
+def _start(
+    program: str, folder: Path, arguments: tuple[str, ...]
+) -> tuple[subprocess.Popen[bytes], int]:
+    log = folder / "redis.log"
+    for _ in range(PORTS_TRIED_MAX):
+        port = _free_port()
+        command = [program, "--port", str(port), "--dir", str(folder), "--save", ""]
+        # A session and files of its own: it must not hold the pipes on which somebody waits for our end.
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [*command, "--appendonly", "no", "--bind", "127.0.0.1", *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+        if _answers(process, port):
+            return process, port
+        _end(process)
+    raise RuntimeError(f"redis-server does not start:\n{log.read_text()}")
+
+
+def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
+    deadline = time.monotonic() + START_SECONDS_MAX
+    with redis.Redis(port=port) as client:
+        while process.poll() is None and time.monotonic() < deadline:
+            try:
+                # The pid tells ours from a stranger that took the port in between.
+                return bool(client.info("server")["process_id"] == process.pid)
+            except redis.ConnectionError:
+                time.sleep(0.01)
+    return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(timeout=10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

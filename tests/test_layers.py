@@ -1,0 +1,110 @@
+"""Imports and cimports point downwards, and the lower layers have no clock, no dice and no threads."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.source_tree import PACKAGE, name_of, package_files, parse
+
+VOCABULARY = {"errors", "reply"}  # importable from anywhere
+LEAVES: dict[str, set[str]] = {name: set() for name in (*VOCABULARY, "_version", "core")}
+MAY_IMPORT: dict[str, set[str]] = LEAVES | {
+    "wire": {"core"},
+    "engine": {"core"},
+    "persist": {"core", "wire", "engine"},
+    "build": {"core"},
+    "server": {"core", "wire", "engine", "persist", "build", "_version"},
+    "shapes": {"core"},
+    "embedded": {"core", "engine", "persist", "server", "shapes"},
+    "client": {"core", "wire"},
+    "spark": {"core", "persist", "client"},
+    "web": {"core", "persist", "client"},
+    "cli": {"core", "persist", "client", "server", "build", "_version"},
+    "__init__": {"embedded", "_version"},
+}
+
+TIMELESS = {"core", "wire", "engine"}
+TIMELESS_BAN = {"time", "datetime", "random", "secrets", "asyncio", "threading", "socket"}
+THE_CLOCK = PACKAGE / "engine" / "clock.py"
+THE_DISK = PACKAGE / "persist" / "disk.py"
+FSYNCS = {"fsync", "fdatasync"}
+
+SOURCES = [*package_files(".py"), *package_files(".pxd")]
+IDS = [name_of(path) for path in SOURCES]
+
+
+def layer_of(path: Path) -> str:
+    first = path.relative_to(PACKAGE).parts[0]
+    return first.split(".")[0]
+
+
+def imported_modules(path: Path) -> Iterator[str]:
+    """Every dotted name that a file imports; `from a import b` counts as a.b, for b may be a module."""
+    if path.suffix == ".pxd":
+        yield from cimported_modules(path.read_text())
+        return
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{name_of(path)}:{node.lineno}: a relative import"
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def cimported_modules(text: str) -> Iterator[str]:
+    for module, names in re.findall(r"^\s*from\s+([\w.]+)\s+c?import\s+([^#\n]+)", text, re.M):
+        yield from (f"{module}.{name}" for name in re.findall(r"(\w+)(?:\s+as\s+\w+)?", names))
+    for names in re.findall(r"^\s*c?import\s+([^#\n]+)", text, re.M):
+        yield from re.findall(r"([\w.]+)(?:\s+as\s+\w+)?", names)
+
+
+def imported_layers(path: Path) -> set[str]:
+    ours = (name.split(".") for name in imported_modules(path))
+    return {parts[1] if len(parts) > 1 else "__init__" for parts in ours if parts[0] == "penstock"}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=IDS)
+def test_imports_point_down(path: Path) -> None:
+    layer = layer_of(path)
+    assert layer in MAY_IMPORT, f"{name_of(path)} belongs to no layer that MAY_IMPORT knows"
+    allowed = MAY_IMPORT[layer] | {layer}
+    if layer not in VOCABULARY:
+        allowed |= VOCABULARY
+    extra = imported_layers(path) - allowed
+    assert not extra, f"{name_of(path)} reaches up into {sorted(extra)}"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=IDS)
+def test_lower_layers_have_no_clock_no_dice_and_no_threads(path: Path) -> None:
+    if layer_of(path) not in TIMELESS or path == THE_CLOCK:
+        return
+    banned = {name.split(".")[0] for name in imported_modules(path)} & TIMELESS_BAN
+    assert not banned, f"{name_of(path)} imports {sorted(banned)}; take it as an argument"
+
+
+@pytest.mark.parametrize("path", package_files(".py"), ids=name_of)
+def test_only_the_disk_calls_fsync(path: Path) -> None:
+    names = {name.split(".")[-1] for name in imported_modules(path)}
+    names |= {node.attr for node in ast.walk(parse(path)) if isinstance(node, ast.Attribute)}
+    assert path == THE_DISK or not names & FSYNCS, f"{name_of(path)} syncs behind persist/disk.py"
+
+
+def test_a_cimport_is_seen_in_every_form() -> None:
+    text = (
+        "from penstock.engine cimport table, spec as rows  # why\n"
+        "cimport penstock.wire.frame as frame\n"
+        "import cython\n"
+        "from libc.string cimport memcpy\n"
+    )
+    assert set(cimported_modules(text)) == {
+        "penstock.engine.table",
+        "penstock.engine.spec",
+        "penstock.wire.frame",
+        "cython",
+        "libc.string.memcpy",
+    }

@@ -1,0 +1,50 @@
+"""What `import penstock` gives is decided here: a new name is added on purpose or not at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from types import ModuleType
+
+import penstock
+from penstock import errors
+
+INTENDED = {
+    "CommandError",
+    "ConfigError",
+    "CorruptData",
+    "DataError",
+    "Database",
+    "DatabaseClosed",
+    "PenstockError",
+    "__version__",
+    "open",
+}
+
+
+def test_exports_are_the_intended_ones() -> None:
+    assert set(penstock.__all__) == INTENDED
+    assert len(penstock.__all__) == len(INTENDED)
+
+
+def test_every_export_exists_and_nothing_else_does() -> None:
+    names = {
+        name
+        for name, value in vars(penstock).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    }
+    assert names - {"annotations"} == INTENDED - {"__version__"}
+    assert penstock.__version__
+
+
+def test_every_error_is_exported() -> None:
+    ours = {name for name, value in vars(errors).items() if isinstance(value, type)}
+    assert ours - {"InvariantBroken"} <= INTENDED  # that one is a bug of ours, not for catching
+
+
+def test_import_needs_nothing_but_the_standard_library() -> None:
+    program = "import sys, penstock; print(*{name.split('.')[0] for name in sys.modules})"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert not {"typer", "rich", "redis", "asyncio"} & set(result.stdout.split())

@@ -1,0 +1,39 @@
+#!/bin/sh
+# Provides the redis-server that the differential tests compare with, in the folder given.
+#
+# Debian's redis-tools is installed, not redis-server: it holds the same program under the name
+# redis-check-rdb, and brings no service that would start, now or at boot, and take port 6379.
+set -eu
+bin=$1
+
+if [ -x "$bin/redis-server" ] || command -v redis-server > /dev/null; then
+    exit 0
+fi
+
+give_up() {
+    echo "redis: $1; the tests that compare with Redis will be skipped" >&2
+    exit 0
+}
+
+program() { command -v redis-check-rdb; }
+
+if ! program > /dev/null; then
+    command -v apt-get > /dev/null || give_up "no redis-server on PATH"
+    [ "$(id -u)" = 0 ] || give_up "no redis-server on PATH, and only root may install one"
+    echo "redis: installing Debian's redis-tools" >&2
+    export DEBIAN_FRONTEND=noninteractive
+    install="apt-get install -qq -y --no-install-recommends redis-tools"
+    log=$(mktemp)
+    $install > "$log" 2>&1 || { apt-get update -qq && $install; } > "$log" 2>&1 || {
+        cat "$log" >&2
+        give_up "apt-get could not install redis-tools"
+    }
+    rm -f "$log"
+fi
+
+program > /dev/null || give_up "redis-tools brought no redis-check-rdb"
+ln -sf "$(program)" "$bin/redis-server"
+"$bin/redis-server" --version > /dev/null || {
+    rm "$bin/redis-server"
+    give_up "$(program) is not redis-server under another name here"
+}
