@@ -73,7 +73,7 @@ def run_campaign(cases: int, seed: int, first: int = 0) -> Counter[str]:
 def check_promises(data: bytes) -> str:
     """Check both promises for some bytes; say whether deep validation "accepted" or "refused" them."""
     try:
-        lp = listpack.validate(data, False)
+        lp = listpack.validate(data, deep=False)
     except CorruptData:
         assert is_refused(data), "shallow validation refuses what deep validation takes"
         return "refused"
@@ -93,7 +93,7 @@ def check_promises(data: bytes) -> str:
 
 def is_refused(data: bytes) -> bool:
     try:
-        listpack.validate(data, True)
+        listpack.validate(data, deep=True)
     except CorruptData:
         return True
     return False
@@ -193,13 +193,17 @@ def truncated(rng: random.Random) -> bytes:
 
 
 def extended(rng: random.Random) -> bytes:
-    return _with_header(rng, nothing(rng) + rng.randbytes(rng.randint(1, 40)))
+    """Bytes behind the end, or in its place."""
+    data = nothing(rng)
+    return _with_header(
+        rng, data[: len(data) - rng.randrange(2)] + rng.randbytes(rng.randint(1, 40))
+    )
 
 
 def spliced(rng: random.Random) -> bytes:
     """The start of one listpack and the end of another."""
     left, right = nothing(rng), nothing(rng)
-    return _with_header(rng, left[: rng.randrange(len(left))] + right[rng.randrange(len(right)) :])
+    return _with_header(rng, left[: _some_place(rng, left)] + right[_some_place(rng, right) :])
 
 
 def wrong_total(rng: random.Random) -> bytes:
@@ -224,15 +228,25 @@ def all_ff(rng: random.Random) -> bytes:
 def giant_length(rng: random.Random) -> bytes:
     """A lead that claims more content than there is, at the place of an element."""
     data = nothing(rng)
-    at = rng.choice([*walk(bytearray(data)), len(data) - 1])
+    at = _element_place(rng, data)
     return _with_header(rng, data[:at] + rng.choice(GIANT_LENGTHS) + data[at:])
 
 
 def giant_backlen(rng: random.Random) -> bytes:
     """A length written backwards that leads out of the listpack, behind an element."""
     data = nothing(rng)
-    at = rng.choice([*walk(bytearray(data)), len(data) - 1])
+    at = _element_place(rng, data)
     return _with_header(rng, data[:at] + rng.choice(GIANT_BACKLENS) + data[at:])
+
+
+def _element_place(rng: random.Random, data: bytes) -> int:
+    """Where an element or the end of a sound listpack lies."""
+    return rng.choice([*walk(bytearray(data)), len(data) - 1])
+
+
+def _some_place(rng: random.Random, data: bytes) -> int:
+    """Between two elements or in the middle of one."""
+    return _element_place(rng, data) if rng.random() < 0.5 else rng.randrange(len(data))
 
 
 def _with_header(rng: random.Random, data: bytes) -> bytes:

@@ -91,9 +91,9 @@ def test_a_damaged_element_is_refused_at_its_offset(
     elements: bytes, count: int, offset: int, words: str
 ) -> None:
     data = craft(count, elements)
-    assert listpack.validate(data, False) == data
+    assert listpack.validate(data, deep=False) == data
     with pytest.raises(CorruptData, match=words) as raised:
-        listpack.validate(data, True)
+        listpack.validate(data, deep=True)
     assert raised.value.offset == offset
 
 

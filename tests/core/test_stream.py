@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+import penstock
 from penstock.core import listpack, stream_id, stream_node
 from penstock.core.check import check_stream
 from penstock.core.frame import Frame
 from penstock.core.stream import ENTRY_BYTES_MAX, RANK_UNKNOWN, NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import CommandError, elements_too_large, id_not_above_top, ids_exhausted
+from tests.support.source_tree import ROOT
 from tests.support.streams import (
     add,
     frame_of,
@@ -156,6 +162,38 @@ def test_an_entry_with_many_fields_is_read_back() -> None:
     stream.append_at(1, 0, frame_of(*fields), 0)
     assert stream.range().entries() == [(b"1-0", fields)]
     check_stream(stream)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits the address space")
+def test_an_append_that_finds_no_memory_changes_nothing() -> None:
+    code = """if True:
+        import resource
+        from pathlib import Path
+        from penstock.core.check import check_stream
+        from tests.support.streams import frame_of, state_of, stream_of
+
+        frame = frame_of(b"k", bytes(1 << 25))
+        for _ in range(16):
+            frame.add_span(frame.start(0), 1)
+            frame.add_span(frame.start(1), 1 << 25)
+        used = 4096 * int(Path("/proc/self/statm").read_text().split()[0])
+        refused = 0
+        for entries in (0, 1, 3):
+            stream = stream_of(*(f"{n}-0" for n in range(1, entries + 1)))
+            before = state_of(stream)
+            for room in (50 << 20, 700 << 20):  # too little for the zeros, or for their copy
+                resource.setrlimit(resource.RLIMIT_AS, (used + room, -1))
+                try:
+                    stream.append_at(1000, 0, frame, 0)
+                except MemoryError:
+                    refused += 1
+                assert state_of(stream) == before
+                check_stream(stream)
+        assert refused == 6, refused
+    """
+    path = os.pathsep.join((str(Path(str(penstock.__file__)).parents[1]), str(ROOT)))
+    command = [sys.executable, "-P", "-c", code]
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": path}, check=True)
 
 
 # --- When a node begins ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from penstock.errors import CommandError
 from tests.support.id_texts import ID_TEXTS, NO_ID_TEXTS
 
 EDGES = [0, 1, 2**63 - 1, 2**63, MAX64 - 1, MAX64]
-INVALID = "^Invalid stream ID specified as stream command argument$"
+INVALID = r"^Invalid stream ID specified as stream command argument$"
 
 halves = st.one_of(st.sampled_from(EDGES), st.integers(0, MAX64), st.integers(0, 300))
 ids = st.builds(StreamID, halves, halves)
@@ -149,7 +149,6 @@ def test_a_text_that_is_no_id_is_refused(text: bytes) -> None:
 @pytest.mark.parametrize("missing_seq", EDGES)
 def test_a_missing_seq_is_what_the_caller_says(text: bytes, missing_seq: int) -> None:
     assert pair(stream_id.parse(text, missing_seq)) == (5, missing_seq)
-    assert stream_id.parse(text + b"", missing_seq).seq == missing_seq
 
 
 def test_a_given_seq_is_not_replaced() -> None:
@@ -213,13 +212,13 @@ def test_a_text_as_the_start_and_as_the_end_of_a_range(
 
 
 def test_nothing_follows_the_largest_id() -> None:
-    with pytest.raises(CommandError, match="^invalid start ID for the interval$"):
+    with pytest.raises(CommandError, match=r"^invalid start ID for the interval$"):
         stream_id.parse_range_start(b"(18446744073709551615-18446744073709551615")
     assert stream_id.parse_range_start(b"(18446744073709551615").seq == 1
 
 
 def test_nothing_precedes_the_smallest_id() -> None:
-    with pytest.raises(CommandError, match="^invalid end ID for the interval$"):
+    with pytest.raises(CommandError, match=r"^invalid end ID for the interval$"):
         stream_id.parse_range_end(b"(0-0")
     assert pair(stream_id.parse_range_end(b"(0")) == (0, MAX64 - 1)
 

@@ -27,18 +27,23 @@ def node_of(*entries: tuple[str, Fields]) -> tuple[StreamID, bytearray]:
     """A node with these entries, and its key."""
     master = sid(entries[0][0])
     node = bytearray(7)
-    stream_node.begin(node, frame_of(*entries[0][1]), 0)
+    frame = frame_of(*entries[0][1])
+    stream_node.begin(node, frame, 0, frame.bytes_from(0))
     for text, fields in entries:
         entry_id = sid(text)
-        stream_node.append_entry(
+        put(
             node,
             memory.distance(entry_id.ms, master.ms),
             memory.distance(entry_id.seq, master.seq),
-            frame_of(*fields),
-            0,
+            fields,
         )
     check_node(master.key, node)
     return master, node
+
+
+def put(node: bytearray, ms_delta: int, seq_delta: int, fields: Fields) -> bool:
+    frame = frame_of(*fields)
+    return stream_node.append_entry(node, ms_delta, seq_delta, frame, 0, frame.bytes_from(0))
 
 
 def opened(master: StreamID, node: bytearray) -> NodeCursor:
@@ -209,8 +214,7 @@ def test_the_counts_widen_and_narrow_at_128_and_nothing_is_lost() -> None:
 @pytest.mark.parametrize("live", [126, 127, 128, 129])
 def test_an_append_says_when_it_has_moved_the_entries_before_it(live: int) -> None:
     master, node = node_of(*((f"1-{n}", (b"k", b"v")) for n in range(live)))
-    moved = stream_node.append_entry(node, 1, 0, frame_of(b"k", b"v"), 0)
-    assert moved == (live == 127)
+    assert put(node, 1, 0, (b"k", b"v")) == (live == 127)
     check_node(master.key, node)
 
 

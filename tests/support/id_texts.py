@@ -85,8 +85,9 @@ NO_ID_TEXTS: list[bytes] = [
     b"((1-1",
     b"(1-1",
     b"[1-1",
-    "١-١".encode(),
-    "１-１".encode(),
+    "\N{ARABIC-INDIC DIGIT ONE}-1".encode(),
+    "\N{FULLWIDTH DIGIT ONE}-1".encode(),
+    "1-\N{FULLWIDTH DIGIT ONE}".encode(),
     "²".encode(),
     b"\xa01-1",
 ]

@@ -43,7 +43,7 @@ NOT_INTEGERS = [
     b"1234567890123456789a",
     b"/1",
     b":1",
-    "１".encode(),
+    "\N{FULLWIDTH DIGIT ONE}".encode(),
 ]
 
 # Where the encoding of a string, or the number of bytes of its backlen, changes.

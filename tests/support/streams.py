@@ -9,6 +9,7 @@ from penstock.core.rax import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
 
+
 def sid(text: str) -> StreamID:
     """The id that a text names; of an incomplete one, the seq is 0."""
     return stream_id.parse(text.encode())

@@ -236,7 +236,9 @@ def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
             _broken("S5", f"node {stream_id.from_key(tail_key)}", "room, and it is not the tail")
         entries = _checked_entries(nodes.key, nodes.value, limits)
         if entries[0].id <= last:
-            _broken("S3", f"node {entries[0].id}", f"it is not above {last}, which stands before it")
+            _broken(
+                "S3", f"node {entries[0].id}", f"it is not above {last}, which stands before it"
+            )
         last = entries[-1].id
         length += sum(not entry.deleted for entry in entries)
         tail_key, tail = nodes.key, nodes.value

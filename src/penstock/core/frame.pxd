@@ -8,6 +8,7 @@ cdef Py_ssize_t _KEEP_BYTES_MAX
 
 # Sizes and places are signed (Py_ssize_t): a piece that is missing must compare as "not there",
 # never wrap around to a huge number.
+@cython.final
 cdef class Frame:
     cdef readonly bytearray buffer
     cdef readonly bytearray spans
@@ -24,6 +25,8 @@ cdef class Frame:
     cpdef Py_ssize_t start(self, Py_ssize_t index) except -1
     cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
     cpdef bytes piece(self, Py_ssize_t index)
+    @cython.locals(total=Py_ssize_t, index=Py_ssize_t)
+    cpdef Py_ssize_t bytes_from(self, Py_ssize_t first) except -1
     @cython.locals(size=Py_ssize_t, start=Py_ssize_t, i=Py_ssize_t, char="unsigned char")
     cpdef bint is_word(self, Py_ssize_t index, bytes word) except -1
     cpdef bint is_char(self, Py_ssize_t index, unsigned char char) except -1

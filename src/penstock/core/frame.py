@@ -28,7 +28,7 @@ _KEEP_BYTES_MAX = 1 << 20  # a buffer that one huge command blew up is given bac
 class Frame:
     """The pieces of one command.
 
-    Building: add, add_text, add_span, clear. Reading: count, start, size, piece, is_word, byte_at.
+    Building: add, add_text, add_span, clear. Reading: count, start, size, piece, bytes_from, is_word, is_char.
     """
 
     __slots__ = ("buffer", "count", "end", "spans")
@@ -59,10 +59,10 @@ class Frame:
 
     def add_text(self, text: str) -> None:
         """Copy one piece, given as text, behind the others in UTF-8."""
-        size = memory.text_size(text)
+        size = memory.put_text(self.buffer, self.end, text)
         if size > len(self.buffer) - self.end:
             self.buffer.extend(bytes(len(self.buffer) + size))
-        memory.put_text(self.buffer, self.end, text)
+            memory.put_text(self.buffer, self.end, text)
         self.add_span(self.end, size)
         self.end += size
 
@@ -71,8 +71,7 @@ class Frame:
         at = self.count * _SPAN_BYTES
         if at >= len(self.spans):
             self.spans.extend(bytes(len(self.spans)))
-        memory.store64(self.spans, at, start)
-        memory.store64(self.spans, at + 8, size)
+        memory.store_pair(self.spans, at, start, size)
         self.count += 1
 
     def start(self, index: int) -> int:
@@ -90,6 +89,13 @@ class Frame:
     def piece(self, index: int) -> bytes:
         """A piece as bytes of its own."""
         return memory.cut(self.buffer, self.start(index), self.size(index))
+
+    def bytes_from(self, first: int) -> int:
+        """How long all pieces from `first` on are together."""
+        total = 0
+        for index in range(first, self.count):
+            total += memory.load64(self.spans, index * _SPAN_BYTES + 8)
+        return total
 
     def is_word(self, index: int, word: bytes) -> bool:
         """Tell whether a piece is this word, given in capitals, in any mix of case."""

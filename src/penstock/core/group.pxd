@@ -2,7 +2,7 @@ import cython
 
 from penstock.core cimport memory, stream_id
 from penstock.core.rax cimport Rax, RaxIterator
-from penstock.core.stream cimport EntryCursor, EntryRange, Stream
+from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
 
 cdef long long _NEVER_MS
@@ -11,12 +11,14 @@ cdef long long _SCANS_PER_CLAIM
 
 
 # Numbers only, so that the type takes no part in garbage collection: 40 bytes an object.
+@cython.final
 cdef class Pending:
     cdef public long long delivery_ms
     cdef public long long delivery_count
     cdef public int consumer_number
 
 
+@cython.final
 cdef class Consumer:
     cdef readonly bytes name
     cdef readonly int number
@@ -33,6 +35,7 @@ cdef class ClaimOptions:
     cdef public bint just_id
 
 
+@cython.final
 cdef class Group:
     cdef readonly unsigned long long last_ms
     cdef readonly unsigned long long last_seq
@@ -40,6 +43,7 @@ cdef class Group:
     cdef readonly Rax pending
     cdef readonly Rax consumers
     cdef list _by_number
+    cdef Bookmark _bookmark
     cdef list _free_numbers
 
     cpdef void set_position(self, StreamID last, long long entries_read) except *
@@ -50,10 +54,12 @@ cdef class Group:
     @cython.locals(consumer=Consumer, number=Py_ssize_t)
     cpdef Consumer create_consumer(self, bytes name, long long now_ms)
     @cython.locals(forgotten="long long", records=RaxIterator)
-    cpdef long long delete_consumer(self, Consumer consumer) except -1
+    cpdef Py_ssize_t delete_consumer(self, Consumer consumer) except -1
 
-    @cython.locals(cursor=EntryCursor, delivered="long long", start=StreamID)
+    @cython.locals(cursor=EntryCursor, delivered="long long", start=StreamID, first=Bookmark, found=EntryRange)
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
+    @cython.locals(bookmark=Bookmark)
+    cdef Bookmark _bookmark_or_none(self)
     @cython.locals(entry_id=StreamID)
     cdef void _advance_to(self, Stream stream, EntryCursor cursor) except *
     @cython.locals(record=Pending)
@@ -78,7 +84,7 @@ cdef class Group:
     @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, owner=Consumer)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long")
-    cpdef long long lag_or_unknown(self, Stream stream) except? -2
+    cpdef Py_ssize_t lag_or_unknown(self, Stream stream) except? -2
 
 
 cdef class PendingRow:

@@ -23,7 +23,7 @@ cpdef Py_ssize_t length(bytearray lp) except -1
 cpdef Py_ssize_t first(bytearray lp) except -1
 cpdef Py_ssize_t last(bytearray lp) except -1
 cpdef Py_ssize_t next_at(bytearray lp, Py_ssize_t at) except -1
-@cython.locals(size=Py_ssize_t)
+@cython.locals(lead="unsigned int", size=Py_ssize_t)
 cpdef Py_ssize_t skip(bytearray lp, Py_ssize_t at) except -1
 @cython.locals(size=Py_ssize_t, start=Py_ssize_t)
 cpdef Py_ssize_t previous_at(bytearray lp, Py_ssize_t at) except -1
@@ -38,6 +38,7 @@ cpdef long long get_int(bytearray lp, Py_ssize_t at) except? -1
 cpdef Py_ssize_t string_size(bytearray lp, Py_ssize_t at) except -1
 cpdef Py_ssize_t string_at(bytearray lp, Py_ssize_t at) except -1
 cdef Py_ssize_t _lead_bytes(unsigned int lead) noexcept
+@cython.locals(lead="unsigned int")
 cpdef bytes get_bytes(bytearray lp, Py_ssize_t at)
 cpdef object get(bytearray lp, Py_ssize_t at)
 @cython.locals(lead="unsigned int")

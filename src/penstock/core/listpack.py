@@ -115,6 +115,11 @@ def next_at(lp: bytearray, at: int) -> int:
 
 def skip(lp: bytearray, at: int) -> int:
     """Position right behind the element at `at`: of the next element, or of the end byte."""
+    lead = lp[at]
+    if lead < 0x80:
+        return at + 2
+    if lead < 0xC0:
+        return at + 2 + (lead & 0x3F)
     size = encoded_size(lp, at)
     return at + size + backlen_size(size)
 
@@ -214,6 +219,9 @@ def _lead_bytes(lead: int) -> int:
 
 def get_bytes(lp: bytearray, at: int) -> bytes:
     """An element as the string that was put in, whichever way it is stored."""
+    lead = lp[at]
+    if 0x80 <= lead < 0xC0:
+        return memory.cut(lp, at + 1, lead & 0x3F)
     if is_int(lp, at):
         return memory.format_int(get_int(lp, at))
     return memory.cut(lp, string_at(lp, at), string_size(lp, at))
@@ -240,8 +248,7 @@ def equals(lp: bytearray, at: int, source: bytearray, start: int, size: int) -> 
 def put_int(lp: bytearray, at: int, value: int) -> int:
     """Write an integer element at `at` and return the position behind it."""
     if 0 <= value <= 127:
-        lp[at] = value
-        lp[at + 1] = 1
+        memory.store16(lp, at, 0x0100 | value)  # the element and its backlen, 1, at once
         return at + 2
     if -4096 <= value <= 4095:
         lp[at] = 0xC0 | (value >> 8 & 0x1F)

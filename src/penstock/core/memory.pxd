@@ -54,6 +54,14 @@ cdef inline int store64(bytearray buffer, Py_ssize_t at, unsigned long long valu
     return 0
 
 
+cdef inline int store_pair(bytearray buffer, Py_ssize_t at, unsigned long long first,
+                           unsigned long long second) except -1:
+    _check(PyByteArray_GET_SIZE(buffer), at, 16)
+    memcpy(PyByteArray_AS_STRING(buffer) + at, &first, 8)
+    memcpy(PyByteArray_AS_STRING(buffer) + at + 8, &second, 8)
+    return 0
+
+
 cdef inline unsigned long long load64_big(bytes key, Py_ssize_t at) except? 0xFFFFFFFF:
     cdef const unsigned char* place
     cdef unsigned long long value = 0
@@ -90,18 +98,14 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
 
-cdef inline Py_ssize_t text_size(str text) except -1:
+cdef inline Py_ssize_t put_text(bytearray target, Py_ssize_t at, str text) except -1:
     cdef Py_ssize_t size
-    PyUnicode_AsUTF8AndSize(text, &size)
+    cdef const char* data
+    _check(PyByteArray_GET_SIZE(target), at, 0)
+    data = PyUnicode_AsUTF8AndSize(text, &size)
+    if size <= PyByteArray_GET_SIZE(target) - at:
+        memcpy(PyByteArray_AS_STRING(target) + at, data, size)
     return size
-
-
-cdef inline int put_text(bytearray target, Py_ssize_t at, str text) except -1:
-    cdef Py_ssize_t size
-    cdef const char* data = PyUnicode_AsUTF8AndSize(text, &size)
-    _check(PyByteArray_GET_SIZE(target), at, size)
-    memcpy(PyByteArray_AS_STRING(target) + at, data, size)
-    return 0
 
 
 cdef inline int move(bytearray buffer, Py_ssize_t at, Py_ssize_t start, Py_ssize_t size) except -1:
@@ -115,6 +119,12 @@ cdef inline bint equal(bytearray left, Py_ssize_t at, bytearray right, Py_ssize_
     _check(PyByteArray_GET_SIZE(left), at, size)
     _check(PyByteArray_GET_SIZE(right), start, size)
     return memcmp(PyByteArray_AS_STRING(left) + at, PyByteArray_AS_STRING(right) + start, size) == 0
+
+
+cdef inline bint is_bytes(bytearray buffer, Py_ssize_t at, Py_ssize_t size, bytes data) except -1:
+    _check(PyByteArray_GET_SIZE(buffer), at, size)
+    return (size == PyBytes_GET_SIZE(data)
+            and memcmp(PyByteArray_AS_STRING(buffer) + at, PyBytes_AS_STRING(data), size) == 0)
 
 
 cdef inline Py_ssize_t common_prefix(bytearray buffer, Py_ssize_t at, Py_ssize_t size, bytes key, Py_ssize_t start) except -1:

@@ -43,6 +43,12 @@ def store64(buffer: bytearray, at: int, value: int) -> None:
     buffer[at : at + 8] = value.to_bytes(8, "little")
 
 
+def store_pair(buffer: bytearray, at: int, first: int, second: int) -> None:
+    """Two 64-bit numbers, one behind the other."""
+    _check(len(buffer), at, 16)
+    buffer[at : at + 16] = first.to_bytes(8, "little") + second.to_bytes(8, "little")
+
+
 def load64_big(key: bytes, at: int) -> int:
     """Read eight bytes of a key, most significant first."""
     _check(len(key), at, 8)
@@ -69,14 +75,16 @@ def put_part(target: bytearray, at: int, data: bytes, start: int, size: int) -> 
     target[at : at + size] = data[start : start + size]
 
 
-def text_size(text: str) -> int:
-    """Bytes of a text in UTF-8. Raises: UnicodeEncodeError for half a surrogate pair."""
-    return len(text.encode())
+def put_text(target: bytearray, at: int, text: str) -> int:
+    """Copy a text into a buffer, in UTF-8, if there is room; return how many bytes it needs.
 
-
-def put_text(target: bytearray, at: int, text: str) -> None:
-    """Copy a text into a buffer, in UTF-8."""
-    put(target, at, text.encode())
+    Raises: UnicodeEncodeError for half a surrogate pair.
+    """
+    _check(len(target), at, 0)
+    data = text.encode()
+    if len(data) <= len(target) - at:
+        target[at : at + len(data)] = data
+    return len(data)
 
 
 def move(buffer: bytearray, at: int, start: int, size: int) -> None:
@@ -91,6 +99,12 @@ def equal(left: bytearray, at: int, right: bytearray, start: int, size: int) -> 
     _check(len(left), at, size)
     _check(len(right), start, size)
     return left[at : at + size] == right[start : start + size]
+
+
+def is_bytes(buffer: bytearray, at: int, size: int, data: bytes) -> bool:
+    """Tell whether a piece of the buffer is exactly these bytes."""
+    _check(len(buffer), at, size)
+    return buffer[at : at + size] == data
 
 
 def common_prefix(buffer: bytearray, at: int, size: int, key: bytes, start: int) -> int:

@@ -3,7 +3,7 @@
 import cython
 
 from penstock.core cimport memory, rax_heap
-from penstock.core.rax_heap cimport NodeHeap
+from penstock.core.rax_heap cimport NodeHeap, Trail
 
 cdef Py_ssize_t _KEY
 cdef Py_ssize_t _COMPRESSED
@@ -13,19 +13,11 @@ cdef Py_ssize_t _BARE
 
 
 @cython.final
-cdef class Trail:
-    cdef readonly Py_ssize_t depth
-    cdef readonly bytearray frames
-
-    cdef int push(self, Py_ssize_t node, Py_ssize_t index) except -1
-
-
-@cython.final
 cdef class Rax(NodeHeap):
-    cdef readonly Py_ssize_t characters_max
     cdef readonly bint chained
     # Changes with every change of the shape; an iterator compares it with what it was.
     cdef readonly Py_ssize_t version
+    cdef readonly Py_ssize_t _matched
     cdef readonly Py_ssize_t _stop
     cdef readonly Py_ssize_t _link_at
     cdef readonly Py_ssize_t _split
@@ -47,28 +39,23 @@ cdef class Rax(NodeHeap):
     @cython.locals(heap=bytearray, matched=Py_ssize_t, split=Py_ssize_t, link_at=Py_ssize_t, run=Py_ssize_t,
                    branch_at=Py_ssize_t, branch_index=Py_ssize_t, branch_run=Py_ssize_t, link=Py_ssize_t,
                    at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, index=Py_ssize_t, fork=bint)
-    cdef Py_ssize_t _walk(self, bytes key, Trail trail) except -1
-    @cython.locals(matched=Py_ssize_t, ends_at_node=bint, slot=Py_ssize_t, rest=Py_ssize_t, units=Py_ssize_t,
-                   top_slot=Py_ssize_t, link=Py_ssize_t)
-    cdef bint _add(self, bytes key, object value, bint overwrite) except -1
-    @cython.locals(size=Py_ssize_t, full=Py_ssize_t, first=Py_ssize_t, at=Py_ssize_t)
-    cdef Py_ssize_t _chain(self, bytes key, Py_ssize_t start, Py_ssize_t slot, Py_ssize_t tip) except -1
-    @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, before=Py_ssize_t, after=Py_ssize_t,
-                   old_slot=Py_ssize_t, old_link=Py_ssize_t, new_link=Py_ssize_t, tail=Py_ssize_t,
+    cdef int _walk(self, bytes key, Trail trail) except -1
+    @cython.locals(rest=Py_ssize_t, units=Py_ssize_t, header=Py_ssize_t, slot=Py_ssize_t, link=Py_ssize_t)
+    cdef int _add(self, bytes key, object value) except -1
+    @cython.locals(slot=Py_ssize_t)
+    cdef int _replace(self, object value) except -1
+    @cython.locals(heap=bytearray, matched=Py_ssize_t, at=Py_ssize_t, header=Py_ssize_t, before=Py_ssize_t,
+                   after=Py_ssize_t, old_slot=Py_ssize_t, old_link=Py_ssize_t, new_link=Py_ssize_t, tail=Py_ssize_t,
                    fork=Py_ssize_t, front=Py_ssize_t, link=Py_ssize_t, old_first=bint)
-    cdef int _split_where_they_differ(self, bytes key, Py_ssize_t matched, Py_ssize_t slot) except -1
+    cdef int _split_where_they_differ(self, bytes key, Py_ssize_t slot) except -1
     @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, before=Py_ssize_t, after=Py_ssize_t,
                    tail=Py_ssize_t, front=Py_ssize_t)
     cdef int _split_where_it_ends(self, Py_ssize_t slot) except -1
-    @cython.locals(slot=Py_ssize_t, header=Py_ssize_t)
+    @cython.locals(slot=Py_ssize_t, chain_at=Py_ssize_t)
     cdef object _detach(self)
     @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, link=Py_ssize_t, doomed=Py_ssize_t,
                    below=Py_ssize_t)
     cdef int _prune(self) except -1
-    @cython.locals(heap=bytearray, link=Py_ssize_t, size=Py_ssize_t, nodes=Py_ssize_t, header=Py_ssize_t)
-    cdef int _compress(self, Py_ssize_t link_at) except -1
-    @cython.locals(heap=bytearray, first=Py_ssize_t, link=Py_ssize_t, header=Py_ssize_t, merged=Py_ssize_t)
-    cdef int _merge(self, Py_ssize_t link_at, Py_ssize_t nodes, Py_ssize_t size, Py_ssize_t tip) except -1
 
 
 @cython.final
@@ -85,7 +72,7 @@ cdef class RaxIterator:
     cdef bint _somewhere
     cdef bint _fresh
 
-    @cython.locals(matched=Py_ssize_t, found=bint)
+    @cython.locals(found=bint)
     cpdef bint seek(self, str op, bytes key=*) except -1
     cpdef bint next(self) except -1
     cpdef bint previous(self) except -1
@@ -95,13 +82,15 @@ cdef class RaxIterator:
     cdef bint _is_key(self) except -1
     @cython.locals(header=Py_ssize_t)
     cdef Py_ssize_t _children(self) except -1
-    @cython.locals(matched=Py_ssize_t)
-    cdef Py_ssize_t _go_to(self, bytes key) except -1
-    @cython.locals(split=Py_ssize_t, at=Py_ssize_t, header=Py_ssize_t)
-    cdef bint _go_above(self, bytes key, Py_ssize_t matched) except -1
-    @cython.locals(split=Py_ssize_t, at=Py_ssize_t)
-    cdef bint _go_below(self, bytes key, Py_ssize_t matched) except -1
-    cdef bint _go_on(self, bint into) except -1
+    cdef bint _is_at(self, bytes key) except -1
+    @cython.locals(rax=Rax)
+    cdef int _go_to(self, bytes key) except -1
+    @cython.locals(matched=Py_ssize_t, split=Py_ssize_t, at=Py_ssize_t, header=Py_ssize_t, is_above=bint)
+    cdef bint _go_above(self, bytes key) except -1
+    @cython.locals(matched=Py_ssize_t, split=Py_ssize_t, at=Py_ssize_t)
+    cdef bint _go_below(self, bytes key) except -1
+    cdef bint _go_on(self) except -1
+    cdef bint _go_past(self) except -1
     @cython.locals(trail=Trail, heap=bytearray, frame=Py_ssize_t, at=Py_ssize_t, header=Py_ssize_t,
                    size=Py_ssize_t, index=Py_ssize_t)
     cdef bint _go_aside(self) except -1
@@ -113,6 +102,7 @@ cdef class RaxIterator:
     cdef int _enter(self, Py_ssize_t index) except -1
     @cython.locals(trail=Trail, header=Py_ssize_t)
     cdef Py_ssize_t _leave(self) except -1
+    cdef int _tell(self) except -1
 
 
 @cython.locals(high=Py_ssize_t, found=Py_ssize_t, low=Py_ssize_t, middle=Py_ssize_t)

@@ -1,25 +1,32 @@
 r"""Rax: a sorted map from byte strings to objects, in which common beginnings are stored once.
 
 A trie spends a node on every character. A rax writes a run of characters without a fork into one
-*compressed* node; `foo`, `foobar` and `footer` are (a star marks a key, `draw()` prints just this):
+*compressed* node. `draw()` shows `foo`, `foobar` and `footer` like this; a star marks a key:
 
-    "foo" -> [bt]*                          compressed: quoted, any number of characters, one child
-             |-(b) "ar" -> []*              branching: in brackets, a character and a child each
-             `-(t) "er" -> []*              leaf: always a key
+    "foo" -> [bt]*                         quoted: a compressed node, several characters and one child
+             |-(b) "ar" -> []*             in brackets: a branching node, a child for each character
+             `-(t) "er" -> []*             empty: a leaf
 
-A node stands for the characters that lead *to* it: the star at [bt] is `foo`, and the node's own
-characters belong to its children. Adding a key splits a compressed node, one way or the other (the new
-key is in the comment), or hangs a chain under the node where the walk ended:
+A node stands for the characters that lead *to* it. The star at [bt] is `foo`; b and t belong to its
+children. A key whose walk ends at a node or between nodes is hung there. One that ends inside a compressed
+node splits it:
 
-    "annibale" -> []*       "anni" -> [bs]                             annis: they differ at a character
-                                      |-(b) "ale" -> []*
-                                      `-(s) []*
-                            "anni" -> "bale"* -> []*                   anni: it ends between two
+    "annibale" -> []*                      before
 
-Removing one cuts the branch which nobody needs any more, and joins what can be one node again.
+    "anni" -> [bs]                         with `annis`: they differ at a character, which becomes a fork
+              |-(b) "ale" -> []*
+              `-(s) []*
+    "anni" -> "bale"* -> []*               with `anni`: it ends between two characters
+    [ab]                                   with `b`: nothing before the fork, and no node for nothing
+    |-(a) "nnibale" -> []*
+    `-(b) []*
 
-How nodes lie in memory is rax_heap.py's matter. All that matters here: a link is a number; from LEAF on it
-is a leaf, which takes no node of its own, and BARE is the head of an empty tree.
+Removing a key cuts the branch that nobody else needs, up to the next key or fork; then what has become a
+chain of only children is one compressed node again.
+
+How nodes lie in memory is told in rax_heap.py. Here a link is a number: below LEAF a node, from LEAF on a
+leaf, which has no node of its own, and BARE for the head of an empty tree. `at` and `link_at` are places
+in the heap, in bytes.
 
 Invariants
   R1  count is the number of keys. node_count is the number of nodes as Redis counts them: a leaf is one
@@ -31,29 +38,38 @@ Invariants
       held a key of more than characters_max, which takes several nodes in a row, as in Redis.)
   R6, R7  see rax_heap.py.
 
-By R5 the keys alone determine the shape. In Redis the history does too: a compressed node that stops being
-a key, or a key that is left with one child, is not joined with its neighbour (redis issue 7429). Where no
-key is the beginning of another, as with ids, it cannot happen, and the shapes and counts are the same.
+By R5 the keys alone determine the shape. In Redis it depends on history: a compressed node that stops
+being a key, and a key that is left with one child, are not joined with their neighbours (redis issue 7429,
+antirez/rax pull request 21). That takes a key which is the beginning of another. Ids are none: for them
+shape and counts are those of Redis.
 
-Cost: find, insert and remove are O(length of the key), of which a fork is a binary search; a step of an
-iterator is O(1) on average. Nothing is recursive.
+Cost: find, insert and remove are O(length of the key); in a fork they look at one character when ids are
+dense, at up to nine when not. A step of an iterator is O(1) on average. Nothing is recursive, for a chain
+of nodes may be as deep as a key is long.
 
-Rejected: Redis's linear scan of a fork, and its stack of parents. Ids arrive in order, so the last child
-is looked at first; in a full fork of 256 the other eight steps beat a scan of 128. And all that a removal
-asks of the way down is one fork and where its chain begins: two links, not a stack.
+Rejected: Redis's linear scan of a fork (see `_find_child`), and its stack of the nodes above. All that a
+removal wants to know of the way down is the last key or fork and where the chains begin: the walk keeps
+those in five numbers.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
-from penstock.core import memory, rax_heap
-from penstock.core.rax_heap import BARE, CHARACTERS_MAX, COMPRESSED, KEY, LEAF, NO_VALUE, NodeHeap
-
-if TYPE_CHECKING:
-    from penstock.core.rax_view import Node, Walk
+from penstock.core import memory, rax_heap, rax_view
+from penstock.core.rax_heap import (
+    BARE,
+    CHARACTERS_MAX,
+    COMPRESSED,
+    KEY,
+    LEAF,
+    NO_VALUE,
+    NodeHeap,
+    Trail,
+)
+from penstock.core.rax_view import Node, Walk
 
 _KEY = KEY  # C twins, see rax.pxd
 _COMPRESSED = COMPRESSED
@@ -68,23 +84,6 @@ class Generator(Protocol):
     def randrange(self, stop: int, /) -> int: ...
 
 
-class Trail:
-    """The nodes passed on the way down, and which child was taken in each."""
-
-    __slots__ = ("depth", "frames")
-
-    def __init__(self) -> None:
-        self.depth = 0
-        self.frames = bytearray(8 * 16)
-
-    def push(self, node: int, index: int) -> None:
-        if 8 * self.depth == len(self.frames):
-            self.frames += bytes(len(self.frames))
-        memory.store32(self.frames, 8 * self.depth, node)
-        memory.store32(self.frames, 8 * self.depth + 4, index)
-        self.depth += 1
-
-
 class Rax(NodeHeap):
     """A sorted map from bytes to objects.
 
@@ -97,17 +96,16 @@ class Rax(NodeHeap):
         "_branch_index",
         "_branch_run",
         "_link_at",
+        "_matched",
         "_run",
         "_split",
         "_stop",
         "chained",
-        "characters_max",
         "version",
     )
 
     def __init__(self, characters_max: int = CHARACTERS_MAX) -> None:
-        super().__init__()
-        self.characters_max = characters_max
+        super().__init__(characters_max)
         self.chained = False
         self.version = 0
 
@@ -117,17 +115,26 @@ class Rax(NodeHeap):
     def __contains__(self, key: bytes) -> bool:
         return self._locate(key)
 
-    def find(self, key: bytes, default: object = None) -> object:
+    # Values are Any: a cdef class cannot be generic, and its users know what they put in.
+
+    def find(self, key: bytes, default: Any = None) -> Any:
         """Return the key's value, or `default`."""
         return self._value(self._slot(self._stop)) if self._locate(key) else default
 
-    def insert(self, key: bytes, value: object) -> bool:
+    def insert(self, key: bytes, value: Any) -> bool:
         """Set the key's value; tell whether the key is new."""
-        return self._add(key, value, True)
+        if self._locate(key):
+            self._replace(value)
+            return False
+        self._add(key, value)
+        return True
 
-    def try_insert(self, key: bytes, value: object) -> bool:
+    def try_insert(self, key: bytes, value: Any) -> bool:
         """Insert the key unless it is there; tell whether it is new."""
-        return self._add(key, value, False)
+        if self._locate(key):
+            return False
+        self._add(key, value)
+        return True
 
     def remove(self, key: bytes) -> bool:
         """Remove the key; tell whether it was there."""
@@ -136,13 +143,13 @@ class Rax(NodeHeap):
         self._detach()
         return True
 
-    def pop(self, key: bytes, default: object = None) -> object:
+    def pop(self, key: bytes, default: Any = None) -> Any:
         """Remove the key and return its value; `default` if it is not there."""
         return self._detach() if self._locate(key) else default
 
     def clear(self) -> None:
         """Remove all keys and give the memory back."""
-        doomed = self.values  # their destructors may look at the tree: after it has become empty
+        doomed = self.values  # destructors may look at the tree: they run when it has become empty
         self.version += 1
         self._drop()
         del doomed
@@ -152,66 +159,53 @@ class Rax(NodeHeap):
         return RaxIterator(self)
 
     def memory_bytes(self) -> int:
-        """Count the bytes of the heap and of the list of values, not those of the values themselves."""
+        """Count the bytes of the heap and of the list of values, not those of the values."""
         if self.top == 0:
             return 0
         return sys.getsizeof(self.heap) + sys.getsizeof(self.free) + sys.getsizeof(self.values)
 
-    # The tree is complete without its views, and they know all of it: so they are imported late.
-
     def walk(self, key: bytes) -> Walk:
         """Follow the key and tell where that ends."""
-        from penstock.core import rax_view
-
         trail = Trail()
-        matched = self._walk(key, trail) if self.top else 0
-        return rax_view.walk(self, trail, matched)
+        self._walk(key, trail)
+        return rax_view.walk(self, trail)
 
     def nodes(self) -> Iterator[Node]:
         """Go through all nodes, parents before children."""
-        from penstock.core import rax_view
-
         return rax_view.nodes(self)
 
     def draw(self) -> str:
         """Draw the tree as in the essay above."""
-        from penstock.core import rax_view
-
         return rax_view.draw(self)
 
     def check(self) -> None:
-        """Raise InvariantBroken, with the invariant's number, if the tree is not as the essay says."""
-        from penstock.core import rax_view
-
+        """Raise InvariantBroken, with the invariant's number, if the tree is not as the essays say."""
         rax_view.check(self)
 
     # The way down.
 
     def _locate(self, key: bytes) -> bool:
+        """Walk to the key; tell whether it is there."""
+        self._walk(key, None)
+        return self._matched == len(key) and self._split == 0 and self._slot(self._stop) >= 0
+
+    def _walk(self, key: bytes, trail: Trail | None) -> None:
+        """Follow the key down, and leave in attributes what that shows:
+
+        _matched                    how many bytes of the key led somewhere
+        _stop, _link_at             the link at which the walk ended, and where in the heap it is stored
+        _split                      in a compressed node how many characters matched, in a branching node
+                                    which place a child for the next byte would take, else 0
+        _run                        the place of the link to where a chain through the stop node begins
+        _branch_at, _branch_index   the place of the link to the lowest node above that is a key or a fork
+        _branch_run                 (-1: there is none), the child taken there, and where its chain begins
+        """
         if type(key) is not bytes:
             raise TypeError(f"a key is bytes, not {type(key).__name__}")
-        if self.count == 0:
-            return False
-        return (
-            self._walk(key, None) == len(key)
-            and self._split == 0
-            and self._slot(self._stop) >= 0
-        )
-
-    def _walk(self, key: bytes, trail: Trail | None) -> int:
-        """Follow the key down; return how many of its bytes matched. The rest is left in attributes:
-
-        _stop, _link_at             the link at which the walk ended, and where in the heap that is stored
-        _split                      in a compressed node how many characters matched; in a branching node
-                                    which place a child for the next byte would take; else 0
-        _run                        the link to the node at which a chain through the stop node begins
-        _branch_at, _branch_index   the link to the lowest node above that is a key or a fork (-1: there is
-        _branch_run                 none), the child taken there, and where its chain begins
-        """
         heap = self.heap
         matched = split = link_at = run = branch_index = branch_run = 0
         branch_at = -1
-        link = memory.load32(heap, 0)
+        link = memory.load32(heap, 0) if self.top else _BARE
         while link < _LEAF and matched < len(key):
             at = 4 * link
             header = memory.load32(heap, at)
@@ -240,6 +234,7 @@ class Rax(NodeHeap):
             if fork:
                 run = link_at
             link = memory.load32(heap, link_at)
+        self._matched = matched
         self._stop = link
         self._link_at = link_at
         self._split = split
@@ -247,78 +242,56 @@ class Rax(NodeHeap):
         self._branch_at = branch_at
         self._branch_index = branch_index
         self._branch_run = branch_run
-        return matched
 
-    # Adding a key.
+    # Adding a key: the walk has shown that it is missing, and where.
 
-    def _add(self, key: bytes, value: object, overwrite: bool) -> bool:
-        if type(key) is not bytes:
-            raise TypeError(f"a key is bytes, not {type(key).__name__}")
+    def _add(self, key: bytes, value: Any) -> None:
+        """Add the key that was not located."""
         if self.top == 0:
             self._start()
-        matched = self._walk(key, None)
-        ends_at_node = matched == len(key) and self._split == 0
-        slot = self._slot(self._stop) if ends_at_node else -1
-        if slot >= 0 and not overwrite:
-            return False
-        if slot >= 0 and slot != _NO_VALUE and value is not None:
-            self.values[slot] = value
-            return False
-        # From here on nothing may fail half-way: all memory is there before the first byte changes.
-        rest = len(key) - matched
+        rest = len(key) - self._matched
         units = (rest >> 2) + 4
         if len(key) > self.characters_max:
             self.chained = True
             units += 3 * (rest // self.characters_max)
+        header = 0
         if self._stop < _LEAF:
-            units += rax_heap.units_of(memory.load32(self.heap, 4 * self._stop)) + 12
+            header = memory.load32(self.heap, 4 * self._stop)
+            units += rax_heap.units_of(header) + 12
         self._reserve(units)
-        self.version += 1
-        if slot >= 0:
-            replaced = self._release(slot)
-            self._set_slot(self._link_at, self._keep(value))
-            del replaced  # not before: its destructor may look at the tree
-            return False
         slot = self._keep(value)
-        if ends_at_node:
+        if rest == 0 and self._split == 0:
             self._set_slot(self._link_at, slot)
         elif self._stop >= _LEAF:
-            top_slot = self._slot(self._stop)
-            link = self._chain(key, matched, top_slot, _LEAF + slot)
+            link = self._chain(key, self._matched, self._slot(self._stop), _LEAF + slot)
             memory.store32(self.heap, self._link_at, link)
-        elif not memory.load32(self.heap, 4 * self._stop) & _COMPRESSED:
-            link = self._chain(key, matched + 1, -1, _LEAF + slot)
-            self._add_child(self._link_at, self._split, key[matched], link)
+        elif not header & _COMPRESSED:
+            link = self._chain(key, self._matched + 1, -1, _LEAF + slot)
+            self._add_child(self._link_at, self._split, key[self._matched], link)
         elif rest:
-            self._split_where_they_differ(key, matched, slot)
+            self._split_where_they_differ(key, slot)
         else:
             self._split_where_it_ends(slot)
         self.count += 1
+        self.version += 1
         self._tidy()
-        return True
 
-    def _chain(self, key: bytes, start: int, slot: int, tip: int) -> int:
-        """Build the nodes for the key from `start` on, down to the link `tip`; return the link to them.
+    def _replace(self, value: Any) -> None:
+        """Set the value of the key that was located."""
+        slot = self._slot(self._stop)
+        if slot != _NO_VALUE and value is not None:
+            self.values[slot] = value
+        elif slot != _NO_VALUE or value is not None:
+            self._reserve(self._units(self._stop) + 1)
+            replaced = self._release(slot)
+            self._set_slot(self._link_at, self._keep(value))
+            self.version += 1
+            del replaced  # not before: its destructor may look at the tree
 
-        `slot` is what the first of them holds as a key (-1: it is none).
-        """
-        size = len(key) - start
-        if size == 0:
-            return tip
-        full = (size - 1) // self.characters_max if size > self.characters_max else 0
-        while full >= 0:
-            first = start + full * self.characters_max
-            size = min(len(key) - first, self.characters_max)
-            at = self._single(size, slot if full == 0 else -1, tip)
-            memory.put_part(self.heap, at + 4, key, first, size)
-            tip = at >> 2
-            full -= 1
-            self.node_count += 1
-        return tip
-
-    def _split_where_they_differ(self, key: bytes, matched: int, slot: int) -> None:
+    def _split_where_they_differ(self, key: bytes, slot: int) -> None:
         """Put a fork into the stop node, where its character is another than the key's."""
         heap = self.heap
+        matched = self._matched
         at = 4 * self._stop
         header = memory.load32(heap, at)
         before = self._split
@@ -362,26 +335,26 @@ class Rax(NodeHeap):
         memory.store32(heap, self._link_at, front >> 2)
         self.node_count += 1
 
-    # Removing a key.
+    # Removing a key: the walk has shown where it is.
 
-    def _detach(self) -> object:
+    def _detach(self) -> Any:
         """Remove the key that was just located; return its value."""
         slot = self._slot(self._stop)
         if self._stop >= _LEAF and self._branch_at < 0:
             value = self._value(slot)
             self.clear()
             return value
+        chain_at = self._run
         if self._stop >= _LEAF:
             self._prune()
+            chain_at = self._branch_run
         else:
-            header = memory.load32(self.heap, 4 * self._stop)
-            self._reserve(rax_heap.units_of(header))
+            self._reserve(self._units(self._stop))
             self._set_slot(self._link_at, -1)
-            if header & _COMPRESSED or header >> 3 == 1:
-                self._compress(self._run)
         value = self._release(slot)
         self.count -= 1
         self.version += 1
+        self._compress(chain_at)
         self._tidy()
         return value
 
@@ -404,43 +377,7 @@ class Rax(NodeHeap):
             self._give(at, rax_heap.units_of(header))
         else:
             self._remove_child(self._branch_at, self._branch_index)
-            if header >> 3 == 2:
-                self._compress(self._branch_run)
 
-    def _compress(self, link_at: int) -> None:
-        """Make one node of a node with one child and those below it that are neither key nor fork."""
-        heap = self.heap
-        link = memory.load32(heap, link_at)
-        size = nodes = 0
-        while link < _LEAF:
-            header = memory.load32(heap, 4 * link)
-            if nodes and (header & _KEY or (header >> 3 > 1 and not header & _COMPRESSED)):
-                break
-            if size + (header >> 3) > self.characters_max:
-                break
-            size += header >> 3
-            nodes += 1
-            link = memory.load32(heap, rax_heap.links_of(4 * link, header >> 3))
-        if nodes > 1:
-            self._merge(link_at, nodes, size, link)
-
-    def _merge(self, link_at: int, nodes: int, size: int, tip: int) -> None:
-        """Make one node of so many in a row, which have `size` characters together and end at `tip`."""
-        heap = self.heap
-        first = memory.load32(heap, link_at)
-        self._reserve((size >> 2) + 4)
-        merged = self._single(size, self._slot(first), tip)
-        memory.store32(heap, link_at, merged >> 2)
-        self.node_count -= nodes - 1
-        size = 0
-        while nodes:
-            header = memory.load32(heap, 4 * first)
-            memory.move(heap, merged + 4 + size, 4 * first + 4, header >> 3)
-            size += header >> 3
-            link = memory.load32(heap, rax_heap.links_of(4 * first, header >> 3))
-            self._give(4 * first, rax_heap.units_of(header))
-            first = link
-            nodes -= 1
 
 class RaxIterator:
     """A place in a tree, from which one can go to the next key and to the previous one.
@@ -469,7 +406,7 @@ class RaxIterator:
     def __init__(self, rax: Rax) -> None:
         self.rax = rax
         self.key = b""
-        self.value: object = None
+        self.value: Any = None
         self.on_node: Callable[[Node], object] | None = None
         self._trail = Trail()
         self._path = bytearray(32)  # the characters that lead to `_here`
@@ -493,18 +430,18 @@ class RaxIterator:
             return False
         if op == "^" or op == "$":
             key = b""
-        matched = self._go_to(key)
+        self._go_to(key)
         if op == "$":
             self._go_last()
             found = True
-        elif matched == len(key) and self.rax._split == 0 and self._is_key() and op not in "<>":
+        elif op not in "<>" and self._is_at(key) and self._is_key():
             found = True
         elif op == "=":
             found = False
         elif op[0] == "<":
-            found = self._go_below(key, matched)
+            found = self._go_below(key)
         else:
-            found = self._go_above(key, matched)
+            found = self._go_above(key)
         self._fresh = found
         return self._arrive(found)
 
@@ -517,7 +454,7 @@ class RaxIterator:
         if self._fresh:
             self._fresh = False
             return True
-        return self._arrive(self._go_on(True))
+        return self._arrive(self._go_on())
 
     def previous(self) -> bool:
         """Go to the previous key; False at the start."""
@@ -536,11 +473,12 @@ class RaxIterator:
         0 steps: about twice the logarithm of the count. False in an empty tree.
         """
         if self.rax.count == 0:
-            return self._arrive(False)
+            self._somewhere = False
+            return False
         if not self._somewhere or self._version != self.rax.version:
             self._go_to(b"")
         if steps <= 0:
-            steps = 1 + generator.randrange(2 * int(self.rax.count).bit_length())
+            steps = 1 + generator.randrange(2 * len(self.rax).bit_length())
         while steps > 0 or not self._is_key():
             children = self._children()
             choices = children + (self._trail.depth > 0)
@@ -554,7 +492,7 @@ class RaxIterator:
             if self._is_key():
                 steps -= 1
         self._fresh = False
-        return self._arrive(True)
+        return self._arrive(self._is_key())
 
     def _resume(self, op: str) -> bool:
         found = self.seek(op, self.key)
@@ -578,44 +516,51 @@ class RaxIterator:
         header = memory.load32(self.rax.heap, 4 * self._here)
         return 1 if header & _COMPRESSED else header >> 3
 
-    def _go_to(self, key: bytes) -> int:
-        """Go to where the key's walk ends; return how many bytes matched."""
-        self._version = self.rax.version
+    def _is_at(self, key: bytes) -> bool:
+        """Tell whether the walk that has just ended found a node for exactly this key."""
+        return self.rax._matched == len(key) and self.rax._split == 0
+
+    def _go_to(self, key: bytes) -> None:
+        """Go to where the key's walk ends."""
+        rax = self.rax
+        self._version = rax.version
         self._trail.depth = 0
-        matched = self.rax._walk(key, self._trail)
-        self._here = self.rax._stop
-        self._size = matched
-        if self._here < _LEAF and memory.load32(self.rax.heap, 4 * self._here) & _COMPRESSED:
-            self._size -= self.rax._split
+        rax._walk(key, self._trail)
+        self._here = rax._stop
+        self._size = rax._matched
+        if self._here < _LEAF and memory.load32(rax.heap, 4 * self._here) & _COMPRESSED:
+            self._size -= rax._split
         if len(self._path) < len(key):
             self._path = bytearray(len(key))
         memory.put(self._path, 0, key)
-        return matched
 
-    def _go_above(self, key: bytes, matched: int) -> bool:
+    def _go_above(self, key: bytes) -> bool:
         """From where the key's walk ended, go to the first key above it."""
-        split = self.rax._split
+        matched = self.rax._matched
         if matched == len(key):
-            return self._go_on(True)
+            return self._go_on()
         if self._here >= _LEAF:
-            return self._go_on(False)
+            return self._go_past()
         at = 4 * self._here
+        split = self.rax._split
         header = memory.load32(self.rax.heap, at)
         if header & _COMPRESSED:
-            return self._go_on(self.rax.heap[at + 4 + split] > key[matched])
+            is_above = self.rax.heap[at + 4 + split] > key[matched]
+            return self._go_on() if is_above else self._go_past()
         if split == header >> 3:
-            return self._go_on(False)
+            return self._go_past()
         self._enter(split)
-        return self._is_key() or self._go_on(True)
+        return self._is_key() or self._go_on()
 
-    def _go_below(self, key: bytes, matched: int) -> bool:
+    def _go_below(self, key: bytes) -> bool:
         """From where the key's walk ended, go to the last key below it."""
-        split = self.rax._split
-        if matched == len(key) and split == 0:
+        if self._is_at(key):
             return self._go_back()
         if self._here >= _LEAF:
             return True
         at = 4 * self._here
+        matched = self.rax._matched
+        split = self.rax._split
         if not memory.load32(self.rax.heap, at) & _COMPRESSED:
             if split > 0:
                 self._enter(split - 1)
@@ -626,16 +571,19 @@ class RaxIterator:
             return True
         return self._is_key() or self._go_back()
 
-    def _go_on(self, into: bool) -> bool:
-        """Go to the next key: under this node if `into`, else behind all that is under it."""
+    def _go_on(self) -> bool:
+        """Go to the next key: under this node, else behind it."""
         while True:
-            if into and self._here < _LEAF:
+            if self._here < _LEAF:
                 self._enter(0)
             elif not self._go_aside():
                 return False
-            into = True
             if self._is_key():
                 return True
+
+    def _go_past(self) -> bool:
+        """Go to the next key that is not under this node."""
+        return self._go_aside() and (self._is_key() or self._go_on())
 
     def _go_aside(self) -> bool:
         """Go to the next child of the lowest node above that has one; False if none has."""
@@ -654,8 +602,7 @@ class RaxIterator:
                     memory.store32(trail.frames, frame + 4, index)
                     self._path[self._size - 1] = heap[at + 4 + index]
                     self._here = memory.load32(heap, at + 4 + (size + 3 & -4) + 4 * index)
-                    if self.on_node is not None:
-                        self._tell()
+                    self._tell()
                     return True
                 self._size -= 1
             trail.depth -= 1
@@ -684,7 +631,7 @@ class RaxIterator:
         header = memory.load32(heap, at)
         size = header >> 3
         first = at + 4
-        links = rax_heap.links_of(at, size)
+        links = first + (size + 3 & -4)
         if not header & _COMPRESSED:
             first += index
             size = 1
@@ -694,8 +641,7 @@ class RaxIterator:
         self._size += size
         self._trail.push(self._here, index)
         self._here = memory.load32(heap, links + 4 * index)
-        if self.on_node is not None:
-            self._tell()
+        self._tell()
 
     def _leave(self) -> int:
         """Go up to the parent; return which of its children this was."""
@@ -707,12 +653,11 @@ class RaxIterator:
         return memory.load32(trail.frames, 8 * trail.depth + 4)
 
     def _tell(self) -> None:
-        from penstock.core import rax_view
-
-        edge = self._path[self._size - 1]
-        self.on_node(rax_view.node(self.rax, self._here, self._trail.depth, edge))  # type: ignore[misc]
-        if self.rax.version != self._version:
-            raise RuntimeError("on_node has changed the tree")
+        if self.on_node is not None:
+            edge = self._path[self._size - 1]
+            self.on_node(rax_view.node(self.rax, self._here, self._trail.depth, edge))
+            if self.rax.version != self._version:
+                raise RuntimeError("on_node has changed the tree")
 
 
 def _find_child(heap: bytearray, at: int, size: int, char: int) -> int:

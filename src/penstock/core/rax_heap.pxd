@@ -20,10 +20,19 @@ cdef bytearray _NO_BYTES
 cdef list _NO_VALUES
 
 
+@cython.final
+cdef class Trail:
+    cdef readonly Py_ssize_t depth
+    cdef readonly bytearray frames
+
+    cdef int push(self, Py_ssize_t node, Py_ssize_t index) except -1
+
+
 cdef class NodeHeap:
     cdef readonly bytearray heap
     cdef readonly bytearray free
     cdef readonly list values
+    cdef readonly Py_ssize_t characters_max
     cdef readonly Py_ssize_t count
     cdef readonly Py_ssize_t node_count
     cdef readonly Py_ssize_t top
@@ -33,6 +42,7 @@ cdef class NodeHeap:
 
     @cython.locals(header=Py_ssize_t)
     cdef Py_ssize_t _slot(self, Py_ssize_t link) except? -1
+    cdef Py_ssize_t _units(self, Py_ssize_t link) except -1
     @cython.locals(units=Py_ssize_t, at=Py_ssize_t)
     cdef Py_ssize_t _node(self, Py_ssize_t header, Py_ssize_t slot) except -1
     @cython.locals(at=Py_ssize_t)
@@ -49,6 +59,14 @@ cdef class NodeHeap:
     @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, units=Py_ssize_t,
                    links=Py_ssize_t, words=Py_ssize_t, place=Py_ssize_t, new_links=Py_ssize_t)
     cdef int _remove_child(self, Py_ssize_t link_at, Py_ssize_t index) except -1
+
+    @cython.locals(size=Py_ssize_t, full=Py_ssize_t, first=Py_ssize_t, at=Py_ssize_t)
+    cdef Py_ssize_t _chain(self, bytes key, Py_ssize_t start, Py_ssize_t slot, Py_ssize_t tip) except -1
+    @cython.locals(heap=bytearray, link=Py_ssize_t, size=Py_ssize_t, nodes=Py_ssize_t, header=Py_ssize_t,
+                   fork=bint)
+    cdef int _compress(self, Py_ssize_t link_at) except -1
+    @cython.locals(heap=bytearray, first=Py_ssize_t, link=Py_ssize_t, header=Py_ssize_t, merged=Py_ssize_t)
+    cdef int _merge(self, Py_ssize_t link_at, Py_ssize_t nodes, Py_ssize_t size, Py_ssize_t tip) except -1
 
     cdef int _start(self) except -1
     cdef int _drop(self) except -1

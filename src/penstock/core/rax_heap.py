@@ -17,9 +17,9 @@ bytes. A link is a unit number, so that 31 bits reach 8 GiB:
 A compressed node has one child whatever its size; a branching one has a child for each character, and is
 called a fork if it has two or more. A leaf has neither characters nor links: it needs no node. Bit 31 of
 the link says so, and the other bits are the slot of its value in the list `values`. So an id among its
-neighbours costs 1 byte for its character, 4 for its link and 8 in the list. An object per node would cost 60 and
-more, give the garbage collector a million things to look at, and overrun the C stack when a long chain is
-freed.
+neighbours costs 1 byte for its character, 4 for its link and 8 in the list. An object per node would cost
+60 and more, give the garbage collector a million things to look at, and overrun the C stack when a long
+chain is freed.
 
 A node that grows or shrinks moves to a block of another size. There are blocks of 1, 2, ... 64 units and
 then 32 sizes to every doubling (a full fork of 256 wastes 28 bytes of 1312); each size has a list of free
@@ -32,14 +32,17 @@ Invariants
       those of nodes.
   R7  every slot of `values` belongs to one key, or is free; a free slot holds the next one's number.
 
-Cost: a block is taken or given in O(1); a node changes in O(its size). `reserve` comes before a change,
-and is all that can fail: so an insert or a removal happens or does not.
+Cost: a block is taken or given in O(1), a node changed in O(its size). `_reserve` goes before every change
+and is the one step that can fail: so a change happens or does not.
 
-Rejected: joining free neighbours, as an allocator would. Nodes of a tree that grows in order pass through the
-same sizes one after another and find each other's blocks; for all other cases there is the copy.
+Rejected: joining free neighbours, as an allocator would. In a tree that grows in order the nodes pass
+through the same sizes one after another, and find each other's blocks; for all other cases there is the
+copy.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from penstock.core import memory
 
@@ -66,13 +69,31 @@ _TIDY_SLOTS_MIN = TIDY_SLOTS_MIN
 
 # Empty trees share these and never write to them: there is a tree for every consumer.
 _NO_BYTES = bytearray()
-_NO_VALUES: list[object] = []
+_NO_VALUES: list[Any] = []
+
+
+class Trail:
+    """The nodes passed on the way down, and which child was taken in each."""
+
+    __slots__ = ("depth", "frames")
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.frames = bytearray(8 * 16)
+
+    def push(self, node: int, index: int) -> None:
+        if 8 * self.depth == len(self.frames):
+            self.frames += bytes(len(self.frames))
+        memory.store32(self.frames, 8 * self.depth, node)
+        memory.store32(self.frames, 8 * self.depth + 4, index)
+        self.depth += 1
 
 
 class NodeHeap:
     """Nodes, links and values of one tree. Rax adds what they mean."""
 
     __slots__ = (
+        "characters_max",
         "count",
         "free",
         "free_slot",
@@ -84,7 +105,8 @@ class NodeHeap:
         "values",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, characters_max: int) -> None:
+        self.characters_max = characters_max
         self._drop()
 
     # Nodes: `at` is a place in the heap, in bytes; `link_at` is the place of a link.
@@ -99,6 +121,10 @@ class NodeHeap:
         if header & _NULL:
             return _NO_VALUE
         return memory.load32(self.heap, 4 * (link + units_of(header)) - 4)
+
+    def _units(self, link: int) -> int:
+        """How many units the node at this link needs."""
+        return units_of(memory.load32(self.heap, 4 * link)) if link < _LEAF else 0
 
     def _node(self, header: int, slot: int) -> int:
         """Make a node that holds `slot` as a key (-1: it is none); its characters and links come later."""
@@ -191,38 +217,95 @@ class NodeHeap:
         memory.move(heap, place + 4 + index, at + 4 + index + 1, size - index - 1)
         if new_links != links:
             memory.move(heap, new_links, links, 4 * index)
-        memory.move(
-            heap, new_links + 4 * index, links + 4 * index + 4, 4 * (words - index - 1)
-        )
+        memory.move(heap, new_links + 4 * index, links + 4 * index + 4, 4 * (words - index - 1))
+
+    # Nodes in a row.
+
+    def _chain(self, key: bytes, start: int, slot: int, tip: int) -> int:
+        """Build the nodes for the key from `start` on, down to the link `tip`; return the link to them.
+
+        `slot` is what the first of them holds as a key (-1: it is none).
+        """
+        size = len(key) - start
+        if size == 0:
+            return tip
+        full = (size - 1) // self.characters_max if size > self.characters_max else 0
+        while full >= 0:
+            first = start + full * self.characters_max
+            size = min(len(key) - first, self.characters_max)
+            at = self._single(size, slot if full == 0 else -1, tip)
+            memory.put_part(self.heap, at + 4, key, first, size)
+            tip = at >> 2
+            full -= 1
+            self.node_count += 1
+        return tip
+
+    def _compress(self, link_at: int) -> None:
+        """Make one node of a node with one child and those below it that are neither key nor fork.
+
+        Where there is a fork, or nothing to join, nothing happens.
+        """
+        heap = self.heap
+        link = memory.load32(heap, link_at)
+        size = nodes = 0
+        while link < _LEAF:
+            header = memory.load32(heap, 4 * link)
+            fork = header >> 3 > 1 and not header & _COMPRESSED
+            if fork or (nodes and header & _KEY) or size + (header >> 3) > self.characters_max:
+                break
+            size += header >> 3
+            nodes += 1
+            link = memory.load32(heap, links_of(4 * link, header >> 3))
+        if nodes > 1:
+            self._merge(link_at, nodes, size, link)
+
+    def _merge(self, link_at: int, nodes: int, size: int, tip: int) -> None:
+        """Make one node of so many in a row, which have `size` characters together and end at `tip`."""
+        heap = self.heap
+        first = memory.load32(heap, link_at)
+        self._reserve((size >> 2) + 4)
+        merged = self._single(size, self._slot(first), tip)
+        memory.store32(heap, link_at, merged >> 2)
+        self.node_count -= nodes - 1
+        size = 0
+        while nodes:
+            header = memory.load32(heap, 4 * first)
+            memory.move(heap, merged + 4 + size, 4 * first + 4, header >> 3)
+            size += header >> 3
+            link = memory.load32(heap, links_of(4 * first, header >> 3))
+            self._give(4 * first, units_of(header))
+            first = link
+            nodes -= 1
 
     # Memory: blocks of the heap, slots of the list.
-
-    def _start(self) -> None:
-        self.heap = bytearray(4)
-        memory.store32(self.heap, 0, _BARE)
-        self.values = []
-        self.top = 1
 
     def _drop(self) -> None:
         """Forget everything: the tree is as new."""
         self.count = 0
-        self.node_count = 1
+        self.node_count = 1  # the head
         self.heap = self.free = _NO_BYTES
-        self.values = _NO_VALUES
+        self.values: list[Any] = _NO_VALUES
         self.top = self.live = self.slots_free = 0
         self.free_slot = -1
+
+    def _start(self) -> None:
+        """Own a heap and a list, before the first key."""
+        self.heap = bytearray(4)
+        memory.store32(self.heap, 0, _BARE)
+        self.values = []
+        self.top = 1
 
     def _reserve(self, units: int) -> None:
         """Make sure that a few blocks, of so many units together, can be taken.
 
         Raises: MemoryError when the heap would pass 8 GiB.
         """
-        units += self.top + units // 32 + 4  # blocks are rounded up
+        units += self.top + (units >> 5) + 4  # blocks are rounded up
         if units > _HEAP_UNITS_MAX:
             raise MemoryError("a rax holds at most 8 GiB of nodes")
         missing = 4 * units - len(self.heap)
         if missing > 0:
-            self.heap += bytes(max(missing, len(self.heap) // 8 + 32))
+            self.heap += bytes(max(missing, (len(self.heap) >> 3) + 32))
 
     def _take(self, units: int) -> int:
         """Take a block from its free list, or from the end; return its place."""
@@ -247,7 +330,7 @@ class NodeHeap:
         memory.store32(self.free, place, at >> 2)
         self.live -= block_units(units)
 
-    def _keep(self, value: object) -> int:
+    def _keep(self, value: Any) -> int:
         """Find a slot for the value."""
         if value is None:
             return _NO_VALUE
@@ -255,12 +338,12 @@ class NodeHeap:
         if slot < 0:
             self.values.append(value)
             return len(self.values) - 1
-        self.free_slot = self.values[slot]  # type: ignore[assignment]  # R7
+        self.free_slot = self.values[slot]
         self.values[slot] = value
         self.slots_free -= 1
         return slot
 
-    def _release(self, slot: int) -> object:
+    def _release(self, slot: int) -> Any:
         """Free a slot; return what was in it."""
         if slot == _NO_VALUE:
             return None
@@ -270,7 +353,7 @@ class NodeHeap:
         self.slots_free += 1
         return value
 
-    def _value(self, slot: int) -> object:
+    def _value(self, slot: int) -> Any:
         return None if slot == _NO_VALUE else self.values[slot]
 
     def _tidy(self) -> None:
@@ -290,9 +373,9 @@ class NodeHeap:
         The new heap is its own queue: nodes are copied as the links to them are met, and the links of the
         copies are met in turn (Cheney's way of copying without a stack).
         """
+        values: list[Any] = []
         old = self.heap
-        heap = bytearray(4 * (self.live + self.live // 8 + 1))
-        values: list[object] = []
+        heap = bytearray(4 * (self.live + (self.live >> 3) + 1))
         memory.store32(heap, 0, memory.load32(old, 0))
         top = 1
         scan = link_at = 0

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from penstock.core import memory
-from penstock.core.rax import Rax, Trail
 from penstock.core.rax_heap import (
     BARE,
     COMPRESSED,
@@ -18,11 +18,15 @@ from penstock.core.rax_heap import (
     LEAF,
     NO_VALUE,
     NULL,
+    Trail,
     block_units,
     links_of,
     units_of,
 )
 from penstock.errors import InvariantBroken
+
+if TYPE_CHECKING:
+    from penstock.core.rax import Rax
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +38,7 @@ class Node:
     characters: bytes
     is_key: bool
     is_compressed: bool
-    value: object
+    value: Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,11 @@ class Walk:
 class _Raw:
     """What one link leads to."""
 
-    characters: bytes
-    links: tuple[int, ...]
-    is_compressed: bool
     slot: int  # -1: not a key
-    units: int
-
-    @property
-    def is_fork(self) -> bool:
-        return len(self.links) > 1
+    characters: bytes = b""
+    links: tuple[int, ...] = ()
+    is_compressed: bool = False
+    units: int = 0
 
     @property
     def is_key(self) -> bool:
@@ -69,7 +69,7 @@ class _Raw:
 
 def _raw(tree: Rax, link: int) -> _Raw:
     if link >= LEAF:
-        return _Raw(b"", (), False, -1 if link == BARE else link - LEAF, 0)
+        return _Raw(slot=-1 if link == BARE else link - LEAF)
     header = memory.load32(tree.heap, 4 * link)
     size = header >> 3
     first = links_of(4 * link, size)
@@ -79,7 +79,7 @@ def _raw(tree: Rax, link: int) -> _Raw:
     if header & KEY:
         slot = NO_VALUE if header & NULL else memory.load32(tree.heap, first + 4 * count)
     characters = memory.cut(tree.heap, 4 * link + 4, size)
-    return _Raw(characters, links, bool(header & COMPRESSED), slot, units_of(header))
+    return _Raw(slot, characters, links, bool(header & COMPRESSED), units_of(header))
 
 
 def _head(tree: Rax) -> int:
@@ -105,12 +105,10 @@ def nodes(tree: Rax) -> Iterator[Node]:
             pending.append((child, depth + 1, character))
 
 
-def walk(tree: Rax, trail: Trail, matched: int) -> Walk:
+def walk(tree: Rax, trail: Trail) -> Walk:
     """Put the results of the tree's last walk into a value."""
-    if tree.top == 0:
-        return Walk(0, BARE, 0, 0, ())
     path = tuple(memory.load32(trail.frames, 8 * i) for i in range(trail.depth))
-    return Walk(matched, tree._stop, tree._link_at, tree._split, path)
+    return Walk(tree._matched, tree._stop, tree._link_at, tree._split, path)
 
 
 def draw(tree: Rax) -> str:
@@ -186,7 +184,7 @@ def _check_blocks(tree: Rax, blocks: list[tuple[int, int]]) -> None:
     live = sum(units for _, units in blocks)
     _demand(live == tree.live, "R6", f"{live} live units are counted as {tree.live}")
     for place in range(0, len(tree.free), 4):
-        number = place // 4
+        number = place // 4  # of the list, from which the size of its blocks follows
         shift = max(number // 32 - 1, 0)
         units = (number - 32 * shift + 1) << shift
         unit = memory.load32(tree.free, place)

@@ -14,6 +14,7 @@ cdef StreamID _LARGEST
 cdef long long _KEPT_ROOM_FACTOR
 
 
+@cython.final
 cdef class NodeLimits:
     cdef public long long bytes_max
     cdef public long long entries_max
@@ -21,6 +22,7 @@ cdef class NodeLimits:
 
 # Halves of ids are unsigned 64-bit numbers; counts are signed, so that a trim's subtractions may go below
 # zero and compare as such.
+@cython.final
 cdef class Stream:
     cdef readonly NodeLimits limits
     cdef readonly Rax nodes
@@ -39,21 +41,21 @@ cdef class Stream:
     cpdef void append(self, unsigned long long now_ms, Frame frame, Py_ssize_t first) except *
     cpdef void append_at(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except *
     cpdef void append_in_ms(self, unsigned long long ms, Frame frame, Py_ssize_t first) except *
-    @cython.locals(raw_bytes="long long", piece=Py_ssize_t, tail=bytearray)
+    @cython.locals(raw_bytes="long long", bound=Py_ssize_t, tail=bytearray)
     cdef void _append(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except *
     @cython.locals(bytes_max="long long", entries_max="long long")
     cdef bint _is_full(self, bytearray tail, long long raw_bytes) except -1
-    @cython.locals(fresh=bytearray)
-    cdef bytearray _begin_node(self, bytearray tail, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first)
+    @cython.locals(fresh=bytearray, sealed=bytearray)
+    cdef bytearray _begin_node(self, bytearray tail, unsigned long long ms, unsigned long long seq, Py_ssize_t bound)
 
     @cython.locals(cursor=EntryCursor)
     cpdef bint delete(self, StreamID entry_id) except -1
     @cython.locals(removed="long long", live="long long", nodes=RaxIterator, node=bytearray)
-    cpdef long long trim_length(self, long long length_max, bint approximate=*, long long limit=*) except -1
+    cpdef Py_ssize_t trim_length(self, long long length_max, bint approximate=*, long long limit=*) except -1
     @cython.locals(removed="long long", live="long long", nodes=RaxIterator, node=bytearray, entry=NodeCursor)
-    cpdef long long trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
+    cpdef Py_ssize_t trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
     @cython.locals(removed="long long", entry=NodeCursor, found=bint)
-    cdef long long _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
+    cdef Py_ssize_t _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
     cdef void _drop_node(self, bytes key, long long live) except *
     @cython.locals(nodes=RaxIterator)
     cdef void _find_tail(self) except *
@@ -65,27 +67,51 @@ cdef class Stream:
     cpdef StreamID first_id(self)
     @cython.locals(cursor=EntryCursor)
     cpdef StreamID last_entry_id(self)
+    cpdef bint has_reused(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
     cpdef bint has_tombstones_from(self, StreamID start) except -1
     @cython.locals(last=int, max_deleted=StreamID, first=StreamID)
-    cpdef long long rank_or_unknown(self, StreamID entry_id) except? -2
+    cpdef Py_ssize_t rank_or_unknown(self, StreamID entry_id) except? -2
     cpdef void set_last_id(self, StreamID last, long long entries_added, StreamID max_deleted) except *
     cpdef void load_node(self, StreamID master, bytearray node) except *
 
 
+@cython.final
+cdef class Bookmark:
+    cdef readonly unsigned long long ms
+    cdef readonly unsigned long long seq
+    cdef bytearray _node
+    cdef unsigned long long _master_ms
+    cdef unsigned long long _master_seq
+    cdef Py_ssize_t _place
+    cdef long long _version
+
+    cpdef void move_to(self, Stream stream, NodeCursor entry) except *
+    cpdef bint holds_in(self, Stream stream) except -1
+
+
+@cython.final
 cdef class EntryRange:
     cdef readonly Stream stream
     cdef readonly StreamID start
     cdef readonly StreamID end
     cdef readonly long long limit
     cdef readonly bint reverse
+    cdef public Bookmark bookmark
 
     cpdef EntryCursor cursor(self)
-    @cython.locals(found=list, cursor=EntryCursor)
+    @cython.locals(found=list, cursor=EntryCursor, entry=NodeCursor)
     cpdef list entries(self)
-    @cython.locals(found=list, cursor=EntryCursor)
+    @cython.locals(found=list, cursor=EntryCursor, entry=NodeCursor)
     cpdef list mappings(self)
 
 
+cdef int _BEFORE_NODE
+cdef int _IN_NODE
+cdef int _BEHIND_NODE
+cdef int _DONE
+
+
+@cython.final
 cdef class EntryCursor:
     cdef readonly Stream stream
     cdef readonly NodeCursor entry
@@ -94,20 +120,24 @@ cdef class EntryCursor:
     cdef unsigned long long _start_seq
     cdef unsigned long long _end_ms
     cdef unsigned long long _end_seq
-    cdef bint _done
-    cdef bint _in_node
     cdef bint _returned
-    cdef bint _tail_is_next
+    cdef int _state
+    cdef Py_ssize_t _place
     cdef RaxIterator _nodes
     cdef long long _version
 
+    cpdef Bookmark bookmark(self)
     @cython.locals(entry=NodeCursor, before_start=bint, behind_end=bint)
     cpdef bint advance(self) except -1
+    @cython.locals(entry=NodeCursor, found=bint)
+    cdef bint _step(self) except -1
     @cython.locals(stream=Stream, entry=NodeCursor)
     cpdef bint remove(self) except -1
+    @cython.locals(entry=NodeCursor)
+    cdef bint _is_stale(self) except -1
     @cython.locals(edge=StreamID)
     cdef void _narrow(self) except *
     @cython.locals(stream=Stream, near_ms="unsigned long long", near_seq="unsigned long long")
-    cdef void _seek(self) except *
-    @cython.locals(stream=Stream, nodes=RaxIterator)
+    cdef void _seek(self, Bookmark bookmark) except *
+    @cython.locals(nodes=RaxIterator, key=bytes)
     cdef void _open_next_node(self) except *

@@ -17,7 +17,7 @@ Invariants
   S2  length is the sum of the nodes' live entries; no node without one is kept.
   S3  ids rise from node to node; last_id is not below any of them, and never falls but by set_last_id.
   S4  entries_added is not below length; max deleted id is not above last id.
-  S5  the tail is the rax's last node, or there is neither.
+  S5  the tail is the rax's last node, or there is neither; no other node has room behind its listpack.
 
 Cost: append O(bytes of the entry); delete and the start of a range O(log n) for the node plus a walk inside
 it, or O(1) for the node when it is the tail; an approximate trim O(nodes dropped).
@@ -101,7 +101,7 @@ class Stream:
         self.max_deleted_ms = 0
         self.max_deleted_seq = 0
         self.entries_added = 0
-        self.version = 0
+        self.version = 0  # counts what moves or removes entries: a cursor must find its place again
 
     # --- Adding ----------------------------------------------------------------------------------
 
@@ -141,20 +141,21 @@ class Stream:
             raise id_not_above_top()
 
     def _append(self, ms: int, seq: int, frame: Frame, first: int) -> None:
-        raw_bytes = 0
-        for piece in range(first, frame.count):
-            raw_bytes += frame.size(piece)
+        raw_bytes = frame.bytes_from(first)
         if raw_bytes > _ENTRY_BYTES_MAX:
             raise elements_too_large()
         tail = self._tail
         if tail is None or self._is_full(tail, raw_bytes):
-            tail = self._begin_node(tail, ms, seq, frame, first)
+            bound = stream_node.node_bound(frame, first, raw_bytes)
+            tail = self._begin_node(tail, ms, seq, bound)
+            stream_node.begin(tail, frame, first, raw_bytes)
         if stream_node.append_entry(
             tail,
             memory.distance(ms, self._tail_ms),
             memory.distance(seq, self._tail_seq),
             frame,
             first,
+            raw_bytes,
         ):
             self.version += 1
         self.length += 1
@@ -172,24 +173,22 @@ class Stream:
         entries_max = self.limits.entries_max
         return entries_max > 0 and stream_node.entry_count(tail) >= entries_max
 
-    def _begin_node(
-        self, tail: bytearray | None, ms: int, seq: int, frame: Frame, first: int
-    ) -> bytearray:
-        """Seal the tail and begin a node for an entry with this id."""
+    def _begin_node(self, tail: bytearray | None, ms: int, seq: int, bound: int) -> bytearray:
+        """Seal the tail and give the room, `bound` bytes, for a node under this id."""
         if tail is None or len(tail) > _KEPT_ROOM_FACTOR * max(self.limits.bytes_max, 4096):
             fresh = bytearray(7)
         else:
             fresh = tail
-        if tail is not None:
-            self.nodes.insert(
-                memory.key_pair(self._tail_ms, self._tail_seq), stream_node.sealed(tail)
-            )
-        stream_node.begin(fresh, frame, first)
+        # What memory may be missing for comes before the first change: the room for header and entry,
+        # the copy, the place in the rax. Nothing behind them can fail.
+        stream_node.lengthen(fresh, bound)
+        sealed = None if tail is None else stream_node.sealed(tail)
         self.nodes.insert(memory.key_pair(ms, seq), fresh)
+        if sealed is not None:
+            self.nodes.insert(memory.key_pair(self._tail_ms, self._tail_seq), sealed)
         self._tail = fresh
         self._tail_ms = ms
         self._tail_seq = seq
-        self.version += 1
         return fresh
 
     # --- Removing --------------------------------------------------------------------------------
@@ -329,6 +328,12 @@ class Stream:
             return _SMALLEST
         return cursor.id
 
+    def has_reused(self, node: bytearray, master_ms: int, master_seq: int) -> bool:
+        """Tell whether the buffer that was this node has become the next tail."""
+        return node is self._tail and (
+            master_ms != self._tail_ms or master_seq != self._tail_seq
+        )
+
     # --- Positions -------------------------------------------------------------------------------
 
     def has_tombstones_from(self, start: StreamID) -> bool:
@@ -384,13 +389,42 @@ class Stream:
         self.version += 1
 
 
+class Bookmark:
+    """The place of one entry, to begin reading there without looking for it.
+
+    It holds as long as the bytes before the entry have not moved (`holds_in`); else it is of no use, and
+    the place is found by id as usual.
+    """
+
+    __slots__ = ("_master_ms", "_master_seq", "_node", "_place", "_version", "ms", "seq")
+
+    def __init__(self, stream: Stream, entry: NodeCursor) -> None:
+        self.move_to(stream, entry)
+
+    def move_to(self, stream: Stream, entry: NodeCursor) -> None:
+        """Mark another entry."""
+        self.ms = entry.ms
+        self.seq = entry.seq
+        self._node = entry.node
+        self._master_ms = entry.master_ms
+        self._master_seq = entry.master_seq
+        self._place = entry.place
+        self._version = stream.version
+
+    def holds_in(self, stream: Stream) -> bool:
+        """Tell whether the entry is still where it was."""
+        return self._version == stream.version and not stream.has_reused(
+            self._node, self._master_ms, self._master_seq
+        )
+
+
 class EntryRange:
     """A range that nobody has read yet: what to read, not the entries themselves.
 
     Whoever encodes a reply walks `cursor()`; `entries` and `mappings` are for those who want objects.
     """
 
-    __slots__ = ("end", "limit", "reverse", "start", "stream")
+    __slots__ = ("bookmark", "end", "limit", "reverse", "start", "stream")
 
     def __init__(
         self, stream: Stream, start: StreamID, end: StreamID, limit: int, reverse: bool
@@ -400,56 +434,70 @@ class EntryRange:
         self.end = end
         self.limit = limit
         self.reverse = reverse
+        self.bookmark: Bookmark | None = None  # of an entry not behind `start`, if somebody knows one
 
     def cursor(self) -> EntryCursor:
         """A fresh cursor over the range; the limit is the caller's to keep."""
-        return EntryCursor(self.stream, self.start, self.end, self.reverse)
+        return EntryCursor(self.stream, self.start, self.end, self.reverse, self.bookmark)
 
     def entries(self) -> list[tuple[bytes, list[bytes]]]:
         """All entries: id text and the flat list of names and values."""
         found: list[tuple[bytes, list[bytes]]] = []
         cursor = self.cursor()
+        entry = cursor.entry
         while (self.limit <= 0 or len(found) < self.limit) and cursor.advance():
-            found.append((memory.format_pair(cursor.entry.ms, cursor.entry.seq), cursor.entry.fields()))
+            found.append((memory.format_pair(entry.ms, entry.seq), entry.fields()))
         return found
 
     def mappings(self) -> list[tuple[bytes, dict[bytes, bytes]]]:
         """All entries: id text and a dictionary of the fields."""
         found: list[tuple[bytes, dict[bytes, bytes]]] = []
         cursor = self.cursor()
+        entry = cursor.entry
         while (self.limit <= 0 or len(found) < self.limit) and cursor.advance():
-            found.append((memory.format_pair(cursor.entry.ms, cursor.entry.seq), cursor.entry.mapping()))
+            found.append((memory.format_pair(entry.ms, entry.seq), entry.mapping()))
         return found
 
     def __iter__(self) -> Iterator[tuple[bytes, list[bytes]]]:
         return iter(self.entries())
 
 
+_BEFORE_NODE = 0  # a node is open, its near end not entered yet
+_IN_NODE = 1
+_BEHIND_NODE = 2  # the next node is to be opened
+_DONE = 3
+
+
 class EntryCursor:
     """Stands on one live entry of a range after the other, in either direction.
 
-    Move: advance. The entry: id, entry (a NodeCursor: ms, seq, next_field, fields, mapping).
-    Change: remove. Between steps the stream may change in any way; the fields of an entry are to be read
-    before it does.
+    Move: advance. The entry: id, bookmark, entry (a NodeCursor: ms, seq, next_field, fields, mapping).
+    Change: remove. Between steps the stream may change in any way.
     """
 
     __slots__ = (
-        "_done",
         "_end_ms",
         "_end_seq",
-        "_in_node",
         "_nodes",
+        "_place",
         "_returned",
         "_start_ms",
         "_start_seq",
-        "_tail_is_next",
+        "_state",
         "_version",
         "entry",
         "reverse",
         "stream",
     )
 
-    def __init__(self, stream: Stream, start: StreamID, end: StreamID, reverse: bool) -> None:
+    def __init__(
+        self,
+        stream: Stream,
+        start: StreamID,
+        end: StreamID,
+        reverse: bool,
+        bookmark: Bookmark | None = None,
+    ) -> None:
         self.stream = stream
         self._start_ms = start.ms
         self._start_seq = start.seq
@@ -457,39 +505,52 @@ class EntryCursor:
         self._end_seq = end.seq
         self.reverse = reverse
         self.entry = NodeCursor()
-        self._nodes: RaxIterator | None = None
         self._returned = False
-        self._done = False
-        self._seek()
+        self._seek(bookmark)
 
     @property
     def id(self) -> StreamID:
         """The id of the entry that the cursor stands on."""
         return stream_id.make(self.entry.ms, self.entry.seq)
 
+    def bookmark(self) -> Bookmark:
+        """The place of the entry that the cursor stands on."""
+        return Bookmark(self.stream, self.entry)
+
     def advance(self) -> bool:
         """Go to the next live entry of the range, or return False."""
-        if self._version != self.stream.version:
-            self._narrow()
-            self._seek()
         entry = self.entry
-        while not self._done:
-            if not self._in_node:
-                self._open_next_node()
-            elif self.reverse:
-                self._in_node = entry.previous()
-            else:
-                self._in_node = entry.next()
-            if not self._in_node:
-                continue
+        if self._is_stale():
+            self._narrow()
+            self._seek(None)
+        while self._step():
             before_start = (
                 stream_id.compare(entry.ms, entry.seq, self._start_ms, self._start_seq) < 0
             )
             behind_end = stream_id.compare(entry.ms, entry.seq, self._end_ms, self._end_seq) > 0
             if before_start if self.reverse else behind_end:
-                self._done = True
+                self._state = _DONE
             elif not (entry.deleted or before_start or behind_end):
                 self._returned = True
+                return True
+        return False
+
+    def _step(self) -> bool:
+        """Go to the next physical entry, tombstones and those outside of the range included."""
+        entry = self.entry
+        while self._state != _DONE:
+            if self._state == _BEHIND_NODE:
+                self._open_next_node()
+                continue
+            if self._state == _BEFORE_NODE:
+                if self._place:
+                    found = entry.enter(self._place)
+                else:
+                    found = entry.last() if self.reverse else entry.first()
+            else:
+                found = entry.previous() if self.reverse else entry.next()
+            self._state = _IN_NODE if found else _BEHIND_NODE
+            if found:
                 return True
         return False
 
@@ -497,9 +558,9 @@ class EntryCursor:
         """Delete the entry that the cursor stands on, unless it is gone; advance() goes on behind it."""
         stream = self.stream
         entry = self.entry
-        if self._done or not self._in_node or entry.deleted:
+        if self._state != _IN_NODE or entry.deleted:
             return False
-        if self._version != stream.version:
+        if self._is_stale():
             return stream.delete(self.id)  # the bytes may have moved, or be another node's by now
         if stream_id.compare(entry.ms, entry.seq, stream.max_deleted_ms, stream.max_deleted_seq) > 0:
             stream.max_deleted_ms = entry.ms
@@ -512,13 +573,21 @@ class EntryCursor:
             stream._drop_node(memory.key_pair(entry.master_ms, entry.master_seq), 1)
         return True
 
+    def _is_stale(self) -> bool:
+        """Tell whether the cursor must find its place again."""
+        entry = self.entry
+        return self._version != self.stream.version or self.stream.has_reused(
+            entry.node, entry.master_ms, entry.master_seq
+        )
+
     def _narrow(self) -> None:
         """Take what was returned already out of the range."""
         if not self._returned:
             return
         edge = _SMALLEST if self.reverse else _LARGEST
         if stream_id.compare(self.entry.ms, self.entry.seq, edge.ms, edge.seq) == 0:
-            self._done = True
+            self._start_ms, self._start_seq = _LARGEST.ms, _LARGEST.seq  # nothing can follow
+            self._end_ms, self._end_seq = _SMALLEST.ms, _SMALLEST.seq
         elif self.reverse:
             edge = self.id.previous()
             self._end_ms, self._end_seq = edge.ms, edge.seq
@@ -526,48 +595,51 @@ class EntryCursor:
             edge = self.id.next()
             self._start_ms, self._start_seq = edge.ms, edge.seq
 
-    def _seek(self) -> None:
-        """Stand before the node in which the range begins."""
+    def _seek(self, bookmark: Bookmark | None) -> None:
+        """Open the node in which the range begins."""
         stream = self.stream
         self._version = stream.version
-        self._in_node = False
-        self._tail_is_next = False
+        self._nodes: RaxIterator | None = None
+        self._place = 0
+        self._state = _BEFORE_NODE
         if (
             stream._tail is None
             or stream_id.compare(self._start_ms, self._start_seq, self._end_ms, self._end_seq) > 0
         ):
-            self._done = True
+            self._state = _DONE
+            return
+        if bookmark is not None and bookmark.holds_in(stream):
+            self.entry.open(bookmark._node, bookmark._master_ms, bookmark._master_seq)
+            self._place = bookmark._place
             return
         if self.reverse:
             near_ms, near_seq = self._end_ms, self._end_seq
         else:
             near_ms, near_seq = self._start_ms, self._start_seq
         if stream_id.compare(near_ms, near_seq, stream._tail_ms, stream._tail_seq) >= 0:
-            self._nodes = None  # the range begins in the tail, which is at hand
-            self._tail_is_next = True
+            self.entry.open(stream._tail, stream._tail_ms, stream._tail_seq)  # it is at hand
             return
         self._nodes = stream.nodes.iterator()
         if not self._nodes.seek("<=", memory.key_pair(near_ms, near_seq)):
             if self.reverse:
-                self._done = True
-            else:
-                self._nodes.seek("^")
+                self._state = _DONE
+                return
+            self._nodes.seek("^")
+        self._open_next_node()
 
     def _open_next_node(self) -> None:
-        """Enter the next node of the range at its near end, or be done."""
-        stream = self.stream
-        if self._nodes is None and self.reverse and not self._tail_is_next:
-            self._nodes = stream.nodes.iterator()
-            self._nodes.seek("<", memory.key_pair(stream._tail_ms, stream._tail_seq))
+        """Open the next node of the range, or be done."""
         nodes = self._nodes
-        if self._tail_is_next and stream._tail is not None:
-            self._tail_is_next = False
-            self.entry.open(stream._tail, stream._tail_ms, stream._tail_seq)
-        elif nodes is not None and (nodes.previous() if self.reverse else nodes.next()):
+        if nodes is None:
+            # The node that is open was found without an iterator: go on from its key.
+            nodes = self._nodes = self.stream.nodes.iterator()
+            key = memory.key_pair(self.entry.master_ms, self.entry.master_seq)
+            nodes.seek("<" if self.reverse else ">", key)
+        if nodes.previous() if self.reverse else nodes.next():
             self.entry.open(
                 nodes.value, memory.load64_big(nodes.key, 0), memory.load64_big(nodes.key, 8)
             )
+            self._place = 0
+            self._state = _BEFORE_NODE
         else:
-            self._done = True
-            return
-        self._in_node = self.entry.last() if self.reverse else self.entry.first()
+            self._state = _DONE

@@ -8,6 +8,7 @@ cdef Py_ssize_t _TEXT_BYTES_MAX
 cdef bytes _BLANKS
 
 
+@cython.final
 cdef class StreamID:
     cdef readonly unsigned long long ms
     cdef readonly unsigned long long seq

@@ -14,14 +14,18 @@ cdef Py_ssize_t _FIXED_BYTES_MAX
 cdef Py_ssize_t _ROOM_BYTES_MIN
 
 @cython.locals(fields=Py_ssize_t, at=Py_ssize_t, i=Py_ssize_t, piece=Py_ssize_t)
-cpdef void begin(bytearray node, Frame frame, Py_ssize_t first) except *
+cpdef void begin(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t raw_bytes) except *
 # Distances are signed: they were wrapped by memory.distance and unwrap by memory.advance.
-@cython.locals(fields=Py_ssize_t, at=Py_ssize_t, piece=Py_ssize_t, pieces=Py_ssize_t, same=bint, moved=Py_ssize_t)
-cpdef bint append_entry(bytearray node, long long ms_delta, long long seq_delta, Frame frame, Py_ssize_t first) except -1
-@cython.locals(total=Py_ssize_t, piece=Py_ssize_t)
-cdef Py_ssize_t _bytes_bound(Frame frame, Py_ssize_t first) except -1
-@cython.locals(missing=Py_ssize_t)
+@cython.locals(fields=Py_ssize_t, at=Py_ssize_t, piece=Py_ssize_t, pieces=Py_ssize_t, same=bint, moved=Py_ssize_t,
+               step=Py_ssize_t)
+cpdef bint append_entry(bytearray node, long long ms_delta, long long seq_delta, Frame frame, Py_ssize_t first,
+                        Py_ssize_t raw_bytes) except -1
+cpdef Py_ssize_t bytes_bound(Py_ssize_t fields, Py_ssize_t raw_bytes) except -1
+@cython.locals(fields=Py_ssize_t, names_bytes=Py_ssize_t, i=Py_ssize_t)
+cpdef Py_ssize_t node_bound(Frame frame, Py_ssize_t first, Py_ssize_t raw_bytes) except -1
 cpdef void reserve(bytearray node, Py_ssize_t more) except *
+@cython.locals(missing=Py_ssize_t)
+cpdef void lengthen(bytearray node, Py_ssize_t size) except *
 @cython.locals(count=Py_ssize_t)
 cdef void _finish(bytearray node, Py_ssize_t at, Py_ssize_t elements) except *
 @cython.locals(at=Py_ssize_t, piece=Py_ssize_t)
@@ -32,6 +36,7 @@ cpdef long long entry_count(bytearray node) except? -1
 cpdef bytearray sealed(bytearray node)
 
 
+@cython.final
 cdef class NodeCursor:
     cdef readonly bytearray node
     cdef readonly unsigned long long master_ms
@@ -44,7 +49,7 @@ cdef class NodeCursor:
     cdef readonly Py_ssize_t name_at
     cdef readonly Py_ssize_t value_at
     cdef list _names
-    cdef Py_ssize_t _at
+    cdef readonly Py_ssize_t place
     cdef Py_ssize_t _entries_at
     cdef Py_ssize_t _fields_at
     cdef Py_ssize_t _header_fields
@@ -54,6 +59,7 @@ cdef class NodeCursor:
 
     @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
     cpdef void open(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except *
+    cpdef bint enter(self, Py_ssize_t at) except -1
     cpdef bint first(self) except -1
     cpdef bint last(self) except -1
     @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
@@ -64,10 +70,12 @@ cdef class NodeCursor:
     @cython.locals(node=bytearray, flags="long long")
     cdef bint _enter(self, Py_ssize_t at) except -1
     cpdef bint next_field(self) except -1
-    @cython.locals(flat=list, names=list, i=Py_ssize_t)
+    @cython.locals(flat=list)
     cpdef list fields(self)
-    @cython.locals(found=dict, names=list, i=Py_ssize_t)
+    @cython.locals(found=dict)
     cpdef dict mapping(self)
+    @cython.locals(piece=bytes)
+    cdef bytes _next_piece(self)
     @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
     cdef list _header_names(self)
     @cython.locals(live="long long", deleted="long long", deleted_at=Py_ssize_t, moved=Py_ssize_t)

@@ -22,8 +22,8 @@ Invariants
       wrap at 64 bits: a later millisecond may have a smaller seq.
   N3  an entry carries SAME exactly when its names equal the header's; pieces to step back is the number
       of its elements before that one.
-  N4  a node holds at most `entries_max` entries and, unless one entry alone is larger, less than
-      `bytes_max` bytes (checked by stream.py, which decides when to begin a new node).
+  N4  a node holds at most `entries_max` entries; and before each but the first came, its bytes and the raw
+      bytes of that entry were below `bytes_max` together (stream.py decides when to begin a new node).
 
 The bytearray of the node that is being appended to is longer than its listpack (L1): room for the next
 entries, so that an append is one walk over the fields and one pass of writing, with no resize per element
@@ -49,12 +49,15 @@ _FIXED_BYTES_MAX = 64  # flags, two distances, two counts and the end byte, gene
 _ROOM_BYTES_MIN = 128
 
 
-def begin(node: bytearray, frame: Frame, first: int) -> None:
-    """Write a fresh header for the fields from piece `first` on; the first entry is still to come."""
+def begin(node: bytearray, frame: Frame, first: int, raw_bytes: int) -> None:
+    """Write a fresh header for the fields from piece `first` on; the first entry is still to come.
+
+    `raw_bytes` is the length of those pieces together.
+    """
     fields = (frame.count - first) // 2
     memory.store32(node, 0, _EMPTY_BYTES)
     memory.store16(node, 4, 0)
-    reserve(node, _bytes_bound(frame, first))
+    reserve(node, bytes_bound(fields, raw_bytes))
     at = listpack.put_int(node, _LIVE_AT, 0)
     at = listpack.put_int(node, at, 0)
     at = listpack.put_int(node, at, fields)
@@ -65,13 +68,16 @@ def begin(node: bytearray, frame: Frame, first: int) -> None:
     _finish(node, at, fields + 4)
 
 
-def append_entry(node: bytearray, ms_delta: int, seq_delta: int, frame: Frame, first: int) -> bool:
+def append_entry(
+    node: bytearray, ms_delta: int, seq_delta: int, frame: Frame, first: int, raw_bytes: int
+) -> bool:
     """Write one entry behind the others, from the pieces of a frame: name, value, name, value, ...
 
-    Returns True if the entries before it had to move. Cost: O(bytes of the entry), amortised.
+    `raw_bytes` is the length of those pieces together. Returns True if the entries before it had to
+    move. Cost: O(bytes of the entry), amortised.
     """
     fields = (frame.count - first) // 2
-    reserve(node, _bytes_bound(frame, first))
+    reserve(node, bytes_bound(fields, raw_bytes))
     moved = listpack.replace_int(node, _LIVE_AT, live_count(node) + 1)
     same = _has_header_fields(node, frame, first, fields)
     at = memory.load32(node, 0) - 1
@@ -80,31 +86,41 @@ def append_entry(node: bytearray, ms_delta: int, seq_delta: int, frame: Frame, f
     at = listpack.put_int(node, at, seq_delta)
     if not same:
         at = listpack.put_int(node, at, fields)
-    piece = first
+    # A loop with a step known only now would be a Python range: `while` stays in C.
+    step = 2 if same else 1
+    piece = first + step - 1
     while piece < frame.count:
-        if not same:
-            at = listpack.put_string(node, at, frame.buffer, frame.start(piece), frame.size(piece))
-        piece += 1
         at = listpack.put_string(node, at, frame.buffer, frame.start(piece), frame.size(piece))
-        piece += 1
+        piece += step
     pieces = fields + 3 if same else 2 * fields + 4
     at = listpack.put_int(node, at, pieces)
     _finish(node, at, pieces + 1)
     return moved != 0
 
 
-def _bytes_bound(frame: Frame, first: int) -> int:
-    """More bytes than the pieces can take as elements."""
-    total = _FIXED_BYTES_MAX
-    for piece in range(first, frame.count):
-        total += frame.size(piece) + _OVERHEAD_MAX
-    return total
+def bytes_bound(fields: int, raw_bytes: int) -> int:
+    """More bytes than a header or an entry with these fields can take."""
+    return raw_bytes + 2 * fields * _OVERHEAD_MAX + _FIXED_BYTES_MAX
+
+
+def node_bound(frame: Frame, first: int, raw_bytes: int) -> int:
+    """More bytes than `begin` and the first `append_entry` ask for together."""
+    fields = (frame.count - first) // 2
+    names_bytes = 0
+    for i in range(fields):
+        names_bytes += frame.size(first + 2 * i)
+    return _EMPTY_BYTES + bytes_bound(fields, names_bytes) + bytes_bound(fields, raw_bytes)
 
 
 def reserve(node: bytearray, more: int) -> None:
     """Make the bytearray longer, so that `more` bytes fit behind the listpack."""
     listpack.check_room(node, more)
-    missing = memory.load32(node, 0) + more - len(node)
+    lengthen(node, memory.load32(node, 0) + more)
+
+
+def lengthen(node: bytearray, size: int) -> None:
+    """Make the bytearray at least `size` bytes long; what it holds stays as it is."""
+    missing = size - len(node)
     if missing > 0:
         # Doubling: a stream with one small entry stays small, one that fills nodes stops growing.
         node.extend(bytes(max(missing, len(node), _ROOM_BYTES_MIN)))
@@ -152,12 +168,11 @@ def sealed(node: bytearray) -> bytearray:
 class NodeCursor:
     """Walks the entries of one node, tombstones included, in either direction.
 
-    Open: open. Move: first, last, next, previous (True while there is an entry). The entry: ms, seq,
+    Open: open. Move: first, last, next, previous, enter (True while there is an entry). The entry: ms, seq,
     deleted, field_count, next_field (then name_at, value_at), fields, mapping. Change: mark_deleted.
     """
 
     __slots__ = (
-        "_at",
         "_entries_at",
         "_fields_at",
         "_header_fields",
@@ -172,6 +187,7 @@ class NodeCursor:
         "ms",
         "name_at",
         "node",
+        "place",
         "same_fields",
         "seq",
         "value_at",
@@ -179,8 +195,13 @@ class NodeCursor:
 
     def __init__(self) -> None:
         self.node = bytearray()
+        self.master_ms = 0
+        self.master_seq = 0
+        self.ms = 0
+        self.seq = 0
+        self.deleted = False
+        self.place = 0
         self._names: list[bytes] | None = None
-        self._at = 0
 
     def open(self, node: bytearray, master_ms: int, master_seq: int) -> None:
         """Stand before the first entry of a node whose key is given."""
@@ -194,7 +215,11 @@ class NodeCursor:
         for _ in range(self._header_fields):
             at = listpack.skip(node, at)
         self._entries_at = listpack.skip(node, at)
-        self._at = 0
+        self.place = 0
+
+    def enter(self, at: int) -> bool:
+        """Go to the entry at a position that `place` gave, in the same node unmoved."""
+        return self._enter(at)
 
     def first(self) -> bool:
         """Go to the first entry."""
@@ -213,12 +238,12 @@ class NodeCursor:
 
     def previous(self) -> bool:
         """Go to the entry before this one."""
-        return self._enter_before(self._at)
+        return self._enter_before(self.place)
 
     def _enter_before(self, at: int) -> bool:
         """Step back over the entry that ends before `at`."""
         if at <= self._entries_at:
-            self._at = 0
+            self.place = 0
             return False
         at = listpack.previous_at(self.node, at)
         for _ in range(listpack.get_int(self.node, at)):
@@ -229,9 +254,9 @@ class NodeCursor:
         """Read the fixed part of the entry at `at`."""
         node = self.node
         if node[at] == _END:
-            self._at = 0
+            self.place = 0
             return False
-        self._at = at
+        self.place = at
         flags = listpack.get_int(node, at)
         self.deleted = flags & _DELETED != 0
         self.same_fields = flags & _SAME_FIELDS != 0
@@ -268,26 +293,35 @@ class NodeCursor:
         return True
 
     def fields(self) -> list[bytes]:
-        """All names and values of the entry in order, flat."""
+        """All names and values of the entry in order, flat. Takes the place of next_field."""
         flat: list[bytes] = []
-        i = 0
-        names = self._header_names() if self.same_fields else None
-        while self.next_field():
-            flat.append(listpack.get_bytes(self.node, self.name_at) if names is None else names[i])
-            flat.append(listpack.get_bytes(self.node, self.value_at))
-            i += 1
+        if self.same_fields:
+            for name in self._header_names():
+                flat.append(name)
+                flat.append(self._next_piece())
+        else:
+            while self._left > 0:
+                flat.append(self._next_piece())
         return flat
 
     def mapping(self) -> dict[bytes, bytes]:
         """The entry's fields as a dictionary; of a name that stands twice, the last value."""
         found: dict[bytes, bytes] = {}
-        i = 0
-        names = self._header_names() if self.same_fields else None
-        while self.next_field():
-            name = listpack.get_bytes(self.node, self.name_at) if names is None else names[i]
-            found[name] = listpack.get_bytes(self.node, self.value_at)
-            i += 1
+        if self.same_fields:
+            for name in self._header_names():
+                found[name] = self._next_piece()
+        else:
+            while self._left > 0:
+                name = self._next_piece()
+                found[name] = self._next_piece()
         return found
+
+    def _next_piece(self) -> bytes:
+        """The next name or value that stands in the entry itself."""
+        piece = listpack.get_bytes(self.node, self._piece_at)
+        self._piece_at = listpack.skip(self.node, self._piece_at)
+        self._left -= 1
+        return piece
 
     def _header_names(self) -> list[bytes]:
         """The header's names, decoded once for all entries of the node that share them."""
@@ -307,7 +341,7 @@ class NodeCursor:
         live = live_count(self.node)
         if live <= 1:
             return False
-        listpack.put_int(self.node, self._at, _DELETED | (_SAME_FIELDS if self.same_fields else 0))
+        listpack.put_int(self.node, self.place, _DELETED | (_SAME_FIELDS if self.same_fields else 0))
         self.deleted = True
         deleted_at = listpack.skip(self.node, _LIVE_AT)
         deleted = listpack.get_int(self.node, deleted_at) + 1
@@ -315,7 +349,7 @@ class NodeCursor:
         moved = listpack.replace_int(self.node, deleted_at, deleted)
         moved += listpack.replace_int(self.node, _LIVE_AT, live - 1)
         if moved:
-            self._at += moved
+            self.place += moved
             self._piece_at += moved
             self._name_at += moved
             self._fields_at += moved

@@ -1,3 +1,6 @@
+cdef object _time
+
+
 # Signed: a clock before 1970 is odd, but must not become a time in the far future.
 cdef class Clock:
     cpdef long long now_ms(self) except? -1

@@ -1,9 +1,12 @@
+import cython
+
 from penstock.engine.clock cimport Clock
 from penstock.engine.keyspace cimport Keyspace
 
 cdef long long _NOT_READ
 
 
+@cython.final
 cdef class Context:
     cdef readonly Keyspace keyspace
     cdef readonly object compat
@@ -14,5 +17,5 @@ cdef class Context:
     cdef public Py_ssize_t watched
 
     cpdef void begin(self) except *
-    cpdef long long now_ms(self) except? -1
+    cpdef long long now_ms(self) except *
     cpdef void touch(self, bytes key) except *

@@ -6,6 +6,7 @@ from penstock.engine.context cimport Context
 from penstock.engine.table cimport Command
 
 
+@cython.final
 cdef class Engine:
     cdef readonly Context context
     cdef readonly NodeLimits limits

@@ -1,12 +1,19 @@
 import cython
 
+from penstock.core cimport memory
+from penstock.core.frame cimport Frame
 from penstock.core.stream cimport NodeLimits, Stream
 
 
+@cython.final
 cdef class Keyspace:
     cdef readonly NodeLimits limits
     cdef readonly dict values
+    cdef bytes _last_key
+    cdef Stream _last_stream
 
     cpdef Stream stream_or_none(self, bytes key)
+    @cython.locals(key=bytes, start=Py_ssize_t, size=Py_ssize_t)
+    cpdef Stream stream_at(self, Frame frame, Py_ssize_t index)
     @cython.locals(stream=Stream)
     cpdef Stream add_stream(self, bytes key)

@@ -1,3 +1,7 @@
+import cython
+
+
+@cython.final
 cdef class Command:
     cdef readonly str name
     cdef readonly object run

@@ -35,10 +35,9 @@ cdef class AddArguments:
     cpdef long long trim(self, Stream stream) except -1
 
 
-@cython.locals(key=bytes, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID)
+@cython.locals(stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID)
 cpdef object xadd(Context context, Frame frame)
-@cython.locals(raw_bytes="long long", piece=Py_ssize_t)
-cdef Stream _made(Context context, bytes key, Frame frame, Py_ssize_t first)
+cdef Stream _made(Context context, Frame frame, Py_ssize_t first)
 @cython.locals(wanted=StreamID)
 cdef void _append(Context context, Stream stream, AddArguments arguments, Frame frame) except *
 @cython.locals(arguments=AddArguments, stream=Stream)

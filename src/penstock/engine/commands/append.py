@@ -138,11 +138,10 @@ class AddArguments:
 
 def xadd(context: Context, frame: Frame) -> bytes | None:
     """Add an entry. Everything is checked before the key is made or changed."""
-    key = frame.piece(1)
     if frame.is_char(2, _STAR) and frame.count & 1:  # XADD key * name value ...: what nearly everyone sends
-        stream = context.keyspace.stream_or_none(key)
+        stream = context.keyspace.stream_at(frame, 1)
         if stream is None:
-            stream = _made(context, key, frame, 3)
+            stream = _made(context, frame, 3)
         stream.append(context.now_ms(), frame, 3)
     else:
         arguments = AddArguments()
@@ -154,25 +153,23 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         wanted = arguments.id
         if wanted is not None and arguments.seq_given and wanted == stream_id.SMALLEST:
             raise id_not_above_zero()
-        stream = context.keyspace.stream_or_none(key)
+        stream = context.keyspace.stream_at(frame, 1)
         if stream is None:
             if arguments.no_make:
                 return None
-            stream = _made(context, key, frame, arguments.fields_at)
+            stream = _made(context, frame, arguments.fields_at)
         _append(context, stream, arguments, frame)
         arguments.trim(stream)
-    context.touch(key)
+    if context.watched:
+        context.touch(frame.piece(1))
     return memory.format_pair(stream.last_ms, stream.last_seq)
 
 
-def _made(context: Context, key: bytes, frame: Frame, first: int) -> Stream:
+def _made(context: Context, frame: Frame, first: int) -> Stream:
     """A new stream for an entry that is known to fit: any id above 0-0 is good for an empty one."""
-    raw_bytes = 0
-    for piece in range(first, frame.count):
-        raw_bytes += frame.size(piece)
-    if raw_bytes > ENTRY_BYTES_MAX:
+    if frame.bytes_from(first) > ENTRY_BYTES_MAX:
         raise elements_too_large()
-    return context.keyspace.add_stream(key)
+    return context.keyspace.add_stream(frame.piece(1))
 
 
 def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Frame) -> None:
@@ -190,13 +187,13 @@ def xtrim(context: Context, frame: Frame) -> int:
     arguments = AddArguments()
     arguments.read(frame, False)
     arguments.settle(False, context.keyspace.limits.entries_max)
-    stream = context.keyspace.stream_or_none(frame.piece(1))
+    stream = context.keyspace.stream_at(frame, 1)
     return 0 if stream is None else arguments.trim(stream)
 
 
 def xdel(context: Context, frame: Frame) -> int:
     """Remove entries by id; all ids are read before the first is removed."""
-    stream = context.keyspace.stream_or_none(frame.piece(1))
+    stream = context.keyspace.stream_at(frame, 1)
     if stream is None:
         return 0
     ids = ids_from(frame, 2)
@@ -217,7 +214,7 @@ def ids_from(frame: Frame, first: int) -> list[StreamID]:
 
 def xlen(context: Context, frame: Frame) -> int:
     """Count the entries of a stream."""
-    stream = context.keyspace.stream_or_none(frame.piece(1))
+    stream = context.keyspace.stream_at(frame, 1)
     return 0 if stream is None else stream.length
 
 

@@ -229,16 +229,21 @@ def _serve_group(
 ) -> Any:
     """Entries for one stream of an XREADGROUP, or None if there are none."""
     now_ms = context.now_ms()
-    if after == _NEW:
-        if context.compat.consumer_activity:
-            consumer_of(context, group, arguments.consumer)
-        if stream.last_entry_id() <= group.last_id:
-            return None
-    consumer = consumer_of(context, group, arguments.consumer)
     if after != _NEW:
+        consumer = consumer_of(context, group, arguments.consumer)
         return group.redeliver(stream, consumer, after, arguments.count, now_ms)
-    consumer.active_ms = now_ms
-    return group.deliver(stream, consumer, arguments.count, now_ms, arguments.ack)
+    reader = group.consumer_or_none(arguments.consumer)
+    if reader is None:
+        if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
+            return None
+        reader = group.create_consumer(arguments.consumer, now_ms)
+    elif context.compat.consumer_activity:
+        reader.seen_ms = now_ms
+    found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
+    if found is not None:
+        reader.seen_ms = now_ms
+        reader.active_ms = now_ms
+    return found
 
 
 def consumer_of(context: Context, group: Group, name: bytes) -> Consumer:
