@@ -12,7 +12,9 @@ import pytest
 from tests.support.source_tree import PACKAGE, name_of, package_files, parse
 
 VOCABULARY = {"errors", "reply"}  # importable from anywhere
-LEAVES: dict[str, set[str]] = {name: set() for name in (*VOCABULARY, "_version", "core")}
+LEAVES: dict[str, set[str]] = {
+    name: set() for name in (*VOCABULARY, "_version", "core", "turn_lock")
+}
 MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "wire": {"core"},
     "engine": {"core"},
@@ -20,7 +22,7 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "build": {"core"},
     "server": {"core", "wire", "engine", "persist", "build", "_version"},
     "shapes": {"core"},
-    "embedded": {"core", "engine", "persist", "server", "shapes"},
+    "embedded": {"core", "engine", "persist", "server", "shapes", "turn_lock"},
     "client": {"core", "wire"},
     "spark": {"core", "persist", "client"},
     "web": {"core", "persist", "client"},

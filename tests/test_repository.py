@@ -21,8 +21,10 @@ PARAMETERS_MAX = 5
 
 REDIS_PY = "the parameters are redis-py's"
 
-# Function, and why it may break its budget.
+# File or function, and why it may break its budget.
 ALLOWED = {
+    "src/penstock/embedded.py": "one class with all stream methods of redis-py; halves would be mixins",
+    "src/penstock/core/stream_node.py:append_entry": "hot: an object would be made for every entry",
     "src/penstock/embedded.py:Database.xadd": REDIS_PY,
     "src/penstock/embedded.py:Database.xtrim": REDIS_PY,
     "src/penstock/embedded.py:Database.xreadgroup": REDIS_PY,
@@ -79,29 +81,22 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
     assert essay, f"{name_of(path)} has no docstring"
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_a_file_fits_its_budget(path: Path) -> None:
+def over_budget(path: Path) -> dict[str, str]:
+    """The file and those of its functions that are too long, with what was counted."""
+    over = {}
     limit = CORE_LINES_MAX if path.is_relative_to(PACKAGE / "core") else LINES_MAX
     count = len(path.read_text().splitlines())
-    assert count <= limit, f"{name_of(path)} has {count} lines, {limit} are allowed"
+    if count > limit:
+        over[name_of(path)] = f"{count} lines of {limit}"
+    for name, node in functions(path):
+        if lines(node) > FUNCTION_LINES_MAX:
+            over[name] = f"{lines(node)} lines of {FUNCTION_LINES_MAX}"
+        elif parameters(node) > PARAMETERS_MAX:
+            over[name] = f"{parameters(node)} parameters of {PARAMETERS_MAX}"
+    return over
 
 
-@pytest.mark.parametrize("path", MODULES, ids=name_of)
-def test_functions_fit_their_budget(path: Path) -> None:
-    over = [
-        f"{name}: {lines(node)} lines, {parameters(node)} parameters"
-        for name, node in functions(path)
-        if name not in ALLOWED
-        and (lines(node) > FUNCTION_LINES_MAX or parameters(node) > PARAMETERS_MAX)
-    ]
-    assert not over, f"over {FUNCTION_LINES_MAX} lines or {PARAMETERS_MAX} parameters: {over}"
-
-
-def test_every_allowance_is_still_needed() -> None:
-    over = {
-        name
-        for path in MODULES
-        for name, node in functions(path)
-        if lines(node) > FUNCTION_LINES_MAX or parameters(node) > PARAMETERS_MAX
-    }
-    assert set(ALLOWED) <= over
+def test_files_and_functions_fit_their_budgets() -> None:
+    over = {name: why for path in MODULES for name, why in over_budget(path).items()}
+    assert {name: over[name] for name in over.keys() - ALLOWED.keys()} == {}
+    assert ALLOWED.keys() - over.keys() == set(), "these allowances are no longer needed"

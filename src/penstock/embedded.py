@@ -28,6 +28,7 @@ from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import DatabaseClosed, DataError
 from penstock.reply import NULL_ARRAY
+from penstock.turn_lock import TurnLock
 
 _REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
 _XADD = TABLE["XADD"]
@@ -66,12 +67,10 @@ class ThreadWaiter(Waiter):
 class Database:
     """Streams in this process. The methods are those of redis.Redis; see there for their arguments."""
 
-    __slots__ = ("_acquire", "_closed", "_decode", "_engine", "_frame", "_release")
+    __slots__ = ("_closed", "_decode", "_engine", "_frame", "_turn")
 
     def __init__(self, engine: Engine, decode_responses: bool) -> None:
-        lock = threading.Lock()
-        self._acquire = lock.acquire
-        self._release = lock.release
+        self._turn = TurnLock()
         self._engine = engine
         self._frame = Frame()
         self._decode = decode_responses
@@ -79,7 +78,7 @@ class Database:
 
     def close(self) -> None:
         """End the use of the database; who still waits in a blocking read gets DatabaseClosed."""
-        self._acquire()
+        self._turn.acquire()
         try:
             self._closed = True
             for waiter in self._engine.waiters.all():
@@ -87,7 +86,7 @@ class Database:
                 self._engine.give_up(waiter)
                 waiter.wake()
         finally:
-            self._release()
+            self._turn.release()
 
     def __enter__(self) -> Database:
         return self
@@ -102,7 +101,7 @@ class Database:
     ) -> Any:
         """Run a command given by its words and bring the reply into shape."""
         command = TABLE[name]
-        self._acquire()
+        self._turn.acquire()
         try:
             self._begin(_WORDS[name])
             for piece in pieces:
@@ -113,7 +112,7 @@ class Database:
             else:
                 reply = shape(reply)
         finally:
-            self._release()
+            self._turn.release()
         return shapes.decoded(reply) if self._decode else reply
 
     def _begin(self, words: list[bytes]) -> None:
@@ -147,11 +146,11 @@ class Database:
     def _wait(self, waiter: ThreadWaiter, timeout_ms: int) -> Any:
         """Sleep until the read is served or its time is over. The lock is open meanwhile."""
         self._engine.park(waiter)
-        self._release()
+        self._turn.release()
         try:
             waiter.served.wait(timeout_ms / 1000 if timeout_ms else None)
         finally:
-            self._acquire()
+            self._turn.acquire()
             self._engine.give_up(waiter)
         if waiter.error is not None:
             raise waiter.error
@@ -184,7 +183,7 @@ class Database:
             raise DataError("XADD maxlen must be non-negative integer")
         if not isinstance(fields, dict) or not fields:
             raise DataError("XADD fields must be a non-empty dict")
-        self._acquire()
+        self._turn.acquire()
         try:
             if self._closed:
                 raise DatabaseClosed("the database is closed")
@@ -204,7 +203,7 @@ class Database:
                 self._put(value)
             reply = self._engine.execute(_XADD, frame)
         finally:
-            self._release()
+            self._turn.release()
         return reply.decode() if self._decode and reply is not None else reply
 
     def _put_newer_options(

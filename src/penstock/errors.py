@@ -27,12 +27,13 @@ class CommandError(PenstockError):
     """A command was understood and refused, and nothing has changed."""
 
     def __init__(self, text: str, code: str = "ERR") -> None:
-        super().__init__(text if code == "ERR" else f"{code} {text}")
         self.code = code
-
-    @property
-    def wire_text(self) -> str:
-        return f"ERR {self}" if self.code == "ERR" else str(self)
+        self.wire_text = f"{code} {text}"
+        visible = text if code == "ERR" else self.wire_text
+        if not visible.isascii():
+            # A name that is no UTF-8 was quoted. The wire has its bytes; a text for people cannot.
+            visible = visible.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        super().__init__(visible)
 
 
 class CorruptData(PenstockError):
@@ -88,12 +89,14 @@ def wrong_type() -> CommandError:
 
 
 def wrong_arity(name: str) -> CommandError:
-    return CommandError(f"wrong number of arguments for '{name.lower()}' command")
+    """A subcommand is shown as `xgroup|create`."""
+    shown = name.lower().replace(" ", "|")
+    return CommandError(f"wrong number of arguments for '{shown}' command")
 
 
-def unknown_subcommand(container: str, word: str) -> CommandError:
+def unknown_subcommand(container: str, word: bytes) -> CommandError:
     return CommandError(
-        f"unknown subcommand or wrong number of arguments for '{word}'. Try {container} HELP."
+        f"unknown subcommand or wrong number of arguments for '{shown(word)}'. Try {container} HELP."
     )
 
 
@@ -106,12 +109,12 @@ def no_such_key() -> CommandError:
 
 
 def no_such_group(key: bytes, group: bytes) -> CommandError:
-    return CommandError(f"No such key '{_show(key)}' or consumer group '{_show(group)}'", "NOGROUP")
+    return CommandError(f"No such key '{shown(key)}' or consumer group '{shown(group)}'", "NOGROUP")
 
 
 def no_such_group_in_read(key: bytes, group: bytes) -> CommandError:
     return CommandError(
-        f"No such key '{_show(key)}' or consumer group '{_show(group)}'"
+        f"No such key '{shown(key)}' or consumer group '{shown(group)}'"
         " in XREADGROUP with GROUP option",
         "NOGROUP",
     )
@@ -119,7 +122,7 @@ def no_such_group_in_read(key: bytes, group: bytes) -> CommandError:
 
 def no_group_for_key(key: bytes, group: bytes) -> CommandError:
     return CommandError(
-        f"No such consumer group '{_show(group)}' for key name '{_show(key)}'", "NOGROUP"
+        f"No such consumer group '{shown(group)}' for key name '{shown(key)}'", "NOGROUP"
     )
 
 
@@ -163,11 +166,12 @@ def greater_only_in_group_read() -> CommandError:
 
 def unbalanced_streams(command: str, special: str) -> CommandError:
     return CommandError(
-        f"Unbalanced '{command}' list of streams: for each stream key an ID{special} must be specified."
+        f"Unbalanced {command} list of streams: for each stream key an ID{special} must be specified."
     )
 
 
-def _show(name: bytes) -> str:
-    """A name inside a text: up to its first NUL, as C would print it."""
-    return name.split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
+def shown(name: bytes) -> str:
+    """A name inside a text: up to its first NUL, as C would print it, and on one line."""
+    line = name.split(b"\0", 1)[0].replace(b"\r", b" ").replace(b"\n", b" ")
+    return line.decode("utf-8", "surrogateescape")
 

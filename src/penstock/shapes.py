@@ -24,9 +24,9 @@ def entries(reply: Any) -> Any:
     return [(entry_id, mapping(flat)) for entry_id, flat in reply]
 
 
-def mapping(flat: list[bytes] | None) -> dict[bytes, bytes]:
+def mapping(flat: Any) -> dict[bytes, bytes]:
     """Names and values in turn, as a dictionary."""
-    if flat is None:
+    if flat is NULL_ARRAY:
         return {}
     return dict(zip(flat[::2], flat[1::2], strict=True))
 

@@ -278,7 +278,7 @@ def test_a_tail_without_nodes_is_found() -> None:
         check_stream(stream)
     stream = loaded(("5-0", counted("0001 0001 0001 0001")))
     stream.nodes.remove(sid("5-0").key)
-    with broken("S5", "there is a tail, but no node"):
+    with broken("S5", "the tail is 5-0, but there is no node"):
         check_stream(stream)
 
 

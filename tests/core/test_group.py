@@ -98,6 +98,25 @@ def test_the_largest_id_can_be_delivered() -> None:
     assert group.acknowledge(LARGEST)
 
 
+def test_nothing_is_skipped_when_the_buffer_of_the_last_node_read_is_given_up() -> None:
+    stream, group, a, _ = crew("1-0", "2-0", "3-0")
+    assert ids(group.deliver(stream, a, 1, 100, True)) == ["1-0"]
+    add(stream, "4-0", b"k", b"v" * 20_000)  # in the buffer of the first node
+    add(stream, "5-0")  # in a buffer of its own: the other has become too large to keep
+    assert ids(group.deliver(stream, a, 0, 100, True)) == ["2-0", "3-0", "4-0", "5-0"]
+
+
+@pytest.mark.parametrize("length", range(1, 12))
+def test_a_delivered_range_is_the_same_after_any_number_of_appends(length: int) -> None:
+    stream, group, a, _ = crew(*(f"{n}-0" for n in range(1, length + 1)))
+    taken = []
+    for n in range(length + 1, length + 8):
+        delivered = group.deliver(stream, a, 2, 100, True)
+        add(stream, f"{n}-0")
+        taken += ids(delivered) or []
+    assert taken == [f"{n}-0" for n in range(1, len(taken) + 1)]
+
+
 def test_a_group_that_was_set_back_delivers_again_and_the_record_moves() -> None:
     stream, group, a, b = crew("1-0", "2-0")
     group.deliver(stream, a, 0, 100, True)
@@ -376,55 +395,55 @@ def test_pending_rows_are_chosen_by_range_limit_consumer_and_idle_time() -> None
 
 def test_lag_is_zero_when_nothing_was_ever_added() -> None:
     stream, group, _, _ = crew(entries_read=ENTRIES_READ_UNKNOWN)
-    assert group.lag_or_unknown(stream) == 0
+    assert group.lag_or_none(stream) == 0
 
 
 def test_lag_follows_the_count_of_entries_read() -> None:
     stream, group, a, _ = crew("1-0", "2-0", "3-0")
-    lags = [group.lag_or_unknown(stream)]
+    lags = [group.lag_or_none(stream)]
     while group.deliver(stream, a, 1, 100, True) is not None:
-        lags.append(group.lag_or_unknown(stream))
+        lags.append(group.lag_or_none(stream))
     assert lags == [3, 2, 1, 0]
 
 
 def test_a_group_created_in_the_middle_knows_its_lag_after_reaching_the_end() -> None:
     stream, group, a, _ = crew("1-0", "2-0", "3-0")
     group.set_position(sid("2-0"), ENTRIES_READ_UNKNOWN)
-    assert group.lag_or_unknown(stream) == -1
+    assert group.lag_or_none(stream) is None
     group.deliver(stream, a, 0, 100, True)
-    assert (group.entries_read, group.lag_or_unknown(stream)) == (3, 0)
+    assert (group.entries_read, group.lag_or_none(stream)) == (3, 0)
 
 
 @pytest.mark.parametrize(("last", "lag"), [("0-0", 3), ("0-5", 3), ("1-0", 2), ("3-0", 0)])
 def test_lag_is_estimated_at_the_ends_of_the_stream(last: str, lag: int) -> None:
     stream, group, _, _ = crew("1-0", "2-0", "3-0")
     group.set_position(sid(last), ENTRIES_READ_UNKNOWN)
-    assert group.lag_or_unknown(stream) == lag
+    assert group.lag_or_none(stream) == lag
 
 
 def test_a_deletion_ahead_hides_the_lag_until_the_group_has_passed_it() -> None:
     stream, group, a, _ = crew("1-0", "2-0", "3-0", "4-0")
     group.deliver(stream, a, 1, 100, True)
     stream.delete(sid("3-0"))
-    assert group.lag_or_unknown(stream) == -1
+    assert group.lag_or_none(stream) is None
     group.deliver(stream, a, 1, 100, True)
-    assert (group.entries_read, group.lag_or_unknown(stream)) == (ENTRIES_READ_UNKNOWN, -1)
+    assert (group.entries_read, group.lag_or_none(stream)) == (ENTRIES_READ_UNKNOWN, None)
     group.deliver(stream, a, 1, 100, True)
-    assert (group.entries_read, group.lag_or_unknown(stream)) == (4, 0)
+    assert (group.entries_read, group.lag_or_none(stream)) == (4, 0)
 
 
 def test_a_deletion_behind_leaves_the_lag() -> None:
     stream, group, a, _ = crew("1-0", "2-0", "3-0", "4-0")
     group.deliver(stream, a, 2, 100, True)
     stream.delete(sid("1-0"))
-    assert group.lag_or_unknown(stream) == 2
+    assert group.lag_or_none(stream) == 2
 
 
 def test_a_trim_is_no_deletion_for_the_lag() -> None:
     stream, group, a, _ = crew("1-0", "2-0", "3-0", "4-0")
     group.deliver(stream, a, 3, 100, True)
     stream.trim_length(2)
-    assert group.lag_or_unknown(stream) == 1
+    assert group.lag_or_none(stream) == 1
 
 
 # --- Consumers ---------------------------------------------------------------------------------------

@@ -553,6 +553,22 @@ def test_a_cursor_removes_its_entry_even_after_the_bytes_have_moved() -> None:
     assert str(cursor.id) == "2-0"
 
 
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_cursor_notices_a_buffer_that_became_another_node_and_was_then_given_up(
+    reverse: bool,
+) -> None:
+    stream = stream_of("1-0", "2-0", "3-0", entries_max=3)
+    cursor = stream.cursor(end=sid("3-0"), reverse=reverse)
+    assert cursor.advance()
+    add(stream, "4-0", b"k", b"v" * 20_000)  # in the buffer of the first node
+    add(stream, "5-0")  # in a buffer of its own: the other has become too large to keep
+    rest = []
+    while cursor.advance():
+        rest.append(str(cursor.id))
+        assert cursor.entry.fields() == [b"k", b"v"]
+    assert rest == (["2-0", "1-0"] if reverse else ["2-0", "3-0"])
+
+
 def test_a_cursor_does_not_remove_what_somebody_else_has_removed() -> None:
     stream = stream_of("1-0", "2-0", "3-0")
     cursor = stream.cursor()

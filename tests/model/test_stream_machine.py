@@ -43,6 +43,7 @@ class StreamMachine(RuleBasedStateMachine):
         self.added = 0
         self.now_ms = 1
         self.cursors: dict[bool, tuple[EntryCursor, StreamID | None]] = {}
+        self.ended: list[EntryCursor] = []
 
     def ids(self) -> list[StreamID]:
         return sorted(self.model)
@@ -104,6 +105,13 @@ class StreamMachine(RuleBasedStateMachine):
         expected = self.last.next() if ms == self.last.ms else StreamID(ms, 0)
         self.stream.append_in_ms(ms, frame_of(*fields), 0)
         self.expect_added(expected, fields)
+
+    @precondition(lambda self: self.last != LARGEST)
+    @rule()
+    def append_more_than_a_buffer_keeps(self) -> None:
+        fields = [b"k", b"v" * 20_000]
+        self.stream.append(0, frame_of(*fields), 0)
+        self.expect_added(self.last.next(), fields)
 
     @rule(bytes_max=st.sampled_from([0, 1, 60, 4096]), entries_max=st.sampled_from([0, 1, 2, 5]))
     def change_limits(self, bytes_max: int, entries_max: int) -> None:
@@ -223,13 +231,18 @@ class StreamMachine(RuleBasedStateMachine):
         assert cursor.advance() == bool(ahead)
         if not ahead:
             del self.cursors[reverse]
-            assert not cursor.advance()
-            assert not cursor.remove()
+            self.ended = [*self.ended[-2:], cursor]
             return
         here = ahead[-1 if reverse else 0]
         assert cursor.id == here
         assert cursor.entry.fields() == self.model[here]
         self.cursors[reverse] = (cursor, here)
+
+    @invariant()
+    def a_cursor_that_has_ended_stays_so(self) -> None:
+        for cursor in self.ended:
+            assert not cursor.advance()
+            assert not cursor.remove()
 
     @invariant()
     def agrees_with_the_model(self) -> None:

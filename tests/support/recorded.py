@@ -81,7 +81,7 @@ class Recording:
             yield f"{stream.length} {stream.last_id} {stream.max_deleted_id} {stream.entries_added}"
             yield from (f"{key} {node.hex()}" for key, node in nodes_of(stream))
             yield from stream.nodes.draw().splitlines()
-            yield f"{group.last_id} {group.entries_read} {group.lag_or_unknown(stream)}"
+            yield f"{group.last_id} {group.entries_read} {group.lag_or_none(stream)}"
             yield from map(str, pending_of(group))
             yield from group.pending.draw().splitlines()
             yield from group.consumers.draw().splitlines()
@@ -214,7 +214,7 @@ class Recording:
     def positions(self) -> object:
         entry_id = self.some_id()
         key = stream_id.from_key(entry_id.key).text
-        return [key, self.stream.rank_or_unknown(entry_id), self.group.lag_or_unknown(self.stream)]
+        return [key, self.stream.rank_or_unknown(entry_id), self.group.lag_or_none(self.stream)]
 
 
 def main(path: Path) -> None:

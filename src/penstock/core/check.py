@@ -256,18 +256,19 @@ def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
 
 
 def _check_tail(stream: Stream, key: bytes, node: object) -> None:
-    """Check S5. A range that begins at the very end opens the tail, whichever node that is."""
-    cursor = stream.cursor(stream_id.LARGEST)
-    cursor.advance()
+    """Check S5, given the rax's last node."""
+    found = stream.tail_or_none()
     if node is None:
-        if len(cursor.entry.node):
-            _broken("S5", "stream", "there is a tail, but no node")
+        if found is not None:
+            _broken("S5", "stream", f"the tail is {found[0]}, but there is no node")
         return
-    if cursor.entry.node is not node:
-        _broken("S5", "stream", f"the tail is not the last node, {stream_id.from_key(key)}")
-    tail_id = StreamID(cursor.entry.master_ms, cursor.entry.master_seq)
-    if tail_id.key != key:
-        _broken("S5", "stream", f"the tail's key is {tail_id}, not {stream_id.from_key(key)}")
+    last = stream_id.from_key(key)
+    if found is None:
+        _broken("S5", "stream", f"there is no tail, but the node {last}")
+    if found[1] is not node:
+        _broken("S5", "stream", f"the tail is not the last node, {last}")
+    if found[0] != last:
+        _broken("S5", "stream", f"the tail's key is {found[0]}, not {last}")
 
 
 # --- Groups ------------------------------------------------------------------------------------------

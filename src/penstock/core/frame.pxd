@@ -20,8 +20,9 @@ cdef class Frame:
     cpdef void add(self, bytes piece) except *
     @cython.locals(size=Py_ssize_t)
     cpdef void add_text(self, str text) except *
-    @cython.locals(at=Py_ssize_t)
     cpdef void add_span(self, Py_ssize_t start, Py_ssize_t size) except *
+    @cython.locals(at=Py_ssize_t)
+    cdef inline int _note(self, Py_ssize_t start, Py_ssize_t size) except -1
     cpdef Py_ssize_t start(self, Py_ssize_t index) except -1
     cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
     cpdef bytes piece(self, Py_ssize_t index)

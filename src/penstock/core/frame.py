@@ -54,7 +54,7 @@ class Frame:
         if size > len(self.buffer) - self.end:
             self.buffer.extend(bytes(len(self.buffer) + size))
         memory.put(self.buffer, self.end, piece)
-        self.add_span(self.end, size)
+        self._note(self.end, size)
         self.end += size
 
     def add_text(self, text: str) -> None:
@@ -63,11 +63,14 @@ class Frame:
         if size > len(self.buffer) - self.end:
             self.buffer.extend(bytes(len(self.buffer) + size))
             memory.put_text(self.buffer, self.end, text)
-        self.add_span(self.end, size)
+        self._note(self.end, size)
         self.end += size
 
     def add_span(self, start: int, size: int) -> None:
         """Note a piece that is in the buffer already."""
+        self._note(start, size)
+
+    def _note(self, start: int, size: int) -> None:
         at = self.count * _SPAN_BYTES
         if at >= len(self.spans):
             self.spans.extend(bytes(len(self.spans)))
@@ -78,13 +81,13 @@ class Frame:
         """Where a piece begins. Raises: IndexError when there is no such piece."""
         if not 0 <= index < self.count:
             raise IndexError(index)
-        return memory.load64(self.spans, index * _SPAN_BYTES)
+        return memory.span_start(self.spans, index)
 
     def size(self, index: int) -> int:
         """How long a piece is. Raises: IndexError when there is no such piece."""
         if not 0 <= index < self.count:
             raise IndexError(index)
-        return memory.load64(self.spans, index * _SPAN_BYTES + 8)
+        return memory.span_size(self.spans, index)
 
     def piece(self, index: int) -> bytes:
         """A piece as bytes of its own."""
@@ -94,7 +97,7 @@ class Frame:
         """How long all pieces from `first` on are together."""
         total = 0
         for index in range(first, self.count):
-            total += memory.load64(self.spans, index * _SPAN_BYTES + 8)
+            total += memory.span_size(self.spans, index)
         return total
 
     def is_word(self, index: int, word: bytes) -> bool:

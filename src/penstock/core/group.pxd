@@ -7,6 +7,7 @@ from penstock.core.stream_id cimport StreamID
 
 cdef long long _NEVER_MS
 cdef long long _UNKNOWN
+cdef long long _COUNT_MAX
 cdef long long _SCANS_PER_CLAIM
 
 
@@ -84,7 +85,7 @@ cdef class Group:
     @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, owner=Consumer)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long")
-    cpdef Py_ssize_t lag_or_unknown(self, Stream stream) except? -2
+    cpdef object lag_or_none(self, Stream stream)
 
 
 cdef class PendingRow:

@@ -35,6 +35,7 @@ ENTRIES_READ_UNKNOWN = -1
 
 _NEVER_MS = NEVER_MS
 _UNKNOWN = ENTRIES_READ_UNKNOWN
+_COUNT_MAX = 2**63 - 1  # counts stay here; Redis 7 counts on, into negative numbers
 _SCANS_PER_CLAIM = 10  # an autoclaim looks at ten rows for each that it may return
 
 
@@ -87,7 +88,7 @@ class Group:
 
     Consumers: consumer_or_none, create_consumer, delete_consumer, consumer_by_number.
     Reading: deliver, redeliver, acknowledge. Taking over: claim, autoclaim.
-    Looking: pending, consumer_counts, pending_rows, lag_or_unknown. Position: set_position.
+    Looking: pending, consumer_counts, pending_rows, lag_or_none. Position: set_position.
     """
 
     __slots__ = (
@@ -210,7 +211,8 @@ class Group:
         """Move the position to the entry of a cursor, and count it if that can be done."""
         entry_id = cursor.id
         if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(entry_id):
-            self.entries_read += 1
+            if self.entries_read != _COUNT_MAX:
+                self.entries_read += 1
         elif stream.entries_added:
             self.entries_read = stream.rank_or_unknown(entry_id)
         self.last_ms = entry_id.ms
@@ -253,7 +255,8 @@ class Group:
             if cursor.advance():
                 record: Pending = records.value
                 record.delivery_ms = now_ms
-                record.delivery_count += 1
+                if record.delivery_count != _COUNT_MAX:
+                    record.delivery_count += 1
                 found.append((entry_id.text, cursor.entry.fields()))
             else:
                 found.append((entry_id.text, None))
@@ -299,7 +302,7 @@ class Group:
         record.delivery_ms = options.delivery_ms
         if options.delivery_count >= 0:
             record.delivery_count = options.delivery_count
-        elif not options.just_id:
+        elif not options.just_id and record.delivery_count != _COUNT_MAX:
             record.delivery_count += 1
 
     def autoclaim(
@@ -385,14 +388,17 @@ class Group:
             )
         return rows
 
-    def lag_or_unknown(self, stream: Stream) -> int:
-        """How many entries of the stream are still to be delivered, or -1 where nobody can know."""
+    def lag_or_none(self, stream: Stream) -> int | None:
+        """How many entries of the stream are still to be delivered, or None where nobody can know.
+
+        Below zero where the group was told (ENTRIESREAD) that it has read more than there was.
+        """
         if stream.entries_added == 0:
             return 0
         position = self.entries_read
         if position == _UNKNOWN or stream.has_tombstones_from(self.last_id):
             position = stream.rank_or_unknown(self.last_id)
-        return _UNKNOWN if position == _UNKNOWN else stream.entries_added - position
+        return None if position == _UNKNOWN else stream.entries_added - position
 
 
 class PendingRow:

@@ -70,12 +70,12 @@ cpdef void check_room(bytearray lp, long long more) except *
 @cython.locals(element=bytearray)
 cdef bytearray _int_element(long long value)
 @cython.locals(total="long long", count="long long")
-cdef void _splice(bytearray lp, Py_ssize_t at, Py_ssize_t old, bytearray element, int added) except *
+cdef int _splice(bytearray lp, Py_ssize_t at, Py_ssize_t old, bytearray element, int added) except -1
 
 @cython.locals(size=Py_ssize_t, lp=bytearray)
 cpdef bytearray validate(data, bint deep=*)
 @cython.locals(end=Py_ssize_t, at=Py_ssize_t, count=Py_ssize_t, stated="unsigned int")
-cdef void _validate_elements(bytearray lp) except *
+cdef int _validate_elements(bytearray lp) except -1
 @cython.locals(lead="unsigned int", lead_bytes=Py_ssize_t, size=Py_ssize_t, behind=Py_ssize_t,
                left=Py_ssize_t, place=Py_ssize_t, continued="unsigned int")
 cdef Py_ssize_t _validate_element(bytearray lp, Py_ssize_t at, Py_ssize_t end) except -1

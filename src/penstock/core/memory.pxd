@@ -62,6 +62,20 @@ cdef inline int store_pair(bytearray buffer, Py_ssize_t at, unsigned long long f
     return 0
 
 
+cdef inline Py_ssize_t span_start(bytearray spans, Py_ssize_t index) except -1:
+    cdef Py_ssize_t value
+    _check(PyByteArray_GET_SIZE(spans), index * 16, 16)
+    memcpy(&value, PyByteArray_AS_STRING(spans) + index * 16, 8)
+    return value
+
+
+cdef inline Py_ssize_t span_size(bytearray spans, Py_ssize_t index) except -1:
+    cdef Py_ssize_t value
+    _check(PyByteArray_GET_SIZE(spans), index * 16, 16)
+    memcpy(&value, PyByteArray_AS_STRING(spans) + index * 16 + 8, 8)
+    return value
+
+
 cdef inline unsigned long long load64_big(bytes key, Py_ssize_t at) except? 0xFFFFFFFF:
     cdef const unsigned char* place
     cdef unsigned long long value = 0
@@ -185,6 +199,17 @@ cdef inline bytes format_pair(unsigned long long ms, unsigned long long seq):
     start[0] = 45
     start = _put_digits(start, ms)
     return PyBytes_FromStringAndSize(start, end - start)
+
+
+cdef inline bytes format_behind(bytes prefix, unsigned long long number):
+    cdef char text[20]
+    cdef char* end = text + 20
+    cdef char* start = _put_digits(end, number)
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(prefix)
+    cdef bytes made = PyBytes_FromStringAndSize(NULL, size + (end - start))
+    memcpy(PyBytes_AS_STRING(made), PyBytes_AS_STRING(prefix), size)
+    memcpy(PyBytes_AS_STRING(made) + size, start, end - start)
+    return made
 
 
 cdef inline bytes key_pair(unsigned long long ms, unsigned long long seq):

@@ -49,6 +49,18 @@ def store_pair(buffer: bytearray, at: int, first: int, second: int) -> None:
     buffer[at : at + 16] = first.to_bytes(8, "little") + second.to_bytes(8, "little")
 
 
+def span_start(spans: bytearray, index: int) -> int:
+    """Where the piece of this number begins, in a list of pairs (start, size)."""
+    _check(len(spans), index * 16, 16)
+    return int.from_bytes(spans[index * 16 : index * 16 + 8], "little")
+
+
+def span_size(spans: bytearray, index: int) -> int:
+    """How long the piece of this number is, in a list of pairs (start, size)."""
+    _check(len(spans), index * 16, 16)
+    return int.from_bytes(spans[index * 16 + 8 : index * 16 + 16], "little")
+
+
 def load64_big(key: bytes, at: int) -> int:
     """Read eight bytes of a key, most significant first."""
     _check(len(key), at, 8)
@@ -152,6 +164,11 @@ def negate(magnitude: int) -> int:
 def format_pair(ms: int, seq: int) -> bytes:
     """Two numbers with a dash between them: the text of a stream id."""
     return b"%d-%d" % (ms, seq)
+
+
+def format_behind(prefix: bytes, number: int) -> bytes:
+    """A number in decimal behind a text that is there already."""
+    return prefix + b"%d" % number
 
 
 def key_pair(ms: int, seq: int) -> bytes:

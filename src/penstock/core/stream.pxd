@@ -30,6 +30,8 @@ cdef class Stream:
     cdef bytearray _tail
     cdef unsigned long long _tail_ms
     cdef unsigned long long _tail_seq
+    cdef bytes _text
+    cdef unsigned long long _text_ms
     cdef readonly long long length
     cdef readonly unsigned long long last_ms
     cdef readonly unsigned long long last_seq
@@ -42,7 +44,7 @@ cdef class Stream:
     cpdef void append_at(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except *
     cpdef void append_in_ms(self, unsigned long long ms, Frame frame, Py_ssize_t first) except *
     @cython.locals(raw_bytes="long long", bound=Py_ssize_t, tail=bytearray)
-    cdef void _append(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except *
+    cdef int _append(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except -1
     @cython.locals(bytes_max="long long", entries_max="long long")
     cdef bint _is_full(self, bytearray tail, long long raw_bytes) except -1
     @cython.locals(fresh=bytearray, sealed=bytearray)
@@ -62,11 +64,13 @@ cdef class Stream:
 
     cpdef EntryRange range(self, StreamID start=*, StreamID end=*, long long limit=*, bint reverse=*)
     cpdef EntryCursor cursor(self, StreamID start=*, StreamID end=*, bint reverse=*)
+    cpdef bytes last_id_text(self)
     cpdef bint contains(self, StreamID entry_id) except -1
     @cython.locals(cursor=EntryCursor)
     cpdef StreamID first_id(self)
     @cython.locals(cursor=EntryCursor)
     cpdef StreamID last_entry_id(self)
+    cpdef tuple tail_or_none(self)
     cpdef bint has_reused(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
     cpdef bint has_tombstones_from(self, StreamID start) except -1
     @cython.locals(last=int, max_deleted=StreamID, first=StreamID)

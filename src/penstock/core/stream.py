@@ -76,6 +76,8 @@ class Stream:
         "_tail",
         "_tail_ms",
         "_tail_seq",
+        "_text",
+        "_text_ms",
         "entries_added",
         "groups",
         "last_ms",
@@ -95,6 +97,8 @@ class Stream:
         self._tail: bytearray | None = None
         self._tail_ms = 0
         self._tail_seq = 0
+        self._text = b"0-"
+        self._text_ms = 0
         self.length = 0
         self.last_ms = 0
         self.last_seq = 0
@@ -186,6 +190,9 @@ class Stream:
         self.nodes.insert(memory.key_pair(ms, seq), fresh)
         if sealed is not None:
             self.nodes.insert(memory.key_pair(self._tail_ms, self._tail_seq), sealed)
+        if fresh is not tail:
+            # The old buffer may have been two nodes already, and has_reused() can no longer tell.
+            self.version += 1
         self._tail = fresh
         self._tail_ms = ms
         self._tail_seq = seq
@@ -304,6 +311,13 @@ class Stream:
         """Tell whether there is an entry with this id. Cost: as the start of a range."""
         return self.cursor(entry_id, entry_id).advance()
 
+    def last_id_text(self) -> bytes:
+        """last_id as text. The digits of the milliseconds are kept: thousands of ids share them."""
+        if self._text_ms != self.last_ms:
+            self._text_ms = self.last_ms
+            self._text = memory.format_behind(b"", self.last_ms) + b"-"
+        return memory.format_behind(self._text, self.last_seq)
+
     @property
     def last_id(self) -> StreamID:
         """The largest id ever given out."""
@@ -328,6 +342,12 @@ class Stream:
             return _SMALLEST
         return cursor.id
 
+    def tail_or_none(self) -> tuple[StreamID, bytearray] | None:
+        """The node that is appended to, and its key."""
+        if self._tail is None:
+            return None
+        return stream_id.make(self._tail_ms, self._tail_seq), self._tail
+
     def has_reused(self, node: bytearray, master_ms: int, master_seq: int) -> bool:
         """Tell whether the buffer that was this node has become the next tail."""
         return node is self._tail and (
@@ -337,12 +357,12 @@ class Stream:
     # --- Positions -------------------------------------------------------------------------------
 
     def has_tombstones_from(self, start: StreamID) -> bool:
-        """Tell whether something at or after `start` has been deleted."""
+        """Tell whether something at or after `start`, and not before the first entry, was deleted."""
         if self.length == 0 or (self.max_deleted_ms == 0 and self.max_deleted_seq == 0):
             return False
-        return (
-            stream_id.compare(start.ms, start.seq, self.max_deleted_ms, self.max_deleted_seq) <= 0
-        )
+        if stream_id.compare(start.ms, start.seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
+            return False
+        return self.first_id() <= self.max_deleted_id  # last, because it may walk over tombstones
 
     def rank_or_unknown(self, entry_id: StreamID) -> int:
         """How many entries were ever added up to this id, or RANK_UNKNOWN.
@@ -354,14 +374,12 @@ class Stream:
         last = stream_id.compare(entry_id.ms, entry_id.seq, self.last_ms, self.last_seq)
         if self.length == 0 and last <= 0:
             return self.entries_added
-        max_deleted = self.max_deleted_id
-        if entry_id != _SMALLEST and entry_id < max_deleted:
-            return _RANK_UNKNOWN
         if last == 0:
             return self.entries_added
         if last > 0:
             return _RANK_UNKNOWN
         first = self.first_id()
+        max_deleted = self.max_deleted_id
         if max_deleted == _SMALLEST or max_deleted < first:
             if entry_id < first:
                 return self.entries_added - self.length
@@ -472,7 +490,8 @@ class EntryCursor:
     """Stands on one live entry of a range after the other, in either direction.
 
     Move: advance. The entry: id, bookmark, entry (a NodeCursor: ms, seq, next_field, fields, mapping).
-    Change: remove. Between steps the stream may change in any way.
+    Change: remove. Between steps the stream may change in any way; fields are to be read before it does. A
+    cursor that has come to its end stays there.
     """
 
     __slots__ = (
@@ -506,6 +525,7 @@ class EntryCursor:
         self.reverse = reverse
         self.entry = NodeCursor()
         self._returned = False
+        self._state = _BEHIND_NODE
         self._seek(bookmark)
 
     @property
@@ -520,7 +540,7 @@ class EntryCursor:
     def advance(self) -> bool:
         """Go to the next live entry of the range, or return False."""
         entry = self.entry
-        if self._is_stale():
+        if self._state != _DONE and self._is_stale():
             self._narrow()
             self._seek(None)
         while self._step():

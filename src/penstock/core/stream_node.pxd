@@ -27,8 +27,10 @@ cpdef void reserve(bytearray node, Py_ssize_t more) except *
 @cython.locals(missing=Py_ssize_t)
 cpdef void lengthen(bytearray node, Py_ssize_t size) except *
 @cython.locals(count=Py_ssize_t)
-cdef void _finish(bytearray node, Py_ssize_t at, Py_ssize_t elements) except *
-@cython.locals(at=Py_ssize_t, piece=Py_ssize_t)
+cdef int _finish(bytearray node, Py_ssize_t at, Py_ssize_t elements) except -1
+@cython.locals(start=Py_ssize_t)
+cdef Py_ssize_t _put_piece(bytearray node, Py_ssize_t at, Frame frame, Py_ssize_t piece) except -1
+@cython.locals(at=Py_ssize_t, piece=Py_ssize_t, start=Py_ssize_t, size=Py_ssize_t)
 cdef bint _has_header_fields(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t fields) except -1
 cpdef long long live_count(bytearray node) except? -1
 @cython.locals(deleted_at=Py_ssize_t)

@@ -62,8 +62,7 @@ def begin(node: bytearray, frame: Frame, first: int, raw_bytes: int) -> None:
     at = listpack.put_int(node, at, 0)
     at = listpack.put_int(node, at, fields)
     for i in range(fields):
-        piece = first + 2 * i
-        at = listpack.put_string(node, at, frame.buffer, frame.start(piece), frame.size(piece))
+        at = _put_piece(node, at, frame, first + 2 * i)
     at = listpack.put_int(node, at, 0)
     _finish(node, at, fields + 4)
 
@@ -90,12 +89,19 @@ def append_entry(
     step = 2 if same else 1
     piece = first + step - 1
     while piece < frame.count:
-        at = listpack.put_string(node, at, frame.buffer, frame.start(piece), frame.size(piece))
+        at = _put_piece(node, at, frame, piece)
         piece += step
     pieces = fields + 3 if same else 2 * fields + 4
     at = listpack.put_int(node, at, pieces)
     _finish(node, at, pieces + 1)
     return moved != 0
+
+
+def _put_piece(node: bytearray, at: int, frame: Frame, piece: int) -> int:
+    start = memory.span_start(frame.spans, piece)
+    return listpack.put_string(
+        node, at, frame.buffer, start, memory.span_size(frame.spans, piece)
+    )
 
 
 def bytes_bound(fields: int, raw_bytes: int) -> int:
@@ -142,7 +148,9 @@ def _has_header_fields(node: bytearray, frame: Frame, first: int, fields: int) -
     at = listpack.skip(node, at)
     piece = first
     while piece < frame.count:
-        if not listpack.equals(node, at, frame.buffer, frame.start(piece), frame.size(piece)):
+        start = memory.span_start(frame.spans, piece)
+        size = memory.span_size(frame.spans, piece)
+        if not listpack.equals(node, at, frame.buffer, start, size):
             return False
         at = listpack.skip(node, at)
         piece += 2

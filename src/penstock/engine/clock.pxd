@@ -1,4 +1,4 @@
-cdef object _time
+from penstock.engine cimport wall_clock
 
 
 # Signed: a clock before 1970 is odd, but must not become a time in the far future.

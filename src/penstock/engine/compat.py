@@ -20,6 +20,8 @@ class Compat:
     """7.2: asking and getting are told apart (`inactive`, `active-time`); asking makes the consumer."""
     unblock_repeats_command: bool
     """7.2: a blocked reader is told what its command would say now; before, a text of its own."""
+    unbalanced_names_command: bool
+    """7.2: the complaint about keys without ids names the command; before, it was XREAD for both."""
     xread_plus: bool
     """7.4: XREAD takes `+` for the last entry."""
 
@@ -27,9 +29,27 @@ class Compat:
 LEVELS = {
     level.version: level
     for level in (
-        Compat("7.0", consumer_activity=False, unblock_repeats_command=False, xread_plus=False),
-        Compat("7.2", consumer_activity=True, unblock_repeats_command=True, xread_plus=False),
-        Compat("7.4", consumer_activity=True, unblock_repeats_command=True, xread_plus=True),
+        Compat(
+            "7.0",
+            consumer_activity=False,
+            unblock_repeats_command=False,
+            unbalanced_names_command=False,
+            xread_plus=False,
+        ),
+        Compat(
+            "7.2",
+            consumer_activity=True,
+            unblock_repeats_command=True,
+            unbalanced_names_command=True,
+            xread_plus=False,
+        ),
+        Compat(
+            "7.4",
+            consumer_activity=True,
+            unblock_repeats_command=True,
+            unbalanced_names_command=True,
+            xread_plus=True,
+        ),
     )
 }
 NEWEST = LEVELS["7.4"]

@@ -1,6 +1,6 @@
 import cython
 
-from penstock.core cimport memory, stream_id
+from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.core import memory, stream_id
+from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.stream import ENTRY_BYTES_MAX, Stream
 from penstock.core.stream_id import StreamID
@@ -162,7 +162,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         arguments.trim(stream)
     if context.watched:
         context.touch(frame.piece(1))
-    return memory.format_pair(stream.last_ms, stream.last_seq)
+    return stream.last_id_text()
 
 
 def _made(context: Context, frame: Frame, first: int) -> Stream:

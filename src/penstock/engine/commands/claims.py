@@ -11,14 +11,14 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, int_between
 from penstock.engine.commands.groups import group_or_none
-from penstock.engine.commands.read import consumer_of
 from penstock.engine.context import Context
 from penstock.engine.table import Command, Flags
-from penstock.errors import CommandError, no_such_group, syntax_error
+from penstock.errors import CommandError, no_such_group, shown, syntax_error
 from penstock.reply import NULL_ARRAY
 
 AUTOCLAIM_COUNT_DEFAULT = 100
 AUTOCLAIM_COUNT_MAX = INT64_MAX // 16
+AUTOCLAIM_COUNT_IN_MEMORY = (1 << 47) // 16  # Redis makes room for so many ids; no machine has more
 
 _NOT_GIVEN = -1
 _PENDING_WORDS = (3, 6, 7, 8, 9)
@@ -73,6 +73,30 @@ def _pending_summary(group: Group) -> list[Any]:
     return [group.pending.count, first.text, last.text, consumers]
 
 
+class _Claimant:
+    """The consumer that asks for entries.
+
+    Since 7.2 asking makes and marks it. Before, only getting did: who asked in vain leaves no trace.
+    """
+
+    def __init__(self, context: Context, group: Group, name: bytes) -> None:
+        self._context = context
+        self._group = group
+        self._is_new = group.consumer_or_none(name) is None
+        self.consumer = group.consumer_or_none(name) or group.create_consumer(
+            name, context.now_ms()
+        )
+
+    def settle(self, has_got: bool) -> None:
+        """Note the visit, now that it is known what it brought."""
+        if has_got:
+            self.consumer.active_ms = self._context.now_ms()
+        if has_got or self._context.compat.consumer_activity:
+            self.consumer.seen_ms = self._context.now_ms()
+        elif self._is_new:
+            self._group.delete_consumer(self.consumer)
+
+
 def xclaim(context: Context, frame: Frame) -> list[Any]:
     """Give pending entries to a consumer, by id."""
     stream, group = _stream_and_group(context, frame)
@@ -90,11 +114,10 @@ def xclaim(context: Context, frame: Frame) -> list[Any]:
     options, last = _claim_options(context, frame, at, idle_ms_min)
     if last > group.last_id:
         group.set_position(last, group.entries_read)
-    consumer = consumer_of(context, group, frame.piece(3))
+    claimant = _Claimant(context, group, frame.piece(3))
     now_ms = context.now_ms()
-    claimed = [i for i in ids if group.claim(stream, i, consumer, options, now_ms)]
-    if claimed:
-        consumer.active_ms = now_ms
+    claimed = [i for i in ids if group.claim(stream, i, claimant.consumer, options, now_ms)]
+    claimant.settle(bool(claimed))
     return _claimed_entries(stream, claimed, options.just_id)
 
 
@@ -125,8 +148,7 @@ def _claim_options(
             at += 1
             last = stream_id.parse(frame.piece(at))
         else:
-            word = frame.piece(at).split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
-            raise CommandError(f"Unrecognized XCLAIM option '{word}'")
+            raise CommandError(f"Unrecognized XCLAIM option '{shown(frame.piece(at))}'")
         at += 1
     if delivery_ms != _NOT_GIVEN and 0 <= delivery_ms <= now_ms:
         options.delivery_ms = delivery_ms
@@ -164,11 +186,14 @@ def xautoclaim(context: Context, frame: Frame) -> list[Any]:
             raise syntax_error()
         at += 1
     stream, group = _stream_and_group(context, frame)
-    consumer = consumer_of(context, group, frame.piece(3))
+    if count > AUTOCLAIM_COUNT_IN_MEMORY:
+        raise CommandError(
+            "Insufficient memory, failed allocating transient memory, COUNT too high."
+        )
+    claimant = _Claimant(context, group, frame.piece(3))
     options = ClaimOptions(idle_ms_min, context.now_ms(), just_id=just_id)
-    found = group.autoclaim(stream, start, count, consumer, options)
-    if found.claimed:
-        consumer.active_ms = context.now_ms()
+    found = group.autoclaim(stream, start, count, claimant.consumer, options)
+    claimant.settle(bool(found.claimed))
     return [
         found.cursor.text,
         _claimed_entries(stream, found.claimed, just_id),

@@ -21,6 +21,8 @@ from penstock.errors import (
 from penstock.reply import OK, Status
 
 _DOLLAR = b"$"
+_CREATE_WORDS_MAX = 8  # so that each option can stand once; which ones they are is not looked at
+_SETID_WORDS_MAX = 7
 
 
 def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
@@ -57,7 +59,7 @@ def _read_options(frame: Frame, creating: bool) -> tuple[bool, int]:
             if entries_read < 0 and entries_read != ENTRIES_READ_UNKNOWN:
                 raise CommandError("value for ENTRIESREAD must be positive or -1")
         else:
-            raise unknown_subcommand("XGROUP", frame.piece(1).decode("utf-8", "surrogateescape"))
+            raise unknown_subcommand("XGROUP", frame.piece(1))
         at += 1
     return make, entries_read
 
@@ -69,6 +71,8 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
     stream = context.keyspace.stream_or_none(key)
     if stream is None and not make:
         raise group_needs_key()
+    if frame.count > _CREATE_WORDS_MAX:
+        raise unknown_subcommand("XGROUP", frame.piece(1))
     if text == _DOLLAR:
         last = stream_id.SMALLEST if stream is None else stream.last_id
     else:
@@ -87,6 +91,8 @@ def xgroup_setid(context: Context, frame: Frame) -> Status:
     """Move a group to another id."""
     _, entries_read = _read_options(frame, False)
     stream, group = _stream_and_group(context, frame)
+    if frame.count > _SETID_WORDS_MAX:
+        raise unknown_subcommand("XGROUP", frame.piece(1))
     text = frame.piece(4)
     last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
     group.set_position(last, entries_read)

@@ -51,11 +51,11 @@ def xinfo_stream(context: Context, frame: Frame) -> Pairs:
 def _full_count(frame: Frame) -> int:
     """`FULL [COUNT n]`: 0 stands for all, a negative number for the default."""
     if frame.count not in (4, 6) or not frame.is_word(3, b"FULL"):
-        raise unknown_subcommand("XINFO", frame.piece(1).decode("utf-8", "surrogateescape"))
+        raise unknown_subcommand("XINFO", frame.piece(1))
     if frame.count == 4:
         return FULL_COUNT_DEFAULT
     if not frame.is_word(4, b"COUNT"):
-        raise unknown_subcommand("XINFO", frame.piece(1).decode("utf-8", "surrogateescape"))
+        raise unknown_subcommand("XINFO", frame.piece(1))
     count = int_at(frame, 5)
     return FULL_COUNT_DEFAULT if count < 0 else count
 
@@ -95,7 +95,7 @@ def _full_group(context: Context, stream: Stream, name: bytes, group: Group, cou
             (b"name", name),
             (b"last-delivered-id", group.last_id.text),
             (b"entries-read", _known_or_none(group.entries_read)),
-            (b"lag", _known_or_none(group.lag_or_unknown(stream))),
+            (b"lag", group.lag_or_none(stream)),
             (b"pel-count", group.pending.count),
             (b"pending", [[r.id.text, r.consumer, r.delivery_ms, r.delivery_count] for r in rows]),
             (b"consumers", consumers),
@@ -124,7 +124,7 @@ def xinfo_groups(context: Context, frame: Frame) -> list[Pairs]:
                 (b"pending", group.pending.count),
                 (b"last-delivered-id", group.last_id.text),
                 (b"entries-read", _known_or_none(group.entries_read)),
-                (b"lag", _known_or_none(group.lag_or_unknown(stream))),
+                (b"lag", group.lag_or_none(stream)),
             ]
         )
         for name, group in _items(stream.groups)

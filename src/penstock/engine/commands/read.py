@@ -119,10 +119,12 @@ class ReadArguments:
     def _find_streams(self, context: Context, frame: Frame, at: int) -> None:
         words = frame.count - at
         if words & 1:
+            if not context.compat.unbalanced_names_command:
+                raise unbalanced_streams("XREAD", " or '$'")
             if self.grouped:
-                raise unbalanced_streams("xreadgroup", " or '>'")
+                raise unbalanced_streams("'xreadgroup'", " or '>'")
             special = ", '+', or '$'" if context.compat.xread_plus else " or '$'"
-            raise unbalanced_streams("xread", special)
+            raise unbalanced_streams("'xread'", special)
         self.streams_at = at
         self.streams = words // 2
 
@@ -231,7 +233,8 @@ def _serve_group(
     now_ms = context.now_ms()
     if after != _NEW:
         consumer = consumer_of(context, group, arguments.consumer)
-        return group.redeliver(stream, consumer, after, arguments.count, now_ms)
+        history = group.redeliver(stream, consumer, after, arguments.count, now_ms)
+        return [(found_id, NULL_ARRAY if flat is None else flat) for found_id, flat in history]
     reader = group.consumer_or_none(arguments.consumer)
     if reader is None:
         if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:

@@ -1,0 +1,9 @@
+# The twin of wall_clock.py (see core/memory.pxd for the pattern).
+
+from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
+
+
+cdef inline long long now_ms() noexcept:
+    cdef timespec now
+    clock_gettime(CLOCK_REALTIME, &now)
+    return <long long> now.tv_sec * 1000 + now.tv_nsec // 1000000

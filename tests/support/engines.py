@@ -1,0 +1,105 @@
+"""Short ways to run commands on an engine, and to see what it says as a RESP2 client would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from penstock.core.check import check_stream
+from penstock.core.stream import EntryRange, Stream
+from penstock.engine.clock import ManualClock
+from penstock.engine.execute import TABLE, Engine
+from penstock.engine.table import Command
+from penstock.engine.waiters import Blocked, Waiter
+from penstock.errors import CommandError
+from penstock.reply import Pairs, Served, Status
+from tests.support.raw_redis import Refusal
+from tests.support.streams import frame_of
+
+START_MS = 1_700_000_000_000
+STRING_KEY = b"string"  # a key that holds no stream
+
+
+class Bench:
+    """An engine with a clock of its own, and one key that holds something else than a stream."""
+
+    def __init__(self, compat_version: str | None = None, start_ms: int = START_MS) -> None:
+        self.clock = ManualClock(start_ms)
+        self.engine = Engine(self.clock, compat_version)
+        self.engine.context.keyspace.values[STRING_KEY] = b"no stream"
+
+    def run(self, *words: bytes | str | int) -> Any:
+        """The reply to a command, or its refusal, as a client would see it."""
+        command, pieces = command_of(words)
+        try:
+            return plain(self.engine.execute(command, frame_of(*pieces)))
+        except CommandError as error:
+            return Refusal(error.wire_text)
+
+    def ask(self, line: str) -> Any:
+        """As run, for words without blanks in them."""
+        return self.run(*line.split())
+
+    def park(self, line: str) -> Reader:
+        """Run a command that has to block, and let it wait."""
+        command, pieces = command_of(line.split())
+        blocked = self.engine.execute(command, frame_of(*pieces))
+        assert isinstance(blocked, Blocked), f"{line} did not block: {blocked}"
+        reader = Reader(command, blocked)
+        self.engine.park(reader)
+        return reader
+
+    def stream(self, key: str = "s") -> Stream:
+        stream = self.engine.context.keyspace.stream_or_none(key.encode())
+        assert stream is not None
+        return stream
+
+    def state(self) -> list[Any]:
+        """Everything that commands can tell about every stream, after checking all of it."""
+        found: list[Any] = []
+        for key, value in sorted(self.engine.context.keyspace.values.items()):
+            if isinstance(value, Stream):
+                check_stream(value)
+                found += [key, self.run("XINFO", "STREAM", key, "FULL", "COUNT", 0)]
+        return found
+
+
+class Reader(Waiter):
+    """A blocked read that notes what it was woken with."""
+
+    def __init__(self, command: Command, blocked: Blocked) -> None:
+        super().__init__(command, blocked)
+        self.timeout_ms = blocked.timeout_ms
+        self.woken = 0
+        self.got: Any = None
+
+    def wake(self) -> None:
+        self.woken += 1
+        if isinstance(self.error, CommandError):
+            self.got = Refusal(self.error.wire_text)
+        else:
+            self.got = plain(self.reply)
+
+
+def command_of(words: Sequence[bytes | str | int]) -> tuple[Command, list[bytes]]:
+    """The row of the table that these words ask for, and the words in bytes."""
+    pieces = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+    name = pieces[0].decode().upper()
+    if name not in TABLE:
+        name += " " + pieces[1].decode().upper()
+    return TABLE[name], pieces
+
+
+def plain(reply: Any) -> Any:
+    """A reply in the shape that RESP2 gives it: maps are flat, everything else is a list."""
+    if isinstance(reply, Status):
+        return reply.text
+    if isinstance(reply, Pairs):
+        return [plain(half) for pair in reply.items for half in pair]
+    if isinstance(reply, Served):
+        return [plain(pair) for pair in reply.items]
+    if isinstance(reply, EntryRange):
+        return plain(reply.entries())
+    if isinstance(reply, (list, tuple)):
+        return [plain(item) for item in reply]
+    return reply

@@ -1,0 +1,72 @@
+"""A connection to a real Redis that changes nothing on the way: words out, RESP2 replies in.
+
+redis-py turns replies into its own shapes and makes one thing of the two nulls; a comparison of the engine
+with a server must see what the server said.
+
+    +OK  ->  "OK"      :5  ->  5      $2 ab  ->  b"ab"      $-1  ->  None      *-1  ->  NULL_ARRAY
+    -ERR text  ->  Refusal("ERR text")
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.reply import NULL_ARRAY
+
+REPLY_SECONDS_MAX = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error reply, with its code."""
+
+    line: str
+
+
+class RawRedis:
+    """One connection. Use it in a `with`."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=REPLY_SECONDS_MAX)
+        self._replies = self._socket.makefile("rb")
+
+    def __enter__(self) -> RawRedis:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._replies.close()
+        self._socket.close()
+
+    def send(self, commands: Sequence[Sequence[bytes]]) -> None:
+        """Send commands without waiting for anything."""
+        self._socket.sendall(b"".join(_encode(words) for words in commands))
+
+    def ask(self, commands: Sequence[Sequence[bytes]]) -> list[Any]:
+        """Send commands at once and read the reply to each."""
+        self.send(commands)
+        return [self.read() for _ in commands]
+
+    def read(self) -> Any:
+        """The next reply."""
+        line = self._replies.readline()
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            return Refusal(rest.decode("utf-8", "surrogateescape"))
+        if kind == b"+":
+            return rest.decode()
+        size = int(rest)
+        if kind == b":":
+            return size
+        if kind == b"$":
+            return None if size < 0 else self._replies.read(size + 2)[:-2]
+        assert kind == b"*", line
+        return NULL_ARRAY if size < 0 else [self.read() for _ in range(size)]
+
+
+def _encode(words: Sequence[bytes]) -> bytes:
+    parts = [b"*%d\r\n" % len(words)]
+    parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in words]
+    return b"".join(parts)
