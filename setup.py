@@ -30,6 +30,7 @@ COMPILED = (
     "penstock.engine.commands.append",
     "penstock.engine.commands.read",
     "penstock.engine.commands.groups",
+    "penstock.shapes",
     "penstock.turn_lock",
     "penstock.embedded",
 )

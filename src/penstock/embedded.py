@@ -22,15 +22,17 @@ from typing import Any
 
 from penstock import shapes
 from penstock.core.frame import Frame
+from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
 from penstock.engine.clock import Clock
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
-from penstock.errors import DatabaseClosed, DataError
+from penstock.errors import ConfigError, DatabaseClosed, DataError
 from penstock.reply import NULL_ARRAY
 from penstock.turn_lock import TurnLock
 
 _REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
+_LIMIT_MAX = 2**62
 _XADD = TABLE["XADD"]
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
 
@@ -40,13 +42,22 @@ def open(
     decode_responses: bool = False,
     compat_version: str | None = None,
     clock: Clock | None = None,
+    node_bytes_max: int = NODE_BYTES_MAX,
+    node_entries_max: int = NODE_ENTRIES_MAX,
 ) -> Database:
     """A new database in memory.
 
     decode_responses: give text instead of bytes. compat_version: behave as this Redis ("7.0", "7.2",
     "7.4"; the newest by default). clock: where ids get their time from; the system's clock by default.
+    node_bytes_max, node_entries_max: how large a node of a stream may become, 0 for no limit.
     """
-    return Database(Engine(clock, compat_version), decode_responses)
+    for name, value in (("node_bytes_max", node_bytes_max), ("node_entries_max", node_entries_max)):
+        if not 0 <= value <= _LIMIT_MAX:
+            raise ConfigError(f"{name} is a number from 0 to {_LIMIT_MAX}, not {value}")
+    engine = Engine(clock, compat_version)
+    engine.limits.bytes_max = node_bytes_max
+    engine.limits.entries_max = node_entries_max
+    return Database(engine, decode_responses)
 
 
 class ThreadWaiter(Waiter):

@@ -310,6 +310,14 @@ def test_autoclaim_passes_over_what_is_not_idle_enough() -> None:
     )
 
 
+@pytest.mark.parametrize(("idle_ms_min", "taken"), [(99, True), (100, True), (101, False)])
+def test_autoclaim_takes_what_is_idle_for_just_long_enough(idle_ms_min: int, taken: bool) -> None:
+    stream, group, a, b = crew("1-0")
+    group.deliver(stream, a, 0, 100, True)
+    found = group.autoclaim(stream, SMALLEST, 9, b, options(idle_ms_min, 200))
+    assert bool(found.claimed) == taken
+
+
 def test_autoclaim_reports_deleted_entries_forgets_them_and_counts_them() -> None:
     stream, group, a, b = crew(*(f"{n}-0" for n in range(1, 6)))
     group.deliver(stream, a, 0, 100, True)

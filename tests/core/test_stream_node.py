@@ -228,6 +228,30 @@ def test_a_cursor_reads_on_after_the_counts_have_changed_their_width() -> None:
     assert cursor.fields() == [b"k", b"126"]
 
 
+@pytest.mark.parametrize("deleted_before", [0, 127])
+def test_a_cursor_finds_both_ends_after_the_counts_have_changed_their_width(
+    deleted_before: int,
+) -> None:
+    count = 128 if deleted_before == 0 else 200  # live falls to 127, or deleted rises to 128
+    master, node = node_of(*((f"1-{n}", (b"key", b"%d" % n)) for n in range(count)))
+    cursor = opened(master, node)
+    cursor.last()
+    for _ in range(deleted_before):
+        assert cursor.mark_deleted()
+        assert cursor.previous()
+    before = listpack.total_bytes(node)
+    assert cursor.mark_deleted()
+    assert listpack.total_bytes(node) != before
+    assert cursor.next_field()
+    assert listpack.get_bytes(node, cursor.name_at) == b"key"
+    steps = 0
+    while cursor.previous():
+        steps += 1
+    assert steps == count - deleted_before - 1
+    assert cursor.first()
+    assert cursor.fields() == [b"key", b"0"]
+
+
 def test_a_tombstone_keeps_its_bytes() -> None:
     master, node = node_of(("5-0", (b"k", b"1")), ("5-1", (b"k", b"2")), ("5-2", (b"q", b"3")))
     for at, name in ((0, "5-0"), (2, "5-2")):

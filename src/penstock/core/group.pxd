@@ -1,6 +1,7 @@
 import cython
 
 from penstock.core cimport memory, stream_id
+from penstock.core cimport stream as stream_module
 from penstock.core.rax cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
@@ -17,6 +18,10 @@ cdef class Pending:
     cdef public long long delivery_ms
     cdef public long long delivery_count
     cdef public int consumer_number
+
+
+@cython.locals(made=Pending)
+cdef Pending _made_pending(int consumer_number, long long delivery_ms, long long delivery_count)
 
 
 @cython.final
@@ -57,7 +62,8 @@ cdef class Group:
     @cython.locals(forgotten="long long", records=RaxIterator)
     cpdef Py_ssize_t delete_consumer(self, Consumer consumer) except -1
 
-    @cython.locals(cursor=EntryCursor, delivered="long long", start=StreamID, first=Bookmark, found=EntryRange)
+    @cython.locals(cursor=EntryCursor, delivered="long long", start=StreamID, last=StreamID,
+                   first=Bookmark, found=EntryRange)
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
     @cython.locals(bookmark=Bookmark)
     cdef Bookmark _bookmark_or_none(self)

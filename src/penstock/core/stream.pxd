@@ -109,6 +109,9 @@ cdef class EntryRange:
     cpdef list mappings(self)
 
 
+@cython.locals(made=EntryCursor)
+cpdef EntryCursor cursor_from(Stream stream, StreamID start, StreamID end, bint reverse, Bookmark bookmark)
+
 cdef int _BEFORE_NODE
 cdef int _IN_NODE
 cdef int _BEHIND_NODE
@@ -130,6 +133,8 @@ cdef class EntryCursor:
     cdef RaxIterator _nodes
     cdef long long _version
 
+    cdef int _open(self, Stream stream, StreamID start, StreamID end, bint reverse, Bookmark bookmark) except -1
+    @cython.locals(made=Bookmark)
     cpdef Bookmark bookmark(self)
     @cython.locals(entry=NodeCursor, before_start=bint, behind_end=bint)
     cpdef bint advance(self) except -1

@@ -305,7 +305,7 @@ class Stream:
         self, start: StreamID = _SMALLEST, end: StreamID = _LARGEST, reverse: bool = False
     ) -> EntryCursor:
         """A cursor before the first entry of a range, or behind its last one when reversed."""
-        return EntryCursor(self, start, end, reverse)
+        return cursor_from(self, start, end, reverse, None)
 
     def contains(self, entry_id: StreamID) -> bool:
         """Tell whether there is an entry with this id. Cost: as the start of a range."""
@@ -333,14 +333,14 @@ class Stream:
         cursor = self.cursor()
         if not cursor.advance():
             return _SMALLEST
-        return cursor.id
+        return stream_id.make(cursor.entry.ms, cursor.entry.seq)
 
     def last_entry_id(self) -> StreamID:
         """The id of the newest entry, or 0-0 in an empty stream. Cost: as first_id, from the tail."""
         cursor = self.cursor(reverse=True)
         if not cursor.advance():
             return _SMALLEST
-        return cursor.id
+        return stream_id.make(cursor.entry.ms, cursor.entry.seq)
 
     def tail_or_none(self) -> tuple[StreamID, bytearray] | None:
         """The node that is appended to, and its key."""
@@ -456,7 +456,7 @@ class EntryRange:
 
     def cursor(self) -> EntryCursor:
         """A fresh cursor over the range; the limit is the caller's to keep."""
-        return EntryCursor(self.stream, self.start, self.end, self.reverse, self.bookmark)
+        return cursor_from(self.stream, self.start, self.end, self.reverse, self.bookmark)
 
     def entries(self) -> list[tuple[bytes, list[bytes]]]:
         """All entries: id text and the flat list of names and values."""
@@ -478,6 +478,15 @@ class EntryRange:
 
     def __iter__(self) -> Iterator[tuple[bytes, list[bytes]]]:
         return iter(self.entries())
+
+
+def cursor_from(
+    stream: Stream, start: StreamID, end: StreamID, reverse: bool, bookmark: Bookmark | None
+) -> EntryCursor:
+    """An EntryCursor, made without the detour over Python's call of a class: for hot paths."""
+    made = EntryCursor.__new__(EntryCursor)
+    made._open(stream, start, end, reverse, bookmark)
+    return made
 
 
 _BEFORE_NODE = 0  # a node is open, its near end not entered yet
@@ -517,6 +526,16 @@ class EntryCursor:
         reverse: bool,
         bookmark: Bookmark | None = None,
     ) -> None:
+        self._open(stream, start, end, reverse, bookmark)
+
+    def _open(
+        self,
+        stream: Stream,
+        start: StreamID,
+        end: StreamID,
+        reverse: bool,
+        bookmark: Bookmark | None,
+    ) -> None:
         self.stream = stream
         self._start_ms = start.ms
         self._start_seq = start.seq
@@ -535,7 +554,9 @@ class EntryCursor:
 
     def bookmark(self) -> Bookmark:
         """The place of the entry that the cursor stands on."""
-        return Bookmark(self.stream, self.entry)
+        made = Bookmark.__new__(Bookmark)
+        made.move_to(self.stream, self.entry)
+        return made
 
     def advance(self) -> bool:
         """Go to the next live entry of the range, or return False."""

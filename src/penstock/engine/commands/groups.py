@@ -131,7 +131,7 @@ def xgroup_delconsumer(context: Context, frame: Frame) -> int:
 
 def xack(context: Context, frame: Frame) -> int:
     """Acknowledge deliveries; all ids are read before the first counts."""
-    group = group_or_none(context.keyspace.stream_or_none(frame.piece(1)), frame.piece(2))
+    group = group_or_none(context.keyspace.stream_at(frame, 1), frame.piece(2))
     if group is None:
         return 0
     ids = ids_from(frame, 3)

@@ -1,0 +1,7 @@
+import cython
+
+from penstock.core.stream cimport EntryRange
+
+cpdef object as_it_is(reply)
+cpdef object entries(reply)
+cpdef dict mapping(list flat)
