@@ -42,8 +42,8 @@ check: $(PACKAGE) redis ## format, lint, types, layers
 	$(BIN)/mypy
 	$(PYTEST) --quiet $(REPOSITORY_TESTS)
 
-bench: $(PACKAGE) redis ## the benchmarks, side by side with Redis where there is one
-	@set -e; for file in benchmarks/[!_]*.py; do $(BIN)/python $$file; done
+bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
+	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done
 
 clean: ## remove everything that make has made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -32,7 +32,7 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
 
 TIMELESS = {"core", "wire", "engine"}
 TIMELESS_BAN = {"time", "datetime", "random", "secrets", "asyncio", "threading", "socket"}
-THE_CLOCK = PACKAGE / "engine" / "clock.py"
+THE_CLOCK = PACKAGE / "engine" / "wall_clock.py"
 THE_DISK = PACKAGE / "persist" / "disk.py"
 FSYNCS = {"fsync", "fdatasync"}
 

@@ -19,8 +19,8 @@ CLASS = re.compile(r"^cdef\s+class\s+(\w+)")
 ATTRIBUTE = re.compile(r"^\s+cdef\s+[\w.\s*\[\],:]*?(\w+(?:\s*,\s*\w+)*)$")
 
 
-# Its .pxd holds C twins that the compiled modules inline; the module itself stays Python.
-INLINED = {"penstock.core.memory"}
+# Their .pxd files hold C twins that the compiled modules inline; the modules themselves stay Python.
+INLINED = {"penstock.core.memory", "penstock.engine.wall_clock"}
 
 
 def declared_attributes(pxd: str) -> dict[str, set[str]]:

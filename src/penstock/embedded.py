@@ -184,12 +184,10 @@ class Database:
         idmp: tuple[Any, Any] | None = None,
     ) -> Any:
         """Add an entry and return its id; None if the stream was not to be made."""
-        if idmpauto is not None or idmp is not None:
-            _check_idempotence(id, idmpauto, idmp)
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ```maxlen``` or ```minid``` may be specified")
-        if ref_policy is not None and ref_policy not in _REF_POLICIES:
-            raise DataError("XADD ref_policy must be one of: KEEPREF, DELREF, ACKED")
+        if ref_policy is not None or idmpauto is not None or idmp is not None:
+            _check_newer_options(id, ref_policy, idmpauto, idmp)
         if maxlen is not None and (not isinstance(maxlen, int) or maxlen < 0):
             raise DataError("XADD maxlen must be non-negative integer")
         if not isinstance(fields, dict) or not fields:
@@ -238,7 +236,7 @@ class Database:
             self._put(b"MAXLEN" if maxlen is not None else b"MINID")
             if approximate:
                 self._put(b"~")
-            self._put(maxlen if maxlen is not None else minid)
+            self._put(str(maxlen) if maxlen is not None else minid)
         if limit is not None:
             self._put(b"LIMIT")
             self._put(limit)
@@ -299,7 +297,7 @@ class Database:
         max_size: int | None = None,
     ) -> Any:
         """What follows an id, of several streams: a list of [stream, entries]."""
-        pieces = _read_options("XREAD", count, block, max_count, max_size)
+        pieces = _block("XREAD", block) + _limits("XREAD", count, max_count, max_size)
         return self._run("XREAD", pieces + _streams("XREAD", streams), shapes.served)
 
     def xreadgroup(
@@ -316,7 +314,7 @@ class Database:
     ) -> Any:
         """Read as a consumer of a group: a list of [stream, entries]."""
         pieces = [b"GROUP", groupname, consumername]
-        pieces += _read_options("XREADGROUP", count, block, max_count, max_size)
+        pieces += _limits("XREADGROUP", count, max_count, max_size) + _block("XREADGROUP", block)
         if noack:
             pieces.append(b"NOACK")
         if claim_min_idle_time is not None:
@@ -402,12 +400,9 @@ class Database:
                 "XPENDING must be provided with min, max and count parameters, or none of them."
             )
         pieces = [name, groupname]
-        if idle is not None:
-            if int(idle) < 0:
-                raise DataError("XPENDING idle must be a integer >= 0")
+        if _is_counted("XPENDING idle must be a integer >= 0", idle):
             pieces += [b"IDLE", idle]
-        if int(count) < 0:
-            raise DataError("XPENDING count must be a integer >= 0")
+        _is_counted("XPENDING count must be a integer >= 0", count)
         pieces += [min, max, count]
         if consumername:
             pieces.append(consumername)
@@ -458,12 +453,9 @@ class Database:
         justid: bool = False,
     ) -> Any:
         """Give idle entries to a consumer: [next id, entries, deleted ids], or a list of ids."""
-        if int(min_idle_time) < 0:
-            raise DataError("XAUTOCLAIM min_idle_time must be a nonnegative integer")
+        _is_counted("XAUTOCLAIM min_idle_time must be a nonnegative integer", min_idle_time)
         pieces = [name, groupname, consumername, min_idle_time, start_id]
-        if count is not None:
-            if int(count) < 0:
-                raise DataError("XPENDING count must be a integer >= 0")
+        if _is_counted("XPENDING count must be a integer >= 0", count):
             pieces += [b"COUNT", count]
         if justid:
             pieces.append(b"JUSTID")
@@ -487,11 +479,15 @@ class Database:
         return self._run("XINFO CONSUMERS", [name, groupname], shapes.list_of_pairs)
 
 
-def _check_idempotence(id: Any, idmpauto: str | None, idmp: tuple[Any, Any] | None) -> None:
+def _check_newer_options(
+    id: Any, ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
+) -> None:
     if idmpauto is not None and idmp is not None:
         raise DataError("Only one of ```idmpauto``` or ```idmp``` may be specified")
-    if id != "*":
+    if (idmpauto is not None or idmp is not None) and id != "*":
         raise DataError("IDMPAUTO and IDMP can only be used with id='*'")
+    if ref_policy is not None and ref_policy not in _REF_POLICIES:
+        raise DataError("XADD ref_policy must be one of: KEEPREF, DELREF, ACKED")
     if idmp is not None and (not isinstance(idmp, tuple) or len(idmp) != 2):
         raise DataError("XADD idmp must be a tuple of (producer_id, idempotent_id)")
 
@@ -501,26 +497,45 @@ def _count(command: str, count: int | None) -> list[Any]:
         return []
     if not isinstance(count, int) or count < 1:
         raise DataError(f"{command} count must be a positive integer")
-    return [b"COUNT", count]
+    return [b"COUNT", str(count)]
 
 
-def _read_options(
-    command: str, count: int | None, block: int | None, max_count: int | None, max_size: int | None
+def _is_counted(refusal: str, value: Any) -> bool:
+    """Tell whether an option is a number; what can be none counts as not given, as it does in redis-py."""
+    try:
+        is_negative = int(value) < 0
+    except TypeError:
+        return False
+    if is_negative:
+        raise DataError(refusal)
+    return True
+
+
+# Where more than one argument is wrong, the first complaint is redis-py's: hence these two, in either order.
+
+
+def _block(command: str, block: int | None) -> list[Any]:
+    if block is None:
+        return []
+    if not isinstance(block, int) or block < 0:
+        raise DataError(f"{command} block must be a non-negative integer")
+    return [b"BLOCK", str(block)]
+
+
+def _limits(
+    command: str, count: int | None, max_count: int | None, max_size: int | None
 ) -> list[Any]:
-    pieces: list[Any] = []
-    if block is not None:
-        if not isinstance(block, int) or block < 0:
-            raise DataError(f"{command} block must be a non-negative integer")
-        pieces += [b"BLOCK", block]
-    pieces += _count(command, count)
-    for option, value in ((b"MAXCOUNT", max_count), (b"MAXSIZE", max_size)):
-        if value is not None:
-            name = "max_count" if value is max_count else "max_size"
-            if not isinstance(value, int) or value < 1:
-                raise DataError(f"{command} {name} must be a positive integer")
-            pieces += [option, value]
-    if max_count is not None and count is not None and max_count < count:
-        raise DataError(f"{command} max_count must be greater than or equal to count")
+    pieces = _count(command, count)
+    if max_count is not None:
+        if not isinstance(max_count, int) or max_count < 1:
+            raise DataError(f"{command} max_count must be a positive integer")
+        if count is not None and max_count < count:
+            raise DataError(f"{command} max_count must be greater than or equal to count")
+        pieces += [b"MAXCOUNT", str(max_count)]
+    if max_size is not None:
+        if not isinstance(max_size, int) or max_size < 1:
+            raise DataError(f"{command} max_size must be a positive integer")
+        pieces += [b"MAXSIZE", str(max_size)]
     return pieces
 
 

@@ -71,9 +71,7 @@ def id_not_above_top() -> CommandError:
 
 
 def ids_exhausted() -> CommandError:
-    return CommandError(
-        "The stream has exhausted the last possible ID, unable to add more items"
-    )
+    return CommandError("The stream has exhausted the last possible ID, unable to add more items")
 
 
 def elements_too_large() -> CommandError:
@@ -127,9 +125,7 @@ def no_group_for_key(key: bytes, group: bytes) -> CommandError:
 
 
 def group_gone_while_blocked() -> CommandError:
-    return CommandError(
-        "the consumer group this client was blocked on no longer exists", "NOGROUP"
-    )
+    return CommandError("the consumer group this client was blocked on no longer exists", "NOGROUP")
 
 
 def group_exists() -> CommandError:
@@ -174,4 +170,3 @@ def shown(name: bytes) -> str:
     """A name inside a text: up to its first NUL, as C would print it, and on one line."""
     line = name.split(b"\0", 1)[0].replace(b"\r", b" ").replace(b"\n", b" ")
     return line.decode("utf-8", "surrogateescape")
-

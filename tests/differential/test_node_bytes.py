@@ -224,7 +224,17 @@ def leaves_tombstones_only(stream: Stream, min_id: StreamID) -> bool:
     return bool(reaches) and survivors == 0 and stream_node.live_count(node) > 0
 
 
-@pytest.mark.parametrize("seed", range(cases(600)))
+# Redis 7.0.15 itself ends here, by an assertion in lpFirst: of the commands of this seed these are enough,
+# and any XTRIM that drops both nodes will do.
+#     CONFIG SET stream-node-max-bytes 64
+#     XADD s 438-1 "" - "\x00\xff" 32127
+#     CONFIG SET stream-node-max-bytes 1
+#     XADD s 34359738986-9223372036854775808 "" -14112503367462072 "\x00\xff" 999999999999999999999
+#     XTRIM s MAXLEN = 0
+SEEDS_THAT_CRASH_REDIS = {365}
+
+
+@pytest.mark.parametrize("seed", sorted({*range(cases(600))} - SEEDS_THAT_CRASH_REDIS))
 def test_a_random_stream_has_the_nodes_of_redis(redis_server: RedisServer, seed: int) -> None:
     dice = random.Random(seed)
     pair = Pair(redis_server, dice)

@@ -7,6 +7,7 @@ count. Ids are given, so that they are the same everywhere; times are given in r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -41,7 +42,8 @@ class Notebook:
     def __call__(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
         """Call a method, note the result or the refusal, return the result."""
         name = getattr(method, "__name__", "")
-        given = ", ".join([*map(repr, args), *(f"{key}={value!r}" for key, value in options.items())])
+        named = [f"{key}={value!r}" for key, value in options.items()]
+        given = re.sub(" at 0x[0-9a-f]+", "", ", ".join([*map(repr, args), *named]))
         try:
             found = method(*args, **options)
         except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same for both
@@ -70,7 +72,9 @@ def _without_times(value: Any, key: Any = None) -> Any:
     if isinstance(value, (list, tuple)):
         if name == "pending" and all(isinstance(row, list) for row in value):
             # A row of XINFO STREAM FULL: id, [consumer,] time, count.
-            return [[*row[:-2], "a time" if row[-2] > 10**12 else row[-2], row[-1]] for row in value]
+            return [
+                [*row[:-2], "a time" if row[-2] > 10**12 else row[-2], row[-1]] for row in value
+            ]
         return type(value)(_without_times(item) for item in value)
     return value
 
@@ -361,11 +365,15 @@ CLIENT_REFUSALS: list[Call] = [
     call("xadd", "x", {}, id="1-0", idmpauto="p", maxlen=1, minid="1-0"),
     call("xadd", "x", {}, maxlen=-1, ref_policy="SOMETIMES"),
     call("xadd", "x", {}, maxlen=-1, idmp="pi"),
+    call("xadd", "x", {}, ref_policy="SOMETIMES", idmp="pi"),
+    call("xadd", "x", {}, id="1-0", ref_policy="SOMETIMES", idmp="pi"),
     call("xtrim", "x"),
     call("xtrim", "x", maxlen=1, minid="1-0"),
     call("xtrim", "x", maxlen=1, ref_policy="SOMETIMES"),
     call("xrange", "x", count=0),
+    call("xtrim", "x", maxlen=True),
     call("xrange", "x", count="5"),
+    call("xrange", "x", count=True),
     call("xrevrange", "x", count=-1),
     call("xrevrange", "x", count=1.5),
     call("xread", {}),
@@ -376,6 +384,8 @@ CLIENT_REFUSALS: list[Call] = [
     call("xread", {"x": "0"}, count="5"),
     call("xread", {"x": "0"}, block=-1),
     call("xread", {"x": "0"}, block="5"),
+    call("xread", {"x": "0"}, block=True),
+    call("xread", {"x": "0"}, count=True),
     call("xread", {"x": "0"}, max_count=0),
     call("xread", {"x": "0"}, max_size=0),
     call("xread", {"x": "0"}, max_count=0, max_size=0),

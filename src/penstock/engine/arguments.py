@@ -33,9 +33,7 @@ def int_between(frame: Frame, index: int, low: int, high: int, error: CommandErr
 
 def timeout_at(frame: Frame, index: int) -> int:
     """A time to wait in milliseconds, 0 for ever."""
-    value = int_at(
-        frame, index, CommandError("timeout is not an integer or out of range")
-    )
+    value = int_at(frame, index, CommandError("timeout is not an integer or out of range"))
     if value < 0:
         raise CommandError("timeout is negative")
     return value

@@ -33,7 +33,7 @@ class Command:
 
     __slots__ = ("arity", "flags", "key_at", "name", "run", "summary")
 
-    def __init__(  # noqa: PLR0913 - a row of a table
+    def __init__(
         self,
         name: str,
         run: Callable[[Context, Frame], Any],

@@ -138,7 +138,9 @@ class AddArguments:
 
 def xadd(context: Context, frame: Frame) -> bytes | None:
     """Add an entry. Everything is checked before the key is made or changed."""
-    if frame.is_char(2, _STAR) and frame.count & 1:  # XADD key * name value ...: what nearly everyone sends
+    if (
+        frame.is_char(2, _STAR) and frame.count & 1
+    ):  # XADD key * name value ...: what nearly everyone sends
         stream = context.keyspace.stream_at(frame, 1)
         if stream is None:
             stream = _made(context, frame, 3)
@@ -219,7 +221,9 @@ def xlen(context: Context, frame: Frame) -> int:
 
 
 COMMANDS = (
-    Command("XADD", xadd, -5, Flags.WRITE | Flags.DENY_OOM | Flags.FAST, 1, "Add an entry to a stream."),
+    Command(
+        "XADD", xadd, -5, Flags.WRITE | Flags.DENY_OOM | Flags.FAST, 1, "Add an entry to a stream."
+    ),
     Command("XTRIM", xtrim, -4, Flags.WRITE, 1, "Drop the oldest entries of a stream."),
     Command("XDEL", xdel, -3, Flags.WRITE | Flags.FAST, 1, "Remove entries from a stream by id."),
     Command("XLEN", xlen, 2, Flags.READ | Flags.FAST, 1, "Count the entries of a stream."),

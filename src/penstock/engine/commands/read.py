@@ -260,7 +260,23 @@ def consumer_of(context: Context, group: Group, name: bytes) -> Consumer:
 
 COMMANDS = (
     Command("XRANGE", xrange, -4, Flags.READ, 1, "Read entries between two ids, oldest first."),
-    Command("XREVRANGE", xrevrange, -4, Flags.READ, 1, "Read entries between two ids, newest first."),
-    Command("XREAD", xread, -4, Flags.READ | Flags.BLOCKING, 0, "Read what follows an id, of several streams."),
-    Command("XREADGROUP", xreadgroup, -7, Flags.WRITE | Flags.BLOCKING, 0, "Read as a consumer of a group."),
+    Command(
+        "XREVRANGE", xrevrange, -4, Flags.READ, 1, "Read entries between two ids, newest first."
+    ),
+    Command(
+        "XREAD",
+        xread,
+        -4,
+        Flags.READ | Flags.BLOCKING,
+        0,
+        "Read what follows an id, of several streams.",
+    ),
+    Command(
+        "XREADGROUP",
+        xreadgroup,
+        -7,
+        Flags.WRITE | Flags.BLOCKING,
+        0,
+        "Read as a consumer of a group.",
+    ),
 )

@@ -1,0 +1,39 @@
+"""The documents say what is true: sessions run, links lead somewhere, marks are in place."""
+
+from __future__ import annotations
+
+import doctest
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+
+
+def test_the_session_in_the_readme_runs_as_shown() -> None:
+    outcome = doctest.testfile(str(ROOT / "README.md"), module_relative=False)
+    assert outcome.attempted >= 8
+    assert outcome.failed == 0
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_files_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_named_exist(page: Path) -> None:
+    named = r"(?:src|tests|docs|benchmarks|tools|fuzz)/[\w./-]+\.(?:py|pxd|md|sh|script)"
+    for path in re.findall(named, page.read_text()):
+        assert (ROOT / path).exists(), f"{page.name} names {path}"
+
+
+def test_every_benchmark_has_its_section_of_the_performance_page() -> None:
+    text = (ROOT / "docs/performance.md").read_text()
+    for benchmark in ROOT.glob("benchmarks/[!_]*.py"):
+        assert f"<!-- {benchmark.stem}: begin -->" in text
+        assert f"<!-- {benchmark.stem}: end -->" in text
