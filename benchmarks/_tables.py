@@ -12,7 +12,9 @@ Rows = list[list[str]]
 
 def machine_line() -> str:
     """What the figures were taken on, without naming the machine."""
-    redis = subprocess.run(["redis-server", "--version"], capture_output=True, text=True, check=False)
+    redis = subprocess.run(
+        ["redis-server", "--version"], capture_output=True, text=True, check=False
+    )
     version = next((w[2:] for w in redis.stdout.split() if w.startswith("v=")), "?")
     return (
         f"{os.cpu_count()} cores, {platform.system()}, "
@@ -26,7 +28,9 @@ def markdown(head: list[str], rows: Rows) -> str:
     return "\n".join(lines)
 
 
-def write_section(page: Path, name: str, measured: str, tables: list[tuple[list[str], Rows]]) -> None:
+def write_section(
+    page: Path, name: str, measured: str, tables: list[tuple[list[str], Rows]]
+) -> None:
     """Replace what stands between `<!-- name: begin -->` and `<!-- name: end -->`."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = page.read_text()

@@ -226,7 +226,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--entries", type=int, default=1_000_000)
-    parser.add_argument("--write", action="store_true", help="put the tables into docs/performance.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the tables into docs/performance.md"
+    )
     parser.add_argument("--job", choices=("speed", "memory"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:

@@ -29,6 +29,8 @@ def test_links_to_files_lead_somewhere(page: Path) -> None:
 def test_files_that_are_named_exist(page: Path) -> None:
     named = r"(?:src|tests|docs|benchmarks|tools|fuzz)/[\w./-]+\.(?:py|pxd|md|sh|script)"
     for path in re.findall(named, page.read_text()):
+        if "/LAYER/" in path:
+            continue  # stands for any of them
         assert (ROOT / path).exists(), f"{page.name} names {path}"
 
 

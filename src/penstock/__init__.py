@@ -3,6 +3,8 @@
     import penstock
     db = penstock.open()
     db.xadd("orders", {"sku": "A1", "qty": 2})
+
+See `Database` for what it can do, and `open` for how to get one.
 """
 
 from penstock._version import VERSION as __version__

@@ -33,6 +33,7 @@ from penstock.turn_lock import TurnLock
 
 _REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
 _LIMIT_MAX = 2**62
+_WAIT_SECONDS_MAX = threading.TIMEOUT_MAX  # about 292 years
 _XADD = TABLE["XADD"]
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
 
@@ -159,7 +160,7 @@ class Database:
         self._engine.park(waiter)
         self._turn.release()
         try:
-            waiter.served.wait(timeout_ms / 1000 if timeout_ms else None)
+            waiter.served.wait(min(timeout_ms / 1000, _WAIT_SECONDS_MAX) if timeout_ms else None)
         finally:
             self._turn.acquire()
             self._engine.give_up(waiter)

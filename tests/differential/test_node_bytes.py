@@ -48,7 +48,7 @@ class Pair:
         self.client.config_set("rdbcompression", "no")
         self.client.delete(KEY)
         self.limits = NodeLimits()
-        self.change_limits()
+        self.choose_limits()
         self.stream = Stream(self.limits)
         self.names = dice.sample(NAME_SETS, dice.randint(1, 3))
         self.log: list[tuple[object, ...]] = []
@@ -59,10 +59,21 @@ class Pair:
 
     # --- Steps -------------------------------------------------------------------------------------
 
-    def change_limits(self) -> None:
+    def choose_limits(self) -> None:
         self.limits.bytes_max = self.dice.choice([0, 1, 64, 200, 1024, 4096, 4096])
-        self.limits.entries_max = self.dice.choice([0, 1, 2, 5, 100, 100, 1000])
         self.client.config_set("stream-node-max-bytes", self.limits.bytes_max)
+        self.change_limit()
+
+    def change_limit(self) -> None:
+        """Change the number of entries a node may have; not its bytes, for Redis 7.0 does not survive it:
+
+        CONFIG SET stream-node-max-bytes 64
+        XADD s 1-0 "" - ab 32127
+        CONFIG SET stream-node-max-bytes 1
+        XADD s 2-0 "" -14112503367462072 ab 999999999999999999999
+        XRANGE s - +                                                  (an assertion in lpFirst fails)
+        """
+        self.limits.entries_max = self.dice.choice([0, 1, 2, 5, 100, 100, 1000])
         self.client.config_set("stream-node-max-entries", self.limits.entries_max)
 
     def append(self) -> None:
@@ -184,7 +195,7 @@ STEP_WEIGHTS = {
     Pair.trim_length_approximately: 2,
     Pair.trim_min_id: 2,
     Pair.trim_min_id_approximately: 2,
-    Pair.change_limits: 3,
+    Pair.change_limit: 3,
     Pair.set_last_id: 1,
 }
 
@@ -224,17 +235,7 @@ def leaves_tombstones_only(stream: Stream, min_id: StreamID) -> bool:
     return bool(reaches) and survivors == 0 and stream_node.live_count(node) > 0
 
 
-# Redis 7.0.15 itself ends here, by an assertion in lpFirst: of the commands of this seed these are enough,
-# and any XTRIM that drops both nodes will do.
-#     CONFIG SET stream-node-max-bytes 64
-#     XADD s 438-1 "" - "\x00\xff" 32127
-#     CONFIG SET stream-node-max-bytes 1
-#     XADD s 34359738986-9223372036854775808 "" -14112503367462072 "\x00\xff" 999999999999999999999
-#     XTRIM s MAXLEN = 0
-SEEDS_THAT_CRASH_REDIS = {365}
-
-
-@pytest.mark.parametrize("seed", sorted({*range(cases(600))} - SEEDS_THAT_CRASH_REDIS))
+@pytest.mark.parametrize("seed", range(cases(600)))
 def test_a_random_stream_has_the_nodes_of_redis(redis_server: RedisServer, seed: int) -> None:
     dice = random.Random(seed)
     pair = Pair(redis_server, dice)

@@ -6,15 +6,20 @@ import pytest
 
 from penstock.core import stream as core_stream
 from penstock.engine.commands import append
-from tests.support.engines import START_MS, STRING_KEY, Bench
+from tests.support.engines import (
+    INVALID_ID,
+    NOT_A_NUMBER,
+    START_MS,
+    STRING_KEY,
+    WRONG_TYPE,
+    Bench,
+    assert_refused,
+)
 from tests.support.raw_redis import Refusal
 
 TOP = "18446744073709551615"
-INVALID_ID = "ERR Invalid stream ID specified as stream command argument"
 NOT_ABOVE_TOP = "ERR The ID specified in XADD is equal or smaller than the target stream top item"
 EXHAUSTED = "ERR The stream has exhausted the last possible ID, unable to add more items"
-NOT_A_NUMBER = "ERR value is not an integer or out of range"
-WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 XADD_ARITY = "ERR wrong number of arguments for 'xadd' command"
 
 
@@ -28,13 +33,6 @@ def bench_with(*entry_ids: str, entries_max: int = 100) -> Bench:
 
 def ids_of(bench: Bench) -> list[bytes]:
     return [entry_id for entry_id, _ in bench.ask("XRANGE s - +")]
-
-
-def assert_refused(bench: Bench, line: str, text: str) -> None:
-    """The words are refused with this text, and nothing has changed."""
-    before = bench.state()
-    assert bench.ask(line) == Refusal(text)
-    assert bench.state() == before
 
 
 # --- Ids -------------------------------------------------------------------------------------------------
@@ -154,8 +152,14 @@ def test_trimming_without_the_key_removes_nothing() -> None:
 
 
 OPTION_REFUSALS = [
-    ("MAXLEN 1 MINID 1-0", "ERR syntax error, MAXLEN and MINID options at the same time are not compatible"),
-    ("MAXLEN 1 MAXLEN 1", "ERR syntax error, MAXLEN and MINID options at the same time are not compatible"),
+    (
+        "MAXLEN 1 MINID 1-0",
+        "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
+    ),
+    (
+        "MAXLEN 1 MAXLEN 1",
+        "ERR syntax error, MAXLEN and MINID options at the same time are not compatible",
+    ),
     ("MAXLEN -1", "ERR The MAXLEN argument must be >= 0."),
     ("MAXLEN ~ 1 LIMIT -1", "ERR The LIMIT argument must be >= 0."),
     ("MAXLEN 1 LIMIT 1", "ERR syntax error, LIMIT cannot be used without the special ~ option"),
@@ -213,7 +217,7 @@ def test_too_many_or_too_few_words_are_refused(line: str, text: str) -> None:
         ("XADD string MAXLEN -1 0-0 k", "ERR The MAXLEN argument must be >= 0."),
         ("XADD string 0-0 k v k", XADD_ARITY),
         ("XADD string 0-0 k v", "ERR The ID specified in XADD must be greater than 0-0"),
-        ("XADD string oops k", INVALID_ID),
+        ("XADD string oops k v k", INVALID_ID),
         ("XADD string 5-0 k v", WRONG_TYPE),
         ("XADD string * k v", WRONG_TYPE),
         ("XTRIM string MAXLEN many", NOT_A_NUMBER),

@@ -19,6 +19,11 @@ from tests.support.streams import frame_of
 START_MS = 1_700_000_000_000
 STRING_KEY = b"string"  # a key that holds no stream
 
+INVALID_ID = "ERR Invalid stream ID specified as stream command argument"
+NOT_A_NUMBER = "ERR value is not an integer or out of range"
+SYNTAX = "ERR syntax error"
+WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
+
 
 class Bench:
     """An engine with a clock of its own, and one key that holds something else than a stream."""
@@ -62,6 +67,13 @@ class Bench:
                 check_stream(value)
                 found += [key, self.run("XINFO", "STREAM", key, "FULL", "COUNT", 0)]
         return found
+
+
+def assert_refused(bench: Bench, line: str, text: str) -> None:
+    """The words are refused with this text, and nothing has changed."""
+    before = bench.state()
+    assert bench.ask(line) == Refusal(text)
+    assert bench.state() == before
 
 
 class Reader(Waiter):

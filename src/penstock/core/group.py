@@ -200,9 +200,7 @@ class Group:
             delivered += 1
             self._advance_to(stream, cursor)
             if ack:
-                self._add_pending(
-                    memory.key_pair(self.last_ms, self.last_seq), consumer, now_ms
-                )
+                self._add_pending(memory.key_pair(self.last_ms, self.last_seq), consumer, now_ms)
         if delivered == 0:
             return None
         last = stream_id.make(self.last_ms, self.last_seq)
@@ -286,7 +284,12 @@ class Group:
     # --- Taking over -----------------------------------------------------------------------------
 
     def claim(
-        self, stream: Stream, entry_id: StreamID, consumer: Consumer, options: ClaimOptions, now_ms: int
+        self,
+        stream: Stream,
+        entry_id: StreamID,
+        consumer: Consumer,
+        options: ClaimOptions,
+        now_ms: int,
     ) -> bool:
         """Give one pending entry to a consumer; False if it may not have it.
 

@@ -477,7 +477,9 @@ def validate(data: bytes | bytearray, deep: bool = True) -> bytearray:
         raise CorruptData(f"listpack: {size} bytes are too few for a header and an end", 0)
     lp = bytearray(data)
     if memory.load32(lp, 0) != size:
-        raise CorruptData(f"listpack: header says {memory.load32(lp, 0)} bytes, there are {size}", 0)
+        raise CorruptData(
+            f"listpack: header says {memory.load32(lp, 0)} bytes, there are {size}", 0
+        )
     if lp[size - 1] != _END:
         raise CorruptData("listpack: the last byte is not 0xff", size - 1)
     if deep:
@@ -515,7 +517,9 @@ def _validate_element(lp: bytearray, at: int, end: int) -> int:
     while left > 0:
         left -= 1
         if lp[place] != (size >> (7 * left) & 0x7F | continued):
-            raise CorruptData(f"listpack: the backlen of an element of {size} bytes is wrong", place)
+            raise CorruptData(
+                f"listpack: the backlen of an element of {size} bytes is wrong", place
+            )
         continued = 0x80
         place += 1
     return behind

@@ -4,8 +4,10 @@ Every structure of this layer lives in bytearrays. These few functions are the o
 written twice: here in Python, and in memory.pxd as C that the compiled modules inline. Both refuse to
 touch a byte outside the buffer (IndexError), and both read and write little-endian, as Redis does on
 disk and on every machine that matters. The second half holds what C and Python do differently with
-numbers: wrapping at 64 bits, and turning them into text. A caller writes `memory.load32(...)`, with the module's name:
-that is the form which Cython can resolve to the C twin.
+numbers: wrapping at 64 bits, and turning them into text.
+
+A caller writes `memory.load32(...)`, with the module's name: that is the form which Cython can resolve
+to the C twin.
 
 Cost: a load or a store is about 2 ns compiled, a copy about that plus the bytes.
 """

@@ -350,9 +350,7 @@ class Stream:
 
     def has_reused(self, node: bytearray, master_ms: int, master_seq: int) -> bool:
         """Tell whether the buffer that was this node has become the next tail."""
-        return node is self._tail and (
-            master_ms != self._tail_ms or master_seq != self._tail_seq
-        )
+        return node is self._tail and (master_ms != self._tail_ms or master_seq != self._tail_seq)
 
     # --- Positions -------------------------------------------------------------------------------
 
@@ -452,7 +450,8 @@ class EntryRange:
         self.end = end
         self.limit = limit
         self.reverse = reverse
-        self.bookmark: Bookmark | None = None  # of an entry not behind `start`, if somebody knows one
+        # Of an entry that does not lie behind `start`, if somebody knows one.
+        self.bookmark: Bookmark | None = None
 
     def cursor(self) -> EntryCursor:
         """A fresh cursor over the range; the limit is the caller's to keep."""
@@ -603,7 +602,10 @@ class EntryCursor:
             return False
         if self._is_stale():
             return stream.delete(self.id)  # the bytes may have moved, or be another node's by now
-        if stream_id.compare(entry.ms, entry.seq, stream.max_deleted_ms, stream.max_deleted_seq) > 0:
+        if (
+            stream_id.compare(entry.ms, entry.seq, stream.max_deleted_ms, stream.max_deleted_seq)
+            > 0
+        ):
             stream.max_deleted_ms = entry.ms
             stream.max_deleted_seq = entry.seq
         if entry.mark_deleted():

@@ -80,5 +80,5 @@ cdef class NodeCursor:
     cdef bytes _next_piece(self)
     @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
     cdef list _header_names(self)
-    @cython.locals(live="long long", deleted="long long", deleted_at=Py_ssize_t, moved=Py_ssize_t)
+    @cython.locals(live="long long", deleted="long long", deleted_at=Py_ssize_t, moved=Py_ssize_t, flags=int)
     cpdef bint mark_deleted(self) except -1

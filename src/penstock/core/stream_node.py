@@ -99,9 +99,7 @@ def append_entry(
 
 def _put_piece(node: bytearray, at: int, frame: Frame, piece: int) -> int:
     start = memory.span_start(frame.spans, piece)
-    return listpack.put_string(
-        node, at, frame.buffer, start, memory.span_size(frame.spans, piece)
-    )
+    return listpack.put_string(node, at, frame.buffer, start, memory.span_size(frame.spans, piece))
 
 
 def bytes_bound(fields: int, raw_bytes: int) -> int:
@@ -349,7 +347,8 @@ class NodeCursor:
         live = live_count(self.node)
         if live <= 1:
             return False
-        listpack.put_int(self.node, self.place, _DELETED | (_SAME_FIELDS if self.same_fields else 0))
+        flags = _DELETED | _SAME_FIELDS if self.same_fields else _DELETED
+        listpack.put_int(self.node, self.place, flags)
         self.deleted = True
         deleted_at = listpack.skip(self.node, _LIVE_AT)
         deleted = listpack.get_int(self.node, deleted_at) + 1

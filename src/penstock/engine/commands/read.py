@@ -91,7 +91,7 @@ class ReadArguments:
             more = frame.count - 1 - at
             if more and frame.is_word(at, b"BLOCK"):
                 at += 1
-                self.timeout_ms = timeout_at(frame, at)
+                self.timeout_ms = timeout_at(frame, at, context.now_ms())
             elif more and frame.is_word(at, b"COUNT"):
                 at += 1
                 self.count = max(0, int_at(frame, at))

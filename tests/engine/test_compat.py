@@ -1,0 +1,185 @@
+"""Where versions of Redis differ, the version that was asked for answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.engine.compat import LEVELS, NEWEST
+from penstock.engine.execute import Engine
+from penstock.errors import ConfigError
+from penstock.reply import NULL_ARRAY
+from tests.support.engines import INVALID_ID, START_MS, Bench, assert_refused
+from tests.support.raw_redis import Refusal
+
+KV = [b"k", b"v"]
+PLUS_IN_GROUP = (
+    "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this"
+    " consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return"
+    " an empty result set."
+)
+
+
+def group_bench(version: str | None) -> Bench:
+    """An empty stream s with a group g."""
+    bench = Bench(version)
+    bench.ask("XGROUP CREATE s g 0 MKSTREAM")
+    return bench
+
+
+def test_the_newest_version_is_the_default() -> None:
+    assert Engine().context.compat is NEWEST
+    assert list(LEVELS)[-1] == NEWEST.version
+
+
+@pytest.mark.parametrize("version", ["6.2", "9", "", "7"])
+def test_a_version_that_nobody_implements_is_refused(version: str) -> None:
+    with pytest.raises(ConfigError, match=r"one of 7\.0, 7\.2, 7\.4"):
+        Engine(compat_version=version)
+
+
+# --- 7.2: asking and getting are told apart ------------------------------------------------------------------
+
+
+def test_a_reader_who_gets_nothing_is_no_consumer_before_7_2() -> None:
+    bench = group_bench("7.0")
+    assert bench.ask("XREADGROUP GROUP g a STREAMS s >") is NULL_ARRAY
+    assert bench.ask("XINFO CONSUMERS s g") == []
+
+
+def test_a_reader_who_gets_nothing_is_a_consumer_since_7_2() -> None:
+    bench = group_bench("7.2")
+    assert bench.ask("XREADGROUP GROUP g a STREAMS s >") is NULL_ARRAY
+    assert bench.ask("XINFO CONSUMERS s g") == [
+        [b"name", b"a", b"pending", 0, b"idle", 0, b"inactive", -1]
+    ]
+
+
+def test_asking_in_vain_is_seen_since_7_2_but_is_no_activity() -> None:
+    bench = group_bench("7.2")
+    bench.ask("XADD s 1-0 k v")
+    bench.ask("XREADGROUP GROUP g a STREAMS s >")
+    bench.clock.at_ms += 300
+    bench.ask("XREADGROUP GROUP g a STREAMS s >")
+    bench.clock.at_ms += 10
+    assert bench.ask("XINFO CONSUMERS s g") == [
+        [b"name", b"a", b"pending", 1, b"idle", 10, b"inactive", 310]
+    ]
+
+
+def test_asking_in_vain_is_not_seen_before_7_2() -> None:
+    bench = group_bench("7.0")
+    bench.ask("XADD s 1-0 k v")
+    bench.ask("XREADGROUP GROUP g a STREAMS s >")
+    bench.clock.at_ms += 300
+    bench.ask("XREADGROUP GROUP g a STREAMS s >")
+    assert bench.ask("XINFO CONSUMERS s g") == [[b"name", b"a", b"pending", 1, b"idle", 300]]
+
+
+def test_a_full_description_tells_the_time_of_activity_since_7_2() -> None:
+    bench = group_bench("7.2")
+    bench.ask("XGROUP CREATECONSUMER s g a")
+    groups = bench.ask("XINFO STREAM s FULL")[-1]
+    assert groups[0][-1] == [
+        [b"name", b"a", b"seen-time", START_MS, b"active-time", -1, b"pel-count", 0, b"pending", []]
+    ]
+
+
+# --- Texts -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "line", "shown"),
+    [
+        ("7.0", "XREAD STREAMS a b 0", "XREAD list of streams: for each stream key an ID or '$'"),
+        ("7.2", "XREAD STREAMS a b 0", "'xread' list of streams: for each stream key an ID or '$'"),
+        (
+            "7.4",
+            "XREAD STREAMS a b 0",
+            "'xread' list of streams: for each stream key an ID, '+', or '$'",
+        ),
+        (
+            "7.0",
+            "XREADGROUP GROUP g c STREAMS a b >",
+            "XREAD list of streams: for each stream key an ID or '$'",
+        ),
+        (
+            "7.2",
+            "XREADGROUP GROUP g c STREAMS a b >",
+            "'xreadgroup' list of streams: for each stream key an ID or '>'",
+        ),
+        (
+            "7.4",
+            "XREADGROUP GROUP g c STREAMS a b >",
+            "'xreadgroup' list of streams: for each stream key an ID or '>'",
+        ),
+    ],
+)
+def test_keys_without_ids_are_refused_in_the_version_s_words(
+    version: str, line: str, shown: str
+) -> None:
+    """Found by the random campaign: 7.0 says XREAD, whichever command it was."""
+    assert_refused(group_bench(version), line, f"ERR Unbalanced {shown} must be specified.")
+
+
+@pytest.mark.parametrize(
+    ("version", "text"),
+    [
+        ("7.0", "NOGROUP the consumer group this client was blocked on no longer exists"),
+        ("7.2", "NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option"),
+    ],
+)
+def test_who_waits_in_a_group_that_is_destroyed_is_told_so(version: str, text: str) -> None:
+    bench = group_bench(version)
+    reader = bench.park("XREADGROUP GROUP g a BLOCK 0 STREAMS s >")
+    assert bench.ask("XGROUP DESTROY s g") == 1
+    assert (reader.woken, reader.got) == (1, Refusal(text))
+
+
+# --- 7.4: the last entry ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bench() -> Bench:
+    bench = Bench("7.4")
+    for entry_id in ("1-0", "1-1", "2-0"):
+        bench.run("XADD", "s", entry_id, "k", "v")
+    return bench
+
+
+def test_plus_reads_the_last_entry_of_each_stream(bench: Bench) -> None:
+    bench.ask("XADD t 9-0 k v")
+    assert bench.ask("XREAD STREAMS s t missing + + +") == [
+        [b"s", [[b"2-0", KV]]],
+        [b"t", [[b"9-0", KV]]],
+    ]
+    assert bench.ask("XREAD COUNT 5 STREAMS s +") == [[b"s", [[b"2-0", KV]]]]
+
+
+def test_plus_finds_the_last_entry_that_is_still_there(bench: Bench) -> None:
+    bench.ask("XDEL s 2-0")
+    assert bench.ask("XREAD STREAMS s +") == [[b"s", [[b"1-1", KV]]]]
+
+
+@pytest.mark.parametrize("line", ["XTRIM s MAXLEN 0", "XDEL s 1-0 1-1 2-0"])
+def test_plus_waits_for_the_first_new_entry_when_there_is_none(bench: Bench, line: str) -> None:
+    bench.ask(line)
+    assert bench.ask("XREAD STREAMS s +") is NULL_ARRAY
+    reader = bench.park("XREAD BLOCK 0 STREAMS s +")
+    bench.ask("XADD s 5-0 k v")
+    assert reader.got == [[b"s", [[b"5-0", KV]]]]
+
+
+def test_plus_waits_for_a_stream_that_is_not_there(bench: Bench) -> None:
+    reader = bench.park("XREAD BLOCK 0 STREAMS new +")
+    bench.ask("XADD new 5-0 k v")
+    assert reader.got == [[b"new", [[b"5-0", KV]]]]
+
+
+def test_plus_is_no_id_before_7_4() -> None:
+    for version in ("7.0", "7.2"):
+        assert_refused(group_bench(version), "XREAD STREAMS s +", INVALID_ID)
+        assert_refused(group_bench(version), "XREADGROUP GROUP g a STREAMS s +", INVALID_ID)
+
+
+def test_plus_means_nothing_to_a_group(bench: Bench) -> None:
+    assert_refused(group_bench("7.4"), "XREADGROUP GROUP g a STREAMS s +", PLUS_IN_GROUP)
