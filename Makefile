@@ -47,7 +47,7 @@ bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of doc
 
 clean: ## remove everything that make has made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks tools -name __pycache__ -type d -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 campaign: $(PACKAGE) redis
 	$(INSTALLED) $(PYTEST) $(PARALLEL)

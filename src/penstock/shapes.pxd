@@ -4,4 +4,4 @@ from penstock.core.stream cimport EntryRange
 
 cpdef object as_it_is(reply)
 cpdef object entries(reply)
-cpdef dict mapping(list flat)
+cpdef dict mapping(flat)

@@ -685,11 +685,10 @@ def test_a_deletion_in_the_middle_hides_the_ranks_before_it() -> None:
     assert ranks(stream, "8-0") == [4]
 
 
-def test_a_deletion_before_the_first_entry_hides_only_what_lies_before_it() -> None:
+def test_a_deletion_before_the_first_entry_hides_no_rank() -> None:
     stream = stream_of("5-0", "6-0", "7-0")
     stream.delete(sid("5-0"))
-    assert ranks(stream, "4-0") == [RANK_UNKNOWN]
-    assert ranks(stream, "0-0", "5-0", "6-0", "7-0") == [1, 1, 2, 3]
+    assert ranks(stream, "0-0", "4-0", "5-0", "6-0", "7-0") == [1, 1, 1, 2, 3]
 
 
 def test_tombstones_count_from_where_they_lie() -> None:

@@ -1,4 +1,4 @@
-"""XADD, XTRIM, XDEL, XLEN on an engine: what they do, what they refuse, and that a refusal changes nothing."""
+"""XADD, XTRIM, XDEL and XLEN on an engine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def ids_of(bench: Bench) -> list[bytes]:
     return [entry_id for entry_id, _ in bench.ask("XRANGE s - +")]
 
 
-# --- Ids -------------------------------------------------------------------------------------------------
+# --- Ids ------------------------------------------------------------------------------------------
 
 
 def test_an_automatic_id_is_the_time_and_counts_within_a_millisecond() -> None:
@@ -104,7 +104,7 @@ def test_after_the_last_possible_id_nothing_can_be_added(given: str) -> None:
     assert_refused(bench_with(f"{TOP}-{TOP}"), f"XADD s {given} k v", EXHAUSTED)
 
 
-# --- Options ---------------------------------------------------------------------------------------------
+# --- Options --------------------------------------------------------------------------------------
 
 
 def test_without_its_key_a_stream_is_made_unless_that_is_not_wanted() -> None:
@@ -208,7 +208,7 @@ def test_too_many_or_too_few_words_are_refused(line: str, text: str) -> None:
     assert_refused(bench_with("1-0"), line, text)
 
 
-# --- What is complained about first ------------------------------------------------------------------------
+# --- What is complained about first ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -237,7 +237,7 @@ def test_a_stream_that_is_refused_its_first_entry_is_not_made() -> None:
     assert list(bench.engine.context.keyspace.values) == [STRING_KEY]
 
 
-# --- Deleting ----------------------------------------------------------------------------------------------
+# --- Deleting -------------------------------------------------------------------------------------
 
 
 def test_deleting_counts_what_was_there() -> None:
@@ -262,7 +262,7 @@ def test_without_the_key_the_ids_to_delete_are_not_even_read() -> None:
     assert Bench().ask("XDEL s oops") == 0
 
 
-# --- Size --------------------------------------------------------------------------------------------------
+# --- Size -----------------------------------------------------------------------------------------
 
 
 def test_an_entry_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ def consumers(bench: Bench) -> dict[bytes, list[object]]:
     return {row[1]: row[2:] for row in bench.ask("XINFO CONSUMERS s g")}
 
 
-# --- XPENDING ----------------------------------------------------------------------------------------------
+# --- XPENDING -------------------------------------------------------------------------------------
 
 
 def test_the_summary_counts_by_consumer_and_ends_with_the_edges(bench: Bench) -> None:
@@ -75,7 +75,7 @@ def test_the_summary_of_nothing_has_no_edges(bench: Bench) -> None:
         ("- + 3", ["1-0", "2-0", "3-0"]),
         ("- + 0", []),
         ("- + -5", []),
-        ("(1-0 (4 10", ["2-0", "3-0"]),
+        ("(1-0 (4-0 10", ["2-0", "3-0"]),
         ("2 3 10", ["2-0", "3-0"]),
         ("+ - 10", []),
         ("- + 10 a", ["1-0", "2-0"]),
@@ -125,7 +125,7 @@ def test_a_question_that_makes_no_sense_is_refused(bench: Bench, line: str, text
     assert_refused(bench, line, text)
 
 
-# --- XCLAIM ------------------------------------------------------------------------------------------------
+# --- XCLAIM ---------------------------------------------------------------------------------------
 
 
 def test_claiming_moves_an_entry_counts_it_and_makes_it_young(bench: Bench) -> None:
@@ -248,7 +248,7 @@ def test_an_option_in_a_refusal_stays_on_one_line(bench: Bench) -> None:
     assert refusal == Refusal("ERR Unrecognized XCLAIM option '(\t 1'")
 
 
-# --- XAUTOCLAIM --------------------------------------------------------------------------------------------
+# --- XAUTOCLAIM -----------------------------------------------------------------------------------
 
 
 def test_autoclaim_goes_through_all_that_is_idle_with_a_cursor(bench: Bench) -> None:
@@ -316,7 +316,7 @@ def test_a_count_that_no_memory_can_hold_is_refused(bench: Bench, count: str) ->
     assert_refused(bench, f"XAUTOCLAIM s g c 0 0 COUNT {count}", text)
 
 
-# --- Who asked ---------------------------------------------------------------------------------------------
+# --- Who asked ------------------------------------------------------------------------------------
 
 ASKS_IN_VAIN = ["XCLAIM s g {} 5000 1-0", "XCLAIM s g {} 0 9-0", "XAUTOCLAIM s g {} 5000 0"]
 

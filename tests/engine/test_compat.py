@@ -37,7 +37,7 @@ def test_a_version_that_nobody_implements_is_refused(version: str) -> None:
         Engine(compat_version=version)
 
 
-# --- 7.2: asking and getting are told apart ------------------------------------------------------------------
+# --- 7.2: asking and getting are told apart -------------------------------------------------------
 
 
 def test_a_reader_who_gets_nothing_is_no_consumer_before_7_2() -> None:
@@ -84,7 +84,7 @@ def test_a_full_description_tells_the_time_of_activity_since_7_2() -> None:
     ]
 
 
-# --- Texts -----------------------------------------------------------------------------------------------------
+# --- Texts ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -135,7 +135,7 @@ def test_who_waits_in_a_group_that_is_destroyed_is_told_so(version: str, text: s
     assert (reader.woken, reader.got) == (1, Refusal(text))
 
 
-# --- 7.4: the last entry ---------------------------------------------------------------------------------------
+# --- 7.4: the last entry --------------------------------------------------------------------------
 
 
 @pytest.fixture

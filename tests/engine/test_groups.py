@@ -41,7 +41,7 @@ def group_of(bench: Bench, name: str, key: str = "s") -> dict[bytes, object]:
     raise AssertionError(f"no group {name}")
 
 
-# --- Making ------------------------------------------------------------------------------------------------
+# --- Making ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_options_may_stand_twice_where_the_words_are_not_too_many() -> None:
     assert Bench().ask("XGROUP CREATE s g 0 MKSTREAM MKSTREAM MKSTREAM") == "OK"
 
 
-# --- Moving ------------------------------------------------------------------------------------------------
+# --- Moving ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_move_that_makes_no_sense_is_refused(bench: Bench, line: str, text: st
     assert_refused(bench, line, text)
 
 
-# --- Removing, consumers -------------------------------------------------------------------------------------
+# --- Removing, consumers --------------------------------------------------------------------------
 
 
 def test_a_destroyed_group_is_gone_with_all_it_knew(bench: Bench) -> None:
@@ -187,7 +187,7 @@ def test_consumers_of_nothing_are_refused(bench: Bench, line: str, text: str) ->
     assert_refused(bench, line, text)
 
 
-# --- Acknowledging -------------------------------------------------------------------------------------------
+# --- Acknowledging --------------------------------------------------------------------------------
 
 
 def test_acknowledging_counts_what_was_pending(bench: Bench) -> None:
@@ -217,7 +217,7 @@ def test_acknowledging_nothing_is_refused(bench: Bench, line: str, text: str) ->
     assert_refused(bench, line, text)
 
 
-# --- Lag -----------------------------------------------------------------------------------------------------
+# --- Lag ------------------------------------------------------------------------------------------
 
 
 def lag_after(*lines: str) -> object:

@@ -19,7 +19,10 @@ from tests.support.raw_redis import Refusal
 TOP = "18446744073709551615"
 KV = [b"k", b"v"]
 NO_GROUP = "NOGROUP No such key 's' or consumer group 'none' in XREADGROUP with GROUP option"
-ONLY_BY_GROUP = "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> option."
+ONLY_BY_GROUP = (
+    "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group>"
+    " <consumer> option."
+)
 DOLLAR_IN_GROUP = (
     "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this"
     " consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return"
@@ -42,7 +45,7 @@ def entries(*entry_ids: str) -> list[list[object]]:
     return [[entry_id.encode(), KV] for entry_id in entry_ids]
 
 
-# --- Ranges ------------------------------------------------------------------------------------------------
+# --- Ranges ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -107,7 +110,7 @@ def test_a_range_that_makes_no_sense_is_refused(bench: Bench, line: str, text: s
     assert_refused(bench, line, text)
 
 
-# --- XREAD -------------------------------------------------------------------------------------------------
+# --- XREAD ----------------------------------------------------------------------------------------
 
 
 def test_xread_gives_what_follows_an_id_of_the_streams_that_have_something(bench: Bench) -> None:
@@ -184,7 +187,7 @@ def test_a_time_to_wait_that_no_clock_can_reach_is_refused(bench: Bench) -> None
     )
 
 
-# --- XREADGROUP --------------------------------------------------------------------------------------------
+# --- XREADGROUP -----------------------------------------------------------------------------------
 
 
 def test_a_group_delivers_each_entry_once(bench: Bench) -> None:

@@ -32,7 +32,7 @@ def waiting(bench: Bench) -> int:
     return waiters.count
 
 
-# --- XREAD -------------------------------------------------------------------------------------------------
+# --- XREAD ----------------------------------------------------------------------------------------
 
 
 def test_every_xread_that_waits_is_served(bench: Bench) -> None:
@@ -93,7 +93,7 @@ def test_a_count_limits_a_blocked_reader_too(bench: Bench) -> None:
     assert reader.got == entries("s", "1-0")
 
 
-# --- Several keys ------------------------------------------------------------------------------------------
+# --- Several keys ---------------------------------------------------------------------------------
 
 
 def test_who_waits_for_several_keys_is_freed_from_all(bench: Bench) -> None:
@@ -129,7 +129,7 @@ def test_giving_up_after_being_served_changes_nothing(bench: Bench) -> None:
     assert (reader.got, waiting(bench)) == (entries("s", "1-0"), 0)
 
 
-# --- XREADGROUP --------------------------------------------------------------------------------------------
+# --- XREADGROUP -----------------------------------------------------------------------------------
 
 
 def test_the_first_who_blocked_in_a_group_is_served_first(bench: Bench) -> None:

@@ -9,7 +9,8 @@ Invariants
   W1  a waiter is in the queue of each of its keys, or in none and done.
   W2  a queue's order is the order in which its waiters blocked, over all keys.
 
-Cost: park and free are O(keys of the waiter); a waiter that nothing touches costs nothing.
+Cost: park and free are O(keys of the waiter); a waiter that nothing touches costs nothing. Of a group's
+waiters only those run that find something, and one more.
 """
 
 from __future__ import annotations
@@ -23,12 +24,15 @@ from penstock.engine.table import Command
 class Blocked:
     """What a blocking command returns instead of a reply."""
 
-    __slots__ = ("frame", "keys", "timeout_ms")
+    __slots__ = ("frame", "group", "keys", "timeout_ms")
 
-    def __init__(self, frame: Frame, keys: list[bytes], timeout_ms: int) -> None:
+    def __init__(
+        self, frame: Frame, keys: list[bytes], timeout_ms: int, group: bytes | None = None
+    ) -> None:
         self.frame = frame
         self.keys = keys
         self.timeout_ms = timeout_ms  # 0: for ever
+        self.group = group  # the readers of one group share one position, whoever they are
 
 
 class Waiter:
@@ -38,6 +42,7 @@ class Waiter:
         self.command = command
         self.frame = blocked.frame
         self.keys = blocked.keys
+        self.group = blocked.group
         self.done = False
         self.reply: Any = None
         self.error: Exception | None = None

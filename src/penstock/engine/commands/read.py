@@ -176,7 +176,7 @@ def _block_or_nothing(frame: Frame, arguments: ReadArguments, ids: list[StreamID
             keys.append(frame.piece(at))
     for entry_id in ids:
         again.add(b">" if arguments.grouped else entry_id.text)
-    return Blocked(again, keys, arguments.timeout_ms)
+    return Blocked(again, keys, arguments.timeout_ms, arguments.group)
 
 
 def xreadgroup(context: Context, frame: Frame) -> Any:
@@ -240,7 +240,7 @@ def _serve_group(
         if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
             return None
         reader = group.create_consumer(arguments.consumer, now_ms)
-    elif context.compat.consumer_activity:
+    elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
     found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
     if found is not None:
