@@ -1,0 +1,23 @@
+"""Every golden script prints what it says it prints."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.script import run_script
+
+SCRIPTS = sorted(Path(__file__).parent.parent.glob("scripts/**/*.script"))
+UPDATE = os.environ.get("UPDATE") == "1" and not os.environ.get("CI")
+
+
+@pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_script(path: Path) -> None:
+    expected, actual = run_script(path, UPDATE)
+    assert UPDATE or actual == expected
+
+
+def test_there_are_scripts() -> None:
+    assert len(SCRIPTS) >= 10

@@ -1,0 +1,174 @@
+"""Runs golden scripts: text files of commands and of what they answer, one scenario each.
+
+    # A comment says what the scenario shows.
+    node-entries-max 2            a setting of the engine; `time 5000` sets the clock in ms
+    > XADD s 1-0 k a              a command; words in double quotes may hold blanks
+    > XTRIM s MAXLEN ~ 1
+    dump s                        the nodes of a stream, tombstones included
+    ---
+    "1-0"                         what all of this prints, as redis-cli would
+    ...
+
+A script is a sequence of such blocks, with empty lines between them. A command that has to wait prints
+`(waits as 1)`; what it gets later is printed behind `1 <-` where it was served. UPDATE=1
+rewrites the expected parts, to be read as a diff before it is committed; never in CI.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from penstock.core import stream_id
+from penstock.core.check import check_stream
+from penstock.core.frame import Frame
+from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream_node import NodeCursor, entry_count, live_count
+from penstock.engine.clock import ManualClock
+from penstock.engine.execute import TABLE, Engine
+from penstock.engine.table import Command
+from penstock.engine.waiters import Blocked, Waiter
+from penstock.errors import CommandError
+from penstock.reply import NullArray, Pairs, Served, Status
+
+
+class NamedWaiter(Waiter):
+    """A blocked command of a script, which notes what it was given."""
+
+    def __init__(self, name: int, command: Command, blocked: Blocked, lines: list[str]) -> None:
+        super().__init__(command, blocked)
+        self._name = name
+        self._lines = lines
+
+    def wake(self) -> None:
+        shown = f"(error) {self.error}" if self.error is not None else show(self.reply)
+        self._lines.append(f"{self._name} <-\n{shown}")
+
+
+class ScriptRun:
+    """One engine and what its commands have printed."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock(1000)
+        self.engine = Engine(self.clock, "7.0")
+        self._waiters = 0
+        self._woken: list[str] = []
+
+    def block(self, lines: list[str]) -> list[str]:
+        """Run the lines of one block and return what they print."""
+        printed: list[str] = []
+        for line in lines:
+            if line.startswith("> "):
+                printed.append(self.command(shlex.split(line[2:])))
+                printed += self._woken
+                self._woken.clear()
+            elif line.startswith("dump "):
+                printed += dump(self.stream(line.removeprefix("dump ")))
+            elif not line.startswith("#"):
+                self.setting(*line.split())
+        return printed
+
+    def command(self, words: list[str]) -> str:
+        """Run one command and show its answer."""
+        name = words[0].upper()
+        if name not in TABLE:
+            name = f"{name} {words[1].upper()}"
+        frame = Frame()
+        for word in words:
+            frame.add_text(word)
+        try:
+            reply = self.engine.execute(TABLE[name], frame)
+        except CommandError as error:
+            return f"(error) {error.wire_text}"
+        if isinstance(reply, Blocked):
+            self._waiters += 1
+            self.engine.park(NamedWaiter(self._waiters, TABLE[name], reply, self._woken))
+            return f"(waits as {self._waiters})"
+        return show(reply)
+
+    def setting(self, name: str, value: str) -> None:
+        """Set the clock or a limit."""
+        settings: dict[str, Callable[[int], None]] = {
+            "time": lambda number: setattr(self.clock, "at_ms", number),
+            "node-entries-max": lambda n: setattr(self.engine.limits, "entries_max", n),
+            "node-bytes-max": lambda n: setattr(self.engine.limits, "bytes_max", n),
+        }
+        settings[name](int(value))
+
+    def stream(self, key: str) -> Stream:
+        """A stream by name, sound in every respect."""
+        stream = self.engine.context.keyspace.stream_or_none(key.encode())
+        assert stream is not None, f"there is no stream {key}"
+        check_stream(stream)
+        return stream
+
+
+def dump(stream: Stream) -> list[str]:
+    """The nodes of a stream and their entries, as they lie."""
+    lines = []
+    nodes = stream.nodes.iterator()
+    nodes.seek("^")
+    entry = NodeCursor()
+    while nodes.next():
+        master = stream_id.from_key(nodes.key)
+        node: bytearray = nodes.value
+        live = live_count(node)
+        lines.append(f"node {master}  live={live} deleted={entry_count(node) - live}")
+        entry.open(node, master.ms, master.seq)
+        found = entry.first()
+        while found:
+            flags = ("SAME" if entry.same_fields else "-") + (" DELETED" if entry.deleted else "")
+            pairs = [f"{name.decode()}={value.decode()}" for name, value in entry.mapping().items()]
+            lines.append(f"  {entry.ms}-{entry.seq}  {flags}  {' '.join(pairs)}")
+            found = entry.next()
+    return lines
+
+
+def show(reply: Any, indent: str = "") -> str:
+    """A reply as redis-cli prints it."""
+    if reply is None or isinstance(reply, NullArray):
+        return "(nil)"
+    if isinstance(reply, Status):
+        return reply.text
+    if isinstance(reply, int):
+        return f"(integer) {reply}"
+    if isinstance(reply, bytes):
+        return '"' + reply.decode("utf-8", "backslashreplace") + '"'
+    items = _items(reply)
+    if not items:
+        return "(empty array)"
+    width = len(str(len(items)))
+    lines = []
+    for number, item in enumerate(items, 1):
+        head = f"{number:>{width}}) "
+        shown = show(item, indent + " " * len(head))
+        lines.append((indent if number > 1 else "") + head + shown)
+    return "\n".join(lines)
+
+
+def _items(reply: Any) -> list[Any]:
+    """What a reply that holds others holds, in order."""
+    if isinstance(reply, Pairs):
+        return [part for pair in reply.items for part in pair]
+    if isinstance(reply, Served):
+        return [list(pair) for pair in reply.items]
+    if isinstance(reply, EntryRange):
+        return reply.entries()
+    return list(reply)
+
+
+def run_script(path: Path, update: bool = False) -> tuple[str, str]:
+    """The script's text, and the text that it would have if what it prints were expected."""
+    expected = path.read_text()
+    run = ScriptRun()
+    blocks = []
+    for block in expected.strip().split("\n\n"):
+        commands = block.split("\n---")[0].split("\n")
+        printed = run.block(commands)
+        blocks.append("\n".join([*commands, "---", *printed] if printed else commands))
+    actual = "\n\n".join(blocks) + "\n"
+    if update and actual != expected:
+        path.write_text(actual)
+    return expected, actual
