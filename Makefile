@@ -7,8 +7,8 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
-BOTH_BUILDS := $(wildcard tests/core tests/wire tests/engine tests/persist tests/model)
-UNIT_TESTS := $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/test_*.py)
+BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist model test_embedded.py))
+UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/test_*.py))
 REPOSITORY_TESTS := tests/test_layers.py tests/test_slots_match.py tests/test_repository.py
 
 PACKAGE := $(VENV)/.stamp-package

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 from penstock import shapes
 from penstock.core.frame import Frame
@@ -105,6 +105,9 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a penstock.Database cannot be copied or pickled: open another one")
 
     # --- Running a command -------------------------------------------------------------------------
 

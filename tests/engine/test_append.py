@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core import stream as core_stream
+from penstock.core.stream import ENTRY_BYTES_MAX
 from penstock.engine.commands import append
+from penstock.errors import CommandError
 from tests.support.engines import (
     INVALID_ID,
     NOT_A_NUMBER,
@@ -14,8 +15,10 @@ from tests.support.engines import (
     WRONG_TYPE,
     Bench,
     assert_refused,
+    command_of,
 )
 from tests.support.raw_redis import Refusal
+from tests.support.streams import frame_of
 
 TOP = "18446744073709551615"
 NOT_ABOVE_TOP = "ERR The ID specified in XADD is equal or smaller than the target stream top item"
@@ -265,16 +268,15 @@ def test_without_the_key_the_ids_to_delete_are_not_even_read() -> None:
 # --- Size -----------------------------------------------------------------------------------------
 
 
-def test_an_entry_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    if not core_stream.__file__.endswith(".py"):
-        pytest.skip("the limit is a C constant in the compiled build")
-    monkeypatch.setattr(append, "ENTRY_BYTES_MAX", 100)
-    monkeypatch.setattr(core_stream, "_ENTRY_BYTES_MAX", 100)
+@pytest.mark.parametrize("key", ["s", "new"])
+@pytest.mark.parametrize("entry_id", ["*", "9-0", "9-*"])
+def test_an_entry_of_more_than_a_gibibyte_is_refused(key: str, entry_id: str) -> None:
     bench = bench_with("1-0")
     before = bench.state()
-    for key in ("s", "new"):
-        for entry_id in ("*", "9-0"):
-            refusal = bench.run("XADD", key, entry_id, "k", "v" * 100)
-            assert refusal == Refusal("ERR Elements are too large to be stored")
+    command, pieces = command_of(["XADD", key, entry_id, "x" * 2**20])
+    frame = frame_of(*pieces)
+    for _ in range(ENTRY_BYTES_MAX // 2**20 + 1):
+        frame.add_span(frame.start(3), frame.size(3))  # the same mebibyte again and again
+    with pytest.raises(CommandError, match="Elements are too large to be stored"):
+        bench.engine.execute(command, frame)
     assert bench.state() == before
-    assert bench.run("XADD", "s", "9-0", "k", "v" * 99) == b"9-0"

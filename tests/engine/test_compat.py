@@ -121,6 +121,13 @@ def test_keys_without_ids_are_refused_in_the_version_s_words(
     assert_refused(group_bench(version), line, f"ERR Unbalanced {shown} must be specified.")
 
 
+def test_a_time_to_wait_that_no_clock_can_reach_is_refused_since_7_2() -> None:
+    """Redis adds the time of day to it; 7.0 did not look whether there is room for both."""
+    line = "XREAD BLOCK 9223372036854775807 STREAMS s 9"
+    assert_refused(group_bench("7.2"), line, "ERR timeout is out of range")
+    assert group_bench("7.0").park(line).timeout_ms == 2**63 - 1
+
+
 @pytest.mark.parametrize(
     ("version", "text"),
     [

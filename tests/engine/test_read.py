@@ -180,13 +180,6 @@ def test_xread_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str
     assert_refused(bench, line, text)
 
 
-def test_a_time_to_wait_that_no_clock_can_reach_is_refused(bench: Bench) -> None:
-    """Redis adds the time of day to it."""
-    assert_refused(
-        bench, "XREAD BLOCK 9223372036854775807 STREAMS s 9", "ERR timeout is out of range"
-    )
-
-
 # --- XREADGROUP -----------------------------------------------------------------------------------
 
 

@@ -302,6 +302,6 @@ class ReadingMachine(RuleBasedStateMachine):
 
 
 TestGroup = GroupMachine.TestCase
-TestGroup.settings = settings(max_examples=cases(1500), stateful_step_count=40)
+TestGroup.settings = settings(max_examples=cases(1200), stateful_step_count=40)
 TestReading = ReadingMachine.TestCase
 TestReading.settings = settings(max_examples=cases(500), stateful_step_count=20)

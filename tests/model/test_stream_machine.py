@@ -258,4 +258,4 @@ class StreamMachine(RuleBasedStateMachine):
 
 
 TestStream = StreamMachine.TestCase
-TestStream.settings = settings(max_examples=cases(1500), stateful_step_count=40)
+TestStream.settings = settings(max_examples=cases(1200), stateful_step_count=40)

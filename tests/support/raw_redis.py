@@ -30,19 +30,19 @@ class RawRedis:
     """One connection. Use it in a `with`."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=REPLY_SECONDS_MAX)
-        self._replies = self._socket.makefile("rb")
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=REPLY_SECONDS_MAX)
+        self._replies = self.socket.makefile("rb")
 
     def __enter__(self) -> RawRedis:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._replies.close()
-        self._socket.close()
+        self.socket.close()
 
     def send(self, commands: Sequence[Sequence[bytes]]) -> None:
         """Send commands without waiting for anything."""
-        self._socket.sendall(b"".join(_encode(words) for words in commands))
+        self.socket.sendall(b"".join(_encode(words) for words in commands))
 
     def ask(self, commands: Sequence[Sequence[bytes]]) -> list[Any]:
         """Send commands at once and read the reply to each."""

@@ -416,7 +416,7 @@ CLIENT_REFUSALS: list[Call] = [
     call("xpending_range", "g", "all", "-", "+", "many"),
     call("xpending_range", "g", "all", "-", "+", "5"),
     call("xpending_range", "g", "all", "-", "+", 5, idle=-1),
-    call("xpending_range", "g", "all", "-", "+", 5, idle="5"),
+    call("xpending_range", "g", "all", "-", "+", 5, idle="0"),
     call("xpending_range", "g", "all", "-", "+", [5]),
     call("xpending_range", "g", "all", "-", "+", 5, idle=[5]),
     call("xpending_range", "g", "all", "-", "+", 5, ""),

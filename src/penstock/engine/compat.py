@@ -22,6 +22,8 @@ class Compat:
     """7.2: a blocked reader is told what its command would say now; before, a text of its own."""
     unbalanced_names_command: bool
     """7.2: the complaint about keys without ids names the command; before, it was XREAD for both."""
+    timeout_has_end: bool
+    """7.2: a time to wait that ends beyond 64 bits is refused; before, it did not end."""
     xread_plus: bool
     """7.4: XREAD takes `+` for the last entry."""
 
@@ -34,6 +36,7 @@ LEVELS = {
             consumer_activity=False,
             unblock_repeats_command=False,
             unbalanced_names_command=False,
+            timeout_has_end=False,
             xread_plus=False,
         ),
         Compat(
@@ -41,6 +44,7 @@ LEVELS = {
             consumer_activity=True,
             unblock_repeats_command=True,
             unbalanced_names_command=True,
+            timeout_has_end=True,
             xread_plus=False,
         ),
         Compat(
@@ -48,6 +52,7 @@ LEVELS = {
             consumer_activity=True,
             unblock_repeats_command=True,
             unbalanced_names_command=True,
+            timeout_has_end=True,
             xread_plus=True,
         ),
     )

@@ -88,7 +88,7 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
 
 
 def xgroup_setid(context: Context, frame: Frame) -> Status:
-    """Move a group to another id."""
+    """Move a group to another id. Who waits for new entries goes on waiting, as in Redis."""
     _, entries_read = _read_options(frame, False)
     stream, group = _stream_and_group(context, frame)
     if frame.count > _SETID_WORDS_MAX:
@@ -96,7 +96,6 @@ def xgroup_setid(context: Context, frame: Frame) -> Status:
     text = frame.piece(4)
     last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
     group.set_position(last, entries_read)
-    context.touch(frame.piece(2))
     return OK
 
 

@@ -9,7 +9,7 @@ from penstock.core.frame import Frame
 from penstock.core.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
-from penstock.engine.arguments import int_at, timeout_at
+from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
 from penstock.engine.context import Context
 from penstock.engine.table import Command, Flags
 from penstock.engine.waiters import Blocked
@@ -91,7 +91,11 @@ class ReadArguments:
             more = frame.count - 1 - at
             if more and frame.is_word(at, b"BLOCK"):
                 at += 1
-                self.timeout_ms = timeout_at(frame, at, context.now_ms())
+                self.timeout_ms = timeout_at(frame, at)
+                if context.compat.timeout_has_end and self.timeout_ms > (
+                    INT64_MAX - context.now_ms()
+                ):
+                    raise CommandError("timeout is out of range")
             elif more and frame.is_word(at, b"COUNT"):
                 at += 1
                 self.count = max(0, int_at(frame, at))
