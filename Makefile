@@ -9,7 +9,7 @@ PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist model test_embedded.py))
 UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/test_*.py))
-REPOSITORY_TESTS := tests/test_layers.py tests/test_slots_match.py tests/test_repository.py
+REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 PACKAGE := $(VENV)/.stamp-package
 INSTALLED = PENSTOCK_EXPECT=$$(cat $(PACKAGE))

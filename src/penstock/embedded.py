@@ -11,7 +11,7 @@ what a server would refuse.
 Threads may share a Database. One lock is held while a command runs; a blocking read waits outside of it, and
 whoever adds the entry runs the waiting read and hands over its result.
 
-This file is the shell: words in. What comes out is shaped in `shapes.py`.
+`words.py` makes the words of a command out of redis-py's arguments, `shapes.py` its results out of replies.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from penstock import shapes
+from penstock import shapes, words
 from penstock.core.frame import Frame
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
 from penstock.engine.clock import Clock
@@ -31,7 +31,6 @@ from penstock.errors import ConfigError, DatabaseClosed, DataError
 from penstock.reply import NULL_ARRAY
 from penstock.turn_lock import TurnLock
 
-_REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
 _LIMIT_MAX = 2**62
 _WAIT_SECONDS_MAX = threading.TIMEOUT_MAX  # about 292 years
 _XADD = TABLE["XADD"]
@@ -191,7 +190,7 @@ class Database:
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ```maxlen``` or ```minid``` may be specified")
         if ref_policy is not None or idmpauto is not None or idmp is not None:
-            _check_newer_options(id, ref_policy, idmpauto, idmp)
+            words.check_newer_options(id, ref_policy, idmpauto, idmp)
         if maxlen is not None and (not isinstance(maxlen, int) or maxlen < 0):
             raise DataError("XADD maxlen must be non-negative integer")
         if not isinstance(fields, dict) or not fields:
@@ -207,9 +206,12 @@ class Database:
             if nomkstream:
                 frame.add(b"NOMKSTREAM")
             if ref_policy is not None or idmpauto is not None or idmp is not None:
-                self._put_newer_options(ref_policy, idmpauto, idmp)
+                for word in words.newer_options(ref_policy, idmpauto, idmp):
+                    self._put(word)
             if maxlen is not None or minid is not None or limit is not None:
-                self._put_trim(maxlen, approximate, minid, limit)
+                threshold = None if maxlen is None else str(maxlen)
+                for word in words.trim(threshold, approximate, minid, limit):
+                    self._put(word)
             self._put(id)
             for field, value in fields.items():
                 self._put(field)
@@ -218,32 +220,6 @@ class Database:
         finally:
             self._turn.release()
         return reply.decode() if self._decode and reply is not None else reply
-
-    def _put_newer_options(
-        self, ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
-    ) -> None:
-        """Options of Redis 8, which this engine refuses with an older server's words."""
-        if ref_policy is not None:
-            self._put(ref_policy)
-        if idmpauto is not None:
-            self._put(b"IDMPAUTO")
-            self._put(idmpauto)
-        if idmp is not None:
-            self._put(b"IDMP")
-            self._put(idmp[0])
-            self._put(idmp[1])
-
-    def _put_trim(
-        self, maxlen: int | None, approximate: bool, minid: Any, limit: int | None
-    ) -> None:
-        if maxlen is not None or minid is not None:
-            self._put(b"MAXLEN" if maxlen is not None else b"MINID")
-            if approximate:
-                self._put(b"~")
-            self._put(str(maxlen) if maxlen is not None else minid)
-        if limit is not None:
-            self._put(b"LIMIT")
-            self._put(limit)
 
     def xtrim(
         self,
@@ -259,14 +235,9 @@ class Database:
             raise DataError("Only one of ``maxlen`` or ``minid`` may be specified")
         if maxlen is None and minid is None:
             raise DataError("One of ``maxlen`` or ``minid`` must be specified")
-        if ref_policy is not None and ref_policy not in _REF_POLICIES:
+        if ref_policy is not None and ref_policy not in words.REF_POLICIES:
             raise DataError("XTRIM ref_policy must be one of: KEEPREF, DELREF, ACKED")
-        pieces = [name, b"MAXLEN" if maxlen is not None else b"MINID"]
-        if approximate:
-            pieces.append(b"~")
-        pieces.append(maxlen if maxlen is not None else minid)
-        if limit is not None:
-            pieces += [b"LIMIT", limit]
+        pieces = [name, *words.trim(maxlen, approximate, minid, limit)]
         if ref_policy is not None:
             pieces.append(ref_policy)
         removed: int = self._run("XTRIM", pieces)
@@ -286,11 +257,13 @@ class Database:
 
     def xrange(self, name: Any, min: Any = "-", max: Any = "+", count: int | None = None) -> Any:
         """Entries from `min` to `max`: a list of (id, fields)."""
-        return self._run("XRANGE", [name, min, max, *_count("XRANGE", count)], shapes.entries)
+        return self._run("XRANGE", [name, min, max, *words.count("XRANGE", count)], shapes.entries)
 
     def xrevrange(self, name: Any, max: Any = "+", min: Any = "-", count: int | None = None) -> Any:
         """Entries from `max` down to `min`: a list of (id, fields)."""
-        return self._run("XREVRANGE", [name, max, min, *_count("XREVRANGE", count)], shapes.entries)
+        return self._run(
+            "XREVRANGE", [name, max, min, *words.count("XREVRANGE", count)], shapes.entries
+        )
 
     def xread(
         self,
@@ -301,8 +274,8 @@ class Database:
         max_size: int | None = None,
     ) -> Any:
         """What follows an id, of several streams: a list of [stream, entries]."""
-        pieces = _block("XREAD", block) + _limits("XREAD", count, max_count, max_size)
-        return self._run("XREAD", pieces + _streams("XREAD", streams), shapes.served)
+        pieces = words.block("XREAD", block) + words.limits("XREAD", count, max_count, max_size)
+        return self._run("XREAD", pieces + words.streams("XREAD", streams), shapes.served)
 
     def xreadgroup(
         self,
@@ -318,14 +291,16 @@ class Database:
     ) -> Any:
         """Read as a consumer of a group: a list of [stream, entries]."""
         pieces = [b"GROUP", groupname, consumername]
-        pieces += _limits("XREADGROUP", count, max_count, max_size) + _block("XREADGROUP", block)
+        pieces += words.limits("XREADGROUP", count, max_count, max_size) + words.block(
+            "XREADGROUP", block
+        )
         if noack:
             pieces.append(b"NOACK")
         if claim_min_idle_time is not None:
             if not isinstance(claim_min_idle_time, int) or claim_min_idle_time < 0:
                 raise DataError("XREADGROUP claim_min_idle_time must be a non-negative integer")
             pieces += [b"CLAIM", claim_min_idle_time]
-        return self._run("XREADGROUP", pieces + _streams("XREADGROUP", streams), shapes.served)
+        return self._run("XREADGROUP", pieces + words.streams("XREADGROUP", streams), shapes.served)
 
     def xack(self, name: Any, groupname: Any, *ids: Any) -> int:
         """Acknowledge deliveries; return how many were pending."""
@@ -404,9 +379,9 @@ class Database:
                 "XPENDING must be provided with min, max and count parameters, or none of them."
             )
         pieces = [name, groupname]
-        if _is_counted("XPENDING idle must be a integer >= 0", idle):
+        if words.is_counted("XPENDING idle must be a integer >= 0", idle):
             pieces += [b"IDLE", idle]
-        _is_counted("XPENDING count must be a integer >= 0", count)
+        words.is_counted("XPENDING count must be a integer >= 0", count)
         pieces += [min, max, count]
         if consumername:
             pieces.append(consumername)
@@ -457,9 +432,9 @@ class Database:
         justid: bool = False,
     ) -> Any:
         """Give idle entries to a consumer: [next id, entries, deleted ids], or a list of ids."""
-        _is_counted("XAUTOCLAIM min_idle_time must be a nonnegative integer", min_idle_time)
+        words.is_counted("XAUTOCLAIM min_idle_time must be a nonnegative integer", min_idle_time)
         pieces = [name, groupname, consumername, min_idle_time, start_id]
-        if _is_counted("XPENDING count must be a integer >= 0", count):
+        if words.is_counted("XPENDING count must be a integer >= 0", count):
             pieces += [b"COUNT", count]
         if justid:
             pieces.append(b"JUSTID")
@@ -481,69 +456,3 @@ class Database:
     def xinfo_consumers(self, name: Any, groupname: Any) -> Any:
         """The consumers of a group."""
         return self._run("XINFO CONSUMERS", [name, groupname], shapes.list_of_pairs)
-
-
-def _check_newer_options(
-    id: Any, ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
-) -> None:
-    if idmpauto is not None and idmp is not None:
-        raise DataError("Only one of ```idmpauto``` or ```idmp``` may be specified")
-    if (idmpauto is not None or idmp is not None) and id != "*":
-        raise DataError("IDMPAUTO and IDMP can only be used with id='*'")
-    if ref_policy is not None and ref_policy not in _REF_POLICIES:
-        raise DataError("XADD ref_policy must be one of: KEEPREF, DELREF, ACKED")
-    if idmp is not None and (not isinstance(idmp, tuple) or len(idmp) != 2):
-        raise DataError("XADD idmp must be a tuple of (producer_id, idempotent_id)")
-
-
-def _count(command: str, count: int | None) -> list[Any]:
-    if count is None:
-        return []
-    if not isinstance(count, int) or count < 1:
-        raise DataError(f"{command} count must be a positive integer")
-    return [b"COUNT", str(count)]
-
-
-def _is_counted(refusal: str, value: Any) -> bool:
-    """Tell whether an option is a number; what can be none counts as not given, as it does in redis-py."""
-    try:
-        is_negative = int(value) < 0
-    except TypeError:
-        return False
-    if is_negative:
-        raise DataError(refusal)
-    return True
-
-
-# Where more than one argument is wrong, the first complaint is redis-py's: hence these two, in either order.
-
-
-def _block(command: str, block: int | None) -> list[Any]:
-    if block is None:
-        return []
-    if not isinstance(block, int) or block < 0:
-        raise DataError(f"{command} block must be a non-negative integer")
-    return [b"BLOCK", str(block)]
-
-
-def _limits(
-    command: str, count: int | None, max_count: int | None, max_size: int | None
-) -> list[Any]:
-    pieces = _count(command, count)
-    if max_count is not None:
-        if not isinstance(max_count, int) or max_count < 1:
-            raise DataError(f"{command} max_count must be a positive integer")
-        if count is not None and max_count < count:
-            raise DataError(f"{command} max_count must be greater than or equal to count")
-        pieces += [b"MAXCOUNT", str(max_count)]
-    if max_size is not None:
-        if not isinstance(max_size, int) or max_size < 1:
-            raise DataError(f"{command} max_size must be a positive integer")
-        pieces += [b"MAXSIZE", str(max_size)]
-    return pieces
-
-
-def _streams(command: str, streams: dict[Any, Any]) -> list[Any]:
-    if not isinstance(streams, dict) or not streams:
-        raise DataError(f"{command} streams must be a non empty dict")
-    return [b"STREAMS", *streams.keys(), *streams.values()]

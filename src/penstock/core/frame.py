@@ -28,7 +28,8 @@ _KEEP_BYTES_MAX = 1 << 20  # a buffer that one huge command blew up is given bac
 class Frame:
     """The pieces of one command.
 
-    Building: add, add_text, add_span, clear. Reading: count, start, size, piece, bytes_from, is_word, is_char.
+    Building: add, add_text, add_span, clear.
+    Reading: count, start, size, piece, bytes_from, is_word, is_char.
     """
 
     __slots__ = ("buffer", "count", "end", "spans")

@@ -69,7 +69,7 @@ class Engine:
         """Run again what waits for these keys. Serving touches nothing, so this ends."""
         for key in dict.fromkeys(keys):
             # A reader that finds nothing new in this key has found it for all of its group. Without this
-            # every entry would run the commands of all who wait: with a thousand of them, 1 ms compiled.
+            # every entry would run the commands of all who wait, and a thousand may.
             read_up: set[bytes] = set()
             for waiter in self.waiters.waiting_for(key):
                 if waiter.group is None:

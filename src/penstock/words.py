@@ -1,0 +1,106 @@
+"""The words of a command, made out of redis-py's arguments, and redis-py's refusals.
+
+A DataError carries redis-py's text; where more than one argument is wrong, the first complaint is redis-py's
+too, which is why some checks stand where they stand.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.errors import DataError
+
+REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
+
+
+def check_newer_options(
+    entry_id: Any, ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
+) -> None:
+    """Refuse what redis-py refuses of the options of Redis 8."""
+    if idmpauto is not None and idmp is not None:
+        raise DataError("Only one of ```idmpauto``` or ```idmp``` may be specified")
+    if (idmpauto is not None or idmp is not None) and entry_id != "*":
+        raise DataError("IDMPAUTO and IDMP can only be used with id='*'")
+    if ref_policy is not None and ref_policy not in REF_POLICIES:
+        raise DataError("XADD ref_policy must be one of: KEEPREF, DELREF, ACKED")
+    if idmp is not None and (not isinstance(idmp, tuple) or len(idmp) != 2):
+        raise DataError("XADD idmp must be a tuple of (producer_id, idempotent_id)")
+
+
+def newer_options(
+    ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
+) -> list[Any]:
+    """Options of Redis 8, which this engine refuses as an older server does."""
+    pieces: list[Any] = [] if ref_policy is None else [ref_policy]
+    if idmpauto is not None:
+        pieces += [b"IDMPAUTO", idmpauto]
+    if idmp is not None:
+        pieces += [b"IDMP", *idmp]
+    return pieces
+
+
+def trim(maxlen: int | str | None, approximate: bool, minid: Any, limit: int | None) -> list[Any]:
+    """`MAXLEN|MINID [~] threshold [LIMIT n]`."""
+    pieces: list[Any] = []
+    if maxlen is not None or minid is not None:
+        pieces.append(b"MAXLEN" if maxlen is not None else b"MINID")
+        if approximate:
+            pieces.append(b"~")
+        pieces.append(maxlen if maxlen is not None else minid)
+    if limit is not None:
+        pieces += [b"LIMIT", limit]
+    return pieces
+
+
+def count(command: str, entries: int | None) -> list[Any]:
+    """`COUNT n`, or nothing."""
+    if entries is None:
+        return []
+    if not isinstance(entries, int) or entries < 1:
+        raise DataError(f"{command} count must be a positive integer")
+    return [b"COUNT", str(entries)]
+
+
+def is_counted(refusal: str, value: Any) -> bool:
+    """Tell whether an option is a number; what can be none counts as not given, as it does in redis-py."""
+    try:
+        is_negative = int(value) < 0
+    except TypeError:
+        return False
+    if is_negative:
+        raise DataError(refusal)
+    return True
+
+
+def block(command: str, timeout_ms: int | None) -> list[Any]:
+    """`BLOCK ms`, or nothing."""
+    if timeout_ms is None:
+        return []
+    if not isinstance(timeout_ms, int) or timeout_ms < 0:
+        raise DataError(f"{command} block must be a non-negative integer")
+    return [b"BLOCK", str(timeout_ms)]
+
+
+def limits(
+    command: str, entries: int | None, max_count: int | None, max_size: int | None
+) -> list[Any]:
+    """`[COUNT n] [MAXCOUNT n] [MAXSIZE bytes]`."""
+    pieces = count(command, entries)
+    if max_count is not None:
+        if not isinstance(max_count, int) or max_count < 1:
+            raise DataError(f"{command} max_count must be a positive integer")
+        if entries is not None and max_count < entries:
+            raise DataError(f"{command} max_count must be greater than or equal to count")
+        pieces += [b"MAXCOUNT", str(max_count)]
+    if max_size is not None:
+        if not isinstance(max_size, int) or max_size < 1:
+            raise DataError(f"{command} max_size must be a positive integer")
+        pieces += [b"MAXSIZE", str(max_size)]
+    return pieces
+
+
+def streams(command: str, ids_by_key: dict[Any, Any]) -> list[Any]:
+    """`STREAMS key ... id ...`."""
+    if not isinstance(ids_by_key, dict) or not ids_by_key:
+        raise DataError(f"{command} streams must be a non empty dict")
+    return [b"STREAMS", *ids_by_key.keys(), *ids_by_key.values()]
