@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """Consumer groups: who has read what, and what is not acknowledged yet.
 
     group "workers"   last id 5-0, entries read 5

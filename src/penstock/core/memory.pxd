@@ -9,7 +9,7 @@ from libc.string cimport memchr, memcmp, memcpy, memmove
 
 
 cdef inline int _check(Py_ssize_t length, Py_ssize_t at, Py_ssize_t size) except -1:
-    if at < 0 or size < 0 or at > length or size > length - at:
+    if at < 0 or size < 0 or at > length - size:
         raise IndexError(f"{size} bytes at {at} do not lie inside a buffer of {length}")
     return 0
 

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """A stream: entries in the order of their ids, packed into nodes that a rax finds by id.
 
     nodes (rax)     ...01-0 ──> [ 1-0  1-1  2-0x 2-1 ]        x = tombstone
