@@ -22,6 +22,7 @@ COMPILED = (
     "penstock.core.stream_node",
     "penstock.core.stream",
     "penstock.core.group",
+    "penstock.core.check",
     "penstock.engine.clock",
     "penstock.engine.keyspace",
     "penstock.engine.context",

@@ -1,3 +1,4 @@
+# cython: nonecheck=True
 """Walkers that prove the structures to be what their essays say.
 
     check_stream ──> check_rax, check_node for every node ──> check_listpack
@@ -24,7 +25,7 @@ The walkers use the readers of the structures, never their shortcuts: every elem
 compared, every entry decoded, every record looked up from both sides. Model tests call them after every
 step, recovery on what it has loaded.
 
-Cost: O(everything), interpreted. Nothing is changed.
+Cost: O(everything). Nothing is changed.
 """
 
 from __future__ import annotations
@@ -111,6 +112,8 @@ class _Entry:
 
 class _Elements:
     """The elements of a node in order, with what is expected of each."""
+
+    __slots__ = ("at", "node", "place")
 
     def __init__(self, place: str, node: bytearray) -> None:
         self.place = place
