@@ -41,6 +41,7 @@ DIRECTIVES = {
     "language_level": "3",
     "annotation_typing": False,  # annotations are for mypy, the .pxd is for C
     "embedsignature": True,
+    "nonecheck": True,  # None in the place of an object is an error, not a crash; 5% of an xadd
 }
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,7 +14,11 @@ import pytest
 import redis
 
 import penstock
-from penstock.engine.clock import ManualClock
+from penstock import shapes
+from penstock.core.frame import Frame
+from penstock.embedded import ThreadWaiter
+from penstock.engine.clock import Clock, ManualClock
+from penstock.engine.execute import TABLE, Engine
 from tests.support.scenario import CLIENT_REFUSALS, Call
 
 SECONDS_MAX = 30.0  # a machine that is slower than this has other problems
@@ -413,3 +419,171 @@ def test_an_error_text_with_strange_bytes_can_be_shown(db: penstock.Database) ->
     assert str(refused.value) == "NOGROUP No such key '\ufffd' or consumer group 'g  '"
     assert refused.value.code == "NOGROUP"
     str(refused.value).encode()
+
+
+# --- What a breaker found ----------------------------------------------------------------------------
+
+
+class SlowDict(dict[str, str]):
+    """Fields whose listing takes as long as a test wants, with the turn held meanwhile."""
+
+    def __init__(self, entered: threading.Event, leave: threading.Event) -> None:
+        super().__init__(k="v")
+        self._entered = entered
+        self._leave = leave
+
+    def items(self) -> Any:
+        self._entered.set()
+        assert self._leave.wait(30)
+        return super().items()
+
+
+def test_a_call_from_inside_a_call_is_refused_and_does_not_hang() -> None:
+    db = penstock.open()
+
+    class Reentrant(dict[str, str]):
+        def items(self) -> Any:
+            db.xlen("s")
+            return super().items()
+
+    with pytest.raises(RuntimeError, match="inside a call"):
+        db.xadd("s", Reentrant(k="v"))
+    assert db.xlen("s") == 0
+    assert db.xadd("s", {"k": "v"}, id="1-0") == b"1-0"
+
+
+def test_a_reader_that_is_interrupted_twice_leaves_the_turn_to_who_has_it() -> None:
+    script = """
+import os, signal, threading, time
+import penstock
+from tests.test_embedded import SlowDict
+db = penstock.open()
+entered, leave = threading.Event(), threading.Event()
+added = []
+def add():
+    time.sleep(0.3)
+    threading.Thread(target=interrupt).start()
+    added.append(db.xadd("s", SlowDict(entered, leave), id="1-0"))
+def interrupt():
+    entered.wait()
+    for _ in range(2):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.3)
+    leave.set()
+adder = threading.Thread(target=add)
+adder.start()
+try:
+    db.xread({"other": "$"}, block=0)
+except KeyboardInterrupt:
+    adder.join()
+    assert added == [b"1-0"], added
+    assert db.xlen("s") == 1
+    print("sound")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.strip() == "sound", done.stderr
+
+
+@pytest.mark.parametrize("limit", [-1, 2**62, 1.5, None, "5", True])
+def test_a_node_limit_that_is_no_sensible_number_is_refused(limit: Any) -> None:
+    with pytest.raises(penstock.ConfigError, match="node_entries_max is a number"):
+        penstock.open(node_entries_max=limit)
+
+
+def test_the_largest_node_limit_trims_like_any_other() -> None:
+    db = penstock.open(node_entries_max=2**40, node_bytes_max=2**40)
+    for n in range(1, 300):
+        db.xadd("s", {"k": "v"}, id=f"{n}-0", maxlen=10)
+    assert db.xlen("s") == 299  # one node holds them all, and only whole nodes go
+    assert db.xtrim("s", maxlen=0) == 299
+
+
+def test_a_clock_that_fails_leaves_no_stream_behind() -> None:
+    class BrokenClock(Clock):
+        def now_ms(self) -> int:
+            raise OSError("no time")
+
+    db = penstock.open(clock=BrokenClock())
+    with pytest.raises(OSError, match="no time"):
+        db.xadd("s", {"k": "v"})
+    with pytest.raises(penstock.CommandError, match="no such key"):
+        db.xinfo_stream("s")
+
+
+def test_a_reader_whose_result_cannot_be_shaped_gets_the_error_and_the_next_is_served() -> None:
+    engine = Engine()
+    woken = []
+
+    def shape(reply: Any) -> Any:
+        raise MemoryError("too much")
+
+    for shaping in (shape, shapes.served):
+        frame = Frame()
+        for word in (b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"):
+            frame.add(word)
+        blocked = engine.execute(TABLE["XREAD"], frame)
+        waiter = ThreadWaiter(TABLE["XREAD"], blocked, shaping)
+        engine.park(waiter)
+        woken.append(waiter)
+    frame = Frame()
+    for word in (b"XADD", b"s", b"1-0", b"k", b"v"):
+        frame.add(word)
+    assert engine.execute(TABLE["XADD"], frame) == b"1-0"
+    assert all(waiter.served.is_set() for waiter in woken)
+    assert isinstance(woken[0].error, MemoryError)
+    assert woken[1].reply == [[b"s", [(b"1-0", {b"k": b"v"})]]]
+
+
+NONES = """
+from penstock.core import check, listpack, memory, stream_id, stream_node
+from penstock.core.frame import Frame
+from penstock.core.group import Group
+from penstock.core.rax import Rax
+from penstock.core.stream import Stream
+from penstock.engine.commands import append, groups, read
+from penstock.engine.context import Context
+from penstock.engine.execute import TABLE, Engine
+from penstock.engine.keyspace import Keyspace
+import penstock
+
+class Forgetful(penstock.Database):
+    def __init__(self):
+        pass
+
+cases = [
+    lambda: Stream().delete(None), lambda: Stream().append(1, None, 0), lambda: Stream().cursor(None),
+    lambda: Stream().trim_min_id(None), lambda: Stream().load_node(None, None),
+    lambda: Group(None), lambda: Group(stream_id.SMALLEST).deliver(None, None, 0, 0, True),
+    lambda: Group(stream_id.SMALLEST).acknowledge(None), lambda: Rax().insert(None, 1),
+    lambda: Rax().iterator().seek(">=", None), lambda: Frame().add(None), lambda: Frame().add_text(None),
+    lambda: Frame().is_word(0, None), lambda: listpack.total_bytes(None), lambda: listpack.append(None, b""),
+    lambda: listpack.append(listpack.new(), None), lambda: listpack.next_at(bytearray(3), 0),
+    lambda: stream_node.begin(None, None, 0, 0), lambda: stream_node.NodeCursor().open(None, 0, 0),
+    lambda: stream_node.NodeCursor().first(), lambda: stream_id.parse(None), lambda: stream_id.from_key(None),
+    lambda: check.check_listpack(None), lambda: check.check_stream(None),
+    lambda: TABLE["XREAD"].run(None, None), lambda: Engine().execute(None, Frame()),
+    lambda: Engine().execute(TABLE["XLEN"], None), lambda: Keyspace(None).stream_at(None, 0),
+    lambda: Context(None, None, None).now_ms(), lambda: append.ids_from(None, 0),
+    lambda: read.consumer_of(None, None, b"x"), lambda: groups.group_or_none(None, None),
+    lambda: penstock.Database(None, False).xlen("s"), lambda: Forgetful().xadd("s", {"a": 1}),
+]
+for case in cases:
+    try:
+        case()
+    except Exception:
+        pass
+print("alive")
+"""
+
+
+def test_none_and_half_made_objects_are_errors_not_crashes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", NONES],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stdout.strip() == "alive", done.stderr

@@ -1,4 +1,4 @@
-"""penstock: a durable message queue with the data model of Redis Streams, in compiled Python.
+"""penstock: a message queue with the data model of Redis Streams, in compiled Python.
 
     import penstock
     db = penstock.open()

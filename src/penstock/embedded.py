@@ -31,7 +31,7 @@ from penstock.errors import ConfigError, DatabaseClosed, DataError
 from penstock.reply import NULL_ARRAY
 from penstock.turn_lock import TurnLock
 
-_LIMIT_MAX = 2**62
+_LIMIT_MAX = 2**40  # beyond any machine, and a hundred times it still fits 64 bits
 _WAIT_SECONDS_MAX = threading.TIMEOUT_MAX  # about 292 years
 _XADD = TABLE["XADD"]
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
@@ -52,8 +52,8 @@ def open(
     node_bytes_max, node_entries_max: how large a node of a stream may become, 0 for no limit.
     """
     for name, value in (("node_bytes_max", node_bytes_max), ("node_entries_max", node_entries_max)):
-        if not 0 <= value <= _LIMIT_MAX:
-            raise ConfigError(f"{name} is a number from 0 to {_LIMIT_MAX}, not {value}")
+        if type(value) is not int or not 0 <= value <= _LIMIT_MAX:
+            raise ConfigError(f"{name} is a number from 0 to {_LIMIT_MAX}, not {value!r}")
     engine = Engine(clock, compat_version)
     engine.limits.bytes_max = node_bytes_max
     engine.limits.entries_max = node_entries_max
@@ -70,9 +70,13 @@ class ThreadWaiter(Waiter):
 
     def wake(self) -> None:
         # Shaped here, by the thread that added the entries: a moment later they may be trimmed.
-        if self.error is None:
-            self.reply = self._shape(self.reply)
-        self.served.set()
+        try:
+            if self.error is None:
+                self.reply = self._shape(self.reply)
+        except Exception as error:  # noqa: BLE001 - the reader's, not the adder's: hand it over
+            self.error = error
+        finally:
+            self.served.set()
 
 
 class Database:
@@ -164,11 +168,24 @@ class Database:
         try:
             waiter.served.wait(min(timeout_ms / 1000, _WAIT_SECONDS_MAX) if timeout_ms else None)
         finally:
-            self._turn.acquire()
+            interrupt = self._take_turn_back()
             self._engine.give_up(waiter)
+        if interrupt is not None:
+            raise interrupt
         if waiter.error is not None:
             raise waiter.error
         return waiter.reply if waiter.served.is_set() else shapes.served(NULL_ARRAY)
+
+    def _take_turn_back(self) -> BaseException | None:
+        """Have the turn again, come what may: the caller will release it. Returns what came."""
+        interrupt: BaseException | None = None
+        while True:
+            try:
+                self._turn.acquire()
+            except BaseException as error:  # noqa: BLE001 - raised by the caller, once it has the turn
+                interrupt = error
+            else:
+                return interrupt
 
     # --- Adding and removing -----------------------------------------------------------------------
 
@@ -407,13 +424,13 @@ class Database:
             raise DataError(
                 "XCLAIM message_ids must be a non empty list or tuple of message IDs to claim"
             )
-        pieces = [name, groupname, consumername, min_idle_time, *message_ids]
+        pieces = [name, groupname, consumername, str(min_idle_time), *message_ids]
         options = {"idle": idle, "time": time, "retrycount": retrycount}
         for option, value in options.items():
             if value is not None:
                 if not isinstance(value, int):
                     raise DataError(f"XCLAIM {option} must be an integer")
-                pieces += [option.upper(), value]
+                pieces += [option.upper(), str(value)]
         for option, wanted in {"force": force, "justid": justid}.items():
             if wanted:
                 if not isinstance(wanted, bool):

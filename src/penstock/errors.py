@@ -9,7 +9,8 @@
     InvariantBroken     (an AssertionError) raised only by check_*: a bug in penstock
 
 `str()` of a CommandError is the text without the code ERR, as redis-py gives it; `wire_text` is the whole
-line as it goes over the wire. Each text exists once, in the functions below.
+line as it goes over the wire. A text that more than one place needs is built by a function below; one that
+belongs to a single option stands where that option is read.
 """
 
 from __future__ import annotations

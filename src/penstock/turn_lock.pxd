@@ -1,10 +1,16 @@
 import cython
 
+from penstock cimport thread_ident
 
+cdef unsigned long _NOBODY
+
+
+# A list, for popping from it is two instructions in C and atomic in Python.
 @cython.final
 cdef class TurnLock:
     cdef list _token
     cdef object _queue
+    cdef unsigned long _owner
 
     cpdef void acquire(self) except *
     cpdef void release(self) except *

@@ -4,8 +4,7 @@
     queue  gate, gate    threads that found no token, each asleep on a gate of its own
 
 Popping from a list is atomic in CPython, so the token is never had twice. `threading.Lock.acquire` parses
-its two optional arguments at every call; under a command that takes 3,000 instructions that is one in ten
-(benchmarks/core.py, "xadd").
+its two optional arguments at every call: one instruction in ten of an xadd (benchmarks/core.py, "xadd").
 
 Invariants
   T1  the token is in the list, or one thread has the turn.
@@ -18,23 +17,35 @@ from __future__ import annotations
 import threading
 from collections import deque
 
+from penstock import thread_ident
+
+_NOBODY = 0
+
 
 class TurnLock:
-    """Mutual exclusion between threads; not re-entrant."""
+    """Mutual exclusion between threads. Who has the turn and asks for it again gets an error."""
 
-    __slots__ = ("_queue", "_token")
+    __slots__ = ("_owner", "_queue", "_token")
 
     def __init__(self) -> None:
         self._token = [True]
         self._queue: deque[threading.Lock] = deque()
+        self._owner = _NOBODY
 
     def acquire(self) -> None:
-        """Wait for the turn and take it."""
+        """Wait for the turn and take it. Raises: RuntimeError for the thread that has it."""
         if not self._take():
+            if self._owner == thread_ident.current():
+                raise RuntimeError(
+                    "this thread is inside a call of this object already"
+                    " (from a finalizer, a signal handler, or a method of an argument)"
+                )
             self._queue_up()
+        self._owner = thread_ident.current()
 
     def release(self) -> None:
         """Give the turn back."""
+        self._owner = _NOBODY
         self._token.append(True)
         if self._queue:
             self._wake_first()

@@ -135,12 +135,3 @@ def test_a_char_is_a_piece_of_one_byte() -> None:
     frame = frame_of(b"*", b"", b"**", b">", b"\xff")
     assert [frame.is_char(index, ord("*")) for index in range(5)] == [True, *[False] * 4]
     assert frame.is_char(4, 0xFF)
-
-
-def test_a_copy_has_memory_of_its_own() -> None:
-    frame = frame_of(b"one", b"two")
-    frame.add_span(1, 3)
-    twin = frame.copy()
-    frame.clear()
-    frame.add(b"other")
-    assert pieces_of(twin) == [b"one", b"two", b"net"]

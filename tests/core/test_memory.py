@@ -63,7 +63,6 @@ ACCESSES: list[tuple[str, int, Access]] = [
     ("equal right", 5, lambda buffer, at: memory.equal(bytearray(5), 0, buffer, at, 5)),
     ("common_prefix", 5, lambda buffer, at: memory.common_prefix(buffer, at, 5, b"hello", 0)),
     ("cut", 5, lambda buffer, at: memory.cut(buffer, at, 5)),
-    ("find_zero", 5, lambda buffer, at: memory.find_zero(buffer, at, 5)),
 ]
 
 
@@ -88,7 +87,6 @@ def test_a_negative_size_is_refused() -> None:
 def test_nothing_may_be_taken_from_the_very_end() -> None:
     assert memory.cut(bytearray(8), 8, 0) == b""
     assert memory.equal(bytearray(8), 8, bytearray(3), 3, 0)
-    assert memory.find_zero(bytearray(8), 8, 0) == 0
     assert memory.common_prefix(bytearray(8), 8, 0, b"key", 3) == 0
 
 
@@ -127,13 +125,6 @@ def test_the_common_prefix_ends_with_the_shorter_of_the_two(
     key: bytes, start: int, shared: int
 ) -> None:
     assert memory.common_prefix(bytearray(b".hello."), 1, 5, key, start) == shared
-
-
-def test_the_first_zero_is_found_inside_the_piece_only() -> None:
-    buffer = bytearray(b"\0ab\0cd\0")
-    assert memory.find_zero(buffer, 1, 5) == 2
-    assert memory.find_zero(buffer, 4, 2) == 2
-    assert memory.find_zero(buffer, 0, 7) == 0
 
 
 EDGES64 = [0, 1, 2**63 - 1, 2**63, 2**63 + 1, 2**64 - 1]

@@ -33,7 +33,7 @@ def test_the_newest_version_is_the_default() -> None:
 
 @pytest.mark.parametrize("version", ["6.2", "9", "", "7"])
 def test_a_version_that_nobody_implements_is_refused(version: str) -> None:
-    with pytest.raises(ConfigError, match=r"one of 7\.0, 7\.2, 7\.4"):
+    with pytest.raises(ConfigError, match=r"one of '7\.0', '7\.2', '7\.4'"):
         Engine(compat_version=version)
 
 
@@ -190,3 +190,21 @@ def test_plus_is_no_id_before_7_4() -> None:
 
 def test_plus_means_nothing_to_a_group(bench: Bench) -> None:
     assert_refused(group_bench("7.4"), "XREADGROUP GROUP g a STREAMS s +", PLUS_IN_GROUP)
+
+
+# --- 7.4: lag behind trims --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "lags"), [("7.0", [3, 3, 3]), ("7.2", [3, 3, 3]), ("7.4", [3, 1, 0])]
+)
+def test_what_was_trimmed_unread_is_no_lag_since_7_4(version: str, lags: list[int]) -> None:
+    bench = group_bench(version)
+    for n in range(1, 6):
+        bench.ask(f"XADD s {n}-0 k v")
+    bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
+    seen = []
+    for length in (3, 1, 0):
+        bench.ask(f"XTRIM s MAXLEN {length}")
+        seen.append(bench.ask("XINFO GROUPS s")[0][-1])
+    assert seen == lags

@@ -31,7 +31,7 @@ def penstock(
         ),
     ] = False,
 ) -> None:
-    """A durable message queue with the data model of Redis Streams."""
+    """A message queue with the data model of Redis Streams."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 """Walkers that prove the structures to be what their essays say.
 
     check_stream ──> check_rax, check_node for every node ──> check_listpack
@@ -23,7 +22,7 @@ values that live for one command: their tests have them.
 
 The walkers use the readers of the structures, never their shortcuts: every element is encoded anew and
 compared, every entry decoded, every record looked up from both sides. Model tests call them after every
-step, recovery on what it has loaded.
+step.
 
 Cost: O(everything). Nothing is changed.
 """

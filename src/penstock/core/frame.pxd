@@ -31,5 +31,3 @@ cdef class Frame:
     @cython.locals(size=Py_ssize_t, start=Py_ssize_t, i=Py_ssize_t, char="unsigned char")
     cpdef bint is_word(self, Py_ssize_t index, bytes word) except -1
     cpdef bint is_char(self, Py_ssize_t index, unsigned char char) except -1
-    @cython.locals(twin=Frame, index=Py_ssize_t)
-    cpdef Frame copy(self)

@@ -11,8 +11,9 @@ It lies in core, not in wire, because it holds no protocol: only `core/stream` a
 what a piece is.
 
 Invariants
-  F1  every span lies inside the buffer.
-  F2  `end` is where the next copied piece goes; spans set by `add_span` may lie anywhere.
+  F1  every span lies inside the buffer; of those set by `add_span`, wherever they lie, the caller sees to
+      it. Whoever reads a piece is checked again.
+  F2  `end` is where the next copied piece goes.
 
 Cost: `add` about 10 ns plus the copy; `start`, `size`, `is_word` a few ns.
 """
@@ -118,10 +119,3 @@ class Frame:
     def is_char(self, index: int, char: int) -> bool:
         """Tell whether a piece is this one character."""
         return self.size(index) == 1 and self.buffer[self.start(index)] == char
-
-    def copy(self) -> Frame:
-        """The same pieces in memory of their own, for a command that has to wait."""
-        twin = Frame()
-        for index in range(self.count):
-            twin.add(self.piece(index))
-        return twin

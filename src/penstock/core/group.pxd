@@ -90,8 +90,8 @@ cdef class Group:
     cpdef StreamID pending_edge_or_none(self, bint last)
     @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, owner=Consumer)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
-    @cython.locals(position="long long")
-    cpdef object lag_or_none(self, Stream stream)
+    @cython.locals(position="long long", first=StreamID)
+    cpdef object lag_or_none(self, Stream stream, bint after_trims=*)
 
 
 cdef class PendingRow:

@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 """Consumer groups: who has read what, and what is not acknowledged yet.
 
     group "workers"   last id 5-0, entries read 5
@@ -404,13 +403,20 @@ class Group:
             )
         return rows
 
-    def lag_or_none(self, stream: Stream) -> int | None:
+    def lag_or_none(self, stream: Stream, after_trims: bool = False) -> int | None:
         """How many entries of the stream are still to be delivered, or None where nobody can know.
 
-        Below zero where the group was told (ENTRIESREAD) that it has read more than there was.
+        Below zero where the group was told (ENTRIESREAD) that it has read more than there was. With
+        `after_trims`, what was trimmed away before the group came to it does not count.
         """
         if stream.entries_added == 0:
             return 0
+        if after_trims:
+            if stream.length == 0:
+                return 0
+            first = stream.first_id()
+            if self.last_id < first and stream.max_deleted_id < first:
+                return stream.length
         position = self.entries_read
         if position == _UNKNOWN or stream.has_tombstones_from(self.last_id):
             position = stream.rank_or_unknown(self.last_id)

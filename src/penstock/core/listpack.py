@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 r"""Listpacks: a list of strings and integers in one run of bytes, walked from either end.
 
     07 00 00 00 | 00 00 | ff                       the empty listpack

@@ -5,7 +5,16 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.string cimport memchr, memcmp, memcpy, memmove
+from libc.string cimport memcmp, memcpy, memmove
+
+
+# None passes for any bytearray or bytes. As one of length -1 it holds nothing: every check refuses it.
+cdef inline Py_ssize_t _length(bytearray buffer) noexcept:
+    return -1 if buffer is None else PyByteArray_GET_SIZE(buffer)
+
+
+cdef inline Py_ssize_t _size(bytes data) noexcept:
+    return -1 if data is None else PyBytes_GET_SIZE(data)
 
 
 cdef inline int _check(Py_ssize_t length, Py_ssize_t at, Py_ssize_t size) except -1:
@@ -17,46 +26,46 @@ cdef inline int _check(Py_ssize_t length, Py_ssize_t at, Py_ssize_t size) except
 # Wider than what they read, and signed: a caller's sum or difference must not wrap at 32 bits.
 cdef inline Py_ssize_t load16(bytearray buffer, Py_ssize_t at) except -1:
     cdef unsigned short value
-    _check(PyByteArray_GET_SIZE(buffer), at, 2)
+    _check(_length(buffer), at, 2)
     memcpy(&value, PyByteArray_AS_STRING(buffer) + at, 2)
     return value
 
 
 cdef inline Py_ssize_t load32(bytearray buffer, Py_ssize_t at) except -1:
     cdef unsigned int value
-    _check(PyByteArray_GET_SIZE(buffer), at, 4)
+    _check(_length(buffer), at, 4)
     memcpy(&value, PyByteArray_AS_STRING(buffer) + at, 4)
     return value
 
 
 cdef inline unsigned long long load64(bytearray buffer, Py_ssize_t at) except? 0xFFFFFFFF:
     cdef unsigned long long value
-    _check(PyByteArray_GET_SIZE(buffer), at, 8)
+    _check(_length(buffer), at, 8)
     memcpy(&value, PyByteArray_AS_STRING(buffer) + at, 8)
     return value
 
 
 cdef inline int store16(bytearray buffer, Py_ssize_t at, unsigned short value) except -1:
-    _check(PyByteArray_GET_SIZE(buffer), at, 2)
+    _check(_length(buffer), at, 2)
     memcpy(PyByteArray_AS_STRING(buffer) + at, &value, 2)
     return 0
 
 
 cdef inline int store32(bytearray buffer, Py_ssize_t at, unsigned int value) except -1:
-    _check(PyByteArray_GET_SIZE(buffer), at, 4)
+    _check(_length(buffer), at, 4)
     memcpy(PyByteArray_AS_STRING(buffer) + at, &value, 4)
     return 0
 
 
 cdef inline int store64(bytearray buffer, Py_ssize_t at, unsigned long long value) except -1:
-    _check(PyByteArray_GET_SIZE(buffer), at, 8)
+    _check(_length(buffer), at, 8)
     memcpy(PyByteArray_AS_STRING(buffer) + at, &value, 8)
     return 0
 
 
 cdef inline int store_pair(bytearray buffer, Py_ssize_t at, unsigned long long first,
                            unsigned long long second) except -1:
-    _check(PyByteArray_GET_SIZE(buffer), at, 16)
+    _check(_length(buffer), at, 16)
     memcpy(PyByteArray_AS_STRING(buffer) + at, &first, 8)
     memcpy(PyByteArray_AS_STRING(buffer) + at + 8, &second, 8)
     return 0
@@ -64,14 +73,14 @@ cdef inline int store_pair(bytearray buffer, Py_ssize_t at, unsigned long long f
 
 cdef inline Py_ssize_t span_start(bytearray spans, Py_ssize_t index) except -1:
     cdef Py_ssize_t value
-    _check(PyByteArray_GET_SIZE(spans), index * 16, 16)
+    _check(_length(spans), index * 16, 16)
     memcpy(&value, PyByteArray_AS_STRING(spans) + index * 16, 8)
     return value
 
 
 cdef inline Py_ssize_t span_size(bytearray spans, Py_ssize_t index) except -1:
     cdef Py_ssize_t value
-    _check(PyByteArray_GET_SIZE(spans), index * 16, 16)
+    _check(_length(spans), index * 16, 16)
     memcpy(&value, PyByteArray_AS_STRING(spans) + index * 16 + 8, 8)
     return value
 
@@ -80,7 +89,7 @@ cdef inline unsigned long long load64_big(bytes key, Py_ssize_t at) except? 0xFF
     cdef const unsigned char* place
     cdef unsigned long long value = 0
     cdef int i
-    _check(PyBytes_GET_SIZE(key), at, 8)
+    _check(_size(key), at, 8)
     place = <const unsigned char*> PyBytes_AS_STRING(key) + at
     for i in range(8):
         value = value << 8 | place[i]
@@ -88,21 +97,21 @@ cdef inline unsigned long long load64_big(bytes key, Py_ssize_t at) except? 0xFF
 
 
 cdef inline int copy(bytearray target, Py_ssize_t at, bytearray source, Py_ssize_t start, Py_ssize_t size) except -1:
-    _check(PyByteArray_GET_SIZE(target), at, size)
-    _check(PyByteArray_GET_SIZE(source), start, size)
+    _check(_length(target), at, size)
+    _check(_length(source), start, size)
     memcpy(PyByteArray_AS_STRING(target) + at, PyByteArray_AS_STRING(source) + start, size)
     return 0
 
 
 cdef inline int put(bytearray target, Py_ssize_t at, bytes data) except -1:
-    _check(PyByteArray_GET_SIZE(target), at, PyBytes_GET_SIZE(data))
-    memcpy(PyByteArray_AS_STRING(target) + at, PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+    _check(_length(target), at, _size(data))
+    memcpy(PyByteArray_AS_STRING(target) + at, PyBytes_AS_STRING(data), _size(data))
     return 0
 
 
 cdef inline int put_part(bytearray target, Py_ssize_t at, bytes data, Py_ssize_t start, Py_ssize_t size) except -1:
-    _check(PyByteArray_GET_SIZE(target), at, size)
-    _check(PyBytes_GET_SIZE(data), start, size)
+    _check(_length(target), at, size)
+    _check(_size(data), start, size)
     memcpy(PyByteArray_AS_STRING(target) + at, PyBytes_AS_STRING(data) + start, size)
     return 0
 
@@ -115,29 +124,29 @@ cdef extern from "Python.h":
 cdef inline Py_ssize_t put_text(bytearray target, Py_ssize_t at, str text) except -1:
     cdef Py_ssize_t size
     cdef const char* data
-    _check(PyByteArray_GET_SIZE(target), at, 0)
+    _check(_length(target), at, 0)
     data = PyUnicode_AsUTF8AndSize(text, &size)
-    if size <= PyByteArray_GET_SIZE(target) - at:
+    if size <= _length(target) - at:
         memcpy(PyByteArray_AS_STRING(target) + at, data, size)
     return size
 
 
 cdef inline int move(bytearray buffer, Py_ssize_t at, Py_ssize_t start, Py_ssize_t size) except -1:
-    _check(PyByteArray_GET_SIZE(buffer), at, size)
-    _check(PyByteArray_GET_SIZE(buffer), start, size)
+    _check(_length(buffer), at, size)
+    _check(_length(buffer), start, size)
     memmove(PyByteArray_AS_STRING(buffer) + at, PyByteArray_AS_STRING(buffer) + start, size)
     return 0
 
 
 cdef inline bint equal(bytearray left, Py_ssize_t at, bytearray right, Py_ssize_t start, Py_ssize_t size) except -1:
-    _check(PyByteArray_GET_SIZE(left), at, size)
-    _check(PyByteArray_GET_SIZE(right), start, size)
+    _check(_length(left), at, size)
+    _check(_length(right), start, size)
     return memcmp(PyByteArray_AS_STRING(left) + at, PyByteArray_AS_STRING(right) + start, size) == 0
 
 
 cdef inline bint is_bytes(bytearray buffer, Py_ssize_t at, Py_ssize_t size, bytes data) except -1:
-    _check(PyByteArray_GET_SIZE(buffer), at, size)
-    return (size == PyBytes_GET_SIZE(data)
+    _check(_length(buffer), at, size)
+    return (size == _size(data)
             and memcmp(PyByteArray_AS_STRING(buffer) + at, PyBytes_AS_STRING(data), size) == 0)
 
 
@@ -145,9 +154,9 @@ cdef inline Py_ssize_t common_prefix(bytearray buffer, Py_ssize_t at, Py_ssize_t
     cdef const char* left
     cdef const char* right
     cdef Py_ssize_t i
-    _check(PyByteArray_GET_SIZE(buffer), at, size)
-    _check(PyBytes_GET_SIZE(key), start, 0)
-    size = min(size, PyBytes_GET_SIZE(key) - start)
+    _check(_length(buffer), at, size)
+    _check(_size(key), start, 0)
+    size = min(size, _size(key) - start)
     left = PyByteArray_AS_STRING(buffer) + at
     right = PyBytes_AS_STRING(key) + start
     for i in range(size):
@@ -157,17 +166,8 @@ cdef inline Py_ssize_t common_prefix(bytearray buffer, Py_ssize_t at, Py_ssize_t
 
 
 cdef inline bytes cut(bytearray buffer, Py_ssize_t at, Py_ssize_t size):
-    _check(PyByteArray_GET_SIZE(buffer), at, size)
+    _check(_length(buffer), at, size)
     return PyBytes_FromStringAndSize(PyByteArray_AS_STRING(buffer) + at, size)
-
-
-cdef inline Py_ssize_t find_zero(bytearray buffer, Py_ssize_t at, Py_ssize_t size) except -1:
-    cdef const char* place
-    cdef const char* start
-    _check(PyByteArray_GET_SIZE(buffer), at, size)
-    start = PyByteArray_AS_STRING(buffer) + at
-    place = <const char*> memchr(start, 0, size)
-    return size if place == NULL else place - start
 
 
 cdef inline long long distance(unsigned long long left, unsigned long long right) noexcept:
@@ -205,7 +205,7 @@ cdef inline bytes format_behind(bytes prefix, unsigned long long number):
     cdef char text[20]
     cdef char* end = text + 20
     cdef char* start = _put_digits(end, number)
-    cdef Py_ssize_t size = PyBytes_GET_SIZE(prefix)
+    cdef Py_ssize_t size = _size(prefix)
     cdef bytes made = PyBytes_FromStringAndSize(NULL, size + (end - start))
     memcpy(PyBytes_AS_STRING(made), PyBytes_AS_STRING(prefix), size)
     memcpy(PyBytes_AS_STRING(made) + size, start, end - start)

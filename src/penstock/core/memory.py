@@ -138,13 +138,6 @@ def cut(buffer: bytearray, at: int, size: int) -> bytes:
     return bytes(buffer[at : at + size])
 
 
-def find_zero(buffer: bytearray, at: int, size: int) -> int:
-    """How many bytes stand before the first zero byte, or `size` if there is none."""
-    _check(len(buffer), at, size)
-    place = buffer.find(0, at, at + size)
-    return size if place < 0 else place - at
-
-
 def distance(left: int, right: int) -> int:
     """`left - right` of two 64-bit numbers, wrapped into a signed 64-bit number."""
     wrapped = (left - right) & _MASK64

@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 r"""Rax: a sorted map from byte strings to objects, in which common beginnings are stored once.
 
 A trie spends a node on every character. A rax writes a run of characters without a fork into one

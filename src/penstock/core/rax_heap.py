@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 r"""The nodes of a rax and the values of its keys: where they lie, and how they come and go.
 
 Nodes are not Python objects. They are ranges of one growing bytearray, the heap, cut into units of four

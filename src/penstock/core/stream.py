@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 """A stream: entries in the order of their ids, packed into nodes that a rax finds by id.
 
     nodes (rax)     ...01-0 ──> [ 1-0  1-1  2-0x 2-1 ]        x = tombstone
@@ -415,9 +414,6 @@ class Bookmark:
 
     __slots__ = ("_master_ms", "_master_seq", "_node", "_place", "_version", "ms", "seq")
 
-    def __init__(self, stream: Stream, entry: NodeCursor) -> None:
-        self.move_to(stream, entry)
-
     def move_to(self, stream: Stream, entry: NodeCursor) -> None:
         """Mark another entry."""
         self.ms = entry.ms
@@ -483,7 +479,7 @@ class EntryRange:
 def cursor_from(
     stream: Stream, start: StreamID, end: StreamID, reverse: bool, bookmark: Bookmark | None
 ) -> EntryCursor:
-    """An EntryCursor, made without the detour over Python's call of a class: for hot paths."""
+    """A cursor; the way to make one, without the detour over Python's call of a class."""
     made = EntryCursor.__new__(EntryCursor)
     made._open(stream, start, end, reverse, bookmark)
     return made
@@ -517,16 +513,6 @@ class EntryCursor:
         "reverse",
         "stream",
     )
-
-    def __init__(
-        self,
-        stream: Stream,
-        start: StreamID,
-        end: StreamID,
-        reverse: bool,
-        bookmark: Bookmark | None = None,
-    ) -> None:
-        self._open(stream, start, end, reverse, bookmark)
 
     def _open(
         self,

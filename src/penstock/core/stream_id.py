@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 """Stream ids: 128 bits, `ms-seq`, a time and a number within it.
 
     1700000000000-3      ms  = 1700000000000  (since 1970)     seq = 3

@@ -1,4 +1,3 @@
-# cython: nonecheck=True
 """Stream nodes: many entries packed into one listpack.
 
 The first entry's field names are written once; later entries with the same names in the same order store

@@ -26,6 +26,8 @@ class Compat:
     """7.2: a time to wait that ends beyond 64 bits is refused; before, it did not end."""
     xread_plus: bool
     """7.4: XREAD takes `+` for the last entry."""
+    lag_after_trims: bool
+    """7.4: what was trimmed before a group came to it is no lag."""
 
 
 LEVELS = {
@@ -38,6 +40,7 @@ LEVELS = {
             unbalanced_names_command=False,
             timeout_has_end=False,
             xread_plus=False,
+            lag_after_trims=False,
         ),
         Compat(
             "7.2",
@@ -46,6 +49,7 @@ LEVELS = {
             unbalanced_names_command=True,
             timeout_has_end=True,
             xread_plus=False,
+            lag_after_trims=False,
         ),
         Compat(
             "7.4",
@@ -54,6 +58,7 @@ LEVELS = {
             unbalanced_names_command=True,
             timeout_has_end=True,
             xread_plus=True,
+            lag_after_trims=True,
         ),
     )
 }
@@ -63,5 +68,6 @@ NEWEST = LEVELS["7.4"]
 def level(version: str) -> Compat:
     """The row of a version. Raises: ConfigError for one that we do not implement."""
     if version not in LEVELS:
-        raise ConfigError(f"compat-version is one of {', '.join(LEVELS)}, not {version!r}")
+        known = ", ".join(map(repr, LEVELS))
+        raise ConfigError(f"compat-version is one of {known}, not {version!r}")
     return LEVELS[version]

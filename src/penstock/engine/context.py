@@ -22,9 +22,8 @@ class Context:
         self.compat = compat
         self._clock = clock
         self._now_ms = _NOT_READ
-        self.retrying = (
-            False  # a blocked command runs again: it must not block anew, nor make consumers
-        )
+        # A blocked command runs again: it must not block anew, nor make consumers.
+        self.retrying = False
         self.touched: list[bytes] = []
         self.watched = 0  # how many readers wait; with none, nobody needs to know what was touched
 

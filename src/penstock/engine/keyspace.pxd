@@ -15,5 +15,5 @@ cdef class Keyspace:
     cpdef Stream stream_or_none(self, bytes key)
     @cython.locals(key=bytes, start=Py_ssize_t, size=Py_ssize_t)
     cpdef Stream stream_at(self, Frame frame, Py_ssize_t index)
-    @cython.locals(stream=Stream)
-    cpdef Stream add_stream(self, bytes key)
+    cpdef Stream new_stream(self)
+    cpdef void put(self, bytes key, Stream stream) except *

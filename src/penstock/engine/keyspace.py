@@ -45,8 +45,10 @@ class Keyspace:
         self._last_key = key
         return self._last_stream
 
-    def add_stream(self, key: bytes) -> Stream:
-        """A new, empty stream under a key that is free."""
-        stream = Stream(self.limits)
+    def new_stream(self) -> Stream:
+        """An empty stream that is under no key yet."""
+        return Stream(self.limits)
+
+    def put(self, key: bytes, stream: Stream) -> None:
+        """Put a stream under a key that is free."""
         self.values[key] = stream
-        return stream

@@ -35,9 +35,8 @@ cdef class AddArguments:
     cpdef long long trim(self, Stream stream) except -1
 
 
-@cython.locals(stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID)
+@cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID)
 cpdef object xadd(Context context, Frame frame)
-cdef Stream _made(Context context, Frame frame, Py_ssize_t first)
 @cython.locals(wanted=StreamID)
 cdef void _append(Context context, Stream stream, AddArguments arguments, Frame frame) except *
 @cython.locals(arguments=AddArguments, stream=Stream)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.stream import ENTRY_BYTES_MAX, Stream
+from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import int_at
 from penstock.engine.context import Context
 from penstock.engine.table import Command, Flags
 from penstock.errors import (
     CommandError,
-    elements_too_large,
     id_not_above_zero,
     syntax_error,
     wrong_arity,
@@ -138,12 +137,10 @@ class AddArguments:
 
 def xadd(context: Context, frame: Frame) -> bytes | None:
     """Add an entry. Everything is checked before the key is made or changed."""
-    if (
-        frame.is_char(2, _STAR) and frame.count & 1
-    ):  # XADD key * name value ...: what nearly everyone sends
-        stream = context.keyspace.stream_at(frame, 1)
-        if stream is None:
-            stream = _made(context, frame, 3)
+    # XADD key * name value ...: what nearly everyone sends.
+    if frame.is_char(2, _STAR) and frame.count & 1:
+        found = context.keyspace.stream_at(frame, 1)
+        stream = context.keyspace.new_stream() if found is None else found
         stream.append(context.now_ms(), frame, 3)
     else:
         arguments = AddArguments()
@@ -155,23 +152,18 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         wanted = arguments.id
         if wanted is not None and arguments.seq_given and wanted == stream_id.SMALLEST:
             raise id_not_above_zero()
-        stream = context.keyspace.stream_at(frame, 1)
-        if stream is None:
-            if arguments.no_make:
-                return None
-            stream = _made(context, frame, arguments.fields_at)
+        found = context.keyspace.stream_at(frame, 1)
+        if found is None and arguments.no_make:
+            return None
+        stream = context.keyspace.new_stream() if found is None else found
         _append(context, stream, arguments, frame)
         arguments.trim(stream)
+    if found is None:
+        # Only now that the entry is in it: a failed command leaves no empty stream behind.
+        context.keyspace.put(frame.piece(1), stream)
     if context.watched:
         context.touch(frame.piece(1))
     return stream.last_id_text()
-
-
-def _made(context: Context, frame: Frame, first: int) -> Stream:
-    """A new stream for an entry that is known to fit: any id above 0-0 is good for an empty one."""
-    if frame.bytes_from(first) > ENTRY_BYTES_MAX:
-        raise elements_too_large()
-    return context.keyspace.add_stream(frame.piece(1))
 
 
 def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Frame) -> None:

@@ -80,7 +80,8 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
     if group_or_none(stream, name) is not None:
         raise group_exists()
     if stream is None:
-        stream = context.keyspace.add_stream(key)
+        stream = context.keyspace.new_stream()
+        context.keyspace.put(key, stream)
     if stream.groups is None:
         stream.groups = Rax()
     stream.groups.insert(name, Group(last, entries_read))

@@ -10,6 +10,7 @@ from penstock.core.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
+from penstock.engine.commands.groups import group_or_none
 from penstock.engine.context import Context
 from penstock.engine.table import Command, Flags
 from penstock.engine.waiters import Blocked
@@ -209,10 +210,7 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
 
 def _group_of(context: Context, key: bytes, name: bytes) -> Group:
     """The group to read from. Raises: CommandError (NOGROUP) without it."""
-    stream = context.keyspace.stream_or_none(key)
-    group: Group | None = None
-    if stream is not None and stream.groups is not None:
-        group = stream.groups.find(name)
+    group = group_or_none(context.keyspace.stream_or_none(key), name)
     if group is None:
         if context.retrying and not context.compat.unblock_repeats_command:
             raise group_gone_while_blocked()
