@@ -231,8 +231,14 @@ class Database:
                     self._put(word)
             self._put(id)
             for field, value in fields.items():
-                self._put(field)
-                self._put(value)
+                if type(field) is str:  # as _put, without the call
+                    frame.add_text(field)
+                else:
+                    self._put(field)
+                if type(value) is str:
+                    frame.add_text(value)
+                else:
+                    self._put(value)
             reply = self._engine.execute(_XADD, frame)
         finally:
             self._turn.release()

@@ -16,13 +16,12 @@ cdef class Frame:
     cdef readonly Py_ssize_t end
 
     cpdef void clear(self) except *
-    @cython.locals(size=Py_ssize_t)
+    @cython.locals(size=Py_ssize_t, end=Py_ssize_t)
     cpdef void add(self, bytes piece) except *
-    @cython.locals(size=Py_ssize_t)
+    @cython.locals(buffer=bytearray, spans=bytearray, size=Py_ssize_t, end=Py_ssize_t, at=Py_ssize_t)
     cpdef void add_text(self, str text) except *
-    cpdef void add_span(self, Py_ssize_t start, Py_ssize_t size) except *
     @cython.locals(at=Py_ssize_t)
-    cdef inline int _note(self, Py_ssize_t start, Py_ssize_t size) except -1
+    cpdef void add_span(self, Py_ssize_t start, Py_ssize_t size) except *
     cpdef Py_ssize_t start(self, Py_ssize_t index) except -1
     cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
     cpdef bytes piece(self, Py_ssize_t index)

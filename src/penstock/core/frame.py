@@ -1,3 +1,4 @@
+# cython: wraparound=False
 """A frame: byte strings laid end to end in one buffer, and the place of each.
 
     buffer   XADD s * temp 21 ............
@@ -52,27 +53,33 @@ class Frame:
 
     def add(self, piece: bytes) -> None:
         """Copy one piece behind the others."""
+        end = self.end
         size = len(piece)
-        if size > len(self.buffer) - self.end:
+        if size > len(self.buffer) - end:
             self.buffer.extend(bytes(len(self.buffer) + size))
-        memory.put(self.buffer, self.end, piece)
-        self._note(self.end, size)
-        self.end += size
+        memory.put(self.buffer, end, piece)
+        self.end = end + size
+        self.add_span(end, size)
 
     def add_text(self, text: str) -> None:
         """Copy one piece, given as text, behind the others in UTF-8."""
-        size = memory.put_text(self.buffer, self.end, text)
-        if size > len(self.buffer) - self.end:
-            self.buffer.extend(bytes(len(self.buffer) + size))
-            memory.put_text(self.buffer, self.end, text)
-        self._note(self.end, size)
-        self.end += size
+        buffer = self.buffer
+        end = self.end
+        size = memory.put_text(buffer, end, text)
+        if size > len(buffer) - end:
+            buffer.extend(bytes(len(buffer) + size))
+            memory.put_text(buffer, end, text)
+        self.end = end + size
+        # As add_span, in place: half of the cost of a short text was that call.
+        spans = self.spans
+        at = self.count * _SPAN_BYTES
+        if at >= len(spans):
+            spans.extend(bytes(len(spans)))
+        memory.store_pair(spans, at, end, size)
+        self.count += 1
 
     def add_span(self, start: int, size: int) -> None:
         """Note a piece that is in the buffer already."""
-        self._note(start, size)
-
-    def _note(self, start: int, size: int) -> None:
         at = self.count * _SPAN_BYTES
         if at >= len(self.spans):
             self.spans.extend(bytes(len(self.spans)))

@@ -1,3 +1,4 @@
+# cython: wraparound=False
 r"""Listpacks: a list of strings and integers in one run of bytes, walked from either end.
 
     07 00 00 00 | 00 00 | ff                       the empty listpack

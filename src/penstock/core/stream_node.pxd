@@ -11,6 +11,7 @@ cdef Py_ssize_t _EMPTY_BYTES
 cdef Py_ssize_t _OVERHEAD_MAX
 cdef Py_ssize_t _LIVE_AT
 cdef Py_ssize_t _FIXED_BYTES_MAX
+cdef unsigned int _SMALL_MAX
 cdef Py_ssize_t _ROOM_BYTES_MIN
 
 @cython.locals(fields=Py_ssize_t, at=Py_ssize_t, i=Py_ssize_t, piece=Py_ssize_t)
@@ -33,7 +34,7 @@ cdef Py_ssize_t _put_piece(bytearray node, Py_ssize_t at, Frame frame, Py_ssize_
 @cython.locals(at=Py_ssize_t, piece=Py_ssize_t, start=Py_ssize_t, size=Py_ssize_t)
 cdef bint _has_header_fields(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t fields) except -1
 cpdef long long live_count(bytearray node) except? -1
-@cython.locals(deleted_at=Py_ssize_t)
+@cython.locals(live="unsigned int", deleted="unsigned int", deleted_at=Py_ssize_t)
 cpdef long long entry_count(bytearray node) except? -1
 cpdef bytearray sealed(bytearray node)
 

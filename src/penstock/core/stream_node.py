@@ -1,3 +1,4 @@
+# cython: wraparound=False
 """Stream nodes: many entries packed into one listpack.
 
 The first entry's field names are written once; later entries with the same names in the same order store
@@ -45,6 +46,7 @@ _COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
 _EMPTY_BYTES = listpack.HEADER_BYTES + 1
 _OVERHEAD_MAX = listpack.ELEMENT_OVERHEAD_MAX
 _LIVE_AT = listpack.HEADER_BYTES  # the first element counts the live entries
+_SMALL_MAX = 127  # the largest integer that is one byte and its backlen
 _FIXED_BYTES_MAX = 64  # flags, two distances, two counts and the end byte, generously
 _ROOM_BYTES_MIN = 128
 
@@ -77,7 +79,11 @@ def append_entry(
     """
     fields = (frame.count - first) // 2
     reserve(node, bytes_bound(fields, raw_bytes))
-    moved = listpack.replace_int(node, _LIVE_AT, live_count(node) + 1)
+    moved = 0
+    if node[_LIVE_AT] < _SMALL_MAX:
+        node[_LIVE_AT] += 1  # both numbers take one byte: the usual case
+    else:
+        moved = listpack.replace_int(node, _LIVE_AT, live_count(node) + 1)
     same = _has_header_fields(node, frame, first, fields)
     at = memory.load32(node, 0) - 1
     at = listpack.put_int(node, at, _SAME_FIELDS if same else 0)
@@ -162,6 +168,10 @@ def live_count(node: bytearray) -> int:
 
 def entry_count(node: bytearray) -> int:
     """Entries of a node, tombstones included."""
+    live = node[_LIVE_AT]
+    deleted = node[_LIVE_AT + 2]
+    if live <= _SMALL_MAX and deleted <= _SMALL_MAX:
+        return live + deleted  # each an element of two bytes: the usual case
     deleted_at = listpack.skip(node, _LIVE_AT)
     return listpack.get_int(node, _LIVE_AT) + listpack.get_int(node, deleted_at)
 
