@@ -1,3 +1,6 @@
+# The methods are redis-py's and take anything, so they stay untyped; what they hold is typed, so that a call
+# of the engine from here is a C call.
+
 from penstock.core.frame cimport Frame
 from penstock.engine.execute cimport Engine
 from penstock.engine.table cimport Command

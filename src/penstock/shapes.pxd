@@ -1,3 +1,5 @@
+# Replies are of any kind: the types only spare the calls between these functions their detour.
+
 import cython
 
 from penstock.core.stream cimport EntryRange

@@ -1,3 +1,5 @@
+# Times are signed, as in clock.pxd.
+
 import cython
 
 from penstock.engine.clock cimport Clock

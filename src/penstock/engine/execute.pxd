@@ -1,3 +1,5 @@
+# Waiters are few and rarely looked at: a Python object is good enough for them.
+
 import cython
 
 from penstock.core.frame cimport Frame

@@ -1,3 +1,5 @@
+# The dictionary holds values of every type; only streams are remembered between calls.
+
 import cython
 
 from penstock.core cimport memory

@@ -1,3 +1,5 @@
+# `run` is called as a Python object: a row must hold interpreted functions too.
+
 import cython
 
 

@@ -1,3 +1,5 @@
+# Only what every consumer calls for every entry is typed.
+
 import cython
 
 from penstock.core.frame cimport Frame

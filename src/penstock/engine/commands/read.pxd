@@ -1,3 +1,5 @@
+# Places in a frame are Py_ssize_t, as there; counts and times come from clients and are 64 bits wide.
+
 import cython
 
 from penstock.core cimport stream_id
