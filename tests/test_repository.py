@@ -12,7 +12,9 @@ import pytest
 from tests.support.source_tree import PACKAGE, name_of, package_files, parse, repository_files
 
 MACHINE = re.compile(r"/(?:home|root|work|Users|opt|mnt)/\w|\bfile:/{2}|\blocalhost:\d")
-REGISTRY = re.compile(r"pypi\.org|pythonhosted\.|\bindex-url|\bfind-links|docker\.io|npmjs\.")
+REGISTRY = re.compile(
+    r"https?://\S*(?:simple|registry|wheel)|\bindex.url\b|\bfind.links\b|\bextra.index"
+)
 
 LINES_MAX = 500
 CORE_LINES_MAX = 700  # they open with an essay
