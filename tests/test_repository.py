@@ -12,8 +12,10 @@ import pytest
 from tests.support.source_tree import PACKAGE, name_of, package_files, parse, repository_files
 
 MACHINE = re.compile(r"/(?:home|root|work|Users|opt|mnt)/\w|\bfile:/{2}|\blocalhost:\d")
+# Written so that this line names none of them itself.
 REGISTRY = re.compile(
-    r"https?://\S*(?:simple|registry|wheel)|\bindex.url\b|\bfind.links\b|\bextra.index"
+    r"pyp[i]\.org|pythonhoste[d]\.|\binde[x]-url|\bfind-link[s]|docker\.i[o]|npmj[s]\."
+    r"|https?://\S*(?:simple|registry|wheel)"
 )
 
 LINES_MAX = 500

@@ -1,12 +1,13 @@
 """Where versions of Redis differ, and which one we are.
 
 One row per version, one column per difference. Code asks for the difference (`compat.xread_plus`), never
-for the version, so a new version is a new row. The newest row is the default.
+for the version, so a new version is a new row: the one before it, and what it changed. The newest row is
+the default.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.errors import ConfigError
 
@@ -30,38 +31,26 @@ class Compat:
     """7.4: what was trimmed before a group came to it is no lag."""
 
 
-LEVELS = {
-    level.version: level
-    for level in (
-        Compat(
-            "7.0",
-            consumer_activity=False,
-            unblock_repeats_command=False,
-            unbalanced_names_command=False,
-            timeout_has_end=False,
-            xread_plus=False,
-            lag_after_trims=False,
-        ),
-        Compat(
-            "7.2",
-            consumer_activity=True,
-            unblock_repeats_command=True,
-            unbalanced_names_command=True,
-            timeout_has_end=True,
-            xread_plus=False,
-            lag_after_trims=False,
-        ),
-        Compat(
-            "7.4",
-            consumer_activity=True,
-            unblock_repeats_command=True,
-            unbalanced_names_command=True,
-            timeout_has_end=True,
-            xread_plus=True,
-            lag_after_trims=True,
-        ),
-    )
-}
+_7_0 = Compat(
+    "7.0",
+    consumer_activity=False,
+    unblock_repeats_command=False,
+    unbalanced_names_command=False,
+    timeout_has_end=False,
+    xread_plus=False,
+    lag_after_trims=False,
+)
+_7_2 = replace(
+    _7_0,
+    version="7.2",
+    consumer_activity=True,
+    unblock_repeats_command=True,
+    unbalanced_names_command=True,
+    timeout_has_end=True,
+)
+_7_4 = replace(_7_2, version="7.4", xread_plus=True, lag_after_trims=True)
+
+LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4)}
 NEWEST = LEVELS["7.4"]
 
 
