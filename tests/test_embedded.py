@@ -17,7 +17,7 @@ import penstock
 from penstock import shapes
 from penstock.core.frame import Frame
 from penstock.embedded import ThreadWaiter
-from penstock.engine.clock import Clock, ManualClock
+from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
 from tests.support.scenario import CLIENT_REFUSALS, Call
 
@@ -56,15 +56,17 @@ class Worker(threading.Thread):
 
 
 class Door(ManualClock):
-    """A clock that tells when somebody looks at it, which a blocking group read does before it waits."""
+    """A clock that tells, once opened, when somebody looks at it, which a read does before it waits."""
 
     def __init__(self) -> None:
         super().__init__(1000)
         self.looks = threading.Semaphore(0)
+        self.open = False
 
-    def now_ms(self) -> int:
-        self.looks.release()
-        return super().now_ms()
+    def now_us(self) -> int:
+        if self.open:
+            self.looks.release()
+        return super().now_us()
 
 
 def started(function: Callable[[], Any], db: penstock.Database) -> Worker:
@@ -128,6 +130,7 @@ def test_a_blocked_reader_is_told_that_its_group_is_gone() -> None:
     door = Door()
     with penstock.open(clock=door) as db:
         db.xgroup_create("s", "g", mkstream=True)
+        door.open = True
         worker = Worker(lambda: db.xreadgroup("g", "a", {"s": ">"}, block=0))
         assert door.looks.acquire(timeout=SECONDS_MAX)
         db.xgroup_destroy("s", "g")
@@ -139,6 +142,7 @@ def test_who_waits_sees_the_entry_even_if_it_is_trimmed_at_once(db: penstock.Dat
     door = Door()
     with penstock.open(clock=door) as db:
         db.xgroup_create("s", "g", mkstream=True)
+        door.open = True
         worker = Worker(lambda: db.xreadgroup("g", "a", {"s": ">"}, block=0))
         assert door.looks.acquire(timeout=SECONDS_MAX)
         db.xadd("s", {"k": "v"}, id="1-0")
@@ -209,6 +213,7 @@ def test_closing_wakes_everyone_who_waits() -> None:
     door = Door()
     db = penstock.open(clock=door)
     db.xgroup_create("s", "g", mkstream=True)
+    door.open = True
     workers = [Worker(lambda: db.xreadgroup("g", "a", {"s": ">"}, block=0)) for _ in range(3)]
     for _ in workers:
         assert door.looks.acquire(timeout=SECONDS_MAX)
@@ -501,13 +506,19 @@ def test_the_largest_node_limit_trims_like_any_other() -> None:
 
 
 def test_a_clock_that_fails_leaves_no_stream_behind() -> None:
-    class BrokenClock(Clock):
-        def now_ms(self) -> int:
-            raise OSError("no time")
+    class BrokenClock(ManualClock):
+        broken = True
 
-    db = penstock.open(clock=BrokenClock())
+        def now_us(self) -> int:
+            if self.broken:
+                raise OSError("no time")
+            return super().now_us()
+
+    clock = BrokenClock()
+    db = penstock.open(clock=clock)
     with pytest.raises(OSError, match="no time"):
         db.xadd("s", {"k": "v"})
+    clock.broken = False
     with pytest.raises(penstock.CommandError, match="no such key"):
         db.xinfo_stream("s")
 
@@ -524,7 +535,7 @@ def test_a_reader_whose_result_cannot_be_shaped_gets_the_error_and_the_next_is_s
         for word in (b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"):
             frame.add(word)
         blocked = engine.execute(TABLE["XREAD"], frame)
-        waiter = ThreadWaiter(TABLE["XREAD"], blocked, shaping)
+        waiter = ThreadWaiter(TABLE["XREAD"], blocked, engine.context.keyspace, shaping)
         engine.park(waiter)
         woken.append(waiter)
     frame = Frame()
@@ -543,7 +554,7 @@ from penstock.core.group import Group
 from penstock.core.rax import Rax
 from penstock.core.stream import Stream
 from penstock.engine.commands import append, groups, read
-from penstock.engine.context import Context
+from penstock.engine.clock import Instant
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.keyspace import Keyspace
 import penstock
@@ -565,7 +576,7 @@ cases = [
     lambda: check.check_listpack(None), lambda: check.check_stream(None),
     lambda: TABLE["XREAD"].run(None, None), lambda: Engine().execute(None, Frame()),
     lambda: Engine().execute(TABLE["XLEN"], None), lambda: Keyspace(None).stream_at(None, 0),
-    lambda: Context(None, None, None).now_ms(), lambda: append.ids_from(None, 0),
+    lambda: Instant(None).advance(), lambda: append.ids_from(None, 0),
     lambda: read.consumer_of(None, None, b"x"), lambda: groups.group_or_none(None, None),
     lambda: penstock.Database(None, False).xlen("s"), lambda: Forgetful().xadd("s", {"a": 1}),
 ]

@@ -25,6 +25,7 @@ from penstock.core.frame import Frame
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
 from penstock.engine.clock import Clock
 from penstock.engine.execute import TABLE, Engine
+from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import ConfigError, DatabaseClosed, DataError
@@ -63,8 +64,14 @@ def open(
 class ThreadWaiter(Waiter):
     """A blocked read whose thread sleeps until it is served."""
 
-    def __init__(self, command: Command, blocked: Blocked, shape: Callable[[Any], Any]) -> None:
-        super().__init__(command, blocked)
+    def __init__(
+        self,
+        command: Command,
+        blocked: Blocked,
+        keyspace: Keyspace,
+        shape: Callable[[Any], Any],
+    ) -> None:
+        super().__init__(command, blocked, keyspace)
         self._shape = shape
         self.served = threading.Event()
 
@@ -126,7 +133,8 @@ class Database:
                 self._put(piece)
             reply = self._engine.execute(command, self._frame)
             if isinstance(reply, Blocked):
-                reply = self._wait(ThreadWaiter(command, reply, shape), reply.timeout_ms)
+                waiter = ThreadWaiter(command, reply, self._engine.context.keyspace, shape)
+                reply = self._wait(waiter, reply.timeout_ms)
             else:
                 reply = shape(reply)
         finally:

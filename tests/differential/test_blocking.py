@@ -136,7 +136,7 @@ class Stage:
             self.compare(Refusal(error.wire_text), self.ends[n].read())
             return
         if isinstance(reply, Blocked):
-            self.parked[n] = Reader(command, reply)
+            self.parked[n] = Reader(command, reply, self.bench.engine.context.keyspace)
             self.bench.engine.park(self.parked[n])
             self.wait_for(len(self.parked))
         else:

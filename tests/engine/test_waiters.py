@@ -28,7 +28,7 @@ def readers(bench: Bench, *lines: str) -> list[Reader]:
 def waiting(bench: Bench) -> int:
     """How many wait; whoever does not must have left no trace."""
     waiters = bench.engine.waiters
-    assert waiters.count == bench.engine.context.watched == len(waiters.all())
+    assert waiters.count == bench.engine.context.waiting == len(waiters.all())
     return waiters.count
 
 

@@ -9,6 +9,7 @@ from penstock.core.check import check_stream
 from penstock.core.stream import EntryRange, Stream
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
+from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError
@@ -50,7 +51,7 @@ class Bench:
         command, pieces = command_of(line.split())
         blocked = self.engine.execute(command, frame_of(*pieces))
         assert isinstance(blocked, Blocked), f"{line} did not block: {blocked}"
-        reader = Reader(command, blocked)
+        reader = Reader(command, blocked, self.engine.context.keyspace)
         self.engine.park(reader)
         return reader
 
@@ -79,8 +80,8 @@ def assert_refused(bench: Bench, line: str, text: str) -> None:
 class Reader(Waiter):
     """A blocked read that notes what it was woken with."""
 
-    def __init__(self, command: Command, blocked: Blocked) -> None:
-        super().__init__(command, blocked)
+    def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
+        super().__init__(command, blocked, keyspace)
         self.timeout_ms = blocked.timeout_ms
         self.woken = 0
         self.got: Any = None

@@ -28,6 +28,7 @@ from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_node import NodeCursor, entry_count, live_count
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
+from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError
@@ -37,14 +38,14 @@ from penstock.reply import NullArray, Pairs, Served, Status
 class NamedWaiter(Waiter):
     """A blocked command of a script, which notes what it was given."""
 
-    def __init__(self, name: int, command: Command, blocked: Blocked, lines: list[str]) -> None:
-        super().__init__(command, blocked)
+    def __init__(self, name: int, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
+        super().__init__(command, blocked, keyspace)
         self._name = name
-        self._lines = lines
+        self.lines: list[str] = []
 
     def wake(self) -> None:
         shown = f"(error) {self.error}" if self.error is not None else show(self.reply)
-        self._lines.append(f"{self._name} <-\n{shown}")
+        self.lines.append(f"{self._name} <-\n{shown}")
 
 
 class ScriptRun:
@@ -84,7 +85,9 @@ class ScriptRun:
             return f"(error) {error.wire_text}"
         if isinstance(reply, Blocked):
             self._waiters += 1
-            self.engine.park(NamedWaiter(self._waiters, TABLE[name], reply, self._woken))
+            waiter = NamedWaiter(self._waiters, TABLE[name], reply, self.engine.context.keyspace)
+            waiter.lines = self._woken
+            self.engine.park(waiter)
             return f"(waits as {self._waiters})"
         return show(reply)
 

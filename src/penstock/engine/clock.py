@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from penstock.engine import wall_clock
 
+_US_PER_MS = 1000
+
 
 class Clock:
-    """Milliseconds since 1970, which may stand still or step back."""
+    """Microseconds since 1970, which may stand still or step back."""
 
     __slots__ = ()
 
-    def now_ms(self) -> int:
+    def now_us(self) -> int:
         raise NotImplementedError
 
 
@@ -22,17 +24,34 @@ class SystemClock(Clock):
 
     __slots__ = ()
 
-    def now_ms(self) -> int:
-        return wall_clock.now_ms()
+    def now_us(self) -> int:
+        return wall_clock.now_us()
 
 
 class ManualClock(Clock):
-    """A clock that a test sets."""
+    """A clock that a test sets, in milliseconds."""
 
     __slots__ = ("at_ms",)
 
     def __init__(self, now_ms: int = 0) -> None:
         self.at_ms = now_ms
 
-    def now_ms(self) -> int:
-        return self.at_ms
+    def now_us(self) -> int:
+        return self.at_ms * _US_PER_MS
+
+
+class Instant:
+    """The time of the command that runs: read once, the same for all that it does."""
+
+    __slots__ = ("_clock", "ms", "us")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.us = 0
+        self.ms = 0
+
+    def advance(self) -> None:
+        """Read the clock."""
+        us = self._clock.now_us()
+        self.us = max(0, us)  # ids cannot tell of a time before 1970
+        self.ms = self.us // _US_PER_MS

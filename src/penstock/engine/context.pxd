@@ -1,23 +1,27 @@
-# Times are signed, as in clock.pxd.
+# Times and counts are signed, as in clock.pxd.
 
 import cython
 
-from penstock.engine.clock cimport Clock
+from penstock.engine.clock cimport Instant
 from penstock.engine.keyspace cimport Keyspace
-
-cdef long long _NOT_READ
 
 
 @cython.final
 cdef class Context:
-    cdef readonly Keyspace keyspace
-    cdef readonly object compat
-    cdef Clock _clock
-    cdef long long _now_ms
+    cdef readonly object channels
+    cdef public object compat
+    cdef readonly list databases
+    cdef public long long dirty
+    cdef public long long event_kinds
+    cdef readonly Instant instant
+    cdef public Keyspace keyspace
+    cdef public bint may_block
     cdef public bint retrying
-    cdef readonly list touched
-    cdef public Py_ssize_t watched
+    cdef public list touched
+    cdef public Py_ssize_t waiting
+    cdef public Py_ssize_t watching
 
-    cpdef void begin(self) except *
     cpdef long long now_ms(self) except *
+    cpdef void changed(self, bytes key, long long kind, bytes event) except *
+    cpdef void event(self, long long kind, bytes event, bytes key) except *
     cpdef void touch(self, bytes key) except *

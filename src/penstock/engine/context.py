@@ -1,45 +1,76 @@
-"""What a command may touch while it runs: the keys, the time, and a note of what it changed."""
+"""What a command may touch while it runs: the keys, the time, and a note of what it changed.
+
+    dirty      counts changes: what would have to be saved
+    touched    keys that somebody who waits may find something in now
+    changed()  counts a change, breaks the watches on the key, tells those who listen for events
+
+A handler that changed a key says so with `changed`; one that also gave waiting readers something to read
+says so with `touch`. Neither costs anything while nobody watches, listens or waits.
+"""
 
 from __future__ import annotations
 
-from penstock.engine.clock import Clock
+from penstock.engine import events
+from penstock.engine.channels import Channels
+from penstock.engine.clock import Instant
 from penstock.engine.compat import Compat
 from penstock.engine.keyspace import Keyspace
-
-_NOT_READ = -(2**62)
 
 
 class Context:
     """One engine's context, reused for every command.
 
-    Read: keyspace, compat, now_ms, retrying. Note: touch.
+    Read: keyspace, databases, compat, now_ms, retrying, may_block. Note: dirty, changed, event, touch.
     """
 
-    __slots__ = ("_clock", "_now_ms", "compat", "keyspace", "retrying", "touched", "watched")
+    __slots__ = (
+        "channels",
+        "compat",
+        "databases",
+        "dirty",
+        "event_kinds",
+        "instant",
+        "keyspace",
+        "may_block",
+        "retrying",
+        "touched",
+        "waiting",
+        "watching",
+    )
 
-    def __init__(self, keyspace: Keyspace, clock: Clock, compat: Compat) -> None:
-        self.keyspace = keyspace
+    def __init__(self, databases: list[Keyspace], instant: Instant, compat: Compat) -> None:
+        self.databases = databases
+        self.keyspace = databases[0]  # the one that the caller has selected
+        self.instant = instant
         self.compat = compat
-        self._clock = clock
-        self._now_ms = _NOT_READ
+        self.channels = Channels()
+        self.event_kinds = 0  # which events are told to whom, see events.py
+        self.dirty = 0
         # A blocked command runs again: it must not block anew, nor make consumers.
         self.retrying = False
-        self.touched: list[bytes] = []
-        self.watched = 0  # how many readers wait; with none, nobody needs to know what was touched
-
-    def begin(self) -> None:
-        """Forget the last command."""
-        self._now_ms = _NOT_READ
-        if self.touched:
-            self.touched = []
+        self.may_block = True  # inside of a transaction a blocking command gives up at once
+        self.touched: list[tuple[int, bytes]] = []
+        self.waiting = 0  # how many readers wait; with none, nobody needs to know what was touched
+        self.watching = 0  # how many keys are watched
 
     def now_ms(self) -> int:
         """The time, the same for all of one command."""
-        if self._now_ms == _NOT_READ:
-            self._now_ms = max(0, self._clock.now_ms())  # ids cannot tell of a time before 1970
-        return self._now_ms
+        return self.instant.ms
+
+    def changed(self, key: bytes, kind: int, event: bytes) -> None:
+        """Note that a key of the selected database has changed, and how."""
+        self.dirty += 1
+        if self.watching:
+            self.keyspace.changed(key)
+        if self.event_kinds:
+            self.event(kind, event, key)
+
+    def event(self, kind: int, event: bytes, key: bytes) -> None:
+        """Tell an event, if that kind is to be told."""
+        if self.event_kinds & kind:
+            events.tell(self.channels, self.event_kinds, self.keyspace.index, event, key)
 
     def touch(self, key: bytes) -> None:
         """Note that somebody who waits for this key may have something to read now."""
-        if self.watched:
-            self.touched.append(key)
+        if self.waiting:
+            self.touched.append((self.keyspace.index, key))

@@ -4,6 +4,7 @@ import cython
 
 from penstock.core.frame cimport Frame
 from penstock.core.stream cimport NodeLimits
+from penstock.engine.clock cimport Instant
 from penstock.engine.context cimport Context
 from penstock.engine.table cimport Command
 
@@ -13,6 +14,10 @@ cdef class Engine:
     cdef readonly Context context
     cdef readonly NodeLimits limits
     cdef readonly object waiters
+    cdef readonly long long expired_keys
 
     @cython.locals(context=Context)
     cpdef object execute(self, Command command, Frame frame)
+    cpdef object run(self, Command command, Frame frame)
+    @cython.locals(context=Context)
+    cpdef void serve_waiters(self) except *

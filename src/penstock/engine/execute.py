@@ -1,24 +1,28 @@
 """Running a command: check it, run it, then let those who waited for what it changed have their turn.
 
-    execute(command, frame)     1 arity   2 run   3 waiters of the touched keys run again, in order
+    execute(command, frame)     1 arity   2 the time   3 run   4 waiters of the touched keys run again
 
-The engine knows no thread: whoever owns it calls one command at a time.
+A transaction calls `run` for each of its commands and `serve_waiters` at its end: what it makes and takes
+away again wakes nobody. The engine knows no thread: whoever owns it calls one command at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.core.stream import NodeLimits
-from penstock.engine import compat
-from penstock.engine.clock import Clock, SystemClock
+from penstock.engine import compat, events
+from penstock.engine.clock import Clock, Instant, SystemClock
 from penstock.engine.commands import append, claims, groups, info, read
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter, Waiters
 from penstock.errors import CommandError, wrong_arity
+
+DATABASES = 16
 
 TABLE: dict[str, Command] = {
     command.name: command
@@ -30,56 +34,87 @@ TABLE: dict[str, Command] = {
 class Engine:
     """Keys, commands and waiting readers, in memory.
 
-    Run: execute. Waiting: park, give_up. Inside: context, waiters, limits.
+    Run: execute, run, serve_waiters. Waiting: park, give_up. Time: expire_due. Inside: context, waiters,
+    limits, expired_keys.
     """
 
-    __slots__ = ("context", "limits", "waiters")
+    __slots__ = ("context", "expired_keys", "limits", "waiters")
 
-    def __init__(self, clock: Clock | None = None, compat_version: str | None = None) -> None:
+    def __init__(
+        self,
+        clock: Clock | None = None,
+        compat_version: str | None = None,
+        databases: int = DATABASES,
+    ) -> None:
         self.limits = NodeLimits()
         level = compat.NEWEST if compat_version is None else compat.level(compat_version)
-        self.context = Context(
-            Keyspace(self.limits), SystemClock() if clock is None else clock, level
-        )
+        instant = Instant(SystemClock() if clock is None else clock)
+        keyspaces = [Keyspace(index, self.limits, instant) for index in range(databases)]
+        self.context = Context(keyspaces, instant, level)
         self.waiters = Waiters()
+        self.expired_keys = 0
+        for keyspace in keyspaces:
+            keyspace.on_expired = self._expire
 
     def execute(self, command: Command, frame: Frame) -> Any:
         """Run one command and return its reply, or a Blocked. Raises: CommandError."""
         if not command.takes(frame.count):
             raise wrong_arity(command.name)
         context = self.context
-        context.begin()
-        reply = command.run(context, frame)
+        context.instant.advance()
+        try:
+            reply = command.run(context, frame)
+        except CommandError:
+            self.serve_waiters()  # a look at a key may have removed it
+            raise
         if context.touched:
-            self._serve_waiters(context.touched)
+            self.serve_waiters()
         return reply
+
+    def run(self, command: Command, frame: Frame) -> Any:
+        """As execute, but those who wait go on waiting. Raises: CommandError."""
+        if not command.takes(frame.count):
+            raise wrong_arity(command.name)
+        return command.run(self.context, frame)
 
     def park(self, waiter: Waiter) -> None:
         """Let a blocked command wait. The caller waits, and calls give_up when its time is over."""
         self.waiters.park(waiter)
-        self.context.watched = self.waiters.count
+        self.context.waiting = self.waiters.count
 
     def give_up(self, waiter: Waiter) -> None:
         """Stop waiting, unless the waiter was served already."""
         if not waiter.done:
             self.waiters.free(waiter)
-            self.context.watched = self.waiters.count
+            self.context.waiting = self.waiters.count
 
-    def _serve_waiters(self, keys: list[bytes]) -> None:
-        """Run again what waits for these keys. Serving touches nothing, so this ends."""
-        for key in dict.fromkeys(keys):
-            # A reader that finds nothing new in this key has found it for all of its group. Without this
-            # every entry would run the commands of all who wait, and a thousand may.
-            read_up: set[bytes] = set()
-            for waiter in self.waiters.waiting_for(key):
-                if waiter.group is None:
-                    self._serve(waiter)
-                elif waiter.group not in read_up and not self._serve(waiter):
-                    read_up.add(waiter.group)
+    def serve_waiters(self) -> None:
+        """Run again what waits for the touched keys, and for those that this touches in turn.
+
+        This ends: whoever is served waits no longer.
+        """
+        context = self.context
+        selected = context.keyspace
+        while context.touched:
+            places = dict.fromkeys(context.touched)
+            context.touched = []
+            for place in places:
+                # A reader that finds nothing has found it for all who share its position. Without this
+                # every entry would run the commands of all who wait, and a thousand may.
+                read_up: set[Hashable] = set()
+                for waiter in self.waiters.waiting_for(place):
+                    if waiter.done:
+                        continue
+                    if waiter.position is None:
+                        self._serve(waiter)
+                    elif waiter.position not in read_up and not self._serve(waiter):
+                        read_up.add(waiter.position)
+        context.keyspace = selected
 
     def _serve(self, waiter: Waiter) -> bool:
         """Run a waiting command again; False if it goes on waiting."""
         context = self.context
+        context.keyspace = waiter.keyspace
         context.retrying = True
         try:
             reply = waiter.command.run(context, waiter.frame)
@@ -93,3 +128,26 @@ class Engine:
         self.give_up(waiter)
         waiter.wake()
         return True
+
+    def expire_due(self, most: int) -> int:
+        """Remove up to so many keys of each database whose time has come; return how many went."""
+        context = self.context
+        context.instant.advance()
+        removed = 0
+        for keyspace in context.databases:
+            for key in keyspace.take_due(most):
+                self._expire(keyspace, key)
+                removed += 1
+        self.serve_waiters()
+        return removed
+
+    def _expire(self, keyspace: Keyspace, key: bytes) -> None:
+        """Remove a key whose time has come, and tell whom it concerns."""
+        context = self.context
+        selected = context.keyspace
+        context.keyspace = keyspace
+        keyspace.remove(key)
+        self.expired_keys += 1
+        context.changed(key, events.EXPIRED, b"expired")
+        context.touch(key)
+        context.keyspace = selected

@@ -5,17 +5,26 @@ import cython
 from penstock.core cimport memory
 from penstock.core.frame cimport Frame
 from penstock.core.stream cimport NodeLimits, Stream
+from penstock.engine.clock cimport Instant
 
 
 @cython.final
 cdef class Keyspace:
+    cdef readonly Py_ssize_t index
     cdef readonly NodeLimits limits
     cdef readonly dict values
+    cdef readonly dict expires
+    cdef readonly dict watches
+    cdef public object on_expired
+    cdef list _due
+    cdef Instant _instant
     cdef bytes _last_key
     cdef Stream _last_stream
 
+    cpdef object find(self, bytes key)
     cpdef Stream stream_or_none(self, bytes key)
-    @cython.locals(key=bytes, start=Py_ssize_t, size=Py_ssize_t)
+    @cython.locals(key=bytes, start=Py_ssize_t, size=Py_ssize_t, stream=Stream)
     cpdef Stream stream_at(self, Frame frame, Py_ssize_t index)
     cpdef Stream new_stream(self)
-    cpdef void put(self, bytes key, Stream stream) except *
+    cpdef void put(self, bytes key, object value) except *
+    cpdef void swap_with(self, Keyspace other) except *

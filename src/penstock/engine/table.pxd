@@ -8,8 +8,14 @@ cdef class Command:
     cdef readonly str name
     cdef readonly object run
     cdef readonly Py_ssize_t arity
-    cdef readonly object flags
-    cdef readonly Py_ssize_t key_at
+    cdef readonly long long flags
+    cdef readonly tuple keys
     cdef readonly str summary
+    cdef readonly str syntax
+    cdef readonly str since
+    cdef readonly str complexity
+    cdef readonly str group
+    cdef readonly object find_keys
+    cdef readonly bint in_session
 
     cpdef bint takes(self, Py_ssize_t words) noexcept

@@ -9,40 +9,52 @@ Invariants
   W1  a waiter is in the queue of each of its keys, or in none and done.
   W2  a queue's order is the order in which its waiters blocked, over all keys.
 
-Cost: park and free are O(keys of the waiter); a waiter that nothing touches costs nothing. Of a group's
-waiters only those run that find something, and one more.
+Cost: park and free are O(keys of the waiter); a waiter that nothing touches costs nothing. Of those that
+share a position (a group's readers, a list's) only those run that find something, and one more.
 """
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 from penstock.core.frame import Frame
+from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
+from penstock.reply import NULL_ARRAY
 
 
 class Blocked:
     """What a blocking command returns instead of a reply."""
 
-    __slots__ = ("frame", "group", "keys", "timeout_ms")
+    __slots__ = ("frame", "keys", "on_timeout", "position", "timeout_ms")
 
     def __init__(
-        self, frame: Frame, keys: list[bytes], timeout_ms: int, group: bytes | None = None
+        self,
+        frame: Frame,
+        keys: list[bytes],
+        timeout_ms: int,
+        position: Hashable | None = None,
+        on_timeout: Any = NULL_ARRAY,
     ) -> None:
         self.frame = frame
         self.keys = keys
         self.timeout_ms = timeout_ms  # 0: for ever
-        self.group = group  # the readers of one group share one position, whoever they are
+        # Who shares a position takes from the same place: where one finds nothing, none does.
+        self.position = position
+        self.on_timeout = on_timeout  # the reply when the time is over
 
 
 class Waiter:
     """One parked command. A subclass's `wake` tells whoever waits that `reply` or `error` is there."""
 
-    def __init__(self, command: Command, blocked: Blocked) -> None:
+    def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         self.command = command
+        self.keyspace = keyspace
         self.frame = blocked.frame
         self.keys = blocked.keys
-        self.group = blocked.group
+        self.position = blocked.position
+        self.on_timeout = blocked.on_timeout
         self.done = False
         self.reply: Any = None
         self.error: Exception | None = None
@@ -52,34 +64,40 @@ class Waiter:
 
 
 class Waiters:
-    """The queues, one for each key that somebody waits for."""
+    """The queues, one for each key of each database that somebody waits for."""
 
     __slots__ = ("_queues", "count")
 
     def __init__(self) -> None:
-        self._queues: dict[bytes, dict[Waiter, None]] = {}  # a dict keeps order and removes in O(1)
+        # A dict keeps order and removes in O(1).
+        self._queues: dict[tuple[int, bytes], dict[Waiter, None]] = {}
         self.count = 0
 
     def park(self, waiter: Waiter) -> None:
         """Put a waiter at the end of the queue of each of its keys."""
         for key in waiter.keys:
-            self._queues.setdefault(key, {})[waiter] = None
+            self._queues.setdefault((waiter.keyspace.index, key), {})[waiter] = None
         self.count += 1
 
     def free(self, waiter: Waiter) -> None:
         """Take a waiter out of all queues."""
         for key in waiter.keys:
-            queue = self._queues.get(key)
+            place = (waiter.keyspace.index, key)
+            queue = self._queues.get(place)
             if queue is not None:
                 queue.pop(waiter, None)
                 if not queue:
-                    del self._queues[key]
+                    del self._queues[place]
         self.count -= 1
         waiter.done = True
 
-    def waiting_for(self, key: bytes) -> list[Waiter]:
-        """The waiters of a key, in the order in which they blocked."""
-        return list(self._queues.get(key, ()))
+    def waiting_for(self, place: tuple[int, bytes]) -> list[Waiter]:
+        """The waiters of a key of a database, in the order in which they blocked."""
+        return list(self._queues.get(place, ()))
+
+    def places(self) -> list[tuple[int, bytes]]:
+        """Every database and key that somebody waits for."""
+        return list(self._queues)
 
     def all(self) -> list[Waiter]:
         """Every waiter, once."""

@@ -3,7 +3,7 @@
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 
-cdef inline long long now_ms() noexcept:
+cdef inline long long now_us() noexcept:
     cdef timespec now
     clock_gettime(CLOCK_REALTIME, &now)
-    return <long long> now.tv_sec * 1000 + now.tv_nsec // 1000000
+    return <long long> now.tv_sec * 1000000 + now.tv_nsec // 1000

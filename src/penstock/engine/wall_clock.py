@@ -3,6 +3,6 @@
 from time import time_ns
 
 
-def now_ms() -> int:
-    """Milliseconds since 1970."""
-    return time_ns() // 1_000_000
+def now_us() -> int:
+    """Microseconds since 1970."""
+    return time_ns() // 1000

@@ -37,11 +37,12 @@ cdef class AddArguments:
     cpdef long long trim(self, Stream stream) except -1
 
 
-@cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID)
+@cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,
+               trimmed="long long")
 cpdef object xadd(Context context, Frame frame)
 @cython.locals(wanted=StreamID)
 cdef void _append(Context context, Stream stream, AddArguments arguments, Frame frame) except *
-@cython.locals(arguments=AddArguments, stream=Stream)
+@cython.locals(arguments=AddArguments, stream=Stream, trimmed="long long")
 cpdef object xtrim(Context context, Frame frame)
 @cython.locals(stream=Stream, ids=list, removed="long long", entry_id=StreamID)
 cpdef object xdel(Context context, Frame frame)

@@ -6,9 +6,10 @@ from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
+from penstock.engine import events
 from penstock.engine.arguments import int_at
 from penstock.engine.context import Context
-from penstock.engine.table import Command, Flags
+from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import (
     CommandError,
     id_not_above_zero,
@@ -137,6 +138,7 @@ class AddArguments:
 
 def xadd(context: Context, frame: Frame) -> bytes | None:
     """Add an entry. Everything is checked before the key is made or changed."""
+    trimmed = 0
     # XADD key * name value ...: what nearly everyone sends.
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)
@@ -157,13 +159,23 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
             return None
         stream = context.keyspace.new_stream() if found is None else found
         _append(context, stream, arguments, frame)
-        arguments.trim(stream)
+        trimmed = arguments.trim(stream)
     if found is None:
         # Only now that the entry is in it: a failed command leaves no empty stream behind.
         context.keyspace.put(frame.piece(1), stream)
-    if context.watched:
-        context.touch(frame.piece(1))
+    if context.waiting or context.watching or context.event_kinds:
+        _report(context, frame.piece(1), trimmed)
+    else:
+        context.dirty += 1
     return stream.last_id_text()
+
+
+def _report(context: Context, key: bytes, trimmed: int) -> None:
+    """Tell those who watch, listen or wait what an XADD has done."""
+    context.changed(key, events.STREAM, b"xadd")
+    if trimmed:
+        context.event(events.STREAM, b"xtrim", key)
+    context.touch(key)
 
 
 def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Frame) -> None:
@@ -182,7 +194,12 @@ def xtrim(context: Context, frame: Frame) -> int:
     arguments.read(frame, False)
     arguments.settle(False, context.keyspace.limits.entries_max)
     stream = context.keyspace.stream_at(frame, 1)
-    return 0 if stream is None else arguments.trim(stream)
+    if stream is None:
+        return 0
+    trimmed = arguments.trim(stream)
+    if trimmed:
+        context.changed(frame.piece(1), events.STREAM, b"xtrim")
+    return trimmed
 
 
 def xdel(context: Context, frame: Frame) -> int:
@@ -195,6 +212,8 @@ def xdel(context: Context, frame: Frame) -> int:
     for entry_id in ids:
         if stream.delete(entry_id):
             removed += 1
+    if removed:
+        context.changed(frame.piece(1), events.STREAM, b"xdel")
     return removed
 
 
@@ -214,9 +233,16 @@ def xlen(context: Context, frame: Frame) -> int:
 
 COMMANDS = (
     Command(
-        "XADD", xadd, -5, Flags.WRITE | Flags.DENY_OOM | Flags.FAST, 1, "Add an entry to a stream."
+        "XADD",
+        xadd,
+        -5,
+        Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
+        ONE_KEY,
+        "Add an entry to a stream.",
     ),
-    Command("XTRIM", xtrim, -4, Flags.WRITE, 1, "Drop the oldest entries of a stream."),
-    Command("XDEL", xdel, -3, Flags.WRITE | Flags.FAST, 1, "Remove entries from a stream by id."),
-    Command("XLEN", xlen, 2, Flags.READ | Flags.FAST, 1, "Count the entries of a stream."),
+    Command("XTRIM", xtrim, -4, Flags.WRITE, ONE_KEY, "Drop the oldest entries of a stream."),
+    Command(
+        "XDEL", xdel, -3, Flags.WRITE | Flags.FAST, ONE_KEY, "Remove entries from a stream by id."
+    ),
+    Command("XLEN", xlen, 2, Flags.READ | Flags.FAST, ONE_KEY, "Count the entries of a stream."),
 )

@@ -12,7 +12,7 @@ from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, int_between
 from penstock.engine.commands.groups import group_or_none
 from penstock.engine.context import Context
-from penstock.engine.table import Command, Flags
+from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import CommandError, no_such_group, shown, syntax_error
 from penstock.reply import NULL_ARRAY
 
@@ -202,7 +202,11 @@ def xautoclaim(context: Context, frame: Frame) -> list[Any]:
 
 
 COMMANDS = (
-    Command("XPENDING", xpending, -3, Flags.READ, 1, "Show what a group has pending."),
-    Command("XCLAIM", xclaim, -6, Flags.WRITE | Flags.FAST, 1, "Take over pending entries by id."),
-    Command("XAUTOCLAIM", xautoclaim, -6, Flags.WRITE | Flags.FAST, 1, "Take over idle entries."),
+    Command("XPENDING", xpending, -3, Flags.READ, ONE_KEY, "Show what a group has pending."),
+    Command(
+        "XCLAIM", xclaim, -6, Flags.WRITE | Flags.FAST, ONE_KEY, "Take over pending entries by id."
+    ),
+    Command(
+        "XAUTOCLAIM", xautoclaim, -6, Flags.WRITE | Flags.FAST, ONE_KEY, "Take over idle entries."
+    ),
 )

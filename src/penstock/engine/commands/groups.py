@@ -10,7 +10,7 @@ from penstock.core.stream import Stream
 from penstock.engine.arguments import int_at
 from penstock.engine.commands.append import ids_from
 from penstock.engine.context import Context
-from penstock.engine.table import Command, Flags
+from penstock.engine.table import ONE_KEY, SUBCOMMAND_KEY, Command, Flags
 from penstock.errors import (
     CommandError,
     group_exists,
@@ -145,10 +145,26 @@ def xack(context: Context, frame: Frame) -> int:
 _MAKES = Flags.WRITE | Flags.DENY_OOM
 
 COMMANDS = (
-    Command("XGROUP CREATE", xgroup_create, -5, _MAKES, 2, "Make a consumer group."),
-    Command("XGROUP SETID", xgroup_setid, -5, Flags.WRITE, 2, "Move a group to another id."),
-    Command("XGROUP DESTROY", xgroup_destroy, 4, Flags.WRITE, 2, "Remove a group."),
-    Command("XGROUP CREATECONSUMER", xgroup_createconsumer, 5, _MAKES, 2, "Make a consumer."),
-    Command("XGROUP DELCONSUMER", xgroup_delconsumer, 5, Flags.WRITE, 2, "Remove a consumer."),
-    Command("XACK", xack, -4, Flags.WRITE | Flags.FAST, 1, "Acknowledge deliveries."),
+    Command("XGROUP CREATE", xgroup_create, -5, _MAKES, SUBCOMMAND_KEY, "Make a consumer group."),
+    Command(
+        "XGROUP SETID", xgroup_setid, -5, Flags.WRITE, SUBCOMMAND_KEY, "Move a group to another id."
+    ),
+    Command("XGROUP DESTROY", xgroup_destroy, 4, Flags.WRITE, SUBCOMMAND_KEY, "Remove a group."),
+    Command(
+        "XGROUP CREATECONSUMER",
+        xgroup_createconsumer,
+        5,
+        _MAKES,
+        SUBCOMMAND_KEY,
+        "Make a consumer.",
+    ),
+    Command(
+        "XGROUP DELCONSUMER",
+        xgroup_delconsumer,
+        5,
+        Flags.WRITE,
+        SUBCOMMAND_KEY,
+        "Remove a consumer.",
+    ),
+    Command("XACK", xack, -4, Flags.WRITE | Flags.FAST, ONE_KEY, "Acknowledge deliveries."),
 )

@@ -13,7 +13,7 @@ from penstock.core.stream import Stream
 from penstock.engine.arguments import INT64_MAX, int_at
 from penstock.engine.commands.groups import group_or_none
 from penstock.engine.context import Context
-from penstock.engine.table import Command, Flags
+from penstock.engine.table import SUBCOMMAND_KEY, Command, Flags
 from penstock.errors import no_group_for_key, no_such_key, unknown_subcommand
 from penstock.reply import Pairs
 
@@ -153,7 +153,21 @@ def xinfo_consumers(context: Context, frame: Frame) -> list[Pairs]:
 
 
 COMMANDS = (
-    Command("XINFO STREAM", xinfo_stream, -3, Flags.READ, 2, "Describe a stream."),
-    Command("XINFO GROUPS", xinfo_groups, 3, Flags.READ, 2, "Describe the groups of a stream."),
-    Command("XINFO CONSUMERS", xinfo_consumers, 4, Flags.READ, 2, "Describe a group's consumers."),
+    Command("XINFO STREAM", xinfo_stream, -3, Flags.READ, SUBCOMMAND_KEY, "Describe a stream."),
+    Command(
+        "XINFO GROUPS",
+        xinfo_groups,
+        3,
+        Flags.READ,
+        SUBCOMMAND_KEY,
+        "Describe the groups of a stream.",
+    ),
+    Command(
+        "XINFO CONSUMERS",
+        xinfo_consumers,
+        4,
+        Flags.READ,
+        SUBCOMMAND_KEY,
+        "Describe a group's consumers.",
+    ),
 )

@@ -42,7 +42,7 @@ cdef class ReadArguments:
 cpdef object xread(Context context, Frame frame)
 cdef StreamID _read_id(Context context, Frame frame, Py_ssize_t at, Stream stream)
 @cython.locals(again=Frame, keys=list, at=Py_ssize_t, entry_id=StreamID)
-cdef object _block_or_nothing(Frame frame, ReadArguments arguments, list ids)
+cdef object _block_or_nothing(Context context, Frame frame, ReadArguments arguments, list ids)
 @cython.locals(arguments=ReadArguments, groups=list, ids=list, index=Py_ssize_t, key_at=Py_ssize_t,
                stream=Stream, served=list, key=bytes)
 cpdef object xreadgroup(Context context, Frame frame)

@@ -12,7 +12,7 @@ from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
 from penstock.engine.commands.groups import group_or_none
 from penstock.engine.context import Context
-from penstock.engine.table import Command, Flags
+from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import (
     CommandError,
@@ -152,7 +152,7 @@ def xread(context: Context, frame: Frame) -> Any:
             served.append((key, entries))
     if served:
         return Served(served)
-    return _block_or_nothing(frame, arguments, ids)
+    return _block_or_nothing(context, frame, arguments, ids)
 
 
 def _read_id(context: Context, frame: Frame, at: int, stream: Stream | None) -> StreamID:
@@ -169,9 +169,11 @@ def _read_id(context: Context, frame: Frame, at: int, stream: Stream | None) -> 
     return stream_id.parse(frame.piece(at))
 
 
-def _block_or_nothing(frame: Frame, arguments: ReadArguments, ids: list[StreamID]) -> Any:
+def _block_or_nothing(
+    context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
+) -> Any:
     """There is nothing to read: wait, with ids that no longer depend on the moment, or say so."""
-    if arguments.timeout_ms == _NEVER:
+    if arguments.timeout_ms == _NEVER or not context.may_block:
         return NULL_ARRAY
     again = Frame()
     keys: list[bytes] = []
@@ -205,7 +207,7 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
                 served.append((key, entries))
     if served:
         return Served(served)
-    return _block_or_nothing(frame, arguments, ids)
+    return _block_or_nothing(context, frame, arguments, ids)
 
 
 def _group_of(context: Context, key: bytes, name: bytes) -> Group:
@@ -261,16 +263,23 @@ def consumer_of(context: Context, group: Group, name: bytes) -> Consumer:
 
 
 COMMANDS = (
-    Command("XRANGE", xrange, -4, Flags.READ, 1, "Read entries between two ids, oldest first."),
     Command(
-        "XREVRANGE", xrevrange, -4, Flags.READ, 1, "Read entries between two ids, newest first."
+        "XRANGE", xrange, -4, Flags.READ, ONE_KEY, "Read entries between two ids, oldest first."
+    ),
+    Command(
+        "XREVRANGE",
+        xrevrange,
+        -4,
+        Flags.READ,
+        ONE_KEY,
+        "Read entries between two ids, newest first.",
     ),
     Command(
         "XREAD",
         xread,
         -4,
         Flags.READ | Flags.BLOCKING,
-        0,
+        NO_KEYS,
         "Read what follows an id, of several streams.",
     ),
     Command(
@@ -278,7 +287,7 @@ COMMANDS = (
         xreadgroup,
         -7,
         Flags.WRITE | Flags.BLOCKING,
-        0,
+        NO_KEYS,
         "Read as a consumer of a group.",
     ),
 )

@@ -1,0 +1,57 @@
+"""Channels: who listens to what, and telling them. What is said to nobody is lost; streams are for the rest.
+
+Cost: publishing is O(listeners of the channel + patterns).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from penstock.engine.glob import matches
+
+
+class Listener(Protocol):
+    """Whoever subscribes."""
+
+    def message(self, channel: bytes, text: bytes) -> None:
+        """A message on a channel that was asked for by name."""
+
+    def pattern_message(self, pattern: bytes, channel: bytes, text: bytes) -> None:
+        """A message on a channel that a pattern matched."""
+
+
+class Channels:
+    """Subscriptions by name and by pattern; each keeps the order in which they were made."""
+
+    __slots__ = ("by_name", "by_pattern")
+
+    def __init__(self) -> None:
+        self.by_name: dict[bytes, dict[Listener, None]] = {}
+        self.by_pattern: dict[bytes, dict[Listener, None]] = {}
+
+    def publish(self, channel: bytes, text: bytes) -> int:
+        """Tell everyone who listens; return how many were told."""
+        told = 0
+        for listener in self.by_name.get(channel, ()):
+            listener.message(channel, text)
+            told += 1
+        for pattern, listeners in self.by_pattern.items():
+            if matches(pattern, channel):
+                for listener in listeners:
+                    listener.pattern_message(pattern, channel, text)
+                    told += 1
+        return told
+
+    @staticmethod
+    def add(table: dict[bytes, dict[Listener, None]], name: bytes, listener: Listener) -> None:
+        """Note a subscription in by_name or by_pattern."""
+        table.setdefault(name, {})[listener] = None
+
+    @staticmethod
+    def drop(table: dict[bytes, dict[Listener, None]], name: bytes, listener: Listener) -> None:
+        """Forget a subscription."""
+        listeners = table.get(name)
+        if listeners is not None:
+            listeners.pop(listener, None)
+            if not listeners:
+                del table[name]
