@@ -3,6 +3,7 @@
     PenstockError
       DataError         an argument that no command can carry; refused before anything is asked
       CommandError      understood and refused; nothing changed; carries the wire code (ERR, NOGROUP, ...)
+      ProtocolError     bytes that are no RESP; the connection is told and closed
       CorruptData       where, what was found, what was expected; the data must not be used
       ConfigError       a setting was refused; names the setting and what is allowed
       DatabaseClosed    a Database was used after close()
@@ -35,6 +36,13 @@ class CommandError(PenstockError):
             # A name that is no UTF-8 was quoted. The wire has its bytes; a text for people cannot.
             visible = visible.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         super().__init__(visible)
+
+
+class ProtocolError(PenstockError):
+    """Bytes that are no command. What follows them cannot be understood either."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"Protocol error: {text}")
 
 
 class CorruptData(PenstockError):

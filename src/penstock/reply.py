@@ -33,6 +33,54 @@ class Pairs:
         return f"Pairs({self.items!r})"
 
 
+class Push:
+    """A message that answers no command: a kind of its own in RESP3, an array in RESP2."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __repr__(self) -> str:
+        return f"Push({self.items!r})"
+
+
+class Verbatim:
+    """Text for people: RESP3 says that it is, RESP2 sends it as any string."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, text: bytes) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"Verbatim({self.text!r})"
+
+
+class Double:
+    """A number with a fraction: a type in RESP3, a string in RESP2."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return f"Double({self.value!r})"
+
+
+class Members:
+    """Values without an order: a set in RESP3, an array in RESP2."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items = items
+
+    def __repr__(self) -> str:
+        return f"Members({self.items!r})"
+
+
 class NullArray:
     """The null that RESP2 writes as an array of length -1; RESP3 has one null for all."""
 

@@ -16,6 +16,9 @@ cdef class Frame:
     cdef readonly Py_ssize_t end
 
     cpdef void clear(self) except *
+    cpdef void over(self, bytearray buffer) except *
+    @cython.locals(index=Py_ssize_t, start=Py_ssize_t)
+    cpdef void move_to(self, bytearray buffer, Py_ssize_t back) except *
     @cython.locals(size=Py_ssize_t, end=Py_ssize_t)
     cpdef void add(self, bytes piece) except *
     @cython.locals(buffer=bytearray, spans=bytearray, size=Py_ssize_t, end=Py_ssize_t, at=Py_ssize_t)

@@ -30,7 +30,7 @@ _KEEP_BYTES_MAX = 1 << 20  # a buffer that one huge command blew up is given bac
 class Frame:
     """The pieces of one command.
 
-    Building: add, add_text, add_span, clear.
+    Building: add, add_text, add_span, clear, over, move_to, copy.
     Reading: count, start, size, piece, bytes_from, is_word, is_char.
     """
 
@@ -50,6 +50,30 @@ class Frame:
             self.buffer = bytearray(256)
         if len(self.spans) > _KEEP_BYTES_MAX:
             self.spans = bytearray(16 * _SPAN_BYTES)
+
+    def over(self, buffer: bytearray) -> None:
+        """Forget all pieces; the next ones will lie in somebody else's buffer (`add_span`)."""
+        self.count = 0
+        self.end = 0
+        self.buffer = buffer
+        if len(self.spans) > _KEEP_BYTES_MAX:
+            self.spans = bytearray(16 * _SPAN_BYTES)
+
+    def move_to(self, buffer: bytearray, back: int) -> None:
+        """The bytes were copied to another buffer, so many bytes nearer to its start."""
+        self.buffer = buffer
+        for index in range(self.count):
+            start = memory.span_start(self.spans, index) - back
+            memory.store_pair(
+                self.spans, index * _SPAN_BYTES, start, memory.span_size(self.spans, index)
+            )
+
+    def copy(self) -> Frame:
+        """The same pieces in a frame of their own."""
+        made = Frame()
+        for index in range(self.count):
+            made.add(self.piece(index))
+        return made
 
     def add(self, piece: bytes) -> None:
         """Copy one piece behind the others."""

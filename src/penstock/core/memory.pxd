@@ -5,7 +5,7 @@
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from libc.string cimport memcmp, memcpy, memmove
+from libc.string cimport memchr, memcmp, memcpy, memmove
 
 
 # None passes for any bytearray or bytes. As one of length -1 it holds nothing: every check refuses it.
@@ -231,3 +231,67 @@ cdef inline bytes format_int(long long value):
     else:
         start = _put_digits(end, <unsigned long long> value)
     return PyBytes_FromStringAndSize(start, end - start)
+
+
+cdef inline Py_ssize_t find_byte(bytearray buffer, Py_ssize_t start, Py_ssize_t end, unsigned char char) except? -1:
+    cdef const char* base
+    cdef const char* found
+    _check(_length(buffer), start, end - start)
+    base = PyByteArray_AS_STRING(buffer)
+    found = <const char*> memchr(base + start, char, end - start)
+    return -1 if found == NULL else found - base
+
+
+cdef inline int digits(unsigned long long value) noexcept:
+    cdef int count = 1
+    while value >= 10:
+        value = value // 10
+        count += 1
+    return count
+
+
+cdef inline Py_ssize_t put_number(bytearray target, Py_ssize_t at, long long value) except -1:
+    cdef bint negative = value < 0
+    cdef unsigned long long magnitude = 0 - <unsigned long long> value if negative else <unsigned long long> value
+    cdef Py_ssize_t size = digits(magnitude) + negative
+    cdef char* place
+    _check(_length(target), at, size)
+    place = PyByteArray_AS_STRING(target) + at
+    if negative:
+        place[0] = 45
+    _put_digits(place + size, magnitude)
+    return at + size
+
+
+cdef inline Py_ssize_t put_id(bytearray target, Py_ssize_t at, unsigned long long ms, unsigned long long seq) except -1:
+    cdef Py_ssize_t first = digits(ms)
+    cdef Py_ssize_t size = first + 1 + digits(seq)
+    cdef char* place
+    _check(_length(target), at, size)
+    place = PyByteArray_AS_STRING(target) + at
+    _put_digits(place + first, ms)
+    place[first] = 45
+    _put_digits(place + size, seq)
+    return at + size
+
+
+cdef inline Py_ssize_t short_line(bytearray buffer, Py_ssize_t at, Py_ssize_t end, unsigned char kind) except? -1:
+    cdef const unsigned char* line
+    cdef Py_ssize_t number
+    cdef int size
+    _check(_length(buffer), at, end - at)
+    if end - at < 4:
+        return -1
+    line = <const unsigned char*> PyByteArray_AS_STRING(buffer) + at
+    number = line[1] - 48
+    if line[0] != kind or number < 0 or number > 9:
+        return -1
+    for size in range(1, 4):
+        if end - at < size + 3:
+            return -1
+        if line[1 + size] == 13:
+            return number << 3 | (size + 3)
+        if number == 0 or line[1 + size] < 48 or line[1 + size] > 57:
+            return -1
+        number = number * 10 + (line[1 + size] - 48)
+    return -1

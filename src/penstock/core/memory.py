@@ -179,3 +179,43 @@ def format_int(value: int) -> bytes:
 def _check(length: int, at: int, size: int) -> None:
     if at < 0 or size < 0 or at > length or size > length - at:
         raise IndexError(f"{size} bytes at {at} do not lie inside a buffer of {length}")
+
+
+def find_byte(buffer: bytearray, start: int, end: int, char: int) -> int:
+    """Where the first such byte in start <= place < end is; -1 if there is none."""
+    _check(len(buffer), start, end - start)
+    return buffer.find(char, start, end)
+
+
+def put_number(target: bytearray, at: int, value: int) -> int:
+    """Write a 64-bit number in decimal digits; return the place behind it."""
+    text = b"%d" % value
+    put(target, at, text)
+    return at + len(text)
+
+
+def put_id(target: bytearray, at: int, ms: int, seq: int) -> int:
+    """Write the text of an id; return the place behind it."""
+    text = b"%d-%d" % (ms, seq)
+    put(target, at, text)
+    return at + len(text)
+
+
+def digits(value: int) -> int:
+    """How many decimal digits a number that is not negative has."""
+    return len(str(value))
+
+
+def short_line(buffer: bytearray, at: int, end: int, kind: int) -> int:
+    """Read a line of a type and one to three digits, such as `$16\\r\\n`: number << 3 | bytes of the line.
+
+    -1 for any other line, and for one whose end is not here.
+    """
+    for size in (1, 2, 3):
+        if at + size + 2 >= end:
+            return -1
+        if buffer[at + 1 + size] == 13:
+            digits = bytes(buffer[at + 1 : at + 1 + size])
+            short = buffer[at] == kind and digits.isdigit() and (size == 1 or digits[0] != 48)
+            return int(digits) << 3 | (size + 3) if short else -1
+    return -1

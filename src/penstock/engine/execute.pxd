@@ -16,8 +16,9 @@ cdef class Engine:
     cdef readonly object waiters
     cdef readonly long long expired_keys
 
-    @cython.locals(context=Context)
     cpdef object execute(self, Command command, Frame frame)
+    @cython.locals(context=Context)
+    cpdef object execute_now(self, Command command, Frame frame)
     cpdef object run(self, Command command, Frame frame)
     @cython.locals(context=Context)
     cpdef void serve_waiters(self) except *

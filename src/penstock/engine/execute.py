@@ -57,11 +57,15 @@ class Engine:
             keyspace.on_expired = self._expire
 
     def execute(self, command: Command, frame: Frame) -> Any:
-        """Run one command and return its reply, or a Blocked. Raises: CommandError."""
+        """Read the time, run one command and return its reply, or a Blocked. Raises: CommandError."""
         if not command.takes(frame.count):
             raise wrong_arity(command.name)
+        self.context.instant.advance()
+        return self.execute_now(command, frame)
+
+    def execute_now(self, command: Command, frame: Frame) -> Any:
+        """As execute, for a caller who has counted the words and read the time already."""
         context = self.context
-        context.instant.advance()
         try:
             reply = command.run(context, frame)
         except CommandError:
@@ -72,9 +76,7 @@ class Engine:
         return reply
 
     def run(self, command: Command, frame: Frame) -> Any:
-        """As execute, but those who wait go on waiting. Raises: CommandError."""
-        if not command.takes(frame.count):
-            raise wrong_arity(command.name)
+        """As execute_now, but those who wait go on waiting. Raises: CommandError."""
         return command.run(self.context, frame)
 
     def park(self, waiter: Waiter) -> None:

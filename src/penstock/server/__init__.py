@@ -1,0 +1,1 @@
+"""The server: sessions, turns, sockets, settings. The only place with asyncio."""

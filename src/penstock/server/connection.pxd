@@ -1,0 +1,31 @@
+# asyncio wants no base class of such a protocol, only its methods, so it can be compiled.
+
+import cython
+
+from penstock.core cimport memory
+from penstock.server.session cimport Session
+
+cdef Py_ssize_t _KEEP_BYTES_MIN
+
+
+@cython.final
+cdef class Inbox:
+    cdef readonly bytearray buffer
+    cdef readonly object view
+
+
+@cython.final
+cdef class Connection:
+    cdef Inbox _inbox
+    cdef bytearray _kept
+    cdef Py_ssize_t _kept_size
+    cdef readonly Session session
+    cdef readonly object transport
+
+    @cython.locals(session=Session)
+    cpdef void buffer_updated(self, Py_ssize_t count) except *
+    @cython.locals(kept=bytearray)
+    cpdef void go_on(self) except *
+    @cython.locals(start=Py_ssize_t, size=Py_ssize_t)
+    cdef void _keep(self, bytearray buffer, Py_ssize_t end) except *
+    cdef void _move(self, bytearray target, bytearray source, Py_ssize_t start) except *

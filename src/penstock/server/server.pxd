@@ -1,0 +1,23 @@
+# Typed as far as the way of a command leads through it.
+
+import cython
+
+from penstock.engine.execute cimport Engine
+from penstock.server.tally cimport Tallies
+from penstock.server.turn cimport Turn
+from penstock.wire.parser cimport WireLimits
+
+
+cdef class Server:
+    cdef readonly Engine engine
+    cdef readonly object loop
+    cdef readonly Turn turn
+    cdef readonly Tallies tallies
+    cdef readonly WireLimits wire_limits
+    cdef readonly dict sessions
+    cdef public long long next_id
+    cdef public long long state
+    cdef public long long slow_us
+    cdef public object password
+    cdef public long long output_bytes_max
+    cdef readonly dict errors

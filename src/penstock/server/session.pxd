@@ -1,0 +1,42 @@
+# What lies on the way of every command is typed; what a socket gives is called as Python.
+
+import cython
+
+from penstock.core.frame cimport Frame
+from penstock.engine.context cimport Context
+from penstock.engine.execute cimport Engine
+from penstock.engine.keyspace cimport Keyspace
+from penstock.server.server cimport Server
+from penstock.server.tally cimport Tally
+from penstock.wire.encoder cimport Output
+from penstock.wire.parser cimport Parser
+
+cdef long long _STOPPED
+cdef Py_ssize_t _SPILL_BYTES
+
+
+@cython.final
+cdef class Session:
+    cdef readonly Server server
+    cdef readonly long long id
+    cdef public object write
+    cdef public object hang_up
+    cdef public object go_on
+    cdef public Keyspace keyspace
+    cdef readonly Frame frame
+    cdef readonly Parser parser
+    cdef readonly Output output
+    cdef public bint due
+    cdef readonly list held
+    cdef readonly long long held_bytes
+    cdef public long long state
+    cdef public object waiter
+
+    cpdef void feed(self, bytearray buffer, Py_ssize_t end) except *
+    @cython.locals(server=Server, engine=Engine, context=Context, tally=Tally, started_us="long long", us="long long")
+    cpdef void run(self, Frame frame) except *
+    cdef void _run_data(self, Tally tally, Frame frame) except *
+    cdef void _run_checked(self, Tally tally, Frame frame) except *
+    cdef void _run_in_session(self, Tally tally, Frame frame) except *
+    cdef void _spill(self) except *
+    cpdef void flush(self) except *

@@ -1,0 +1,35 @@
+# Counters and times are signed 64-bit numbers; none will live to see them overflow.
+
+import cython
+
+from penstock.core cimport memory
+from penstock.core.frame cimport Frame
+from penstock.engine.table cimport Command
+
+cdef Py_ssize_t _SLOTS
+cdef long long _STEPS
+cdef long long _BUCKETS
+
+
+@cython.final
+cdef class Tally:
+    cdef readonly Command command
+    cdef readonly long long calls
+    cdef readonly long long us
+    cdef public long long failed
+    cdef public long long rejected
+    cdef bytearray histogram
+
+    @cython.locals(bucket="long long", shift="int")
+    cpdef void count(self, long long us) except *
+
+
+@cython.final
+cdef class Tallies:
+    cdef readonly object lookup
+    cdef readonly dict by_name
+    cdef list _words
+    cdef list _found
+
+    @cython.locals(buffer=bytearray, start=Py_ssize_t, size=Py_ssize_t, slot=Py_ssize_t, found=Tally, tally=Tally)
+    cpdef Tally find(self, Frame frame)

@@ -1,0 +1,59 @@
+# Places in the buffer are Py_ssize_t. Replies are Python objects of many types: only ranges are typed.
+
+import cython
+
+from penstock.core cimport listpack, memory
+from penstock.core.stream cimport EntryCursor, EntryRange
+from penstock.core.stream_node cimport NodeCursor
+
+cdef Py_ssize_t _FIRST_BYTES
+cdef Py_ssize_t _KEEP_BYTES_MAX
+cdef unsigned char _ARRAY
+cdef unsigned char _BULK
+cdef unsigned char _NUMBER
+cdef unsigned char _STATUS
+cdef unsigned char _ERROR
+cdef unsigned char _MAP
+cdef unsigned char _PUSH
+cdef unsigned char _SET
+cdef unsigned char _VERBATIM
+cdef unsigned char _DOUBLE
+cdef Py_ssize_t _HEAD_BYTES_MAX
+cdef Py_ssize_t _ID_BYTES_MAX
+cdef unsigned short _CRLF
+
+
+@cython.final
+cdef class Output:
+    cdef readonly bytearray buffer
+    cdef readonly Py_ssize_t size
+    cdef public bint resp3
+
+    cpdef bytes take(self)
+    cpdef void clear(self) except *
+    cpdef void cut_back(self, Py_ssize_t size) except *
+    cpdef void put(self, object reply) except *
+    cdef void _put_rare(self, object reply) except *
+    cpdef void put_error(self, object error) except *
+    cpdef void put_array_head(self, Py_ssize_t count) except *
+    @cython.locals(at=Py_ssize_t)
+    cpdef void put_raw(self, bytes data) except *
+    cpdef void put_bulk(self, bytes data) except *
+    @cython.locals(missing=Py_ssize_t)
+    cdef Py_ssize_t _room(self, Py_ssize_t size) except -1
+    @cython.locals(at=Py_ssize_t, buffer=bytearray)
+    cdef void _put_head(self, unsigned char kind, long long number) except *
+    @cython.locals(at=Py_ssize_t, size=Py_ssize_t, buffer=bytearray)
+    cdef void _put_sized(self, unsigned char kind, bytes data) except *
+    @cython.locals(at=Py_ssize_t, size=Py_ssize_t)
+    cdef void _put_line(self, unsigned char kind, bytes text) except *
+    cdef void _put_items(self, unsigned char kind, object items) except *
+    cdef void _put_pairs(self, object pairs) except *
+    cdef void _put_served(self, object served) except *
+    @cython.locals(limit="long long", expected="long long", start=Py_ssize_t, body=Py_ssize_t, head=Py_ssize_t,
+                   count="long long", cursor=EntryCursor, buffer=bytearray)
+    cdef void _put_range(self, EntryRange entries) except *
+    @cython.locals(at=Py_ssize_t, size=Py_ssize_t, buffer=bytearray)
+    cdef void _put_entry(self, NodeCursor entry) except *
+    @cython.locals(at=Py_ssize_t, size=Py_ssize_t, buffer=bytearray)
+    cdef void _put_element(self, bytearray node, Py_ssize_t place) except *

@@ -1,0 +1,272 @@
+"""From replies to bytes, in RESP2 or RESP3.
+
+    value            RESP2                 RESP3
+    None             $-1                   _
+    NULL_ARRAY       *-1                   _
+    5                :5                    :5
+    b"ab"            $2 ab                 $2 ab
+    [...]            *n ...                *n ...
+    Pairs            *2n name value ...    %n name value ...
+    Served           *n of *2 key entries  %n key entries ...
+    Push, Members    *n ...                >n ...   ~n ...
+    OK               +OK                   +OK
+    CommandError     -ERR text             -ERR text
+
+An `Output` is one growing buffer; whoever owns it takes what is in it and sends it. A range of a stream is
+not turned into objects on the way: its entries are written from the node's bytes straight into the buffer.
+How many there are is known only at their end, so room for the head is left in front, as wide as the expected
+count; if the guess was wrong the body moves by a byte or two.
+
+Cost: O(bytes written), amortised.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core import listpack, memory
+from penstock.core.stream import EntryRange
+from penstock.errors import PenstockError
+from penstock.reply import Double, Members, NullArray, Pairs, Push, Served, Status, Verbatim
+
+FIRST_BYTES = 1024
+KEEP_BYTES_MAX = 64 * 1024
+
+_FIRST_BYTES = FIRST_BYTES
+_KEEP_BYTES_MAX = KEEP_BYTES_MAX
+_ARRAY = 42
+_BULK = 36
+_NUMBER = 58
+_STATUS = 43
+_ERROR = 45
+_MAP = 37
+_PUSH = 62
+_SET = 126
+_VERBATIM = 61
+_DOUBLE = 44
+_HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
+_ID_BYTES_MAX = 41
+_CRLF = 0x0A0D  # as a little-endian 16-bit number
+
+
+class Output:
+    """Bytes on their way to one client.
+
+    Write: put, put_array_head, put_error, put_raw. Read: size, take, clear.
+    """
+
+    __slots__ = ("buffer", "resp3", "size")
+
+    def __init__(self) -> None:
+        self.buffer = bytearray(_FIRST_BYTES)
+        self.size = 0
+        self.resp3 = False
+
+    def take(self) -> bytes:
+        """All that was written, which is then forgotten here."""
+        taken = memory.cut(self.buffer, 0, self.size)
+        self.clear()
+        return taken
+
+    def clear(self) -> None:
+        """Forget what was written; a buffer that one huge reply blew up is given back."""
+        self.size = 0
+        if len(self.buffer) > _KEEP_BYTES_MAX:
+            self.buffer = bytearray(_FIRST_BYTES)
+
+    def cut_back(self, size: int) -> None:
+        """Forget what was written behind the first `size` bytes."""
+        self.size = size
+
+    def put(self, reply: Any) -> None:
+        """Write a reply of any kind."""
+        kind = type(reply)
+        if kind is bytes:
+            self.put_bulk(reply)
+        elif kind is int:
+            self._put_head(_NUMBER, reply)
+        elif reply is None:
+            self.put_raw(b"_\r\n" if self.resp3 else b"$-1\r\n")
+        elif kind is Status:
+            self._put_line(_STATUS, reply.text.encode())
+        elif kind is EntryRange:
+            self._put_range(reply)
+        elif kind is Served:
+            self._put_served(reply)
+        elif kind is list or kind is tuple:
+            self._put_items(_ARRAY, reply)
+        elif kind is NullArray:
+            self.put_raw(b"_\r\n" if self.resp3 else b"*-1\r\n")
+        else:
+            self._put_rare(reply)
+
+    def _put_rare(self, reply: Any) -> None:
+        if isinstance(reply, Pairs):
+            self._put_pairs(reply)
+        elif isinstance(reply, Push):
+            self._put_items(_PUSH if self.resp3 else _ARRAY, reply.items)
+        elif isinstance(reply, Members):
+            self._put_items(_SET if self.resp3 else _ARRAY, reply.items)
+        elif isinstance(reply, Verbatim):
+            if self.resp3:
+                self._put_sized(_VERBATIM, b"txt:" + reply.text)
+            else:
+                self.put_bulk(reply.text)
+        elif isinstance(reply, Double):
+            text = double_text(reply.value)
+            if self.resp3:
+                self._put_line(_DOUBLE, text)
+            else:
+                self.put_bulk(text)
+        elif isinstance(reply, PenstockError):
+            self.put_error(reply)
+        elif isinstance(reply, bytearray):
+            self.put_bulk(bytes(reply))
+        else:
+            raise TypeError(f"no reply can be made of {type(reply).__name__}")
+
+    def put_error(self, error: PenstockError) -> None:
+        """Write a refusal, on one line whatever it quotes."""
+        text = getattr(error, "wire_text", None) or f"ERR {error}"
+        line = text.encode("utf-8", "surrogateescape")
+        self._put_line(_ERROR, line.replace(b"\r", b" ").replace(b"\n", b" "))
+
+    def put_array_head(self, count: int) -> None:
+        """Begin an array; the caller writes its items."""
+        self._put_head(_ARRAY, count)
+
+    def put_raw(self, data: bytes) -> None:
+        """Write bytes that are RESP already."""
+        at = self._room(len(data))
+        memory.put(self.buffer, at, data)
+        self.size = at + len(data)
+
+    def put_bulk(self, data: bytes) -> None:
+        """Write a string of any bytes."""
+        self._put_sized(_BULK, data)
+
+    def _room(self, size: int) -> int:
+        """Make sure that so many bytes fit; return where they go."""
+        missing = self.size + size - len(self.buffer)
+        if missing > 0:
+            self.buffer.extend(bytes(max(missing, len(self.buffer))))
+        return self.size
+
+    def _put_head(self, kind: int, number: int) -> None:
+        at = self._room(_HEAD_BYTES_MAX)
+        buffer = self.buffer
+        buffer[at] = kind
+        at = memory.put_number(buffer, at + 1, number)
+        memory.store16(buffer, at, _CRLF)
+        self.size = at + 2
+
+    def _put_sized(self, kind: int, data: bytes) -> None:
+        size = len(data)
+        at = self._room(_HEAD_BYTES_MAX + size + 2)
+        buffer = self.buffer
+        buffer[at] = kind
+        at = memory.put_number(buffer, at + 1, size)
+        memory.store16(buffer, at, _CRLF)
+        memory.put(buffer, at + 2, data)
+        at += 2 + size
+        memory.store16(buffer, at, _CRLF)
+        self.size = at + 2
+
+    def _put_line(self, kind: int, text: bytes) -> None:
+        size = len(text)
+        at = self._room(size + 3)
+        self.buffer[at] = kind
+        memory.put(self.buffer, at + 1, text)
+        memory.store16(self.buffer, at + 1 + size, _CRLF)
+        self.size = at + size + 3
+
+    def _put_items(self, kind: int, items: Any) -> None:
+        self._put_head(kind, len(items))
+        for item in items:
+            self.put(item)
+
+    def _put_pairs(self, pairs: Pairs) -> None:
+        items = pairs.items
+        if self.resp3:
+            self._put_head(_MAP, len(items))
+        else:
+            self._put_head(_ARRAY, 2 * len(items))
+        for name, value in items:
+            self.put_bulk(name)
+            self.put(value)
+
+    def _put_served(self, served: Served) -> None:
+        items = served.items
+        self._put_head(_MAP if self.resp3 else _ARRAY, len(items))
+        for key, entries in items:
+            if not self.resp3:
+                self._put_head(_ARRAY, 2)
+            self.put_bulk(key)
+            self.put(entries)
+
+    # --- Entries, from the node to the wire --------------------------------------------------------
+
+    def _put_range(self, entries: EntryRange) -> None:
+        limit = entries.limit
+        expected = entries.stream.length
+        if 0 < limit < expected:
+            expected = limit
+        start = self._room(_HEAD_BYTES_MAX)
+        body = start + 3 + memory.digits(expected)
+        self.size = body
+        count = 0
+        cursor = entries.cursor()
+        while (limit <= 0 or count < limit) and cursor.advance():
+            self._put_entry(cursor.entry)
+            count += 1
+        head = 3 + memory.digits(count)
+        if start + head != body:
+            memory.move(self.buffer, start + head, body, self.size - body)
+            self.size += start + head - body
+        buffer = self.buffer
+        buffer[start] = _ARRAY
+        memory.store16(buffer, memory.put_number(buffer, start + 1, count), _CRLF)
+
+    def _put_entry(self, entry: Any) -> None:
+        """Write `*2 id *2n name value ...`."""
+        at = self._room(2 * _HEAD_BYTES_MAX + 4 + _ID_BYTES_MAX)
+        buffer = self.buffer
+        memory.store32(buffer, at, 0x0A0D322A)  # *2 CR LF
+        size = memory.digits(entry.ms) + 1 + memory.digits(entry.seq)
+        buffer[at + 4] = _BULK
+        at = memory.put_number(buffer, at + 5, size)
+        memory.store16(buffer, at, _CRLF)
+        at = memory.put_id(buffer, at + 2, entry.ms, entry.seq)
+        memory.store16(buffer, at, _CRLF)
+        buffer[at + 2] = _ARRAY
+        at = memory.put_number(buffer, at + 3, 2 * entry.field_count)
+        memory.store16(buffer, at, _CRLF)
+        self.size = at + 2
+        while entry.next_field():
+            self._put_element(entry.node, entry.name_at)
+            self._put_element(entry.node, entry.value_at)
+
+    def _put_element(self, node: bytearray, place: int) -> None:
+        """Write a listpack's element as a bulk string."""
+        if listpack.is_int(node, place):
+            self.put_bulk(memory.format_int(listpack.get_int(node, place)))
+            return
+        size = listpack.string_size(node, place)
+        at = self._room(_HEAD_BYTES_MAX + size + 2)
+        buffer = self.buffer
+        buffer[at] = _BULK
+        at = memory.put_number(buffer, at + 1, size)
+        memory.store16(buffer, at, _CRLF)
+        memory.copy(buffer, at + 2, node, listpack.string_at(node, place), size)
+        at += 2 + size
+        memory.store16(buffer, at, _CRLF)
+        self.size = at + 2
+
+
+def double_text(value: float) -> bytes:
+    """A float as Redis writes it: 17 digits at most, no fraction where there is none."""
+    if value != value:
+        return b"nan"
+    if value in (float("inf"), float("-inf")):
+        return b"inf" if value > 0 else b"-inf"
+    return f"{value:.17g}".encode()
