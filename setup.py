@@ -22,6 +22,7 @@ COMPILED = (
     "penstock.core.stream_node",
     "penstock.core.stream",
     "penstock.core.group",
+    "penstock.core.list_value",
     "penstock.core.check",
     "penstock.wire.parser",
     "penstock.wire.encoder",

@@ -7,8 +7,16 @@ import re
 import pytest
 
 from penstock.core import check, listpack
-from penstock.core.check import check_group, check_listpack, check_node, check_rax, check_stream
+from penstock.core.check import (
+    check_group,
+    check_list,
+    check_listpack,
+    check_node,
+    check_rax,
+    check_stream,
+)
 from penstock.core.group import Consumer, Group, Pending
+from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
@@ -394,21 +402,104 @@ def test_pending_ids_may_be_gone_from_the_stream_or_lie_ahead() -> None:
     check_stream(stream)
 
 
+# --- Lists -------------------------------------------------------------------------------------------
+
+
+def three_nodes() -> ListValue:
+    """a b | c d | e"""
+    value = ListValue(ListLimits(entries_max=2))
+    for data in (b"a", b"b", b"c", b"d", b"e"):
+        value.push_right(data)
+    check_list(value, value.limits)
+    return value
+
+
+def test_sound_lists_pass() -> None:
+    check_list(ListValue())
+    value = three_nodes()
+    value.push_left(b"z")
+    check_list(value, value.limits)
+    value.trim(3, 4)
+    check_list(value, value.limits)
+
+
+def test_a_broken_node_of_a_list_is_found() -> None:
+    value = three_nodes()
+    value.inside()[0][1][4] = 9  # type: ignore[index]
+    with broken("L2", "node 1: the header says 9 elements, there are 2"):
+        check_list(value)
+
+
+def test_an_empty_node_of_a_list_is_found() -> None:
+    value = three_nodes()
+    value.inside()[0][2] = listpack.new()
+    with broken("Q1", "node 2: no element is left"):
+        check_list(value)
+
+
+def test_a_wrong_length_of_a_list_is_found() -> None:
+    value = three_nodes()
+    value.inside()[0].pop()
+    with broken("Q2", "length is 5, the nodes hold 4"):
+        check_list(value)
+
+
+def test_room_behind_a_node_in_the_middle_of_a_list_is_found() -> None:
+    value = three_nodes()
+    node = value.inside()[0][1]
+    assert node is not None
+    node += b"room"
+    with broken("Q3", "node 1: room"):
+        check_list(value)
+
+
+def test_a_hole_between_the_nodes_of_a_list_is_found() -> None:
+    value = three_nodes()
+    value.inside()[0][1] = None
+    with broken("Q4", "node 1: None is no node"):
+        check_list(value)
+
+
+def test_a_node_before_the_first_of_a_list_is_found() -> None:
+    value = three_nodes()
+    value.pop_left_or_none()
+    value.pop_left_or_none()
+    places, first = value.inside()
+    assert first == 1
+    places[0] = places[1]
+    with broken("Q4", "a node at 0, before the first at 1"):
+        check_list(value)
+    del places[1:]
+    with broken("Q4", "the first node is said to stand at 1 of 1"):
+        check_list(value)
+
+
+def test_a_node_of_a_list_beyond_the_limits_is_found() -> None:
+    value = three_nodes()
+    with broken("Q5", "node 0: 2 elements, of 1 allowed"):
+        check_list(value, ListLimits(entries_max=1))
+    with broken("Q5", "node 0: 13 bytes, of 12 allowed"):
+        check_list(value, ListLimits(bytes_max=12))
+    alone = ListValue()
+    alone.push_right(b"x" * 10_000)
+    check_list(alone, alone.limits)  # one element may be of any size
+
+
 # --- All of them -------------------------------------------------------------------------------------
 
 
 def test_every_invariant_of_the_essays_is_known_to_check() -> None:
     stated = {
         number
-        for name in ("listpack", "rax", "rax_heap", "stream_node", "stream", "group")
+        for name in ("listpack", "rax", "rax_heap", "stream_node", "stream", "group", "list_value")
         for number in re.findall(
             r"^  ([A-Z]\d)  ", (PACKAGE / "core" / f"{name}.py").read_text(), re.M
         )
     }
-    assert {number[0] for number in stated} == set("LRNSG")
-    ranges = re.findall(r"([LRNSG])(\d) to [LRNSG]?(\d)", str(check.__doc__))
+    assert {number[0] for number in stated} == set("LRNSGQ")
+    ranges = re.findall(r"([LRNSGQ])(\d) to [LRNSGQ]?(\d)", str(check.__doc__))
     known = {f"{letter}{n}" for letter, low, high in ranges for n in range(int(low), int(high) + 1)}
-    known |= set(re.findall(r"\b[LRNSG]\d\b", str(check.__doc__)))
+    known |= set(re.findall(r"\b[LRNSGQ]\d\b", str(check.__doc__)))
     assert stated <= known
 
 

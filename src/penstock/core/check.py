@@ -2,6 +2,7 @@
 
     check_stream ──> check_rax, check_node for every node ──> check_listpack
          └────────> check_group for every group ──> check_rax for its trees
+    check_list ──> check_listpack for every node
 
 Each raises InvariantBroken with the invariant's number, the place and a short dump:
 
@@ -15,6 +16,8 @@ What is checked where:
                      have changed since the node was written
     check_stream     S1 to S5, and all of the above for its nodes           (stream.py)
     check_group      G1 to G3, and R1 to R7 for its trees                   (group.py)
+    check_list       Q1 to Q4, L1 to L4 for its nodes; Q5 if the limits     (list_value.py)
+                     are given, as N4
 
 G4 allows something and forbids nothing. A header that is none counts as N1, an entry that is cut short as
 N3: they are the invariants that could not be read. F1, F2 (frame.py) and I1, I2 (stream_id.py) belong to
@@ -33,6 +36,7 @@ from typing import NoReturn
 
 from penstock.core import listpack, stream_id, stream_node
 from penstock.core.group import Consumer, Group, Pending
+from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax import Rax
 from penstock.core.stream import ENTRY_BYTES_MAX, NodeLimits, Stream
 from penstock.core.stream_id import StreamID
@@ -329,6 +333,45 @@ def _check_records(group: Group, consumer: Consumer, place: str) -> None:
             _broken("G1", place, f"the record of {entry_id} is not the group's")
         if record.consumer_number != consumer.number:
             _broken("G1", place, f"{entry_id} names consumer number {record.consumer_number}")
+
+
+# --- Lists -------------------------------------------------------------------------------------------
+
+
+def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
+    """Check Q1 to Q4 and every node, and Q5 if the limits are given."""
+    places, first = value.inside()
+    if not 0 <= first <= len(places) or (first == len(places) and first > 0):
+        _broken("Q4", "list", f"the first node is said to stand at {first} of {len(places)}")
+    length = 0
+    for number, node in enumerate(places):
+        place = f"node {number - first}"
+        if number < first:
+            if node is not None:
+                _broken("Q4", "list", f"a node at {number}, before the first at {first}")
+            continue
+        if not isinstance(node, bytearray):
+            _broken("Q4", place, f"{node!r} is no node")
+        check_listpack(node, place)
+        count = listpack.length(node)
+        if count == 0:
+            _broken("Q1", place, "no element is left", node)
+        if first < number < len(places) - 1 and len(node) != listpack.total_bytes(node):
+            _broken("Q3", place, "room, and it is neither the first nor the last", node)
+        if limits is not None and count > 1:
+            _check_list_limits(place, node, count, limits)
+        length += count
+    if length != value.length:
+        _broken("Q2", "list", f"length is {value.length}, the nodes hold {length}")
+
+
+def _check_list_limits(place: str, node: bytearray, count: int, limits: ListLimits) -> None:
+    """Check Q5 for a node of more than one element."""
+    total = listpack.total_bytes(node)
+    if total > limits.bytes_max:
+        _broken("Q5", place, f"{total} bytes, of {limits.bytes_max} allowed", node)
+    if count > limits.entries_max:
+        _broken("Q5", place, f"{count} elements, of {limits.entries_max} allowed", node)
 
 
 def _broken(number: str, place: str, what: str, dump: bytearray | None = None) -> NoReturn:

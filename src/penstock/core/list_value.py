@@ -1,0 +1,482 @@
+"""The value of a list: elements in a row of listpacks, worked on from both ends.
+
+    RPUSH l job:1 job:2 17 18           with at most two elements a node
+
+    nodes   [ job:1 job:2 ]   [ 17 18 ]  + room          length 4
+              head              tail
+            12000000 0200 85"job:1"06 85"job:2"06 ff
+                              0b000000 0200 1101 1201 ff
+
+A node is what Redis keeps in one node of its quicklist, byte for byte: a snapshot is the nodes one after the
+other. An element goes to the node at its end of the list, unless that is full; then to a new one. Elements
+are written as listpacks write them, so 17 takes two bytes, and come back as the strings that they were.
+
+A node is full for an element when its bytes, the raw bytes of the element and eight for what an encoding may
+add are more than bytes_max, or when it has entries_max elements. The first element of a node fits always: one
+that is larger than any node has a node to itself.
+
+The two end nodes may have room behind their listpack (see L1), so that a push writes into memory that is
+there already. A node that is full is replaced by an exact copy, for a bytearray that has grown keeps its room
+for ever, and its buffer, large enough already, becomes the next node.
+
+The nodes stand in a plain list, the first of them at `_first`: what was taken from the left leaves a gap,
+and a new node there goes into the gap.
+
+    _nodes   [ None  None  A  B  C ]     _first 2
+
+The gap is closed when it is more than three quarters of the list, and made as wide as the list when a new
+node finds none. Both copy the list, at most once in half as many nodes.
+
+Invariants
+  Q1  every node is a sound listpack with at least one element.
+  Q2  length is the number of elements of all nodes.
+  Q3  only the first and the last node have room behind their listpack.
+  Q4  before `_first` there are no nodes, behind it nothing else.
+  Q5  a node of more than one element has at most bytes_max bytes and entries_max elements, as the limits were
+      when they came; nodes from elsewhere excepted.
+
+Cost: a push or pop at the right end is O(bytes of the element), amortised; at the left end it also moves
+what the node holds, 8 KiB by default. An index is O(nodes) from the nearer end plus a walk inside one node; a
+range as much plus what it takes; a trim O(nodes dropped) plus one node; remove O(everything up to the last
+match).
+
+Nodes have the boundaries of Redis 7.0 after any sequence of these operations: it joins neighbours only after
+LINSERT, which is not here. Two things differ. Redis fixes the limits of a list when it is made, here they are
+shared and hold for the next push. An element of 1 GiB or more is no listpack there but a plain string (later
+versions: one larger than a node); here it is a listpack of one element, and what loads a snapshot has to make
+one of it.
+
+Rejected: a deque of nodes. It occupies 760 bytes before the first node comes, and there may be a list for
+every user. A deque of elements: 49 bytes for one of 8 where a listpack takes 10.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+from penstock.core import listpack, memory, stream_node
+
+NODE_BYTES_MAX = 8192
+NODE_ENTRIES_MAX = 32767  # Redis keeps the limit in 16 bits
+
+_HEADER_BYTES = listpack.HEADER_BYTES
+_END = listpack.END
+_COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
+_OVERHEAD_MAX = listpack.ELEMENT_OVERHEAD_MAX
+_OVERHEAD_ESTIMATE = 8  # Redis's guess, by which node boundaries are equal
+_KEPT_ROOM_FACTOR = 4
+_SLACK_BYTES_MAX = 16  # not worth a copy
+_EMPTY = listpack.new()
+
+
+class ListLimits:
+    """How large a node may become; shared by all lists of an engine, so it can change for all."""
+
+    __slots__ = ("bytes_max", "entries_max")
+
+    def __init__(
+        self, bytes_max: int = NODE_BYTES_MAX, entries_max: int = NODE_ENTRIES_MAX
+    ) -> None:
+        self.bytes_max = bytes_max
+        self.entries_max = entries_max
+
+    def set_listpack_size(self, size: int) -> None:
+        """Set both from Redis's list-max-listpack-size: -1 to -5 are 4 to 64 KiB, else elements.
+
+        Numbers beyond what Redis can keep count as the last that it can. A limit of elements comes with one
+        of 8 KiB; the byte limits need none of elements, for the shortest takes two bytes.
+        """
+        if size < 0:
+            self.bytes_max = 2048 << min(-size, 5)
+            self.entries_max = NODE_ENTRIES_MAX
+        else:
+            self.bytes_max = NODE_BYTES_MAX
+            self.entries_max = min(size, NODE_ENTRIES_MAX)
+
+
+class ListValue:
+    """Elements in order, added and taken at both ends.
+
+    Add: push_left, push_right, push_piece. Remove: pop_left_or_none, pop_right_or_none, remove, trim.
+    Read: length, get_or_none, range. Many at once from one end: range, then trim.
+    Save and restore: nodes, load_node, copy. Look inside: inside, memory_bytes.
+    """
+
+    __slots__ = ("_first", "_nodes", "length", "limits")
+
+    def __init__(self, limits: ListLimits | None = None) -> None:
+        self.limits = ListLimits() if limits is None else limits
+        self._nodes: list[bytearray | None] = []
+        self._first = 0
+        self.length = 0
+
+    # --- Adding ----------------------------------------------------------------------------------
+
+    def push_left(self, data: bytes) -> None:
+        """Add an element before the first. Raises: CommandError if it is too large for any node."""
+        self.push_piece(bytearray(data), 0, len(data), True)
+
+    def push_right(self, data: bytes) -> None:
+        """Add an element behind the last. Raises: CommandError if it is too large for any node."""
+        self.push_piece(bytearray(data), 0, len(data), False)
+
+    def push_piece(self, source: bytearray, start: int, size: int, left: bool) -> None:
+        """Add a piece of a buffer (of a frame) at one end, without the copies that the other two make."""
+        listpack.check_room(_EMPTY, size + _OVERHEAD_MAX)
+        if start < 0 or size < 0 or start > len(source) - size:
+            raise IndexError(f"{size} bytes at {start}, in a buffer of {len(source)}")
+        node = self._node_for(size, left)
+        total = memory.load32(node, 0)
+        if left:
+            # Written behind the listpack first: only then it is known how far the others have to move.
+            grown = listpack.put_string(node, total, source, start, size) - total
+            memory.move(node, _HEADER_BYTES + grown, _HEADER_BYTES, total - _HEADER_BYTES)
+            listpack.put_string(node, _HEADER_BYTES, source, start, size)
+        else:
+            grown = listpack.put_string(node, total - 1, source, start, size) - (total - 1)
+            node[total - 1 + grown] = _END
+        memory.store32(node, 0, total + grown)
+        memory.store16(node, 4, memory.load16(node, 4) + 1)
+        self.length += 1
+
+    def _node_for(self, size: int, left: bool) -> bytearray:
+        """The node at one end, or a new one, with room for an element of so many raw bytes."""
+        if self.length == 0:
+            fresh = self._fresh(size)
+            self._nodes.append(fresh)
+            return fresh
+        number = self._first if left else len(self._nodes) - 1
+        node = self._node(number)
+        total = memory.load32(node, 0)
+        if (
+            total + size + _OVERHEAD_ESTIMATE <= self.limits.bytes_max
+            and memory.load16(node, 4) < self.limits.entries_max
+        ):
+            stream_node.lengthen(node, total + size + _OVERHEAD_MAX)
+            return node
+        return self._begin_node(node, size, left)
+
+    def _begin_node(self, full: bytearray, size: int, left: bool) -> bytearray:
+        """Seal the node at one end and put an empty one there, with room for an element."""
+        # What memory may be missing for comes before the first change.
+        sealed = _sealed(full)
+        if sealed is full or len(full) > _KEPT_ROOM_FACTOR * self.limits.bytes_max:
+            fresh = self._fresh(size)
+        else:
+            stream_node.lengthen(full, len(_EMPTY) + size + _OVERHEAD_MAX)
+            fresh = full
+        if left:
+            if self._first == 0:
+                self._open_gap()
+            self._nodes[self._first] = sealed
+            self._first -= 1
+            self._nodes[self._first] = fresh
+        else:
+            self._nodes.append(fresh)
+            self._nodes[len(self._nodes) - 2] = sealed
+        memory.copy(fresh, 0, _EMPTY, 0, len(_EMPTY))
+        return fresh
+
+    def _fresh(self, size: int) -> bytearray:
+        """An empty node with room for an element of so many raw bytes."""
+        made = listpack.new()
+        stream_node.lengthen(made, len(made) + size + _OVERHEAD_MAX)
+        return made
+
+    def _open_gap(self) -> None:
+        """Make places before the first node."""
+        gap = len(self._nodes)
+        self._nodes[:0] = [None] * gap
+        self._first = gap
+
+    def _node(self, number: int) -> bytearray:
+        """A node by its place, from `_first` on (Q4)."""
+        node = self._nodes[number]
+        assert node is not None
+        return node
+
+    # --- Removing --------------------------------------------------------------------------------
+
+    def pop_left_or_none(self) -> bytes | None:
+        """Take the first element."""
+        if self.length == 0:
+            return None
+        node = self._node(self._first)
+        data = listpack.get_bytes(node, _HEADER_BYTES)
+        _cut(node, _HEADER_BYTES, listpack.skip(node, _HEADER_BYTES), 1)
+        if node[_HEADER_BYTES] == _END:
+            self._drop_first()
+        self.length -= 1
+        return data
+
+    def pop_right_or_none(self) -> bytes | None:
+        """Take the last element."""
+        if self.length == 0:
+            return None
+        node = self._node(len(self._nodes) - 1)
+        at = listpack.last(node)
+        data = listpack.get_bytes(node, at)
+        _cut(node, at, memory.load32(node, 0) - 1, 1)
+        if at == _HEADER_BYTES:
+            self._drop_last()
+        self.length -= 1
+        return data
+
+    def _drop_first(self) -> None:
+        """Remove the first node."""
+        self._nodes[self._first] = None
+        self._first += 1
+        self._close_gap()
+
+    def _drop_last(self) -> None:
+        """Remove the last node."""
+        self._nodes.pop()
+        self._close_gap()
+
+    def _close_gap(self) -> None:
+        """Remove the places before the first node if they are most of the list."""
+        if 4 * self._first > 3 * len(self._nodes):
+            del self._nodes[: self._first]
+            self._first = 0
+
+    def trim(self, start: int, end: int) -> None:
+        """Keep only the elements from `start` to `end`; none if start is above end.
+
+        Both count from the left and lie inside the list: negative ones are the caller's to resolve.
+        """
+        if start > end:
+            self._nodes.clear()
+            self._first = 0
+            self.length = 0
+            return
+        if start < 0 or end >= self.length:
+            raise IndexError(f"{start} to {end}, in a list of {self.length}")
+        self._drop_right(self.length - 1 - end)
+        self._drop_left(start)
+
+    def _drop_left(self, count: int) -> None:
+        """Remove the first elements, fewer than there are."""
+        self.length -= count
+        while count > 0:
+            node = self._node(self._first)
+            present = listpack.length(node)
+            if present > count:
+                _cut(node, _HEADER_BYTES, _seek(node, count, present), count)
+                return
+            self._drop_first()
+            count -= present
+
+    def _drop_right(self, count: int) -> None:
+        """Remove the last elements, fewer than there are."""
+        self.length -= count
+        while count > 0:
+            node = self._node(len(self._nodes) - 1)
+            present = listpack.length(node)
+            if present > count:
+                _cut(node, _seek(node, present - count, present), memory.load32(node, 0) - 1, count)
+                return
+            self._drop_last()
+            count -= present
+
+    def remove(self, value: bytes, count: int) -> int:
+        """Remove elements equal to a value and return how many went.
+
+        At most `count` of them from the left, or -count from the right; with 0, all.
+        """
+        needle = _Needle(value)
+        nodes = self._nodes
+        backwards = count < 0
+        # Compared, not negated: the smallest of 64 bits has no counterpart.
+        limit = abs(count) if count and -self.length < count < self.length else self.length
+        removed = 0
+        emptied = False
+        number = len(nodes) - 1 if backwards else self._first
+        while removed < limit and self._first <= number < len(nodes):
+            node = self._node(number)
+            places = needle.places(node, limit - removed, backwards)
+            if places:
+                _cut_all(node, places)
+                removed += len(places)
+                emptied = emptied or node[_HEADER_BYTES] == _END
+                if self._first < number < len(nodes) - 1:
+                    nodes[number] = _sealed(node)
+            number += -1 if backwards else 1
+        self.length -= removed
+        if emptied:
+            self._nodes = [node for node in self._present() if node[_HEADER_BYTES] != _END]
+            self._first = 0
+        return removed
+
+    # --- Reading ---------------------------------------------------------------------------------
+
+    def get_or_none(self, index: int) -> bytes | None:
+        """The element of this number, negative ones from the end (-1 is the last)."""
+        if index < 0:
+            index += self.length
+        if not 0 <= index < self.length:
+            return None
+        number, inner = self._find(index)
+        node = self._node(number)
+        return listpack.get_bytes(node, _seek(node, inner, listpack.length(node)))
+
+    def range(self, start: int, end: int) -> list[bytes]:
+        """The elements from `start` to `end`; none if start is above end. Indexes as for trim."""
+        found: list[bytes] = []
+        if start > end:
+            return found
+        if start < 0 or end >= self.length:
+            raise IndexError(f"{start} to {end}, in a list of {self.length}")
+        number, inner = self._find(start)
+        left = end - start + 1
+        while left > 0:
+            node = self._node(number)
+            at = _seek(node, inner, listpack.length(node))
+            while at and left > 0:
+                found.append(listpack.get_bytes(node, at))
+                left -= 1
+                at = listpack.next_at(node, at)
+            number += 1
+            inner = 0
+        return found
+
+    def _find(self, index: int) -> tuple[int, int]:
+        """The place of the node that holds an element, and the element's number in it."""
+        if index < self.length >> 1:
+            number = self._first
+            present = listpack.length(self._node(number))
+            while index >= present:
+                index -= present
+                number += 1
+                present = listpack.length(self._node(number))
+            return number, index
+        number = len(self._nodes) - 1
+        first = self.length - listpack.length(
+            self._node(number)
+        )  # the node's first element's number
+        while index < first:
+            number -= 1
+            first -= listpack.length(self._node(number))
+        return number, index - first
+
+    # --- Saving and looking inside ---------------------------------------------------------------
+
+    def nodes(self) -> Iterator[bytearray]:
+        """Every node as an exact listpack, to be read before the next change of the list."""
+        for node in self._present():
+            total = listpack.total_bytes(node)
+            yield node if len(node) == total else node[:total]
+
+    def load_node(self, data: bytes | bytearray) -> None:
+        """Add the elements of a saved node behind the last, as a node; an empty one is passed over.
+
+        Raises: CorruptData.
+        """
+        node = listpack.validate(data)
+        count = listpack.length(node)
+        if count == 0:
+            return  # as Redis does: old versions have saved such nodes
+        if self.length > 0:
+            last = len(self._nodes) - 1
+            self._nodes[last] = _sealed(self._node(last))
+        self._nodes.append(node)
+        self.length += count
+
+    def copy(self) -> ListValue:
+        """Another list with the same elements in the same nodes. Cost: O(bytes)."""
+        made = ListValue(self.limits)
+        made._nodes = [stream_node.sealed(node) for node in self._present()]
+        made.length = self.length
+        return made
+
+    def inside(self) -> tuple[list[bytearray | None], int]:
+        """The places of the nodes, with their room, and which is the first: for check_list."""
+        return self._nodes, self._first
+
+    def _present(self) -> list[bytearray]:
+        return [self._node(number) for number in range(self._first, len(self._nodes))]
+
+    def memory_bytes(self) -> int:
+        """Bytes that the list occupies. Cost: O(nodes)."""
+        total = sys.getsizeof(self) + sys.getsizeof(self._nodes)
+        for node in self._present():
+            total += sys.getsizeof(node)
+        return total
+
+
+# --- Inside one node ---------------------------------------------------------------------------------
+
+
+def _sealed(node: bytearray) -> bytearray:
+    """The node without its room: a copy, or itself if there is next to none."""
+    total = memory.load32(node, 0)
+    if len(node) - total > _SLACK_BYTES_MAX:
+        return stream_node.sealed(node)
+    del node[total:]
+    return node
+
+
+def _seek(node: bytearray, index: int, count: int) -> int:
+    """Position of one of `count` elements, from the nearer end."""
+    return listpack.seek(node, index if index <= count >> 1 else index - count)
+
+
+def _cut(node: bytearray, at: int, until: int, count: int) -> None:
+    """Remove the `count` elements from `at` up to `until`; the bytes that are left over become room."""
+    total = memory.load32(node, 0)
+    memory.move(node, at, until, total - until)
+    _shrink(node, total - (until - at), count)
+
+
+def _cut_all(node: bytearray, places: list[int]) -> None:
+    """Remove the elements at these rising positions, each byte that stays being moved once."""
+    total = memory.load32(node, 0)
+    end = places[0]
+    index = 0
+    while index < len(places):
+        at = listpack.skip(node, places[index])
+        index += 1
+        kept = (places[index] if index < len(places) else total) - at
+        memory.move(node, end, at, kept)
+        end += kept
+    _shrink(node, end, len(places))
+
+
+def _shrink(node: bytearray, total: int, removed: int) -> None:
+    """Put the header right after a removal. A count that is not known stays so, as in Redis."""
+    memory.store32(node, 0, total)
+    count = memory.load16(node, 4)
+    if count != _COUNT_UNKNOWN:
+        memory.store16(node, 4, count - removed)
+
+
+class _Needle:
+    """A value to look for in nodes, in both forms that an element may have."""
+
+    __slots__ = ("_is_int", "_number", "_size", "_source")
+
+    def __init__(self, value: bytes) -> None:
+        self._source = bytearray(value)
+        self._size = len(value)
+        element = bytearray(self._size + _OVERHEAD_MAX)
+        listpack.put_string(element, 0, self._source, 0, self._size)
+        self._is_int = listpack.is_int(element, 0)
+        self._number = listpack.get_int(element, 0) if self._is_int else 0
+
+    def places(self, node: bytearray, limit: int, backwards: bool) -> list[int]:
+        """The positions of the first (or last) so many matches in a node, rising."""
+        found: list[int] = []
+        at = listpack.last(node) if backwards else listpack.first(node)
+        while at and len(found) < limit:
+            if self._is_at(node, at):
+                found.append(at)
+            at = listpack.previous_at(node, at) if backwards else listpack.next_at(node, at)
+        if backwards:
+            found.reverse()
+        return found
+
+    def _is_at(self, node: bytearray, at: int) -> bool:
+        if listpack.is_int(node, at):
+            return self._is_int and listpack.get_int(node, at) == self._number
+        # An integer's text may still be stored as a string, in a node that an old version has written.
+        return listpack.equals(node, at, self._source, 0, self._size)
