@@ -1,7 +1,10 @@
-"""Reads the nodes of a stream out of the payload of DUMP.
+"""Reads the nodes of a stream or a list out of the payload of DUMP.
 
     13 | 01 | 10 <key, 16 bytes> | 1f <listpack, 31 bytes> | ... | 0a 00 <crc64>
     type nodes  key as a string    node as a string          length, ids, groups: not read here
+
+    12 | 01 | 02 0b <listpack, 11 bytes> | ... | 0a 00 <crc64>
+    type nodes  02: a listpack; 01 would be one element as a plain string
 
 Numbers and string lengths have Redis's variable form. A compressed string is refused: say
 `CONFIG SET rdbcompression no` before DUMP.
@@ -10,6 +13,8 @@ Numbers and string lengths have Redis's variable form. A compressed string is re
 from __future__ import annotations
 
 STREAM_TYPES = (15, 19, 21)  # what 5.0, 7.0 and 7.2 write; they differ behind the nodes only
+LIST_TYPE = 18  # what 7.0 and later write
+PACKED = 2
 FOOTER_BYTES = 10  # version and checksum
 KEY_BYTES = 16
 
@@ -25,6 +30,20 @@ def stream_nodes(payload: bytes) -> list[tuple[bytes, bytes]]:
         listpack, at = read_string(payload, at)
         nodes.append((key, listpack))
     assert at <= len(payload) - FOOTER_BYTES
+    return nodes
+
+
+def list_nodes(payload: bytes) -> list[bytes]:
+    """The listpack of every node, in order."""
+    assert payload[0] == LIST_TYPE, f"type {payload[0]} is no list of listpacks"
+    count, at = read_length(payload, 1)
+    nodes = []
+    for _ in range(count):
+        container, at = read_length(payload, at)
+        assert container == PACKED, f"a node of kind {container}"
+        listpack, at = read_string(payload, at)
+        nodes.append(listpack)
+    assert at == len(payload) - FOOTER_BYTES
     return nodes
 
 
