@@ -90,8 +90,18 @@ class NullArray:
         return "NULL_ARRAY"
 
 
+class NoReply:
+    """Nothing is to be answered, or the command has written its answers itself."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "NO_REPLY"
+
+
 OK = Status("OK")
 NULL_ARRAY = NullArray()
+NO_REPLY = NoReply()
 
 
 class Served:

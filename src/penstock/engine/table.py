@@ -35,6 +35,9 @@ class Flags(IntFlag):
     DANGEROUS = auto()
     CONNECTION = auto()
     KEYSPACE = auto()
+    NOT_QUEUED = auto()  # runs at once inside of MULTI
+    WHILE_SUBSCRIBED = auto()  # allowed to a RESP2 client that listens to channels
+    NOT_PAUSED = auto()  # runs while CLIENT PAUSE holds all others back
 
 
 # First key, last key (-1: the last word, -2: the one before), distance between keys.

@@ -13,13 +13,15 @@ import uvloop
 
 from penstock.engine.execute import TABLE, Engine
 from penstock.server.commands import connection as connection_commands
+from penstock.server.commands import transactions
 from penstock.server.connection import Connection, Inbox
 from penstock.server.server import Server
 
 
 async def run(port: int) -> None:
     loop = asyncio.get_running_loop()
-    server = Server(Engine(), [*TABLE.values(), *connection_commands.COMMANDS], loop)
+    rows = [*TABLE.values(), *connection_commands.COMMANDS, *transactions.COMMANDS]
+    server = Server(Engine(), rows, loop)
     inbox = Inbox()
     # Connection has a protocol's methods; asyncio asks for no more, whatever its types say.
     protocol = cast("Callable[[], asyncio.BaseProtocol]", partial(Connection, server, inbox))

@@ -21,6 +21,7 @@ cdef class Connection:
     cdef Py_ssize_t _kept_size
     cdef readonly Session session
     cdef readonly object transport
+    cdef readonly object write
 
     @cython.locals(session=Session)
     cpdef void buffer_updated(self, Py_ssize_t count) except *

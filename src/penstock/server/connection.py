@@ -14,6 +14,7 @@ larger one is a new one.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from penstock.core import memory
@@ -24,6 +25,10 @@ INBOX_BYTES = 256 * 1024
 KEEP_BYTES_MIN = 4096
 
 _KEEP_BYTES_MIN = KEEP_BYTES_MIN
+
+
+def _nowhere(data: bytes) -> None:
+    """Where bytes go before there is a socket."""
 
 
 class Inbox:
@@ -39,7 +44,7 @@ class Inbox:
 class Connection:
     """A protocol for asyncio, of the kind that brings its own buffer."""
 
-    __slots__ = ("_inbox", "_kept", "_kept_size", "session", "transport")
+    __slots__ = ("_inbox", "_kept", "_kept_size", "session", "transport", "write")
 
     def __init__(self, server: Server, inbox: Inbox) -> None:
         self._inbox = inbox
@@ -47,11 +52,13 @@ class Connection:
         self._kept_size = 0
         self.session = Session(server)
         self.transport: asyncio.Transport | None = None
+        self.write: Callable[[bytes], None] = _nowhere
 
     def connection_made(self, transport: Any) -> None:
         """The socket is there."""
         self.transport = transport
-        self.session.open(transport.write, transport.close, self.go_on)
+        self.write = transport.write
+        self.session.open(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
@@ -67,6 +74,20 @@ class Connection:
 
     def resume_writing(self) -> None:
         """The socket takes bytes again."""
+
+    def close(self) -> None:
+        """Close once everything is sent."""
+        if self.transport is not None:
+            self.transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def unsent_bytes(self) -> int:
+        """How much the client has not taken yet."""
+        return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
     def get_buffer(self, hint: int) -> memoryview:
         """Where the next bytes are to go."""

@@ -13,11 +13,15 @@ cdef class Server:
     cdef readonly object loop
     cdef readonly Turn turn
     cdef readonly Tallies tallies
+    cdef readonly object slow_log
+    cdef readonly object monitors
     cdef readonly WireLimits wire_limits
+    cdef readonly object output_limits
     cdef readonly dict sessions
     cdef public long long next_id
     cdef public long long state
     cdef public long long slow_us
     cdef public object password
-    cdef public long long output_bytes_max
     cdef readonly dict errors
+    cdef public long long bytes_in
+    cdef public long long bytes_out

@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
+from penstock.server.monitors import Monitors
+from penstock.server.output_limits import OutputLimits
+from penstock.server.slow_log import SlowLog
 from penstock.server.tally import Tallies
 from penstock.server.turn import Turn
 from penstock.wire.parser import WireLimits
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
-
-# Why no command may take the short way, see Session.run.
-MONITORED = 1
-PAUSED_WRITES = 2
-PAUSED_ALL = 4
-OUT_OF_MEMORY = 8
 
 NEVER_SLOW = 2**62
 
@@ -43,18 +40,22 @@ class Loop(Protocol):
 class Server:
     """The shared half of every session.
 
-    Parts: engine, tallies, turn, loop, wire_limits. Clients: sessions, next_id. In force: state, slow_us,
-    password.
+    Parts: engine, tallies, turn, loop, slow_log, monitors. Clients: sessions, next_id. In force: state,
+    slow_us, password, wire_limits, output_limits. Counted: errors, bytes_in, bytes_out.
     """
 
     __slots__ = (
+        "bytes_in",
+        "bytes_out",
         "engine",
         "errors",
         "loop",
+        "monitors",
         "next_id",
-        "output_bytes_max",
+        "output_limits",
         "password",
         "sessions",
+        "slow_log",
         "slow_us",
         "state",
         "tallies",
@@ -67,14 +68,18 @@ class Server:
         self.loop = loop
         self.turn = Turn(loop.call_soon)
         self.tallies = Tallies(rows)
+        self.slow_log = SlowLog()
+        self.monitors = Monitors()
         self.wire_limits = WireLimits()
+        self.output_limits = OutputLimits()
         self.sessions: dict[int, Session] = {}
         self.next_id = 1
         self.state = 0
         self.slow_us = NEVER_SLOW
         self.password: bytes | None = None
-        self.output_bytes_max = 1 << 30
         self.errors: dict[str, int] = {}  # refusals by code
+        self.bytes_in = 0
+        self.bytes_out = 0
 
     def count_error(self, wire_text: str) -> None:
         """Count a refusal under its code."""

@@ -12,6 +12,7 @@ from penstock.wire.encoder cimport Output
 from penstock.wire.parser cimport Parser
 
 cdef long long _STOPPED
+cdef long long _SILENT
 cdef Py_ssize_t _SPILL_BYTES
 
 
@@ -19,9 +20,8 @@ cdef Py_ssize_t _SPILL_BYTES
 cdef class Session:
     cdef readonly Server server
     cdef readonly long long id
-    cdef public object write
-    cdef public object hang_up
-    cdef public object go_on
+    cdef readonly object info
+    cdef public object link
     cdef public Keyspace keyspace
     cdef readonly Frame frame
     cdef readonly Parser parser
@@ -29,14 +29,23 @@ cdef class Session:
     cdef public bint due
     cdef readonly list held
     cdef readonly long long held_bytes
+    cdef readonly long long over_soft_since_ms
     cdef public long long state
     cdef public object waiter
+    cdef public object postponed
+    cdef public object transaction
+    cdef public object watching
+    cdef readonly dict channels
+    cdef readonly dict patterns
 
     cpdef void feed(self, bytearray buffer, Py_ssize_t end) except *
-    @cython.locals(server=Server, engine=Engine, context=Context, tally=Tally, started_us="long long", us="long long")
+    @cython.locals(server=Server, context=Context, tally=Tally, started_us="long long", us="long long")
     cpdef void run(self, Frame frame) except *
     cdef void _run_data(self, Tally tally, Frame frame) except *
-    cdef void _run_checked(self, Tally tally, Frame frame) except *
+    @cython.locals(mark=Py_ssize_t, ran=bint)
+    cdef bint _run_checked(self, Tally tally, Frame frame) except -1
+    @cython.locals(server=Server)
+    cdef bint _try(self, Tally tally, Frame frame) except -1
     cdef void _run_in_session(self, Tally tally, Frame frame) except *
     cdef void _spill(self) except *
     cpdef void flush(self) except *

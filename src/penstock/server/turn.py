@@ -53,8 +53,8 @@ class Turn:
         while self._freed:
             freed, self._freed = self._freed, []
             for session in freed:
-                if session.go_on is not None:
-                    session.go_on()
+                if session.link is not None:
+                    session.link.go_on()
         self._scheduled = False
         due, self._due = self._due, []
         for session in due:

@@ -7,7 +7,8 @@ from penstock.engine.arguments import int_at
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError
 from penstock.reply import OK, Status
-from penstock.server.session import CLOSING, Session
+from penstock.server.session import Session
+from penstock.server.states import CLOSING
 
 _PONG = Status("PONG")
 

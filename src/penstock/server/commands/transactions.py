@@ -1,0 +1,172 @@
+"""Transactions: MULTI, EXEC, DISCARD, WATCH, UNWATCH."""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.engine.table import ALL_KEYS, NO_KEYS, Command, Flags
+from penstock.errors import CommandError
+from penstock.reply import NO_REPLY, NULL_ARRAY, OK, NoReply, NullArray, Status
+from penstock.server.session import Session
+from penstock.server.states import IN_MULTI, MONITORED
+from penstock.server.tally import Tally
+from penstock.server.transaction import Transaction, Watching
+
+
+def multi(session: Session, frame: Frame) -> Status:
+    """Begin: what follows is queued until EXEC."""
+    if session.transaction is not None:
+        raise CommandError("MULTI calls can not be nested")
+    session.transaction = Transaction()
+    session.state |= IN_MULTI
+    return OK
+
+
+def discard(session: Session, frame: Frame) -> Status:
+    """Forget what was queued and what is watched."""
+    if session.transaction is None:
+        raise CommandError("DISCARD without MULTI")
+    leave(session)
+    return OK
+
+
+def leave(session: Session) -> None:
+    """Be in no transaction and watch nothing."""
+    session.transaction = None
+    session.state &= ~IN_MULTI
+    forget_watches(session)
+
+
+def forget_watches(session: Session) -> None:
+    """Watch nothing."""
+    if session.watching is not None:
+        session.watching.forget()
+        session.watching = None
+
+
+def execute(session: Session, frame: Frame) -> NoReply | NullArray:
+    """Run what was queued, unless something watched has changed. Those who wait are served at the end."""
+    transaction = session.transaction
+    if transaction is None:
+        raise CommandError("EXEC without MULTI")
+    broken_watch = session.watching is not None and session.watching.broken
+    leave(session)
+    if transaction.broken:
+        raise CommandError("Transaction discarded because of previous errors.", "EXECABORT")
+    if broken_watch:
+        return NULL_ARRAY
+    engine = session.server.engine
+    engine.context.may_block = False
+    session.output.put_array_head(len(transaction.commands))
+    try:
+        for tally, queued in transaction.commands:
+            _run_queued(session, tally, queued)
+    finally:
+        engine.context.may_block = True
+        engine.context.keyspace = session.keyspace
+    engine.serve_waiters()
+    return NO_REPLY
+
+
+def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
+    """Run one command of a transaction. Its reply is written at once: the next may trim what it shows."""
+    server = session.server
+    engine = server.engine
+    instant = engine.context.instant
+    started_us = instant.us
+    if server.state & MONITORED and not tally.command.flags & Flags.SKIP_MONITOR:
+        server.monitors.show(session, frame)
+    engine.context.keyspace = session.keyspace
+    try:
+        if tally.command.in_session:
+            reply = tally.command.run(session, frame)
+        else:
+            reply = engine.run(tally.command, frame)
+        if reply is not NO_REPLY:
+            session.output.put(reply)
+    except CommandError as error:
+        tally.failed += 1
+        session.refuse(error)
+    instant.advance()
+    tally.count(instant.us - started_us)
+
+
+def watch(session: Session, frame: Frame) -> Status:
+    """Let EXEC do nothing if one of these keys changes before it."""
+    if session.transaction is not None:
+        raise CommandError("WATCH inside MULTI is not allowed")
+    if session.watching is None:
+        session.watching = Watching(session.server.engine.context)
+    for index in range(1, frame.count):
+        session.watching.add(session.keyspace, frame.piece(index))
+    return OK
+
+
+def unwatch(session: Session, frame: Frame) -> Status:
+    """Watch nothing."""
+    forget_watches(session)
+    return OK
+
+
+_ALWAYS = Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.FAST
+
+COMMANDS = (
+    Command(
+        "MULTI",
+        multi,
+        1,
+        _ALWAYS | Flags.NOT_QUEUED,
+        NO_KEYS,
+        "Begin a transaction.",
+        since="1.2.0",
+        group="transactions",
+        in_session=True,
+    ),
+    Command(
+        "EXEC",
+        execute,
+        1,
+        Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.SKIP_SLOWLOG | Flags.NOT_QUEUED,
+        NO_KEYS,
+        "Run the commands of a transaction.",
+        since="1.2.0",
+        complexity="that of its commands",
+        group="transactions",
+        in_session=True,
+    ),
+    Command(
+        "DISCARD",
+        discard,
+        1,
+        _ALWAYS | Flags.NOT_QUEUED,
+        NO_KEYS,
+        "Give a transaction up.",
+        since="2.0.0",
+        complexity="O(commands queued)",
+        group="transactions",
+        in_session=True,
+    ),
+    Command(
+        "WATCH",
+        watch,
+        -2,
+        _ALWAYS | Flags.NOT_QUEUED,
+        ALL_KEYS,
+        "Run the next transaction only if these keys stay as they are.",
+        syntax="key [key ...]",
+        since="2.2.0",
+        complexity="O(1) a key",
+        group="transactions",
+        in_session=True,
+    ),
+    Command(
+        "UNWATCH",
+        unwatch,
+        1,
+        _ALWAYS,
+        NO_KEYS,
+        "Watch no keys.",
+        since="2.2.0",
+        group="transactions",
+        in_session=True,
+    ),
+)

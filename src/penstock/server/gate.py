@@ -1,0 +1,36 @@
+"""Who may run what, when: the checks before a command, in the order in which Redis makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.frame import Frame
+from penstock.engine.table import Command, Flags
+from penstock.errors import CommandError, wrong_arity
+from penstock.server.states import OUT_OF_MEMORY, STRANGER, SUBSCRIBED
+
+if TYPE_CHECKING:
+    from penstock.server.session import Session
+
+
+def refusal_or_none(session: Session, command: Command, frame: Frame) -> CommandError | None:
+    """Why a client may not run a command now, or None if it may."""
+    if not command.takes(frame.count):
+        return wrong_arity(command.name)
+    if session.state & STRANGER and not command.flags & Flags.NO_AUTH:
+        return CommandError("Authentication required.", "NOAUTH")
+    if session.transaction is not None and command.flags & Flags.NO_MULTI:
+        return CommandError("Command not allowed inside a transaction")
+    if session.server.state & OUT_OF_MEMORY and command.flags & Flags.DENY_OOM:
+        return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
+    if (
+        session.state & SUBSCRIBED
+        and not session.output.resp3
+        and not command.flags & Flags.WHILE_SUBSCRIBED
+    ):
+        shown = command.name.lower().replace(" ", "|")
+        return CommandError(
+            f"Can't execute '{shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
+            " are allowed in this context"
+        )
+    return None

@@ -1,0 +1,44 @@
+"""Clients that watch every command go by (MONITOR)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.frame import Frame
+from penstock.reply import Status
+
+if TYPE_CHECKING:
+    from penstock.server.session import Session
+
+_NAMED = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 7: "\\a", 8: "\\b"}
+
+
+class Monitors:
+    """Those who watch, in the order in which they began."""
+
+    def __init__(self) -> None:
+        self.sessions: dict[Session, None] = {}
+
+    def show(self, session: Session, frame: Frame) -> None:
+        """Tell them of a command that is about to run."""
+        us = session.server.engine.context.instant.us
+        words = " ".join(quoted(frame.piece(index)) for index in range(frame.count))
+        place = f"{session.keyspace.index} {session.info.address}"
+        line = Status(f"{us // 1_000_000}.{us % 1_000_000:06d} [{place}] {words}")
+        for watcher in self.sessions:
+            watcher.say(line)
+
+
+def quoted(word: bytes) -> str:
+    """A word in double quotes, everything unprintable escaped, as Redis shows it."""
+    shown = []
+    for char in word:
+        if char in (ord('"'), ord("\\")):
+            shown.append("\\" + chr(char))
+        elif char in _NAMED:
+            shown.append(_NAMED[char])
+        elif 32 <= char < 127:
+            shown.append(chr(char))
+        else:
+            shown.append(f"\\x{char:02x}")
+    return '"' + "".join(shown) + '"'

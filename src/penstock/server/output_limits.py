@@ -1,0 +1,30 @@
+"""How much a client may leave unread before it is cut off, by kind of client.
+
+client-output-buffer-limit pubsub 32mb 8mb 60     over 32 MB at once, or over 8 MB for 60 s
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_MB = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class OutputLimit:
+    """0 stands for no limit."""
+
+    hard_bytes: int
+    soft_bytes: int
+    soft_seconds: int
+
+
+class OutputLimits:
+    """The limits in force. Redis lets a normal client leave anything unread; we stop at a gigabyte."""
+
+    __slots__ = ("normal", "pubsub", "replica")
+
+    def __init__(self) -> None:
+        self.normal = OutputLimit(1024 * _MB, 0, 0)
+        self.replica = OutputLimit(256 * _MB, 64 * _MB, 60)
+        self.pubsub = OutputLimit(32 * _MB, 8 * _MB, 60)

@@ -1,0 +1,18 @@
+"""What can be special about a client or a server, one bit each; with none set, commands take the short way."""
+
+# --- A session ---
+STRANGER = 1  # has not given the password yet
+IN_MULTI = 2
+SUBSCRIBED = 4
+BLOCKED = 8  # a command waits, or a pause is on: what comes behind it waits too
+CLOSING = 16  # reads no more commands; goes when the replies are out
+REPLY_OFF = 32
+REPLY_SKIP_NEXT = 64
+REPLY_SKIP = 128
+MONITOR = 256
+
+# --- The server ---
+MONITORED = 1
+PAUSED_WRITES = 2
+PAUSED_ALL = 4
+OUT_OF_MEMORY = 8

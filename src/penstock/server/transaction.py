@@ -1,0 +1,57 @@
+"""Transactions: what is queued between MULTI and EXEC, and the keys that must not change before it runs."""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.engine.context import Context
+from penstock.engine.keyspace import Keyspace, Watch
+from penstock.engine.table import Flags
+from penstock.server.tally import Tally
+
+
+class Transaction:
+    """Commands in waiting. `broken`: one of them was refused, so none will run."""
+
+    __slots__ = ("broken", "commands", "writes")
+
+    def __init__(self) -> None:
+        self.commands: list[tuple[Tally, Frame]] = []
+        self.broken = False
+        self.writes = False
+
+    def queue(self, tally: Tally, frame: Frame) -> None:
+        """Put a command behind the others; its words are copied."""
+        self.commands.append((tally, frame.copy()))
+        self.writes = self.writes or bool(tally.command.flags & Flags.WRITE)
+
+
+class Watching:
+    """The keys that one client watches."""
+
+    __slots__ = ("_context", "_keys", "_watch")
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._watch = Watch()
+        self._keys: dict[tuple[int, bytes], Keyspace] = {}
+
+    @property
+    def broken(self) -> bool:
+        """Whether one of the keys has changed, or gone because its time had come."""
+        for (_, key), keyspace in self._keys.items():
+            keyspace.find(key)
+        return self._watch.broken
+
+    def add(self, keyspace: Keyspace, key: bytes) -> None:
+        """Watch one more key."""
+        if (keyspace.index, key) not in self._keys:
+            self._keys[keyspace.index, key] = keyspace
+            keyspace.watch(key, self._watch)
+            self._context.watching += 1
+
+    def forget(self) -> None:
+        """Watch none of them any longer."""
+        for (_, key), keyspace in self._keys.items():
+            keyspace.unwatch(key, self._watch)
+            self._context.watching -= 1
+        self._keys = {}
