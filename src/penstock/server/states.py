@@ -1,4 +1,4 @@
-"""What can be special about a client or a server, one bit each; with none set, commands take the short way."""
+"""What can be special about a client or a server, one bit each; none set means the short way."""
 
 # --- A session ---
 STRANGER = 1  # has not given the password yet
