@@ -149,4 +149,9 @@ class Frame:
 
     def is_char(self, index: int, char: int) -> bool:
         """Tell whether a piece is this one character."""
-        return self.size(index) == 1 and self.buffer[self.start(index)] == char
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        return (
+            memory.span_size(self.spans, index) == 1
+            and self.buffer[memory.span_start(self.spans, index)] == char
+        )

@@ -263,15 +263,10 @@ cdef inline Py_ssize_t put_number(bytearray target, Py_ssize_t at, long long val
     return at + size
 
 
-cdef inline Py_ssize_t put_id(bytearray target, Py_ssize_t at, unsigned long long ms, unsigned long long seq) except -1:
-    cdef Py_ssize_t first = digits(ms)
-    cdef Py_ssize_t size = first + 1 + digits(seq)
-    cdef char* place
+cdef inline Py_ssize_t put_unsigned(bytearray target, Py_ssize_t at, unsigned long long value) except -1:
+    cdef Py_ssize_t size = digits(value)
     _check(_length(target), at, size)
-    place = PyByteArray_AS_STRING(target) + at
-    _put_digits(place + first, ms)
-    place[first] = 45
-    _put_digits(place + size, seq)
+    _put_digits(PyByteArray_AS_STRING(target) + at + size, value)
     return at + size
 
 
@@ -295,3 +290,74 @@ cdef inline Py_ssize_t short_line(bytearray buffer, Py_ssize_t at, Py_ssize_t en
             return -1
         number = number * 10 + (line[1 + size] - 48)
     return -1
+
+
+cdef inline Py_ssize_t note_bulks(bytearray buffer, Py_ssize_t at, Py_ssize_t end, bytearray spans,
+                                  Py_ssize_t first, Py_ssize_t most) except -1:
+    cdef Py_ssize_t noted = 0
+    cdef Py_ssize_t line, size
+    cdef char* span
+    _check(_length(buffer), at, end - at)
+    _check(_length(spans), 16 * first, 0)
+    most = min(most, _length(spans) // 16 - first)
+    span = PyByteArray_AS_STRING(spans) + 16 * first
+    while noted < most and at < end:
+        line = short_line(buffer, at, end, 36)
+        if line < 0:
+            break
+        size = line >> 3
+        if end - at < (line & 7) + size + 2:
+            break
+        at += line & 7
+        memcpy(span, &at, 8)
+        memcpy(span + 8, &size, 8)
+        span += 16
+        at += size + 2
+        noted += 1
+    return noted
+
+
+# Two digits suffice for nearly every field; 26 bytes is the longest head with both line ends.
+cdef inline Py_ssize_t put_bulk(bytearray target, Py_ssize_t at, bytearray source, Py_ssize_t start,
+                                Py_ssize_t size) except -1:
+    cdef char* place
+    _check(_length(target), at, size + 26)
+    _check(_length(source), start, size)
+    place = PyByteArray_AS_STRING(target) + at
+    place = _put_head(place, size)
+    memcpy(place, PyByteArray_AS_STRING(source) + start, size)
+    place[size] = 13
+    place[size + 1] = 10
+    return place + size + 2 - PyByteArray_AS_STRING(target)
+
+
+cdef inline char* _put_head(char* place, Py_ssize_t size) noexcept:
+    place[0] = 36
+    if size < 10:
+        place[1] = <char> (48 + size)
+        place += 2
+    elif size < 100:
+        place[1] = <char> (48 + size // 10)
+        place[2] = <char> (48 + size % 10)
+        place += 3
+    else:
+        place += 1 + digits(size)
+        _put_digits(place, size)
+    place[0] = 13
+    place[1] = 10
+    return place + 2
+
+
+cdef inline Py_ssize_t put_bulk_number(bytearray target, Py_ssize_t at, long long value) except -1:
+    cdef bint negative = value < 0
+    cdef unsigned long long magnitude = 0 - <unsigned long long> value if negative else <unsigned long long> value
+    cdef Py_ssize_t size = digits(magnitude) + negative
+    cdef char* place
+    _check(_length(target), at, size + 26)
+    place = _put_head(PyByteArray_AS_STRING(target) + at, size)
+    if negative:
+        place[0] = 45
+    _put_digits(place + size, magnitude)
+    place[size] = 13
+    place[size + 1] = 10
+    return place + size + 2 - PyByteArray_AS_STRING(target)

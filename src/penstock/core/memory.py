@@ -194,11 +194,9 @@ def put_number(target: bytearray, at: int, value: int) -> int:
     return at + len(text)
 
 
-def put_id(target: bytearray, at: int, ms: int, seq: int) -> int:
-    """Write the text of an id; return the place behind it."""
-    text = b"%d-%d" % (ms, seq)
-    put(target, at, text)
-    return at + len(text)
+def put_unsigned(target: bytearray, at: int, value: int) -> int:
+    """As put_number, for half of an id: up to 2**64 - 1."""
+    return put_number(target, at, value)
 
 
 def digits(value: int) -> int:
@@ -219,3 +217,39 @@ def short_line(buffer: bytearray, at: int, end: int, kind: int) -> int:
             short = buffer[at] == kind and digits.isdigit() and (size == 1 or digits[0] != 48)
             return int(digits) << 3 | (size + 3) if short else -1
     return -1
+
+
+def note_bulks(
+    buffer: bytearray, at: int, end: int, spans: bytearray, first: int, most: int
+) -> int:
+    """Note the spans of up to `most` bulk strings with short sizes, from the span `first` on.
+
+    Stops at one that is not all here, at one with a long size, and where the spans are full; returns how
+    many were noted.
+    """
+    noted = 0
+    room = len(spans) // 16 - first
+    while noted < most and noted < room:
+        line = short_line(buffer, at, end, 36)
+        if line < 0 or end - at < (line & 7) + (line >> 3) + 2:
+            break
+        at += line & 7
+        store_pair(spans, 16 * (first + noted), at, line >> 3)
+        at += (line >> 3) + 2
+        noted += 1
+    return noted
+
+
+def put_bulk(target: bytearray, at: int, source: bytearray, start: int, size: int) -> int:
+    """Write `$size`, a line end, the bytes, a line end; return the place behind."""
+    text = b"$%d\r\n%b\r\n" % (size, cut(source, start, size))
+    put(target, at, text)
+    return at + len(text)
+
+
+def put_bulk_number(target: bytearray, at: int, value: int) -> int:
+    """As put_bulk, for the decimal digits of a number."""
+    digits = b"%d" % value
+    text = b"$%d\r\n%b\r\n" % (len(digits), digits)
+    put(target, at, text)
+    return at + len(text)

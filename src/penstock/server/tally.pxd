@@ -7,6 +7,7 @@ from penstock.core.frame cimport Frame
 from penstock.engine.table cimport Command
 
 cdef Py_ssize_t _SLOTS
+cdef Py_ssize_t _SLOT_MASK
 cdef long long _STEPS
 cdef long long _BUCKETS
 

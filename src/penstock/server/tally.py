@@ -19,6 +19,7 @@ from penstock.engine.lookup import Lookup
 from penstock.engine.table import Command
 
 _SLOTS = 64
+_SLOT_MASK = _SLOTS - 1
 _STEPS = 16
 _BUCKETS = 40 * _STEPS
 
@@ -101,11 +102,11 @@ class Tallies:
     def find(self, frame: Frame) -> Tally:
         """The counter of the command that a frame asks for. Raises: CommandError if there is none."""
         buffer = frame.buffer
-        start = frame.start(0)
-        size = frame.size(0)
+        start = memory.span_start(frame.spans, 0)
+        size = memory.span_size(frame.spans, 0)
         if size == 0:
             return self.by_name[self.lookup.find(frame).name]
-        slot = (size + 5 * buffer[start + size // 2] + 3 * buffer[start + size - 1]) % _SLOTS
+        slot = (size + 5 * buffer[start + size // 2] + 3 * buffer[start + size - 1]) & _SLOT_MASK
         if memory.is_bytes(buffer, start, size, self._words[slot]):
             found = self._found[slot]
             if found is not None:

@@ -28,6 +28,8 @@ cdef class Output:
     cdef readonly bytearray buffer
     cdef readonly Py_ssize_t size
     cdef public bint resp3
+    cdef unsigned long long _ms
+    cdef bytes _ms_text
 
     cpdef bytes take(self)
     cpdef void clear(self) except *
@@ -53,7 +55,11 @@ cdef class Output:
     @cython.locals(limit="long long", expected="long long", start=Py_ssize_t, body=Py_ssize_t, head=Py_ssize_t,
                    count="long long", cursor=EntryCursor, buffer=bytearray)
     cdef void _put_range(self, EntryRange entries) except *
-    @cython.locals(at=Py_ssize_t, size=Py_ssize_t, buffer=bytearray)
+    @cython.locals(at=Py_ssize_t, node=bytearray, buffer=bytearray)
     cdef void _put_entry(self, NodeCursor entry) except *
-    @cython.locals(at=Py_ssize_t, size=Py_ssize_t, buffer=bytearray)
-    cdef void _put_element(self, bytearray node, Py_ssize_t place) except *
+    @cython.locals(size=Py_ssize_t, buffer=bytearray)
+    cdef Py_ssize_t _put_id(self, Py_ssize_t at, unsigned long long ms, unsigned long long seq) except -1
+
+
+@cython.locals(size=Py_ssize_t, start=Py_ssize_t)
+cdef Py_ssize_t _put_element(bytearray buffer, Py_ssize_t at, bytearray node, Py_ssize_t place) except -1

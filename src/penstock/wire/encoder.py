@@ -55,12 +55,14 @@ class Output:
     Write: put, put_array_head, put_error, put_raw. Read: size, take, clear.
     """
 
-    __slots__ = ("buffer", "resp3", "size")
+    __slots__ = ("_ms", "_ms_text", "buffer", "resp3", "size")
 
     def __init__(self) -> None:
         self.buffer = bytearray(_FIRST_BYTES)
         self.size = 0
         self.resp3 = False
+        self._ms = 0
+        self._ms_text = b""
 
     def take(self) -> bytes:
         """All that was written, which is then forgotten here."""
@@ -229,38 +231,46 @@ class Output:
 
     def _put_entry(self, entry: Any) -> None:
         """Write `*2 id *2n name value ...`."""
-        at = self._room(2 * _HEAD_BYTES_MAX + 4 + _ID_BYTES_MAX)
+        node = entry.node
+        # No element is longer than its node, and none gains more than its head and two line ends.
+        at = self._room(len(node) + (2 * entry.field_count + 4) * _HEAD_BYTES_MAX + _ID_BYTES_MAX)
         buffer = self.buffer
         memory.store32(buffer, at, 0x0A0D322A)  # *2 CR LF
-        size = memory.digits(entry.ms) + 1 + memory.digits(entry.seq)
-        buffer[at + 4] = _BULK
-        at = memory.put_number(buffer, at + 5, size)
+        at = self._put_id(at + 4, entry.ms, entry.seq)
+        buffer[at] = _ARRAY
+        at = memory.put_number(buffer, at + 1, 2 * entry.field_count)
         memory.store16(buffer, at, _CRLF)
-        at = memory.put_id(buffer, at + 2, entry.ms, entry.seq)
-        memory.store16(buffer, at, _CRLF)
-        buffer[at + 2] = _ARRAY
-        at = memory.put_number(buffer, at + 3, 2 * entry.field_count)
-        memory.store16(buffer, at, _CRLF)
-        self.size = at + 2
+        at += 2
         while entry.next_field():
-            self._put_element(entry.node, entry.name_at)
-            self._put_element(entry.node, entry.value_at)
+            at = _put_element(buffer, at, node, entry.name_at)
+            at = _put_element(buffer, at, node, entry.value_at)
+        self.size = at
 
-    def _put_element(self, node: bytearray, place: int) -> None:
-        """Write a listpack's element as a bulk string."""
-        if listpack.is_int(node, place):
-            self.put_bulk(memory.format_int(listpack.get_int(node, place)))
-            return
-        size = listpack.string_size(node, place)
-        at = self._room(_HEAD_BYTES_MAX + size + 2)
+    def _put_id(self, at: int, ms: int, seq: int) -> int:
+        """Write an id as a bulk string. Neighbours share their ms, so its digits are kept."""
+        if ms != self._ms or len(self._ms_text) == 0:
+            self._ms = ms
+            self._ms_text = b"%d-" % ms
         buffer = self.buffer
+        size = len(self._ms_text) + memory.digits(seq)
         buffer[at] = _BULK
         at = memory.put_number(buffer, at + 1, size)
         memory.store16(buffer, at, _CRLF)
-        memory.copy(buffer, at + 2, node, listpack.string_at(node, place), size)
-        at += 2 + size
+        memory.put(buffer, at + 2, self._ms_text)
+        at = memory.put_unsigned(buffer, at + 2 + len(self._ms_text), seq)
         memory.store16(buffer, at, _CRLF)
-        self.size = at + 2
+        return at + 2
+
+
+def _put_element(buffer: bytearray, at: int, node: bytearray, place: int) -> int:
+    """Write a listpack's element as a bulk string; return the place behind it."""
+    size = listpack.short_string_size(node, place)
+    if size >= 0:
+        return memory.put_bulk(buffer, at, node, place + 1, size)
+    if listpack.is_int(node, place):
+        return memory.put_bulk_number(buffer, at, listpack.get_int(node, place))
+    start = listpack.string_at(node, place)
+    return memory.put_bulk(buffer, at, node, start, listpack.string_size(node, place))
 
 
 def double_text(value: float) -> bytes:

@@ -11,7 +11,6 @@ cdef Py_ssize_t _STRANGER_ARGUMENTS_MAX
 cdef Py_ssize_t _STRANGER_BULK_BYTES_MAX
 cdef Py_ssize_t _NUMBER_DIGITS_MAX
 cdef Py_ssize_t _NOT_A_NUMBER
-cdef Py_ssize_t _SPAN_BYTES
 cdef unsigned char _STAR
 cdef unsigned char _DOLLAR
 cdef unsigned char _MINUS
@@ -35,7 +34,7 @@ cdef class Parser:
     cdef public bint stranger
 
     @cython.locals(at=Py_ssize_t, left=Py_ssize_t, size=Py_ssize_t, line_end=Py_ssize_t,
-                   short=Py_ssize_t, place=Py_ssize_t, spans=bytearray)
+                   noted=Py_ssize_t, last=Py_ssize_t)
     cpdef bint next(self, Frame frame, bytearray buffer, Py_ssize_t end) except -1
     cpdef void rest_moved(self, Py_ssize_t back) except *
     @cython.locals(at=Py_ssize_t, count=Py_ssize_t, line_end=Py_ssize_t, short=Py_ssize_t)
