@@ -1,0 +1,139 @@
+"""Data made fit for a terminal.
+
+What is stored in a stream was written by somebody else. Printed as it is, it could move the cursor, set the
+title of the window, colour what follows or pretend to be another line. So every text that leaves the
+command line passes through `harmless` or `json_line`:
+
+    b"\\xff\\x00A"           \\xff\\x00A         not UTF-8, control characters
+    b"\\x1b]0;evil\\x07"     \\x1b]0;evil\\x07   terminal escapes, C1 included
+    "two\\nlines"           two\\nlines        one entry stays one line
+    "\\u202etxt.exe"        \\u202etxt.exe     characters that turn the writing direction
+
+A backslash that is data stays a single one: text is for eyes, and `--json` is exact.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
+Fields = Sequence[tuple[bytes, bytes]]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TIME_MS_MAX = 253402300799999  # the last millisecond of the year 9999, where datetime ends
+NO_TIME = "-"
+
+_HARMFUL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+_ENCODER = json.JSONEncoder(separators=(",", ":"))
+_NEEDS_QUOTES = re.compile(r'[ "=]|^$')
+_UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
+
+
+def harmless(data: bytes | str) -> str:
+    """The data as one line of text that a terminal only prints."""
+    text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data
+    return _HARMFUL.sub(_escape, text)
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found[0]
+    code = ord(character)
+    return _SHORT.get(character) or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def quoted(data: bytes) -> str:
+    """Harmless, and in quotes where its end could not be seen otherwise."""
+    text = harmless(data)
+    if _NEEDS_QUOTES.search(text):
+        return '"' + text.replace('"', '\\"') + '"'
+    return text
+
+
+def fields_text(fields: Fields) -> str:
+    """`sku=A1 note="two words"`, in the order of the entry."""
+    return " ".join(f"{quoted(name)}={quoted(value)}" for name, value in fields)
+
+
+def json_line(value: object) -> str:
+    """JSON on one line and in ASCII."""
+    # DEL is ASCII, and a control character all the same.
+    return _ENCODER.encode(value).replace("\x7f", "\\u007f")
+
+
+def json_text(data: bytes) -> str:
+    """What stands for bytes in JSON: exact for UTF-8, `\\xNN` for every byte that is not."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def json_object(members: Sequence[tuple[str, str]]) -> str:
+    """An object of members that are JSON already; a name that occurs twice is written twice."""
+    return "{" + ",".join(f"{json_line(name)}:{value}" for name, value in members) + "}"
+
+
+def json_fields(fields: Fields) -> str:
+    """The fields of an entry as an object, nothing lost: names may repeat."""
+    return json_object([(json_text(name), json_line(json_text(value))) for name, value in fields])
+
+
+def binary_fields(fields: Fields) -> dict[str, str]:
+    """Base64 of the values that are not UTF-8, which `json_fields` cannot show exactly."""
+    return {
+        json_text(name): b64encode(value).decode() for name, value in fields if not _is_utf8(value)
+    }
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def time_or_none(ms: int) -> str | None:
+    """The moment of an id as ISO 8601 in UTC, as far as calendars go."""
+    if ms > TIME_MS_MAX:
+        return None
+    moment = EPOCH + timedelta(milliseconds=ms)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def time_text(ms: int) -> str:
+    return time_or_none(ms) or NO_TIME
+
+
+def duration_text(duration_ms: int) -> str:
+    """The two largest units that count: `3d 4h`, `5m`, `1s`, `250ms`."""
+    if duration_ms < 1000:
+        return f"{duration_ms}ms"
+    parts = []
+    for unit, unit_ms in _UNITS:
+        count, duration_ms = divmod(duration_ms, unit_ms)
+        if count:
+            parts.append(f"{count}{unit}")
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def size_text(size_bytes: int) -> str:
+    """`512 B`, `1.2 MB`: powers of 1024."""
+    size = float(size_bytes)
+    for unit in ("B", "KB", "MB", "GB"):
+        if size < 1024:
+            return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TB"
+
+
+def age_text(ms: int, now_ms: int) -> str:
+    """How long ago; an id may also lie ahead of the clock."""
+    if ms > now_ms:
+        return f"in {duration_text(ms - now_ms)}"
+    return duration_text(now_ms - ms)
