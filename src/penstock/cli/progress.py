@@ -1,0 +1,53 @@
+"""How far a long input has come, on stderr, where a person looks at it."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+
+
+class Progress:
+    """A bar from the second report on, so that a short input shows none. Use it in a `with`."""
+
+    def __init__(self, bytes_total: int | None, ids_are_printed: bool) -> None:
+        self._bytes_total = bytes_total
+        # Ids that scroll over the same terminal are progress enough.
+        self._wanted = sys.stderr.isatty() and not (ids_are_printed and sys.stdout.isatty())
+        self._bars_or_none: Bars | None = None
+        self._task = TaskID(0)
+        self._reports = 0
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bars_or_none is not None:
+            self._bars_or_none.stop()
+
+    def advance(self, bytes_read: int, added: int) -> None:
+        self._reports += 1
+        if self._reports == 2 and self._wanted:
+            self._start()
+        if self._bars_or_none is not None:
+            self._bars_or_none.update(self._task, completed=bytes_read, added=added)
+
+    def _start(self) -> None:
+        self._bars_or_none = Bars(
+            BarColumn(),
+            TextColumn("{task.fields[added]} added"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+            redirect_stdout=False,
+        )
+        self._task = self._bars_or_none.add_task("", total=self._bytes_total, added=0)
+        self._bars_or_none.start()
