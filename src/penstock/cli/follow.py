@@ -1,0 +1,218 @@
+"""Where `tail` gets its entries from: a range of streams, or a group.
+
+Both are read in pages, `read_or_none` giving an empty list when nothing has come yet and None at the end.
+
+Several streams are shown in the order of their ids. A page holds up to PAGE entries of each; of a stream
+whose page is full there may be more, so nothing beyond the last id of a full page is shown yet:
+
+    a  1 2 3 |          full: there may be a 4
+    b  1   3 | 7 9      7 and 9 are read again with the next page
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from penstock.cli.connect import BLOCK_MS, Server, Word
+from penstock.cli.moment import Ago, Edge, Moment
+from penstock.cli.outcome import Failure, say
+from penstock.cli.replies import Entry, Reply, array, blob, entries, identifier, mapping
+from penstock.cli.show import harmless
+from penstock.core import stream_id
+from penstock.core.stream_id import StreamID
+
+PAGE = 100
+
+
+class Source(Protocol):
+    """Where entries come from."""
+
+    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+        """The next entries, waiting a while; a source that hands them over gives no more than asked."""
+
+    def acknowledge(self, shown: Sequence[Entry]) -> None:
+        """These have been shown."""
+
+
+class Range:
+    """Streams from an id on, up to one or for ever. Leaves no trace on the server."""
+
+    def __init__(
+        self, server: Server, after: Mapping[bytes, StreamID], last: Mapping[bytes, StreamID]
+    ) -> None:
+        """`after` has the place of every stream, `last` an id to stop at for those that end."""
+        self._server = server
+        self._after = dict(after)
+        self._last = dict(last)
+        self._waits_until_ms: int | None = None
+        self._drop_finished()
+
+    def wait_until(self, ms: int) -> None:
+        """Stop when the server's clock says so and nothing earlier is left."""
+        self._waits_until_ms = ms
+
+    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+        if not self._after:
+            return None
+        block_ms = self._block_ms()
+        waiting: list[Word] = ["BLOCK", block_ms] if block_ms else []
+        words: list[Word] = ["XREAD", "COUNT", PAGE, *waiting, "STREAMS"]
+        reply = self._server.ask(*words, *self._after, *map(str, self._after.values()))
+        pages = _pages(reply)
+        if not pages and not block_ms:
+            return None
+        return self._taken(pages)
+
+    def acknowledge(self, shown: Sequence[Entry]) -> None:
+        """Nobody keeps count here."""
+
+    def _block_ms(self) -> int:
+        if self._waits_until_ms is not None:
+            left_ms = self._waits_until_ms - self._server.now_ms()
+            return max(0, min(BLOCK_MS, left_ms))
+        return 0 if self._last else BLOCK_MS
+
+    def _taken(self, pages: list[list[Entry]]) -> list[Entry]:
+        full = [page[-1].id for page in pages if len(page) >= PAGE]
+        horizon = min(full, default=stream_id.LARGEST)
+        taken = [entry for page in pages for entry in page if entry.id <= horizon]
+        shown = [entry for entry in taken if entry.id <= self._last_of(entry.stream)]
+        for entry in taken:
+            self._after[entry.stream] = entry.id
+        self._drop_finished()
+        return sorted(shown, key=lambda entry: entry.id)
+
+    def _last_of(self, stream: bytes) -> StreamID:
+        return self._last.get(stream, stream_id.LARGEST)
+
+    def _drop_finished(self) -> None:
+        for stream, last in self._last.items():
+            if stream in self._after and self._after[stream] >= last:
+                del self._after[stream]
+
+
+class Group:
+    """What a group hands to one consumer. An entry that is not acknowledged stays pending."""
+
+    def __init__(self, server: Server, streams: Sequence[bytes], group: bytes, consumer: bytes):
+        self._server = server
+        self._streams = list(dict.fromkeys(streams))
+        self._group = group
+        self._consumer = consumer
+        self.waits = True
+        self.acknowledges = True
+
+    def create(self, place: str) -> bool:
+        """Make the group where it is missing, and the stream too. False if one was there already."""
+        made = True
+        for stream in self._streams:
+            try:
+                self._server.ask(
+                    "XGROUP", "CREATE", stream, self._group, place, "MKSTREAM", about=stream
+                )
+            except Failure as failure:
+                if "BUSYGROUP" not in failure.message:
+                    raise
+                made = False
+        return made
+
+    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+        count = PAGE if entries_max is None else min(PAGE, entries_max)
+        waiting: list[Word] = ["BLOCK", BLOCK_MS] if self.waits else []
+        words: list[Word] = ["XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", count]
+        places = [">"] * len(self._streams)
+        try:
+            reply = self._server.ask(*words, *waiting, "STREAMS", *self._streams, *places)
+        except Failure as failure:
+            if failure.message.startswith("NOGROUP"):
+                raise Failure(f"{failure.message}; --create-group makes it") from None
+            raise
+        found = [entry for page in _pages(reply) for entry in page]
+        if not found and not self.waits:
+            return None
+        return sorted(found, key=lambda entry: entry.id)
+
+    def acknowledge(self, shown: Sequence[Entry]) -> None:
+        if not self.acknowledges:
+            return
+        for stream in self._streams:
+            ids = [str(entry.id) for entry in shown if entry.stream == stream]
+            if ids:
+                self._server.ask("XACK", stream, self._group, *ids, about=stream)
+
+
+def _pages(reply: Reply) -> list[list[Entry]]:
+    pages = []
+    for item in array(reply):
+        stream, found = array(item)
+        pages.append(entries(blob(stream), found))
+    return [page for page in pages if page]
+
+
+def top_or_none(server: Server, stream: bytes) -> StreamID | None:
+    """The last id that the stream has given out; None if there is no such stream."""
+    kind = blob(server.ask("TYPE", stream))
+    if kind == b"none":
+        return None
+    if kind != b"stream":
+        raise Failure(f"{harmless(stream)}: holds a {harmless(kind)}, not a stream")
+    return identifier(
+        mapping(server.ask("XINFO", "STREAM", stream, about=stream))["last-generated-id"]
+    )
+
+
+def plan_range(
+    server: Server, streams: Sequence[bytes], start: Moment, until: Moment | None, follow: bool
+) -> Range:
+    """The range that `--from`, `--until` and `--no-follow` ask for.
+
+    The end of each stream is looked up once, here: `$` in every read would skip what is added to one stream
+    while another is printed.
+    """
+    if until is Edge.END:
+        until, follow = None, False
+    now_ms = server.now_ms()
+    until_id = _until(until, now_ms)
+    after: dict[bytes, StreamID] = {}
+    last: dict[bytes, StreamID] = {}
+    for stream in dict.fromkeys(streams):
+        top = top_or_none(server, stream)
+        if top is None:
+            if not follow:
+                raise Failure(f"{harmless(stream)}: no such stream")
+            say(f"{harmless(stream)}: does not exist yet; waiting for it")
+            top = stream_id.SMALLEST
+        after[stream] = _place_before(start, top, now_ms)
+        if until_id is not None:
+            last[stream] = until_id.previous()
+        if not follow:
+            last[stream] = min(top, last.get(stream, top))
+    range_ = Range(server, after, last)
+    if follow and until_id is not None:
+        range_.wait_until(until_id.ms)
+    return range_
+
+
+def _until(until: Moment | None, now_ms: int) -> StreamID | None:
+    bound = until.at(now_ms) if isinstance(until, Ago) else until
+    if bound is Edge.START or bound == stream_id.SMALLEST:
+        raise Failure("nothing is before the start: --until needs a later moment")
+    return bound if isinstance(bound, StreamID) else None
+
+
+def _place_before(start: Moment, top: StreamID, now_ms: int) -> StreamID:
+    """The id after which `start` begins: XREAD and XGROUP leave out the one they are given."""
+    if start is Edge.END:
+        return top
+    first = start.at(now_ms) if isinstance(start, Ago) else start
+    if isinstance(first, Edge) or first == stream_id.SMALLEST:
+        return stream_id.SMALLEST
+    return first.previous()
+
+
+def group_place(server: Server, start: Moment) -> str:
+    """Where a new group begins, in the words of XGROUP CREATE."""
+    if start is Edge.END:
+        return "$"
+    return str(_place_before(start, stream_id.SMALLEST, server.now_ms()))
