@@ -24,9 +24,13 @@ FUNCTION_LINES_MAX = 60
 PARAMETERS_MAX = 5
 
 REDIS_PY = "the parameters are redis-py's"
+OPTIONS = "one parameter for each option of the command"
 
 # File or function, and why it may break its budget.
 ALLOWED = {
+    "src/penstock/cli/add.py:add": OPTIONS,
+    "src/penstock/cli/pending.py:pending": OPTIONS,
+    "src/penstock/cli/tail.py:tail": OPTIONS,
     "src/penstock/core/stream_node.py:append_entry": "hot: an object would be made for every entry",
     "src/penstock/embedded.py:Database.xadd": REDIS_PY,
     "src/penstock/embedded.py:Database.xtrim": REDIS_PY,

@@ -1,15 +1,34 @@
-"""The `penstock` command: what belongs to no subcommand."""
+"""The `penstock` command: what belongs to no subcommand, and the list of those there are."""
 
 from __future__ import annotations
 
+import os
+import sys
+from io import TextIOWrapper
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from penstock._version import VERSION
 from penstock.build import KIND
+from penstock.cli import add, groups, info, pending, tail
+from penstock.cli.outcome import EXIT_CODES, Program
 
-app = typer.Typer(add_completion=False)
+# Without rich's markup in help and errors: they may quote data, and draw no boxes into a pipe.
+app = typer.Typer(
+    add_completion=False,
+    cls=Program,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    epilog=EXIT_CODES,
+)
+
+app.command(epilog=add.EPILOG)(add.add)
+app.command(epilog=tail.EPILOG)(tail.tail)
+app.command(epilog=groups.EPILOG)(groups.groups)
+app.command(epilog=pending.EPILOG)(pending.pending)
+app.command(epilog=info.EPILOG)(info.info)
 
 
 def print_version(asked: bool) -> None:
@@ -31,10 +50,21 @@ def penstock(
         ),
     ] = False,
 ) -> None:
-    """A message queue with the data model of Redis Streams."""
+    """A message queue with the data model of Redis Streams.
+
+    The commands work with any server that speaks Redis's protocol. Name it with --url, or once and for all in
+    PENSTOCK_URL.
+    """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 def main() -> None:
+    # Python has no stdin and no stdout where the shell closed them (`<&- >&-`).
+    sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that cannot show a character gets its number, not a traceback.
+            stream.reconfigure(errors="backslashreplace")
     app(prog_name="penstock")

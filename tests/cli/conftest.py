@@ -1,0 +1,14 @@
+"""What the tests of the command line share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.command_line import CommandLine
+from tests.support.redis_server import RedisServer
+
+
+@pytest.fixture
+def penstock(redis_server: RedisServer) -> CommandLine:
+    """`penstock` and an empty server."""
+    return CommandLine(redis_server)
