@@ -14,6 +14,7 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 COMPILED = (
+    "penstock.reply",
     "penstock.core.frame",
     "penstock.core.stream_id",
     "penstock.core.listpack",
@@ -26,6 +27,7 @@ COMPILED = (
     "penstock.core.check",
     "penstock.wire.parser",
     "penstock.wire.encoder",
+    "penstock.engine.arguments",
     "penstock.engine.clock",
     "penstock.engine.keyspace",
     "penstock.engine.context",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,8 +48,7 @@ def refusal(data: bytes, stranger: bool = False) -> str:
     parser.stranger = stranger
     buffer = bytearray(data)
     with pytest.raises(ProtocolError) as caught:
-        while parser.next(Frame(), buffer, len(buffer)):
-            pass
+        parser.next(Frame(), buffer, len(buffer))
     return str(caught.value)
 
 
@@ -168,7 +169,7 @@ def test_commands_come_out_as_they_went_in_however_they_are_cut(
     whole = b"".join(encoded(words) for words in commands)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
     edges = [0, *cuts, len(whole)]
-    chunks = [whole[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [whole[a:b] for a, b in pairwise(edges)]
     assert commands_of(chunks) == commands
 
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from penstock.core import memory
 from penstock.core.frame import Frame
 from penstock.errors import CommandError, not_an_integer
 
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
+
+_INT64_MAX = INT64_MAX
+_DIGITS_MAX = 19
+_MINUS = 45
+_ZERO = 48
+_NINE = 57
 
 
 def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
@@ -14,12 +21,23 @@ def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
 
     Raises: CommandError, the given one or "value is not an integer or out of range".
     """
-    text = frame.piece(index)
-    digits = text[1:] if text[:1] == b"-" else text
-    if 0 < len(digits) <= 19 and digits.isdigit() and (digits[:1] != b"0" or text == b"0"):
-        value = int(text)
-        if INT64_MIN <= value <= INT64_MAX:
-            return value
+    buffer = frame.buffer
+    at = frame.start(index)
+    size = frame.size(index)
+    negative = size > 0 and buffer[at] == _MINUS
+    if negative:
+        at += 1
+        size -= 1
+    if 0 < size <= _DIGITS_MAX and (buffer[at] != _ZERO or (size == 1 and not negative)):
+        magnitude = 0
+        end = at + size
+        while at < end and _ZERO <= buffer[at] <= _NINE:
+            magnitude = magnitude * 10 + (buffer[at] - _ZERO)
+            at += 1
+        if at == end and magnitude <= _INT64_MAX:
+            return memory.negate(magnitude) if negative else magnitude
+        if at == end and negative and magnitude == _INT64_MAX + 1:
+            return INT64_MIN
     raise not_an_integer() if error is None else error
 
 
