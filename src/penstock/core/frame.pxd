@@ -28,7 +28,6 @@ cdef class Frame:
     cpdef Py_ssize_t start(self, Py_ssize_t index) except -1
     cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
     cpdef bytes piece(self, Py_ssize_t index)
-    @cython.locals(total=Py_ssize_t, index=Py_ssize_t)
     cpdef Py_ssize_t bytes_from(self, Py_ssize_t first) except -1
     @cython.locals(size=Py_ssize_t, start=Py_ssize_t, i=Py_ssize_t, char="unsigned char")
     cpdef bint is_word(self, Py_ssize_t index, bytes word) except -1

@@ -128,10 +128,7 @@ class Frame:
 
     def bytes_from(self, first: int) -> int:
         """How long all pieces from `first` on are together."""
-        total = 0
-        for index in range(first, self.count):
-            total += memory.span_size(self.spans, index)
-        return total
+        return memory.sizes(self.spans, first, self.count)
 
     def is_word(self, index: int, word: bytes) -> bool:
         """Tell whether a piece is this word, given in capitals, in any mix of case."""

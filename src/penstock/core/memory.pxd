@@ -295,26 +295,92 @@ cdef inline Py_ssize_t short_line(bytearray buffer, Py_ssize_t at, Py_ssize_t en
 cdef inline Py_ssize_t note_bulks(bytearray buffer, Py_ssize_t at, Py_ssize_t end, bytearray spans,
                                   Py_ssize_t first, Py_ssize_t most) except -1:
     cdef Py_ssize_t noted = 0
-    cdef Py_ssize_t line, size
+    cdef const unsigned char* base
+    cdef const unsigned char* line
+    cdef unsigned int digit
+    cdef Py_ssize_t size
     cdef char* span
     _check(_length(buffer), at, end - at)
     _check(_length(spans), 16 * first, 0)
     most = min(most, _length(spans) // 16 - first)
+    base = <const unsigned char*> PyByteArray_AS_STRING(buffer)
     span = PyByteArray_AS_STRING(spans) + 16 * first
-    while noted < most and at < end:
-        line = short_line(buffer, at, end, 36)
-        if line < 0:
+    while noted < most and end - at >= 6:  # $0 CR LF CR LF is the shortest
+        line = base + at
+        size = <Py_ssize_t> line[1] - 48
+        if line[0] != 36 or size < 0 or size > 9:
             break
-        size = line >> 3
-        if end - at < (line & 7) + size + 2:
+        if line[2] == 13:
+            at += 4
+        else:
+            digit = <unsigned int> line[2] - 48
+            if digit > 9 or size == 0:
+                break
+            size = size * 10 + digit
+            if line[3] == 13:
+                at += 5
+            else:
+                digit = <unsigned int> line[3] - 48
+                if digit > 9 or line[4] != 13:
+                    break
+                size = size * 10 + digit
+                at += 6
+        if end - at < size + 2:
             break
-        at += line & 7
         memcpy(span, &at, 8)
         memcpy(span + 8, &size, 8)
         span += 16
         at += size + 2
         noted += 1
     return noted
+
+
+cdef inline Py_ssize_t sizes(bytearray spans, Py_ssize_t first, Py_ssize_t until) except -1:
+    cdef Py_ssize_t total = 0
+    cdef Py_ssize_t size
+    cdef const char* place
+    if until <= first:
+        return 0
+    _check(_length(spans), 16 * first, 16 * (until - first))
+    place = PyByteArray_AS_STRING(spans) + 16 * first + 8
+    while first < until:
+        memcpy(&size, place, 8)
+        total += size
+        place += 16
+        first += 1
+    return total
+
+
+cdef inline bint is_short_string(bytearray node, Py_ssize_t at, bytearray spans, Py_ssize_t index,
+                                 bytearray source) except -1:
+    cdef Py_ssize_t start = span_start(spans, index)
+    cdef Py_ssize_t size = span_size(spans, index)
+    cdef const unsigned char* place
+    _check(_length(node), at, 1)
+    place = <const unsigned char*> PyByteArray_AS_STRING(node) + at
+    if size > 63 or place[0] != (0x80 | size):
+        return False
+    _check(_length(node), at, size + 1)
+    _check(_length(source), start, size)
+    return memcmp(place + 1, PyByteArray_AS_STRING(source) + start, size) == 0
+
+
+cdef inline Py_ssize_t put_short_string(bytearray node, Py_ssize_t at, bytearray spans, Py_ssize_t index,
+                                        bytearray source) except -1:
+    cdef Py_ssize_t start = span_start(spans, index)
+    cdef Py_ssize_t size = span_size(spans, index)
+    cdef const unsigned char* piece
+    cdef unsigned char* place
+    _check(_length(source), start, size)
+    piece = <const unsigned char*> PyByteArray_AS_STRING(source) + start
+    if size > 63 or (size != 0 and piece[0] <= 57):
+        return 0
+    _check(_length(node), at, size + 2)
+    place = <unsigned char*> PyByteArray_AS_STRING(node) + at
+    place[0] = 0x80 | <unsigned char> size
+    memcpy(place + 1, piece, size)
+    place[size + 1] = <unsigned char> (size + 1)
+    return at + size + 2
 
 
 # Two digits suffice for nearly every field; 26 bytes is the longest head with both line ends.
@@ -358,6 +424,17 @@ cdef inline Py_ssize_t put_bulk_number(bytearray target, Py_ssize_t at, long lon
     if negative:
         place[0] = 45
     _put_digits(place + size, magnitude)
+    place[size] = 13
+    place[size + 1] = 10
+    return place + size + 2 - PyByteArray_AS_STRING(target)
+
+
+cdef inline Py_ssize_t put_bulk_bytes(bytearray target, Py_ssize_t at, bytes data) except -1:
+    cdef Py_ssize_t size = _size(data)
+    cdef char* place
+    _check(_length(target), at, size + 26)
+    place = _put_head(PyByteArray_AS_STRING(target) + at, size)
+    memcpy(place, PyBytes_AS_STRING(data), size)
     place[size] = 13
     place[size + 1] = 10
     return place + size + 2 - PyByteArray_AS_STRING(target)

@@ -253,3 +253,46 @@ def put_bulk_number(target: bytearray, at: int, value: int) -> int:
     text = b"$%d\r\n%b\r\n" % (len(digits), digits)
     put(target, at, text)
     return at + len(text)
+
+
+def put_bulk_bytes(target: bytearray, at: int, data: bytes) -> int:
+    """As put_bulk, for bytes of their own."""
+    text = b"$%d\r\n%b\r\n" % (len(data), data)
+    put(target, at, text)
+    return at + len(text)
+
+
+def sizes(spans: bytearray, first: int, until: int) -> int:
+    """The sum of the sizes of some spans."""
+    return sum(span_size(spans, index) for index in range(first, until))
+
+
+def is_short_string(
+    node: bytearray, at: int, spans: bytearray, index: int, source: bytearray
+) -> bool:
+    """Tell whether the listpack element at `at` is a string of up to 63 bytes, and equal to a piece."""
+    start, size = span_start(spans, index), span_size(spans, index)
+    _check(len(node), at, 1)
+    return (
+        node[at] & 0xC0 == 0x80
+        and node[at] & 0x3F == size
+        and equal(node, at + 1, source, start, size)
+    )
+
+
+def put_short_string(
+    node: bytearray, at: int, spans: bytearray, index: int, source: bytearray
+) -> int:
+    """Write a piece as a listpack string; return the place behind it.
+
+    0, and nothing is written, for one of more than 63 bytes, and for one that may be a number.
+    """
+    start, size = span_start(spans, index), span_size(spans, index)
+    _check(len(source), start, size)
+    if size > 63 or (size and source[start] <= 57):
+        return 0
+    _check(len(node), at, size + 2)
+    node[at] = 0x80 | size
+    copy(node, at + 1, source, start, size)
+    node[at + 1 + size] = size + 1
+    return at + size + 2

@@ -29,7 +29,7 @@ cpdef void reserve(bytearray node, Py_ssize_t more) except *
 cpdef void lengthen(bytearray node, Py_ssize_t size) except *
 @cython.locals(count=Py_ssize_t)
 cdef int _finish(bytearray node, Py_ssize_t at, Py_ssize_t elements) except -1
-@cython.locals(start=Py_ssize_t)
+@cython.locals(start=Py_ssize_t, behind=Py_ssize_t)
 cdef Py_ssize_t _put_piece(bytearray node, Py_ssize_t at, Frame frame, Py_ssize_t piece) except -1
 @cython.locals(at=Py_ssize_t, piece=Py_ssize_t, start=Py_ssize_t, size=Py_ssize_t)
 cdef bint _has_header_fields(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t fields) except -1

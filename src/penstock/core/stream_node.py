@@ -104,6 +104,9 @@ def append_entry(
 
 
 def _put_piece(node: bytearray, at: int, frame: Frame, piece: int) -> int:
+    behind = memory.put_short_string(node, at, frame.spans, piece, frame.buffer)
+    if behind:
+        return behind
     start = memory.span_start(frame.spans, piece)
     return listpack.put_string(node, at, frame.buffer, start, memory.span_size(frame.spans, piece))
 
@@ -152,6 +155,10 @@ def _has_header_fields(node: bytearray, frame: Frame, first: int, fields: int) -
     at = listpack.skip(node, at)
     piece = first
     while piece < frame.count:
+        if memory.is_short_string(node, at, frame.spans, piece, frame.buffer):
+            at += 2 + (node[at] & 0x3F)
+            piece += 2
+            continue
         start = memory.span_start(frame.spans, piece)
         size = memory.span_size(frame.spans, piece)
         if not listpack.equals(node, at, frame.buffer, start, size):

@@ -40,6 +40,7 @@ cdef class Output:
     cpdef void put_array_head(self, Py_ssize_t count) except *
     @cython.locals(at=Py_ssize_t)
     cpdef void put_raw(self, bytes data) except *
+    @cython.locals(at=Py_ssize_t)
     cpdef void put_bulk(self, bytes data) except *
     @cython.locals(missing=Py_ssize_t)
     cdef Py_ssize_t _room(self, Py_ssize_t size) except -1

@@ -145,7 +145,8 @@ class Output:
 
     def put_bulk(self, data: bytes) -> None:
         """Write a string of any bytes."""
-        self._put_sized(_BULK, data)
+        at = self._room(_HEAD_BYTES_MAX + len(data) + 2)
+        self.size = memory.put_bulk_bytes(self.buffer, at, data)
 
     def _room(self, size: int) -> int:
         """Make sure that so many bytes fit; return where they go."""
