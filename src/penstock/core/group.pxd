@@ -53,6 +53,9 @@ cdef class Group:
     cdef list _free_numbers
 
     cpdef void set_position(self, StreamID last, long long entries_read) except *
+    @cython.locals(made=Group, consumers=RaxIterator, original=Consumer, consumer=Consumer,
+                   records=RaxIterator, known=Pending, record=Pending)
+    cpdef Group copy(self)
     @cython.locals(consumer=Consumer)
     cpdef Consumer consumer_or_none(self, bytes name)
     @cython.locals(consumer=Consumer)

@@ -77,6 +77,8 @@ cdef class Stream:
     cpdef Py_ssize_t rank_or_unknown(self, StreamID entry_id) except? -2
     cpdef void set_last_id(self, StreamID last, long long entries_added, StreamID max_deleted) except *
     cpdef void load_node(self, StreamID master, bytearray node) except *
+    @cython.locals(made=Stream, nodes=RaxIterator, groups=RaxIterator)
+    cpdef Stream copy(self)
 
 
 @cython.final

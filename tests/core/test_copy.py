@@ -1,0 +1,128 @@
+"""Copies of streams and groups: the same to the last byte, and independent from then on."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from penstock.core.check import check_group, check_stream
+from penstock.core.group import NEVER_MS, Group
+from penstock.core.rax import Rax
+from penstock.core.stream import Stream
+from penstock.core.stream_id import SMALLEST
+from tests.support.engines import Bench
+from tests.support.random_commands import STREAM_KEYS, World
+from tests.support.streams import (
+    add,
+    ids_of,
+    keys_of,
+    nodes_of,
+    pending_of,
+    sid,
+    state_of,
+    stream_of,
+)
+
+
+def groups_of(stream: Stream) -> dict[bytes, object]:
+    """Everything that can be told about the groups of a stream."""
+    names = [] if stream.groups is None else keys_of(stream.groups)
+    found: dict[bytes, object] = {}
+    for name in names:
+        assert stream.groups is not None
+        group: Group = stream.groups.find(name)
+        found[name] = (
+            str(group.last_id),
+            group.entries_read,
+            pending_of(group),
+            [consumer_state(group, consumer) for consumer in keys_of(group.consumers)],
+        )
+    return found
+
+
+def consumer_state(group: Group, name: bytes) -> tuple[object, ...]:
+    consumer = group.consumer_or_none(name)
+    assert consumer is not None
+    return name, consumer.number, consumer.seen_ms, consumer.active_ms, keys_of(consumer.pending)
+
+
+def test_an_empty_stream_is_copied_with_its_counters() -> None:
+    stream = stream_of("1-0")
+    stream.delete(sid("1-0"))
+    twin = stream.copy()
+    assert state_of(twin) == state_of(stream)
+    assert twin.groups is None
+    add(twin, "2-0")
+    assert (ids_of(twin), ids_of(stream)) == (["2-0"], [])
+
+
+def test_a_copy_shares_no_node() -> None:
+    stream = stream_of("1-0", "2-0", "3-0", "4-0", "5-0")
+    stream.delete(sid("2-0"))
+    twin = stream.copy()
+    check_stream(twin)
+    before = nodes_of(stream)
+    assert nodes_of(twin) == before
+    twin.delete(sid("1-0"))
+    add(twin, "6-0")
+    assert nodes_of(stream) == before
+    add(stream, "9-0")
+    assert ids_of(twin) == ["3-0", "4-0", "5-0", "6-0"]
+    assert twin.limits is stream.limits
+
+
+def test_a_copied_group_keeps_numbers_and_gaps() -> None:
+    stream = stream_of("1-0", "2-0", "3-0")
+    group = Group(SMALLEST, 0)
+    a, b, c = (group.create_consumer(name, 5) for name in (b"a", b"b", b"c"))
+    group.deliver(stream, a, 1, 100, True)
+    group.deliver(stream, c, 1, 200, True)
+    c.active_ms = 200
+    group.delete_consumer(b)
+    twin = group.copy()
+    check_group(twin)
+    assert pending_of(twin) == pending_of(group)
+    assert [consumer_state(twin, name) for name in (b"a", b"c")] == [
+        (b"a", 0, 5, NEVER_MS, [sid("1-0").key]),
+        (b"c", 2, 5, 200, [sid("2-0").key]),
+    ]
+    assert twin.create_consumer(b"new", 0).number == 1
+    assert twin.acknowledge(sid("1-0"))
+    assert [row[0] for row in pending_of(group)] == ["1-0", "2-0"]
+
+
+def test_a_stream_is_copied_with_its_groups() -> None:
+    stream = stream_of("1-0", "2-0")
+    stream.groups = Rax()
+    stream.groups.insert(b"g", Group(SMALLEST))
+    stream.groups.insert(b"h", Group(sid("1-0"), 1))
+    twin = stream.copy()
+    check_stream(twin)
+    assert groups_of(twin) == groups_of(stream)
+    assert twin.groups is not None
+    twin.groups.remove(b"g")
+    assert keys_of(stream.groups) == [b"g", b"h"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_copy_of_any_stream_is_the_same_and_stays_so(seed: int) -> None:
+    bench = Bench()
+    world = World(random.Random(f"copy {seed}"))
+    bench.engine.limits.bytes_max = world.bytes_max
+    bench.engine.limits.entries_max = world.entries_max
+
+    def run() -> None:
+        for _ in range(150):
+            bench.run(*world.command())
+
+    run()
+    values = bench.engine.context.keyspace.values
+    streams = [stream for key in STREAM_KEYS if isinstance(stream := values.get(key), Stream)]
+    twins = [stream.copy() for stream in streams]
+    states = [(state_of(twin), groups_of(twin)) for twin in twins]
+    assert states == [(state_of(stream), groups_of(stream)) for stream in streams]
+    run()
+    for twin, state in zip(twins, states, strict=True):
+        check_stream(twin)
+        assert (state_of(twin), groups_of(twin)) == state
