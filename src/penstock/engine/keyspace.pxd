@@ -17,6 +17,8 @@ cdef class Keyspace:
     cdef readonly dict watches
     cdef public object on_expired
     cdef list _due
+    cdef object _index
+    cdef long long _index_used_ms
     cdef Instant _instant
     cdef bytes _last_key
     cdef Stream _last_stream

@@ -3,14 +3,16 @@
     values    key -> value
     expires   key -> when it goes, in ms since 1970; only keys that do
     _due      a heap of (when, key): what goes next. Entries that no longer hold are dropped when met.
+    _index    the keys by place, while somebody scans (key_index.py)
 
-A key whose time has come is gone for everyone who looks it up, and is removed then (`find`) or by the
-engine's regular sweep (`take_due`), whichever comes first. Removing is the engine's business, for others
-must hear of it: `find` calls `on_expired`.
+A key whose time is over is gone for everyone who looks it up, and is removed then (`find`) or by the
+engine's regular sweep (`take_due`), whichever comes first. In the very millisecond of that time it is still
+there, as in Redis. Removing is the engine's business, for others must hear of it: `find` calls `on_expired`.
 
 Invariants
   K1  every key of `expires` is in `values`, and has its entry in the heap.
   K2  the stream remembered by `stream_at` is under its key, and that key never expires.
+  K3  the index, if there is one, holds the keys of `values`.
 
 Cost: a lookup is one of a dictionary, two where any key expires. Setting a time is O(log n).
 """
@@ -19,14 +21,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable
+from itertools import islice
 
 from penstock.core import memory
 from penstock.core.frame import Frame
 from penstock.core.stream import NodeLimits, Stream
 from penstock.engine.clock import Instant
+from penstock.engine.key_index import KeyIndex, place_of
 from penstock.errors import wrong_type
 
 _DUE_SLACK = 64  # the heap is made anew when this many entries, and half of all, no longer hold
+_INDEX_IDLE_MS_MAX = 60_000  # an index that nobody has asked for so long goes
+_WALK_KEYS_MAX = 64  # among so few keys a random one is found by walking
 
 
 class Watch:
@@ -41,12 +47,14 @@ class Watch:
 class Keyspace:
     """One database.
 
-    Look: find, exists, stream_or_none, stream_at. Change: put, remove, set_expiry, clear_expiry, clear,
-    swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch, changed.
+    Look: find, stream_or_none, stream_at, scan, random_key_or_none. Change: put, remove, set_expiry,
+    clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch, changed.
     """
 
     __slots__ = (
         "_due",
+        "_index",
+        "_index_used_ms",
         "_instant",
         "_last_key",
         "_last_stream",
@@ -66,6 +74,8 @@ class Keyspace:
         self.watches: dict[bytes, dict[Watch, None]] = {}
         self.on_expired: Callable[[Keyspace, bytes], None] | None = None
         self._due: list[tuple[int, bytes]] = []
+        self._index: KeyIndex | None = None
+        self._index_used_ms = 0
         self._instant = instant
         self._last_key = b""
         self._last_stream: Stream | None = None
@@ -74,7 +84,7 @@ class Keyspace:
 
     def find(self, key: bytes) -> object | None:
         """What is under a key, or None; a key whose time has come is removed first."""
-        if self.expires and self.expires.get(key, self._instant.ms + 1) <= self._instant.ms:
+        if self.expires and self.expires.get(key, self._instant.ms) < self._instant.ms:
             if self.on_expired is not None:
                 self.on_expired(self, key)
             return None
@@ -117,12 +127,16 @@ class Keyspace:
     def put(self, key: bytes, value: object) -> None:
         """Put a value under a key, in the place of any other. A time to go stays set."""
         self._last_stream = None
+        if self._index is not None and key not in self.values:
+            self._index.add(key)
         self.values[key] = value
 
     def remove(self, key: bytes) -> object | None:
         """Take a key away with its time to go; return what was under it, or None."""
         self._last_stream = None
         self.expires.pop(key, None)
+        if self._index is not None and key in self.values:
+            self._index.remove(key)
         return self.values.pop(key, None)
 
     def clear(self) -> None:
@@ -131,6 +145,7 @@ class Keyspace:
         self.values = {}
         self.expires = {}
         self._due = []
+        self._index = None
 
     def swap_with(self, other: Keyspace) -> None:
         """Exchange all keys with another database; who watches or waits stays where they are."""
@@ -139,6 +154,42 @@ class Keyspace:
         self.values, other.values = other.values, self.values
         self.expires, other.expires = other.expires, self.expires
         self._due, other._due = other._due, self._due
+        self._index, other._index = other._index, self._index
+
+    # --- Going through all keys --------------------------------------------------------------------
+
+    def scan(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
+        """About `count` keys from a place on, and the place to go on from; 0 at the end.
+
+        Keys whose time is over may be among them.
+        """
+        if self._index is None and len(self.values) <= count:
+            return 0, [key for key in self.values if place_of(key) >= cursor]
+        return self._made_index().scan(cursor, count)
+
+    def random_key_or_none(self, dice: Callable[[int], int]) -> bytes | None:
+        """Some key, by the throw of dice; its time may be over."""
+        count = len(self.values)
+        if count > _WALK_KEYS_MAX:
+            return self._made_index().pick(dice)
+        return next(islice(self.values, dice(count), None)) if count else None
+
+    def _made_index(self) -> KeyIndex:
+        if self._index is None:
+            self._index = KeyIndex(self.values)
+        self._index_used_ms = self._instant.ms
+        return self._index
+
+    def index_or_none(self) -> KeyIndex | None:
+        """The index, while there is one; for those who want to look inside."""
+        return self._index
+
+    def drop_idle_index(self) -> None:
+        """Give back the index's memory if nobody has asked for it in the last minute."""
+        if self._index is not None and (
+            not 0 <= self._instant.ms - self._index_used_ms <= _INDEX_IDLE_MS_MAX
+        ):
+            self._index = None
 
     # --- Expiry ------------------------------------------------------------------------------------
 
@@ -160,11 +211,11 @@ class Keyspace:
         return self.expires.pop(key, None) is not None
 
     def take_due(self, most: int) -> list[bytes]:
-        """Up to so many keys whose time has come; the caller removes them."""
+        """Up to so many keys whose time is over; the caller removes them."""
         found: list[bytes] = []
         while self._due and len(found) < most:
             when, key = self._due[0]
-            if when > self._instant.ms:
+            if when >= self._instant.ms:
                 break
             heapq.heappop(self._due)
             if self.expires.get(key) == when:
