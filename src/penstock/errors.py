@@ -111,6 +111,30 @@ def not_an_integer() -> CommandError:
     return CommandError("value is not an integer or out of range")
 
 
+def not_a_float() -> CommandError:
+    return CommandError("value is not a valid float")
+
+
+def string_too_long() -> CommandError:
+    return CommandError("string exceeds maximum allowed size (proto-max-bulk-len)")
+
+
+def invalid_expire_time(command: str) -> CommandError:
+    return CommandError(f"invalid expire time in '{command}' command")
+
+
+def no_such_database() -> CommandError:
+    return CommandError("DB index is out of range")
+
+
+def same_object() -> CommandError:
+    return CommandError("source and destination objects are the same")
+
+
+def stream_gone_while_blocked() -> CommandError:
+    return CommandError("the stream key no longer exists", "UNBLOCKED")
+
+
 def no_such_key() -> CommandError:
     return CommandError("no such key")
 

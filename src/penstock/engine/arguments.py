@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from penstock.core import memory
 from penstock.core.frame import Frame
-from penstock.errors import CommandError, not_an_integer
+from penstock.engine.context import Context
+from penstock.engine.keyspace import Keyspace
+from penstock.errors import CommandError, no_such_database, not_an_integer
 
+INT32_MIN = -(2**31)
+INT32_MAX = 2**31 - 1
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 
@@ -41,12 +45,37 @@ def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
     raise not_an_integer() if error is None else error
 
 
+def int_of(text: bytes) -> int:
+    """As int_at, of a text that is no argument: a key's value."""
+    digits = text[1:] if text[:1] == b"-" else text
+    if 0 < len(digits) <= _DIGITS_MAX and digits.isdigit() and (digits[0] != _ZERO or text == b"0"):
+        value = int(text)
+        if INT64_MIN <= value <= INT64_MAX:
+            return value
+    raise not_an_integer()
+
+
 def int_between(frame: Frame, index: int, low: int, high: int, error: CommandError) -> int:
     """An integer in a range. Raises: the given error."""
     value = int_at(frame, index, error)
     if not low <= value <= high:
         raise error
     return value
+
+
+def database_at(context: Context, frame: Frame, index: int) -> Keyspace:
+    """A database that an argument names by its number. Raises: CommandError if there is none."""
+    number = int_at(frame, index)
+    if not INT32_MIN <= number <= INT32_MAX:
+        raise CommandError(f"value is out of range, value must between {INT32_MIN} and {INT32_MAX}")
+    return database_of(context, number)
+
+
+def database_of(context: Context, number: int) -> Keyspace:
+    """A database by its number. Raises: CommandError if there is none."""
+    if not 0 <= number < len(context.databases):
+        raise no_such_database()
+    return context.databases[number]
 
 
 def timeout_at(frame: Frame, index: int) -> int:

@@ -25,6 +25,8 @@ class Compat:
     """7.2: the complaint about keys without ids names the command; before, it was XREAD for both."""
     timeout_has_end: bool
     """7.2: a time to wait that ends beyond 64 bits is refused; before, it did not end."""
+    small_lists_are_listpacks: bool
+    """7.2: OBJECT ENCODING tells a list of one small node from a longer one."""
     xread_plus: bool
     """7.4: XREAD takes `+` for the last entry."""
     lag_after_trims: bool
@@ -37,6 +39,7 @@ _7_0 = Compat(
     unblock_repeats_command=False,
     unbalanced_names_command=False,
     timeout_has_end=False,
+    small_lists_are_listpacks=False,
     xread_plus=False,
     lag_after_trims=False,
 )
@@ -47,6 +50,7 @@ _7_2 = replace(
     unblock_repeats_command=True,
     unbalanced_names_command=True,
     timeout_has_end=True,
+    small_lists_are_listpacks=True,
 )
 _7_4 = replace(_7_2, version="7.4", xread_plus=True, lag_after_trims=True)
 

@@ -11,6 +11,7 @@ cdef class Context:
     cdef readonly object channels
     cdef public object compat
     cdef readonly list databases
+    cdef public object dice
     cdef public long long dirty
     cdef public long long event_kinds
     cdef readonly Instant instant
@@ -18,6 +19,7 @@ cdef class Context:
     cdef public bint may_block
     cdef public bint retrying
     cdef public list touched
+    cdef readonly object waiters
     cdef public Py_ssize_t waiting
     cdef public Py_ssize_t watching
 

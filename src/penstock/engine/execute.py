@@ -15,18 +15,34 @@ from penstock.core.frame import Frame
 from penstock.core.stream import NodeLimits
 from penstock.engine import compat, events
 from penstock.engine.clock import Clock, Instant, SystemClock
-from penstock.engine.commands import append, claims, groups, info, read
+from penstock.engine.commands import (
+    append,
+    claims,
+    databases,
+    expiry,
+    groups,
+    info,
+    keys,
+    numbers,
+    read,
+    scan,
+    strings,
+    substrings,
+)
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
-from penstock.engine.waiters import Blocked, Waiter, Waiters
+from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError, wrong_arity
 
 DATABASES = 16
 
 TABLE: dict[str, Command] = {
     command.name: command
-    for module in (append, read, groups, claims, info)
+    for module in (
+        *(append, read, groups, claims, info),
+        *(strings, numbers, substrings, keys, scan, databases, expiry),
+    )
     for command in module.COMMANDS
 }
 
@@ -51,7 +67,7 @@ class Engine:
         instant = Instant(SystemClock() if clock is None else clock)
         keyspaces = [Keyspace(index, self.limits, instant) for index in range(databases)]
         self.context = Context(keyspaces, instant, level)
-        self.waiters = Waiters()
+        self.waiters = self.context.waiters
         self.expired_keys = 0
         for keyspace in keyspaces:
             keyspace.on_expired = self._expire
@@ -140,6 +156,7 @@ class Engine:
             for key in keyspace.take_due(most):
                 self._expire(keyspace, key)
                 removed += 1
+            keyspace.drop_idle_index()
         self.serve_waiters()
         return removed
 

@@ -45,6 +45,7 @@ NO_KEYS = (0, 0, 0)
 ONE_KEY = (1, 1, 1)
 TWO_KEYS = (1, 2, 1)
 ALL_KEYS = (1, -1, 1)
+KEYS_WITH_VALUES = (1, -1, 2)
 SUBCOMMAND_KEY = (2, 2, 1)
 
 

@@ -163,6 +163,8 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
     if found is None:
         # Only now that the entry is in it: a failed command leaves no empty stream behind.
         context.keyspace.put(frame.piece(1), stream)
+        if context.event_kinds:
+            context.created(context.keyspace, frame.piece(1))
     if context.waiting or context.watching or context.event_kinds:
         _report(context, frame.piece(1), trimmed)
     else:

@@ -21,6 +21,7 @@ from penstock.errors import (
     meaningless_in_group_read,
     no_such_group_in_read,
     only_in_group_read,
+    stream_gone_while_blocked,
     syntax_error,
     unbalanced_streams,
 )
@@ -141,18 +142,26 @@ def xread(context: Context, frame: Frame) -> Any:
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
-        stream = context.keyspace.stream_or_none(frame.piece(key_at))
+        stream = _stream_to_read(context, frame.piece(key_at))
         ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
     served: list[tuple[bytes, Any]] = []
     for index in range(arguments.streams):
         key = frame.piece(arguments.streams_at + index)
-        stream = context.keyspace.stream_or_none(key)
+        stream = _stream_to_read(context, key)
         if stream is not None and stream.last_entry_id() > ids[index]:
             entries = stream.range(ids[index].next(), stream_id.LARGEST, arguments.count)
             served.append((key, entries))
     if served:
         return Served(served)
     return _block_or_nothing(context, frame, arguments, ids)
+
+
+def _stream_to_read(context: Context, key: bytes) -> Stream | None:
+    """The stream under a key of an XREAD. To one that waits, a key of another type is one without entries."""
+    if not context.retrying:
+        return context.keyspace.stream_or_none(key)
+    value = context.keyspace.find(key)
+    return value if isinstance(value, Stream) else None
 
 
 def _read_id(context: Context, frame: Frame, at: int, stream: Stream | None) -> StreamID:
@@ -212,11 +221,12 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
 
 def _group_of(context: Context, key: bytes, name: bytes) -> Group:
     """The group to read from. Raises: CommandError (NOGROUP) without it."""
+    own_words = context.retrying and not context.compat.unblock_repeats_command
+    if own_words and not isinstance(context.keyspace.find(key), Stream):
+        raise stream_gone_while_blocked()
     group = group_or_none(context.keyspace.stream_or_none(key), name)
     if group is None:
-        if context.retrying and not context.compat.unblock_repeats_command:
-            raise group_gone_while_blocked()
-        raise no_such_group_in_read(key, name)
+        raise group_gone_while_blocked() if own_words else no_such_group_in_read(key, name)
     return group
 
 

@@ -1,0 +1,314 @@
+"""Keys, whatever they hold: DEL, EXISTS, TYPE, RENAME, OBJECT."""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.core.list_value import ListValue
+from penstock.core.stream import Stream
+from penstock.engine import events
+from penstock.engine.arguments import INT32_MAX, int_of
+from penstock.engine.commands.expiry import remove_now
+from penstock.engine.context import Context
+from penstock.engine.table import (
+    ALL_KEYS,
+    NO_KEYS,
+    ONE_KEY,
+    SUBCOMMAND_KEY,
+    TWO_KEYS,
+    Command,
+    Flags,
+)
+from penstock.errors import CommandError, no_such_key
+from penstock.reply import OK, Status
+
+_EMBEDDED_BYTES_MAX = 44  # Redis keeps shorter strings beside their header
+_INTEGER_BYTES_MAX = 20
+_SHARED_INTEGERS = 10_000  # of these Redis has one object each
+
+_HELP = (
+    "OBJECT <subcommand> [<arg> ...]. Subcommands are:",
+    "ENCODING <key>",
+    "    How Redis would store the value.",
+    "FREQ <key>",
+    "    How often the value is used; not tracked.",
+    "IDLETIME <key>",
+    "    How long the value was not used; not tracked.",
+    "REFCOUNT <key>",
+    "    How many references to the value Redis would count.",
+    "HELP",
+    "    This text.",
+)
+
+
+def type_name(value: object) -> str:
+    """What TYPE calls a value."""
+    if isinstance(value, Stream):
+        return "stream"
+    return "string" if isinstance(value, bytes) else "list"
+
+
+def del_(context: Context, frame: Frame) -> int:
+    """Remove keys; return how many were there."""
+    removed = 0
+    for at in range(1, frame.count):
+        key = frame.piece(at)
+        if context.keyspace.find(key) is not None:
+            remove_now(context, key)
+            removed += 1
+    return removed
+
+
+def exists(context: Context, frame: Frame) -> int:
+    """Count the keys that are there, one named twice twice."""
+    found = 0
+    for at in range(1, frame.count):
+        key = frame.piece(at)
+        if context.keyspace.find(key) is None:
+            context.missed(key)
+        else:
+            found += 1
+    return found
+
+
+def type_(context: Context, frame: Frame) -> Status:
+    """What kind of value a key holds."""
+    key = frame.piece(1)
+    value = context.keyspace.find(key)
+    if value is None:
+        context.missed(key)
+        return Status("none")
+    return Status(type_name(value))
+
+
+def rename(context: Context, frame: Frame) -> Status:
+    """Give a value another key, whatever that one held."""
+    _rename(context, frame, True)
+    return OK
+
+
+def renamenx(context: Context, frame: Frame) -> int:
+    """Give a value another key, unless that one holds something."""
+    return 1 if _rename(context, frame, False) else 0
+
+
+def _rename(context: Context, frame: Frame, replace: bool) -> bool:
+    keyspace = context.keyspace
+    source, target = frame.piece(1), frame.piece(2)
+    value = keyspace.find(source)
+    if value is None:
+        raise no_such_key()
+    if source == target or (keyspace.find(target) is not None and not replace):
+        return False
+    when_ms = keyspace.expiry_or_none(source)
+    keyspace.remove(target)
+    keyspace.remove(source)
+    keyspace.put(target, value)
+    if when_ms is not None:
+        keyspace.set_expiry(target, when_ms)
+    context.created(keyspace, target)
+    context.changed_in(keyspace, source, events.GENERIC, b"rename_from")
+    context.changed_in(keyspace, target, events.GENERIC, b"rename_to")
+    context.dirty += 1
+    return True
+
+
+def object_encoding(context: Context, frame: Frame) -> bytes | None:
+    """How Redis would store a value.
+
+    Of a string we keep the bytes only: where Redis remembers how it came about (APPEND and SETRANGE leave
+    `raw`, INCRBYFLOAT never `int`), we say what a SET of the same bytes would be.
+    """
+    value = context.keyspace.find(frame.piece(2))
+    if value is None:
+        return None
+    if isinstance(value, Stream):
+        return b"stream"
+    if isinstance(value, ListValue):
+        small = context.compat.small_lists_are_listpacks and _is_small(value)
+        return b"listpack" if small else b"quicklist"
+    assert isinstance(value, bytes)
+    if _is_integer(value):
+        return b"int"
+    return b"embstr" if len(value) <= _EMBEDDED_BYTES_MAX else b"raw"
+
+
+def _is_small(value: ListValue) -> bool:
+    """Tell whether a list is one node that keeps to the limits; a huge element has one for itself."""
+    nodes, first = value.inside()
+    return len(nodes) - first == 1 and len(next(value.nodes())) <= value.limits.bytes_max
+
+
+def _is_integer(value: bytes) -> bool:
+    if len(value) > _INTEGER_BYTES_MAX:
+        return False
+    try:
+        int_of(value)
+    except CommandError:
+        return False
+    return True
+
+
+def object_refcount(context: Context, frame: Frame) -> int | None:
+    """How many references Redis would count: one; of a small integer, which is shared, the largest number."""
+    value = context.keyspace.find(frame.piece(2))
+    if value is None:
+        return None
+    shared = isinstance(value, bytes) and _is_integer(value) and 0 <= int(value) < _SHARED_INTEGERS
+    return INT32_MAX if shared else 1
+
+
+def object_idletime(context: Context, frame: Frame) -> None:
+    """Refused: nothing is evicted, so nobody notes when a key was last used, and a number would be a lie."""
+    if context.keyspace.find(frame.piece(2)) is not None:
+        raise CommandError("idle time not tracked: penstock evicts no keys")
+
+
+def object_freq(context: Context, frame: Frame) -> None:
+    """Refused in the words of a Redis that counts no uses."""
+    if context.keyspace.find(frame.piece(2)) is not None:
+        raise CommandError(
+            "An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when"
+            " switching between policies at runtime LRU and LFU data will take some time to adjust."
+        )
+
+
+def object_help(_context: Context, _frame: Frame) -> list[Status]:
+    """What OBJECT can do."""
+    return [Status(line) for line in _HELP]
+
+
+_TELLS = Flags.READ | Flags.FAST | Flags.KEYSPACE
+_OBJECT = Flags.READ | Flags.KEYSPACE
+
+COMMANDS = (
+    Command(
+        "DEL",
+        del_,
+        -2,
+        Flags.WRITE | Flags.KEYSPACE,
+        ALL_KEYS,
+        "Remove keys.",
+        syntax="key [key ...]",
+        complexity="O(keys), plus the values' memory",
+        group="generic",
+    ),
+    Command(
+        "UNLINK",
+        del_,
+        -2,
+        Flags.WRITE | Flags.FAST | Flags.KEYSPACE,
+        ALL_KEYS,
+        "Remove keys; the same as DEL.",
+        syntax="key [key ...]",
+        since="4.0.0",
+        complexity="O(keys), plus the values' memory",
+        group="generic",
+    ),
+    Command(
+        "EXISTS",
+        exists,
+        -2,
+        _TELLS,
+        ALL_KEYS,
+        "Count the keys that are there.",
+        syntax="key [key ...]",
+        complexity="O(keys)",
+        group="generic",
+    ),
+    Command(
+        "TOUCH",
+        exists,
+        -2,
+        _TELLS,
+        ALL_KEYS,
+        "Count the keys that are there; the same as EXISTS, for no use is noted.",
+        syntax="key [key ...]",
+        since="3.2.1",
+        complexity="O(keys)",
+        group="generic",
+    ),
+    Command(
+        "TYPE",
+        type_,
+        2,
+        _TELLS,
+        ONE_KEY,
+        "Tell what kind of value a key holds.",
+        syntax="key",
+        group="generic",
+    ),
+    Command(
+        "RENAME",
+        rename,
+        3,
+        Flags.WRITE | Flags.KEYSPACE,
+        TWO_KEYS,
+        "Give a value another key, whatever that one held.",
+        syntax="key newkey",
+        group="generic",
+    ),
+    Command(
+        "RENAMENX",
+        renamenx,
+        3,
+        Flags.WRITE | Flags.FAST | Flags.KEYSPACE,
+        TWO_KEYS,
+        "Give a value another key, unless that one holds something.",
+        syntax="key newkey",
+        group="generic",
+    ),
+    Command(
+        "OBJECT ENCODING",
+        object_encoding,
+        3,
+        _OBJECT,
+        SUBCOMMAND_KEY,
+        "Tell how Redis would store a value.",
+        syntax="key",
+        since="2.2.3",
+        group="generic",
+    ),
+    Command(
+        "OBJECT REFCOUNT",
+        object_refcount,
+        3,
+        _OBJECT,
+        SUBCOMMAND_KEY,
+        "Tell how many references to a value Redis would count.",
+        syntax="key",
+        since="2.2.3",
+        group="generic",
+    ),
+    Command(
+        "OBJECT IDLETIME",
+        object_idletime,
+        3,
+        _OBJECT,
+        SUBCOMMAND_KEY,
+        "Tell how long a value was not used: not tracked.",
+        syntax="key",
+        since="2.2.3",
+        group="generic",
+    ),
+    Command(
+        "OBJECT FREQ",
+        object_freq,
+        3,
+        _OBJECT,
+        SUBCOMMAND_KEY,
+        "Tell how often a value is used: not tracked.",
+        syntax="key",
+        since="4.0.0",
+        group="generic",
+    ),
+    Command(
+        "OBJECT HELP",
+        object_help,
+        2,
+        Flags.LOADING | Flags.STALE | Flags.KEYSPACE,
+        NO_KEYS,
+        "Tell what OBJECT can do.",
+        since="6.2.0",
+        group="generic",
+    ),
+)

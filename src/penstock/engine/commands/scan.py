@@ -1,0 +1,133 @@
+"""Finding keys: KEYS, SCAN, RANDOMKEY. How SCAN goes through a database is told in engine/key_index.py."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from penstock.core.frame import Frame
+from penstock.engine.arguments import int_at
+from penstock.engine.commands.keys import type_name
+from penstock.engine.context import Context
+from penstock.engine.glob import matches
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.errors import CommandError, syntax_error
+
+SCAN_COUNT_DEFAULT = 10
+CURSOR_MAX = 2**64 - 1
+
+_ALL = b"*"
+_CURSOR = re.compile(rb"[+-]?[0-9]+|")
+
+
+def keys(context: Context, frame: Frame) -> list[bytes]:
+    """All keys that a pattern matches."""
+    pattern = frame.piece(1)
+    keyspace = context.keyspace
+    now_ms = context.now_ms()
+    return [
+        key
+        for key in keyspace.values
+        if (pattern == _ALL or matches(pattern, key))
+        and keyspace.expires.get(key, now_ms) >= now_ms
+    ]
+
+
+class ScanOptions:
+    """MATCH, COUNT and TYPE; of each the last one counts."""
+
+    __slots__ = ("count", "pattern", "type")
+
+    def __init__(self, frame: Frame) -> None:
+        self.count = SCAN_COUNT_DEFAULT
+        self.pattern = _ALL
+        self.type: bytes | None = None
+        for at in range(2, frame.count, 2):
+            if at + 1 == frame.count:
+                raise syntax_error()
+            if frame.is_word(at, b"COUNT"):
+                self.count = int_at(frame, at + 1)
+                if self.count < 1:
+                    raise syntax_error()
+            elif frame.is_word(at, b"MATCH"):
+                self.pattern = frame.piece(at + 1)
+            elif frame.is_word(at, b"TYPE"):
+                self.type = frame.piece(at + 1).lower()
+            else:
+                raise syntax_error()
+
+    def want(self, context: Context, key: bytes) -> bool:
+        """Tell whether a key is to be shown; one whose time is over goes instead."""
+        if self.pattern != _ALL and not matches(self.pattern, key):
+            return False
+        value = context.keyspace.find(key)
+        if value is None:
+            if self.type is not None:
+                context.missed(key)
+            return False
+        return self.type is None or self.type == type_name(value).encode()
+
+
+def scan(context: Context, frame: Frame) -> list[Any]:
+    """Some keys, and where to go on."""
+    cursor = _cursor_at(frame, 1)
+    options = ScanOptions(frame)
+    cursor, found = context.keyspace.scan(cursor, options.count)
+    return [b"%d" % cursor, [key for key in found if options.want(context, key)]]
+
+
+def _cursor_at(frame: Frame, index: int) -> int:
+    """A cursor, read like C's strtoul: up to a NUL, nothing is 0, a minus counts from the top."""
+    text = frame.piece(index).partition(b"\0")[0]
+    if not _CURSOR.fullmatch(text) or len(text.lstrip(b"+-0")) > len(str(CURSOR_MAX)):
+        raise CommandError("invalid cursor")
+    value = int(text.lstrip(b"+-").lstrip(b"0") or b"0")
+    if value > CURSOR_MAX:
+        raise CommandError("invalid cursor")
+    return -value & CURSOR_MAX if text[:1] == b"-" else value
+
+
+def randomkey(context: Context, _frame: Frame) -> bytes | None:
+    """Some key."""
+    keyspace = context.keyspace
+    key = keyspace.random_key_or_none(context.dice)
+    while key is not None and keyspace.find(key) is None:
+        key = keyspace.random_key_or_none(context.dice)  # that one's time was over: it is gone now
+    return key
+
+
+COMMANDS = (
+    Command(
+        "KEYS",
+        keys,
+        2,
+        Flags.READ | Flags.DANGEROUS | Flags.KEYSPACE,
+        NO_KEYS,
+        "List all keys that a pattern matches.",
+        syntax="pattern",
+        complexity="O(keys of the database)",
+        group="generic",
+    ),
+    Command(
+        "SCAN",
+        scan,
+        -2,
+        Flags.READ | Flags.KEYSPACE,
+        NO_KEYS,
+        "List some keys, and tell where to go on.",
+        syntax="cursor [MATCH pattern] [COUNT count] [TYPE type]",
+        since="2.8.0",
+        complexity="O(count); the first call in a while O(keys of the database)",
+        group="generic",
+    ),
+    Command(
+        "RANDOMKEY",
+        randomkey,
+        1,
+        Flags.READ | Flags.KEYSPACE,
+        NO_KEYS,
+        "Name some key.",
+        complexity="O(1); the first call in a while O(keys of the database)",
+        group="generic",
+    ),
+)

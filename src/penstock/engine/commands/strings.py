@@ -1,0 +1,354 @@
+"""Strings as wholes: GET, SET and what both do at once. A string is `bytes`, whatever it looks like."""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.engine import events
+from penstock.engine.commands.expiry import Moment, remove_now
+from penstock.engine.context import Context
+from penstock.engine.table import ALL_KEYS, KEYS_WITH_VALUES, ONE_KEY, Command, Flags
+from penstock.errors import syntax_error, wrong_arity, wrong_type
+from penstock.reply import OK, Status
+
+_EXPIRY_WORDS = (b"EX", b"PX", b"EXAT", b"PXAT")
+
+
+def string_or_none(context: Context, key: bytes) -> bytes | None:
+    """The string under a key. Raises: CommandError (WRONGTYPE) if something else is there."""
+    value = context.keyspace.find(key)
+    if value is None or isinstance(value, bytes):
+        return value
+    raise wrong_type()
+
+
+def read_string_or_none(context: Context, key: bytes) -> bytes | None:
+    """As string_or_none, for a reader: those who listen hear of a key that is not there."""
+    value = string_or_none(context, key)
+    if value is None:
+        context.missed(key)
+    return value
+
+
+def put_string(context: Context, key: bytes, value: bytes) -> None:
+    """Put a string under a key, whatever is there. A time to go stays set."""
+    is_new = context.keyspace.find(key) is None
+    context.keyspace.put(key, value)
+    if is_new:
+        context.created(context.keyspace, key)
+
+
+def _replace(context: Context, key: bytes, value: bytes) -> None:
+    """Let a key hold a string and stay, whatever it was."""
+    put_string(context, key, value)
+    context.keyspace.clear_expiry(key)
+    _tell_set(context, key)
+
+
+def _tell_set(context: Context, key: bytes) -> None:
+    context.changed(key, events.STRING, b"set")
+    context.touch(key)  # a group's reader may have waited for the stream that was here
+
+
+class StringOptions:
+    """The options of SET or GETEX. Of those about the time to go only one may be given, but often."""
+
+    __slots__ = ("expiry", "expiry_at", "get", "only_new", "only_old")
+
+    def __init__(self) -> None:
+        self.only_new = False
+        self.only_old = False
+        self.get = False
+        self.expiry = b""  # EX, PX, EXAT, PXAT, KEEPTTL or PERSIST
+        self.expiry_at = 0  # where its number stands
+
+    def read(self, frame: Frame, first: int, setting: bool) -> None:
+        """Read the words from `first` on. Raises: CommandError."""
+        at = first
+        while at < frame.count:
+            if setting and frame.is_word(at, b"NX") and not self.only_old:
+                self.only_new = True
+            elif setting and frame.is_word(at, b"XX") and not self.only_new:
+                self.only_old = True
+            elif setting and frame.is_word(at, b"GET"):
+                self.get = True
+            elif frame.is_word(at, b"KEEPTTL" if setting else b"PERSIST"):
+                self._choose(b"KEEPTTL" if setting else b"PERSIST")
+            elif at + 1 < frame.count:
+                self._read_expiry(frame, at)
+                at += 1
+            else:
+                raise syntax_error()
+            at += 1
+
+    def _read_expiry(self, frame: Frame, at: int) -> None:
+        for word in _EXPIRY_WORDS:
+            if frame.is_word(at, word):
+                self._choose(word)
+                self.expiry_at = at + 1
+                return
+        raise syntax_error()
+
+    def _choose(self, word: bytes) -> None:
+        if self.expiry not in (b"", word):
+            raise syntax_error()
+        self.expiry = word
+
+    def moment_or_none(self, context: Context, frame: Frame, command: str) -> int | None:
+        """When the key is to go, if the options say so. Raises: CommandError for a time that cannot be."""
+        if not self.expiry_at:
+            return None
+        moment = Moment(command, self.expiry in (b"EX", b"EXAT"), self.expiry in (b"EX", b"PX"))
+        return moment.read_positive(context, frame, self.expiry_at)
+
+
+def get(context: Context, frame: Frame) -> bytes | None:
+    """What a string is."""
+    return read_string_or_none(context, frame.piece(1))
+
+
+def set_(context: Context, frame: Frame) -> bytes | Status | None:
+    """Make a key a string, on conditions, for a time, telling what it was."""
+    options = StringOptions()
+    options.read(frame, 3, True)
+    when_ms = options.moment_or_none(context, frame, "set")
+    key = frame.piece(1)
+    old = read_string_or_none(context, key) if options.get else None
+    is_there = context.keyspace.find(key) is not None
+    if is_there if options.only_new else options.only_old and not is_there:
+        return old
+    put_string(context, key, frame.piece(2))
+    if options.expiry == b"":
+        context.keyspace.clear_expiry(key)
+    _tell_set(context, key)
+    if when_ms is not None:
+        _set_expiry(context, key, when_ms)
+    return old if options.get else OK
+
+
+def _set_expiry(context: Context, key: bytes, when_ms: int) -> None:
+    """Set the time to go of a key that was just changed."""
+    context.keyspace.set_expiry(key, when_ms)
+    context.event(events.GENERIC, b"expire", key)
+
+
+def setnx(context: Context, frame: Frame) -> int:
+    """Make a key a string unless it holds something."""
+    key = frame.piece(1)
+    if context.keyspace.find(key) is not None:
+        return 0
+    _replace(context, key, frame.piece(2))
+    return 1
+
+
+def setex(context: Context, frame: Frame) -> Status:
+    """Make a key a string for some seconds."""
+    return _set_for(context, frame, Moment("setex", True, True))
+
+
+def psetex(context: Context, frame: Frame) -> Status:
+    """Make a key a string for some milliseconds."""
+    return _set_for(context, frame, Moment("psetex", False, True))
+
+
+def _set_for(context: Context, frame: Frame, moment: Moment) -> Status:
+    when_ms = moment.read_positive(context, frame, 2)
+    key = frame.piece(1)
+    _replace(context, key, frame.piece(3))
+    _set_expiry(context, key, when_ms)
+    return OK
+
+
+def getset(context: Context, frame: Frame) -> bytes | None:
+    """Make a key a string and tell what it was."""
+    key = frame.piece(1)
+    old = read_string_or_none(context, key)
+    _replace(context, key, frame.piece(2))
+    return old
+
+
+def getdel(context: Context, frame: Frame) -> bytes | None:
+    """Remove a string and tell what it was."""
+    key = frame.piece(1)
+    old = read_string_or_none(context, key)
+    if old is not None:
+        remove_now(context, key)
+    return old
+
+
+def getex(context: Context, frame: Frame) -> bytes | None:
+    """Tell what a string is, and change when it goes."""
+    options = StringOptions()
+    options.read(frame, 2, False)
+    key = frame.piece(1)
+    value = read_string_or_none(context, key)
+    if value is None:
+        return None
+    when_ms = options.moment_or_none(context, frame, "getex")
+    if when_ms is None:
+        if options.expiry == b"PERSIST" and context.keyspace.clear_expiry(key):
+            context.changed(key, events.GENERIC, b"persist")
+    elif when_ms <= context.now_ms() and options.expiry in (b"EXAT", b"PXAT"):
+        remove_now(context, key)
+    else:
+        context.keyspace.set_expiry(key, when_ms)
+        context.changed(key, events.GENERIC, b"expire")
+    return value
+
+
+def mget(context: Context, frame: Frame) -> list[bytes | None]:
+    """What several keys hold; nothing, where that is no string."""
+    found: list[bytes | None] = []
+    for at in range(1, frame.count):
+        key = frame.piece(at)
+        value = context.keyspace.find(key)
+        if value is None:
+            context.missed(key)
+        found.append(value if isinstance(value, bytes) else None)
+    return found
+
+
+def mset(context: Context, frame: Frame) -> Status:
+    """Make several keys strings."""
+    if not frame.count & 1:
+        raise wrong_arity("mset")
+    for at in range(1, frame.count, 2):
+        _replace(context, frame.piece(at), frame.piece(at + 1))
+    return OK
+
+
+def msetnx(context: Context, frame: Frame) -> int:
+    """Make several keys strings, unless one of them holds something."""
+    if not frame.count & 1:
+        raise wrong_arity("msetnx")
+    for at in range(1, frame.count, 2):
+        if context.keyspace.find(frame.piece(at)) is not None:
+            return 0
+    mset(context, frame)
+    return 1
+
+
+_SETS = Flags.WRITE | Flags.DENY_OOM
+
+COMMANDS = (
+    Command(
+        "GET",
+        get,
+        2,
+        Flags.READ | Flags.FAST,
+        ONE_KEY,
+        "Read a string.",
+        syntax="key",
+        group="string",
+    ),
+    Command(
+        "SET",
+        set_,
+        -3,
+        _SETS,
+        ONE_KEY,
+        "Make a key a string, whatever it was.",
+        syntax="key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds"
+        "|PXAT unix-time-milliseconds|KEEPTTL]",
+        group="string",
+    ),
+    Command(
+        "SETNX",
+        setnx,
+        3,
+        _SETS | Flags.FAST,
+        ONE_KEY,
+        "Make a key a string unless it holds something.",
+        syntax="key value",
+        group="string",
+    ),
+    Command(
+        "SETEX",
+        setex,
+        4,
+        _SETS,
+        ONE_KEY,
+        "Make a key a string for some seconds.",
+        syntax="key seconds value",
+        since="2.0.0",
+        group="string",
+    ),
+    Command(
+        "PSETEX",
+        psetex,
+        4,
+        _SETS,
+        ONE_KEY,
+        "Make a key a string for some milliseconds.",
+        syntax="key milliseconds value",
+        since="2.6.0",
+        group="string",
+    ),
+    Command(
+        "GETSET",
+        getset,
+        3,
+        _SETS | Flags.FAST,
+        ONE_KEY,
+        "Make a key a string and tell what it was.",
+        syntax="key value",
+        group="string",
+    ),
+    Command(
+        "GETDEL",
+        getdel,
+        2,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Remove a string and tell what it was.",
+        syntax="key",
+        since="6.2.0",
+        group="string",
+    ),
+    Command(
+        "GETEX",
+        getex,
+        -2,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Read a string and change when it goes.",
+        syntax="key [EX seconds|PX milliseconds|EXAT unix-time-seconds"
+        "|PXAT unix-time-milliseconds|PERSIST]",
+        since="6.2.0",
+        group="string",
+    ),
+    Command(
+        "MGET",
+        mget,
+        -2,
+        Flags.READ | Flags.FAST,
+        ALL_KEYS,
+        "Read several strings.",
+        syntax="key [key ...]",
+        complexity="O(keys)",
+        group="string",
+    ),
+    Command(
+        "MSET",
+        mset,
+        -3,
+        _SETS,
+        KEYS_WITH_VALUES,
+        "Make several keys strings.",
+        syntax="key value [key value ...]",
+        since="1.0.1",
+        complexity="O(keys)",
+        group="string",
+    ),
+    Command(
+        "MSETNX",
+        msetnx,
+        -3,
+        _SETS,
+        KEYS_WITH_VALUES,
+        "Make several keys strings, unless one of them holds something.",
+        syntax="key value [key value ...]",
+        since="1.0.1",
+        complexity="O(keys)",
+        group="string",
+    ),
+)
