@@ -92,8 +92,18 @@ class Stage:
                 f"XGROUP SETID {key} {group} $",
                 f"XREADGROUP GROUP {group} m STREAMS {key} >",
                 f"XGROUP DELCONSUMER {key} {group} c0",
+                *self.replacing(key),
             ]
         )
+
+    def replacing(self, key: str) -> list[str]:
+        """Commands after which another value, or none, is under a key."""
+        other = self.dice.choice([*KEYS, "spare"])
+        create = f"XGROUP CREATE {key} {self.dice.choice(GROUPS)} 0 MKSTREAM"
+        removing = [f"DEL {key}", f"PEXPIRE {key} -1", f"MOVE {key} 1", f"RENAME {key} {other}"]
+        putting = [f"SET {key} v", f"RENAME spare {key}", f"COPY spare {key} REPLACE"]
+        filling = [f"XADD spare {self.last}-0 k v", f"COPY {key} spare REPLACE", create, create]
+        return [*removing, *putting, *filling, self.dice.choice(["FLUSHALL", "SWAPDB 0 1"])]
 
     def reading(self, reader: int) -> str:
         keys = self.dice.choice([["s"], ["t"], ["s", "t"], ["t", "s"]])

@@ -22,6 +22,7 @@ Words = list[bytes]
 
 STREAM_KEYS = [b"s", b"t", b"u\xff"]
 KEYS = [*STREAM_KEYS, STRING_KEY]
+CONTAINERS = (b"XGROUP", b"XINFO", b"OBJECT")  # their second word is part of the name
 GROUPS = [b"g", b"group", b""]
 CONSUMERS = [b"a", b"ab", b"b", b"", b"STREAMS"]
 HOUR_MS = 3_600_000
@@ -70,7 +71,7 @@ class World:
 
     def _spoil(self, words: Words) -> None:
         """Cut, double, swap or replace a word behind the name."""
-        first = 2 if words[0] in (b"XGROUP", b"XINFO") else 1
+        first = 2 if words[0] in CONTAINERS else 1
         if len(words) <= first:
             return
         at = self.dice.randrange(first, len(words))
