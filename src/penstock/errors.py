@@ -16,6 +16,8 @@ belongs to a single option stands where that option is read.
 
 from __future__ import annotations
 
+_QUOTED_BYTES_MAX = 128  # how much of a client's words an error repeats
+
 
 class PenstockError(Exception):
     """Anything that penstock raises on purpose."""
@@ -87,6 +89,10 @@ def elements_too_large() -> CommandError:
     return CommandError("Elements are too large to be stored")
 
 
+def xsetid_below(what: str) -> CommandError:
+    return CommandError(f"The ID specified in XSETID is smaller than {what}")
+
+
 def syntax_error(detail: str = "") -> CommandError:
     return CommandError(f"syntax error, {detail}" if detail else "syntax error")
 
@@ -99,6 +105,25 @@ def wrong_arity(name: str) -> CommandError:
     """A subcommand is shown as `xgroup|create`."""
     shown = name.lower().replace(" ", "|")
     return CommandError(f"wrong number of arguments for '{shown}' command")
+
+
+def no_such_command(name: bytes, words: list[bytes]) -> CommandError:
+    """`words` are the arguments. Of the name and of all of them together 128 bytes are shown."""
+    quoted = b""
+    for word in words:
+        if len(quoted) >= _QUOTED_BYTES_MAX:
+            break
+        quoted += b"'%b' " % word.split(b"\0", 1)[0][: _QUOTED_BYTES_MAX - len(quoted)]
+    return CommandError(
+        f"unknown command '{shown(name[:_QUOTED_BYTES_MAX])}',"
+        f" with args beginning with: {shown(quoted)}"
+    )
+
+
+def no_such_subcommand(container: str, word: bytes) -> CommandError:
+    return CommandError(
+        f"unknown subcommand '{shown(word[:_QUOTED_BYTES_MAX])}'. Try {container} HELP."
+    )
 
 
 def unknown_subcommand(container: str, word: bytes) -> CommandError:
@@ -159,6 +184,10 @@ def no_group_for_key(key: bytes, group: bytes) -> CommandError:
 
 def group_gone_while_blocked() -> CommandError:
     return CommandError("the consumer group this client was blocked on no longer exists", "NOGROUP")
+
+
+def key_gone_while_blocked() -> CommandError:
+    return CommandError("the stream key no longer exists", "UNBLOCKED")
 
 
 def group_exists() -> CommandError:

@@ -1,4 +1,13 @@
-"""Finding the row of a command by its first word, or its first two."""
+"""Finding the row that a frame asks for, and the words for a frame that asks for none.
+
+    XADD s * k v            the row XADD
+    xgroup create s g 0     the row XGROUP CREATE
+    COMMAND                 the row COMMAND, which has subcommands and a meaning of its own
+    XGROUP                  nothing: a container has no meaning of its own
+
+A name is looked up without regard to case. Whether the words are as many as the row wants is not asked
+here. Cost: one lookup in a dictionary, two for a subcommand, and the copy of each name.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +15,39 @@ from collections.abc import Iterable
 
 from penstock.core.frame import Frame
 from penstock.engine.table import Command
-from penstock.errors import CommandError, shown, wrong_arity
+from penstock.errors import no_such_command, no_such_subcommand, wrong_arity
 
 
 class Lookup:
-    """Names to rows, in any mix of case."""
+    """The rows of a table by name. `containers` has the rows of each container, under its name."""
+
+    __slots__ = ("_rows", "_subcommands", "containers")
 
     def __init__(self, rows: Iterable[Command]) -> None:
-        self.rows = {row.name.encode(): row for row in rows}
-        self.containers = {name.split(b" ")[0] for name in self.rows if b" " in name}
+        self._rows: dict[bytes, Command] = {}
+        self._subcommands: dict[bytes, dict[bytes, Command]] = {}
+        self.containers: dict[str, list[Command]] = {}
+        for row in rows:
+            name, _, word = row.name.partition(" ")
+            if word:
+                self._subcommands.setdefault(name.encode(), {})[word.encode()] = row
+                self.containers.setdefault(name, []).append(row)
+            else:
+                self._rows[name.encode()] = row
 
     def find(self, frame: Frame) -> Command:
-        """The row that a frame asks for. Raises: CommandError if there is none."""
-        word = frame.piece(0).upper()
-        row = self.rows.get(word)
+        """The row of a frame that has at least one word. Raises: CommandError if there is none."""
+        given = frame.piece(0)
+        name = given.upper()
+        subcommands = self._subcommands.get(name)
+        if subcommands is not None and frame.count > 1:
+            row = subcommands.get(frame.piece(1).upper())
+            if row is None:
+                raise no_such_subcommand(name.decode(), frame.piece(1))
+            return row
+        row = self._rows.get(name)
         if row is not None:
             return row
-        if word not in self.containers:
-            raise CommandError(
-                f"unknown command '{shown(frame.piece(0))}', with args beginning with: "
-            )
-        if frame.count == 1:
-            raise wrong_arity(word.decode())
-        row = self.rows.get(word + b" " + frame.piece(1).upper())
-        if row is None:
-            raise CommandError(
-                f"unknown subcommand '{shown(frame.piece(1))}'. Try {word.decode()} HELP."
-            )
-        return row
+        if subcommands is not None:
+            raise wrong_arity(name.decode())
+        raise no_such_command(given, [frame.piece(at) for at in range(1, frame.count)])

@@ -1,0 +1,54 @@
+"""Finding the row that a frame asks for."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.engine.execute import TABLE
+from penstock.engine.lookup import Lookup
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.errors import CommandError
+from tests.support.streams import frame_of
+from tests.support.unknown_commands import UNKNOWN
+
+LOOKUP = Lookup(TABLE.values())
+
+
+def row(name: str) -> Command:
+    return Command(name, lambda context, frame: None, -1, Flags.READ, NO_KEYS, "Nothing.")
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_every_row_is_found_in_any_mix_of_case(name: str) -> None:
+    for given in (name, name.lower(), name.title()):
+        assert LOOKUP.find(frame_of(*given.encode().split(b" "), b"more")) is TABLE[name]
+
+
+@pytest.mark.parametrize(("words", "text"), UNKNOWN, ids=lambda value: repr(value)[:30])
+def test_what_is_in_no_row_is_refused_in_the_words_of_redis(words: list[bytes], text: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        LOOKUP.find(frame_of(*words))
+    assert refused.value.wire_text == f"ERR {text}"
+
+
+def test_bytes_that_are_no_text_come_back_as_they_were() -> None:
+    with pytest.raises(CommandError) as refused:
+        LOOKUP.find(frame_of(b"\xff\xe9", b"\x80"))
+    line = refused.value.wire_text.encode("utf-8", "surrogateescape")
+    assert line == b"ERR unknown command '\xff\xe9', with args beginning with: '\x80' "
+
+
+def test_a_container_may_have_a_meaning_of_its_own() -> None:
+    whole, part = row("COMMAND"), row("COMMAND COUNT")
+    lookup = Lookup([part, whole])
+    assert lookup.find(frame_of(b"command")) is whole
+    assert lookup.find(frame_of(b"command", b"count")) is part
+    with pytest.raises(CommandError, match=r"unknown subcommand 'x'\. Try COMMAND HELP\."):
+        lookup.find(frame_of(b"command", b"x"))
+
+
+def test_containers_are_known_with_their_rows() -> None:
+    assert {name: [row.name for row in rows] for name, rows in LOOKUP.containers.items()} == {
+        name: [full for full in TABLE if full.startswith(f"{name} ")]
+        for name in ("XGROUP", "XINFO", "PENSTOCK")
+    }
