@@ -20,6 +20,7 @@ from penstock.engine.commands import (
     claims,
     databases,
     expiry,
+    extension,
     groups,
     info,
     keys,
@@ -40,7 +41,7 @@ DATABASES = 16
 TABLE: dict[str, Command] = {
     command.name: command
     for module in (
-        *(append, read, groups, claims, info),
+        *(append, read, groups, claims, info, extension),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
     )
     for command in module.COMMANDS
