@@ -577,7 +577,7 @@ cases = [
     lambda: TABLE["XREAD"].run(None, None), lambda: Engine().execute(None, Frame()),
     lambda: Engine().execute(TABLE["XLEN"], None), lambda: Keyspace(None).stream_at(None, 0),
     lambda: Instant(None).advance(), lambda: append.ids_from(None, 0),
-    lambda: read.consumer_of(None, None, b"x"), lambda: groups.group_or_none(None, None),
+    lambda: read.consumer_of(None, b"s", None, b"x"), lambda: groups.group_or_none(None, None),
     lambda: penstock.Database(None, False).xlen("s"), lambda: Forgetful().xadd("s", {"a": 1}),
 ]
 for case in cases:

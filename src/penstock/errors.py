@@ -186,10 +186,6 @@ def group_gone_while_blocked() -> CommandError:
     return CommandError("the consumer group this client was blocked on no longer exists", "NOGROUP")
 
 
-def key_gone_while_blocked() -> CommandError:
-    return CommandError("the stream key no longer exists", "UNBLOCKED")
-
-
 def group_exists() -> CommandError:
     return CommandError("Consumer Group name already exists", "BUSYGROUP")
 

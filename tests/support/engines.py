@@ -8,8 +8,10 @@ from typing import Any
 from penstock.core.check import check_stream
 from penstock.core.stream import EntryRange, Stream
 from penstock.engine.clock import ManualClock
+from penstock.engine.events import parse_kinds_or_none
 from penstock.engine.execute import TABLE, Engine
-from penstock.engine.keyspace import Keyspace
+from penstock.engine.keyspace import Keyspace, Watch
+from penstock.engine.lookup import Lookup
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError
@@ -17,12 +19,15 @@ from penstock.reply import Pairs, Served, Status
 from tests.support.raw_redis import Refusal
 from tests.support.streams import frame_of
 
+LOOKUP = Lookup(TABLE.values())
 START_MS = 1_700_000_000_000
 STRING_KEY = b"string"  # a key that holds no stream
 
 INVALID_ID = "ERR Invalid stream ID specified as stream command argument"
 NOT_A_NUMBER = "ERR value is not an integer or out of range"
 SYNTAX = "ERR syntax error"
+NO_SUCH_KEY = "ERR no such key"
+EVENT_KINDS = "EAn"  # all but misses, told by event
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 
@@ -36,8 +41,8 @@ class Bench:
 
     def run(self, *words: bytes | str | int) -> Any:
         """The reply to a command, or its refusal, as a client would see it."""
-        command, pieces = command_of(words)
         try:
+            command, pieces = command_of(words)
             return plain(self.engine.execute(command, frame_of(*pieces)))
         except CommandError as error:
             return Refusal(error.wire_text)
@@ -55,6 +60,21 @@ class Bench:
         self.engine.park(reader)
         return reader
 
+    def listen(self) -> EventList:
+        """Have every event noted from now on."""
+        told = EventList()
+        channels = self.engine.context.channels
+        channels.add(channels.by_pattern, b"__keyevent@*", told)
+        self.engine.context.event_kinds = parse_kinds_or_none(EVENT_KINDS) or 0
+        return told
+
+    def watch(self, key: str = "s") -> Watch:
+        """Watch a key, as a client does before its transaction."""
+        watch = Watch()
+        self.engine.context.keyspace.watch(key.encode(), watch)
+        self.engine.context.watching += 1
+        return watch
+
     def stream(self, key: str = "s") -> Stream:
         stream = self.engine.context.keyspace.stream_or_none(key.encode())
         assert stream is not None
@@ -68,6 +88,30 @@ class Bench:
                 check_stream(value)
                 found += [key, self.run("XINFO", "STREAM", key, "FULL", "COUNT", 0)]
         return found
+
+
+class EventList:
+    """Hears all events and notes each as `event key`."""
+
+    def __init__(self) -> None:
+        self._lines: list[str] = []
+
+    def message(self, channel: bytes, text: bytes) -> None:
+        raise AssertionError(f"nobody asked for {channel!r} by name")
+
+    def pattern_message(self, pattern: bytes, channel: bytes, text: bytes) -> None:
+        self._lines.append(event_line(channel, text))
+
+    def take(self) -> list[str]:
+        """What was told since the last time."""
+        lines, self._lines = self._lines, []
+        return lines
+
+
+def event_line(channel: bytes, key: bytes) -> str:
+    """`__keyevent@0__:xadd` about the key s, as `xadd s`."""
+    event = channel.partition(b":")[2].decode()
+    return f"{event} {key.decode('utf-8', 'backslashreplace')}"
 
 
 def assert_refused(bench: Bench, line: str, text: str) -> None:
@@ -97,10 +141,7 @@ class Reader(Waiter):
 def command_of(words: Sequence[bytes | str | int]) -> tuple[Command, list[bytes]]:
     """The row of the table that these words ask for, and the words in bytes."""
     pieces = [word if isinstance(word, bytes) else str(word).encode() for word in words]
-    name = pieces[0].decode().upper()
-    if name not in TABLE:
-        name += " " + pieces[1].decode().upper()
-    return TABLE[name], pieces
+    return LOOKUP.find(frame_of(*pieces)), pieces
 
 
 def plain(reply: Any) -> Any:

@@ -29,6 +29,8 @@ class Compat:
     """7.2: OBJECT ENCODING tells a list of one small node from a longer one."""
     xread_plus: bool
     """7.4: XREAD takes `+` for the last entry."""
+    history_is_change: bool
+    """Before 7.4 a consumer that reads its own history counted as a change of the data."""
     lag_after_trims: bool
     """7.4: what was trimmed before a group came to it is no lag."""
 
@@ -41,6 +43,7 @@ _7_0 = Compat(
     timeout_has_end=False,
     small_lists_are_listpacks=False,
     xread_plus=False,
+    history_is_change=True,
     lag_after_trims=False,
 )
 _7_2 = replace(
@@ -52,7 +55,7 @@ _7_2 = replace(
     timeout_has_end=True,
     small_lists_are_listpacks=True,
 )
-_7_4 = replace(_7_2, version="7.4", xread_plus=True, lag_after_trims=True)
+_7_4 = replace(_7_2, version="7.4", xread_plus=True, history_is_change=False, lag_after_trims=True)
 
 LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4)}
 NEWEST = LEVELS["7.4"]

@@ -12,6 +12,7 @@ cdef unsigned char _STAR
 cdef int _BY_NOTHING
 cdef int _BY_LENGTH
 cdef int _BY_MIN_ID
+cdef long long _NOT_GIVEN
 
 
 cdef class AddArguments:

@@ -1,4 +1,4 @@
-"""Adding to a stream and taking away from it: XADD, XTRIM, XDEL, XLEN."""
+"""Adding to a stream and taking away from it: XADD, XTRIM, XDEL, XLEN, XSETID."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
+from penstock.core.stream_node import NodeCursor
 from penstock.engine import events
 from penstock.engine.arguments import int_at
 from penstock.engine.context import Context
@@ -13,9 +14,12 @@ from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import (
     CommandError,
     id_not_above_zero,
+    no_such_key,
     syntax_error,
     wrong_arity,
+    xsetid_below,
 )
+from penstock.reply import OK, Status
 
 TRIM_NODES_DEFAULT = 100  # an approximate trim without LIMIT removes at most so many full nodes
 TRIM_ENTRIES_DEFAULT = 10_000  # ... or so many entries, where nodes have no limit
@@ -25,6 +29,7 @@ _STAR = 42
 _BY_NOTHING = 0
 _BY_LENGTH = 1
 _BY_MIN_ID = 2
+_NOT_GIVEN = -1
 
 
 class AddArguments:
@@ -166,14 +171,16 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         if context.event_kinds:
             context.created(context.keyspace, frame.piece(1))
     if context.waiting or context.watching or context.event_kinds:
-        _report(context, frame.piece(1), trimmed)
+        _report(context, frame.piece(1), found is None, trimmed)
     else:
         context.dirty += 1
     return stream.last_id_text()
 
 
-def _report(context: Context, key: bytes, trimmed: int) -> None:
+def _report(context: Context, key: bytes, made: bool, trimmed: int) -> None:
     """Tell those who watch, listen or wait what an XADD has done."""
+    if made:
+        context.event(events.NEW_KEY, b"new", key)
     context.changed(key, events.STREAM, b"xadd")
     if trimmed:
         context.event(events.STREAM, b"xtrim", key)
@@ -201,6 +208,7 @@ def xtrim(context: Context, frame: Frame) -> int:
     trimmed = arguments.trim(stream)
     if trimmed:
         context.changed(frame.piece(1), events.STREAM, b"xtrim")
+        context.dirty += trimmed - 1  # every entry is a change
     return trimmed
 
 
@@ -216,6 +224,7 @@ def xdel(context: Context, frame: Frame) -> int:
             removed += 1
     if removed:
         context.changed(frame.piece(1), events.STREAM, b"xdel")
+        context.dirty += removed - 1  # every entry is a change
     return removed
 
 
@@ -233,6 +242,81 @@ def xlen(context: Context, frame: Frame) -> int:
     return 0 if stream is None else stream.length
 
 
+class SetIDArguments:
+    """The words of XSETID: the last id, and what was ever added and deleted, where given."""
+
+    __slots__ = ("entries_added", "last", "max_deleted")
+
+    def __init__(self, frame: Frame) -> None:
+        """Raises: CommandError for words that make no sense, whatever the stream is like."""
+        self.last = stream_id.parse(frame.piece(2))
+        self.entries_added = _NOT_GIVEN
+        self.max_deleted = stream_id.SMALLEST
+        at = 3
+        while at < frame.count:
+            if at + 1 < frame.count and frame.is_word(at, b"ENTRIESADDED"):
+                self.entries_added = int_at(frame, at + 1)
+                if self.entries_added < 0:
+                    raise CommandError("entries_added must be positive")
+            elif at + 1 < frame.count and frame.is_word(at, b"MAXDELETEDID"):
+                self.max_deleted = stream_id.parse(frame.piece(at + 1))
+                if self.last < self.max_deleted:
+                    raise xsetid_below("the provided max_deleted_entry_id")
+            else:
+                raise syntax_error()
+            at += 2
+
+    def check(self, stream: Stream) -> None:
+        """Raises: CommandError if an id could be given out twice, or more is there than was added."""
+        if self.last < stream.max_deleted_id:
+            raise xsetid_below("current max_deleted_entry_id")
+        if stream.length == 0:
+            return
+        if self.last < _top_id(stream):
+            raise xsetid_below("the target stream top item")
+        if self.entries_added != _NOT_GIVEN and self.entries_added < stream.length:
+            raise CommandError(
+                "The entries_added specified in XSETID is smaller than the target stream length"
+            )
+
+
+def _top_id(stream: Stream) -> StreamID:
+    """The largest id in the nodes of a stream that is not empty, be it a tombstone's."""
+    tail = stream.tail_or_none()
+    assert tail is not None
+    master, node = tail
+    entry = NodeCursor()
+    entry.open(node, master.ms, master.seq)
+    entry.last()
+    return stream_id.make(entry.ms, entry.seq)
+
+
+def xsetid(context: Context, frame: Frame) -> Status:
+    """Set the id that the next entry must be above, and the counters behind a group's lag."""
+    arguments = SetIDArguments(frame)
+    key = frame.piece(1)
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None:
+        raise no_such_key()
+    arguments.check(stream)
+    stream.set_last_id(
+        arguments.last,
+        stream.entries_added if arguments.entries_added == _NOT_GIVEN else arguments.entries_added,
+        arguments.max_deleted
+        if arguments.max_deleted > stream_id.SMALLEST
+        else stream.max_deleted_id,
+    )
+    tell(context, key, b"xsetid")
+    return OK
+
+
+def tell(context: Context, key: bytes, event: bytes) -> None:
+    """Count a change and tell of it. It breaks no WATCH: to Redis only entries are the key's value."""
+    context.dirty += 1
+    if context.event_kinds:
+        context.event(events.STREAM, event, key)
+
+
 COMMANDS = (
     Command(
         "XADD",
@@ -241,10 +325,56 @@ COMMANDS = (
         Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
         ONE_KEY,
         "Add an entry to a stream.",
+        syntax="key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id>"
+        " field value [field value ...]",
+        since="5.0.0",
+        complexity="O(1); with a trim O(n) for the n entries that go",
+        group="stream",
     ),
-    Command("XTRIM", xtrim, -4, Flags.WRITE, ONE_KEY, "Drop the oldest entries of a stream."),
     Command(
-        "XDEL", xdel, -3, Flags.WRITE | Flags.FAST, ONE_KEY, "Remove entries from a stream by id."
+        "XTRIM",
+        xtrim,
+        -4,
+        Flags.WRITE,
+        ONE_KEY,
+        "Drop the oldest entries of a stream.",
+        syntax="key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]",
+        since="5.0.0",
+        complexity="O(n) for the n nodes that go; exact, one node more is walked",
+        group="stream",
     ),
-    Command("XLEN", xlen, 2, Flags.READ | Flags.FAST, ONE_KEY, "Count the entries of a stream."),
+    Command(
+        "XDEL",
+        xdel,
+        -3,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Remove entries from a stream by id.",
+        syntax="key id [id ...]",
+        since="5.0.0",
+        complexity="O(1) for each id",
+        group="stream",
+    ),
+    Command(
+        "XLEN",
+        xlen,
+        2,
+        Flags.READ | Flags.FAST,
+        ONE_KEY,
+        "Count the entries of a stream.",
+        syntax="key",
+        since="5.0.0",
+        group="stream",
+    ),
+    Command(
+        "XSETID",
+        xsetid,
+        -3,
+        Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
+        ONE_KEY,
+        "Set the last id of a stream, and its counters.",
+        syntax="key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
+        since="5.0.0",
+        group="stream",
+    ),
 )

@@ -10,6 +10,7 @@ from penstock.core.group import ClaimOptions, Group
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, int_between
+from penstock.engine.commands.append import tell
 from penstock.engine.commands.groups import group_or_none
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
@@ -79,9 +80,11 @@ class _Claimant:
     Since 7.2 asking makes and marks it. Before, only getting did: who asked in vain leaves no trace.
     """
 
-    def __init__(self, context: Context, group: Group, name: bytes) -> None:
+    def __init__(self, context: Context, frame: Frame, group: Group) -> None:
         self._context = context
+        self._key = frame.piece(1)
         self._group = group
+        name = frame.piece(3)
         self._is_new = group.consumer_or_none(name) is None
         self.consumer = group.consumer_or_none(name) or group.create_consumer(
             name, context.now_ms()
@@ -93,6 +96,8 @@ class _Claimant:
             self.consumer.active_ms = self._context.now_ms()
         if has_got or self._context.compat.consumer_activity:
             self.consumer.seen_ms = self._context.now_ms()
+            if self._is_new:
+                tell(self._context, self._key, b"xgroup-createconsumer")
         elif self._is_new:
             self._group.delete_consumer(self.consumer)
 
@@ -112,11 +117,22 @@ def xclaim(context: Context, frame: Frame) -> list[Any]:
             break  # the first word that is no id begins the options
         at += 1
     options, last = _claim_options(context, frame, at, idle_ms_min)
-    if last > group.last_id:
+    moved = last > group.last_id
+    if moved:
         group.set_position(last, group.entries_read)
-    claimant = _Claimant(context, group, frame.piece(3))
+    claimant = _Claimant(context, frame, group)
     now_ms = context.now_ms()
-    claimed = [i for i in ids if group.claim(stream, i, claimant.consumer, options, now_ms)]
+    claimed: list[StreamID] = []
+    changes = 0
+    for entry_id in ids:
+        pending = group.pending.count
+        if group.claim(stream, entry_id, claimant.consumer, options, now_ms):
+            claimed.append(entry_id)
+            changes += 1
+        elif group.pending.count < pending:
+            changes += 1  # the entry is gone, and now so is its record
+    # A claim tells of the new position by the way, so that it counts only where nothing else does.
+    context.dirty += changes or moved
     claimant.settle(bool(claimed))
     return _claimed_entries(stream, claimed, options.just_id)
 
@@ -190,9 +206,10 @@ def xautoclaim(context: Context, frame: Frame) -> list[Any]:
         raise CommandError(
             "Insufficient memory, failed allocating transient memory, COUNT too high."
         )
-    claimant = _Claimant(context, group, frame.piece(3))
+    claimant = _Claimant(context, frame, group)
     options = ClaimOptions(idle_ms_min, context.now_ms(), just_id=just_id)
     found = group.autoclaim(stream, start, count, claimant.consumer, options)
+    context.dirty += len(found.claimed) + len(found.deleted)
     claimant.settle(bool(found.claimed))
     return [
         found.cursor.text,
@@ -202,11 +219,41 @@ def xautoclaim(context: Context, frame: Frame) -> list[Any]:
 
 
 COMMANDS = (
-    Command("XPENDING", xpending, -3, Flags.READ, ONE_KEY, "Show what a group has pending."),
     Command(
-        "XCLAIM", xclaim, -6, Flags.WRITE | Flags.FAST, ONE_KEY, "Take over pending entries by id."
+        "XPENDING",
+        xpending,
+        -3,
+        Flags.READ,
+        ONE_KEY,
+        "Show what a group has pending.",
+        syntax="key group [[IDLE min-idle-time] start end count [consumer]]",
+        since="5.0.0",
+        complexity="O(n) for n rows looked at; the summary O(n) for n consumers",
+        group="stream",
     ),
     Command(
-        "XAUTOCLAIM", xautoclaim, -6, Flags.WRITE | Flags.FAST, ONE_KEY, "Take over idle entries."
+        "XCLAIM",
+        xclaim,
+        -6,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Take over pending entries by id.",
+        syntax="key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds]"
+        " [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+        since="5.0.0",
+        complexity="O(log n) for each id, with n entries pending",
+        group="stream",
+    ),
+    Command(
+        "XAUTOCLAIM",
+        xautoclaim,
+        -6,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Take over idle entries.",
+        syntax="key group consumer min-idle-time start [COUNT count] [JUSTID]",
+        since="6.2.0",
+        complexity="O(n) for the n rows looked at, ten times COUNT at most",
+        group="stream",
     ),
 )

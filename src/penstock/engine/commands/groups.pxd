@@ -3,7 +3,7 @@
 import cython
 
 from penstock.core.frame cimport Frame
-from penstock.core.group cimport Group
+from penstock.core.group cimport Consumer, Group
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.context cimport Context
@@ -12,3 +12,4 @@ from penstock.engine.context cimport Context
 cpdef Group group_or_none(Stream stream, bytes name)
 @cython.locals(group=Group, ids=list, acknowledged="long long", entry_id=StreamID)
 cpdef object xack(Context context, Frame frame)
+cpdef Consumer make_consumer(Context context, bytes key, Group group, bytes name)

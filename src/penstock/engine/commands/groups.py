@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.group import ENTRIES_READ_UNKNOWN, Group
+from penstock.core.group import ENTRIES_READ_UNKNOWN, Consumer, Group
 from penstock.core.rax import Rax
 from penstock.core.stream import Stream
+from penstock.engine import events
 from penstock.engine.arguments import int_at
-from penstock.engine.commands.append import ids_from
+from penstock.engine.commands.append import ids_from, tell
 from penstock.engine.context import Context
-from penstock.engine.table import ONE_KEY, SUBCOMMAND_KEY, Command, Flags
+from penstock.engine.help import help_of
+from penstock.engine.table import NO_KEYS, ONE_KEY, SUBCOMMAND_KEY, Command, Flags
 from penstock.errors import (
     CommandError,
     group_exists,
@@ -31,6 +33,13 @@ def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
         return None
     group: Group | None = stream.groups.find(name)
     return group
+
+
+def make_consumer(context: Context, key: bytes, group: Group, name: bytes) -> Consumer:
+    """Add a consumer that is not there yet, and tell of it: by whatever command it was made."""
+    consumer = group.create_consumer(name, context.now_ms())
+    tell(context, key, b"xgroup-createconsumer")
+    return consumer
 
 
 def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
@@ -79,12 +88,18 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
         last = stream_id.parse(text)
     if group_or_none(stream, name) is not None:
         raise group_exists()
+    made = stream is None
     if stream is None:
         stream = context.keyspace.new_stream()
         context.keyspace.put(key, stream)
     if stream.groups is None:
         stream.groups = Rax()
     stream.groups.insert(name, Group(last, entries_read))
+    if made:
+        context.event(events.NEW_KEY, b"new", key)
+        context.changed(key, events.STREAM, b"xgroup-create")
+    else:
+        tell(context, key, b"xgroup-create")
     return OK
 
 
@@ -97,6 +112,7 @@ def xgroup_setid(context: Context, frame: Frame) -> Status:
     text = frame.piece(4)
     last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
     group.set_position(last, entries_read)
+    tell(context, frame.piece(2), b"xgroup-setid")
     return OK
 
 
@@ -108,6 +124,7 @@ def xgroup_destroy(context: Context, frame: Frame) -> int:
         raise group_needs_key()
     if stream.groups is None or not stream.groups.remove(name):
         return 0
+    tell(context, key, b"xgroup-destroy")
     context.touch(key)
     return 1
 
@@ -118,7 +135,7 @@ def xgroup_createconsumer(context: Context, frame: Frame) -> int:
     name = frame.piece(4)
     if group.consumer_or_none(name) is not None:
         return 0
-    group.create_consumer(name, context.now_ms())
+    make_consumer(context, frame.piece(2), group, name)
     return 1
 
 
@@ -126,7 +143,15 @@ def xgroup_delconsumer(context: Context, frame: Frame) -> int:
     """Remove a consumer and forget what it has pending; return how much that was."""
     _, group = _stream_and_group(context, frame)
     consumer = group.consumer_or_none(frame.piece(4))
-    return 0 if consumer is None else group.delete_consumer(consumer)
+    if consumer is None:
+        return 0
+    tell(context, frame.piece(2), b"xgroup-delconsumer")
+    return group.delete_consumer(consumer)
+
+
+def xgroup_help(_context: Context, _frame: Frame) -> list[Status]:
+    """The subcommands of XGROUP."""
+    return help_of("XGROUP", _HELP)
 
 
 def xack(context: Context, frame: Frame) -> int:
@@ -139,17 +164,64 @@ def xack(context: Context, frame: Frame) -> int:
     for entry_id in ids:
         if group.acknowledge(entry_id):
             acknowledged += 1
+    context.dirty += acknowledged
     return acknowledged
 
+
+_HELP = [
+    "CREATE <key> <groupname> <id|$> [option]",
+    "    Make a group that reads on behind an id. Options are:",
+    "    * MKSTREAM",
+    "      Make the stream too, if there is none.",
+    "    * ENTRIESREAD entries_read",
+    "      How many entries it has read up to there, for its lag.",
+    "CREATECONSUMER <key> <groupname> <consumer>",
+    "    Make a consumer of a group.",
+    "DELCONSUMER <key> <groupname> <consumer>",
+    "    Remove a consumer and all that it has pending.",
+    "DESTROY <key> <groupname>",
+    "    Remove a group and all that it has pending.",
+    "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
+    "    Let a group read on behind another id.",
+]
 
 _MAKES = Flags.WRITE | Flags.DENY_OOM
 
 COMMANDS = (
-    Command("XGROUP CREATE", xgroup_create, -5, _MAKES, SUBCOMMAND_KEY, "Make a consumer group."),
     Command(
-        "XGROUP SETID", xgroup_setid, -5, Flags.WRITE, SUBCOMMAND_KEY, "Move a group to another id."
+        "XGROUP CREATE",
+        xgroup_create,
+        -5,
+        _MAKES,
+        SUBCOMMAND_KEY,
+        "Make a consumer group.",
+        syntax="key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
+        since="5.0.0",
+        group="stream",
     ),
-    Command("XGROUP DESTROY", xgroup_destroy, 4, Flags.WRITE, SUBCOMMAND_KEY, "Remove a group."),
+    Command(
+        "XGROUP SETID",
+        xgroup_setid,
+        -5,
+        Flags.WRITE,
+        SUBCOMMAND_KEY,
+        "Move a group to another id.",
+        syntax="key group <id | $> [ENTRIESREAD entries-read]",
+        since="5.0.0",
+        group="stream",
+    ),
+    Command(
+        "XGROUP DESTROY",
+        xgroup_destroy,
+        4,
+        Flags.WRITE,
+        SUBCOMMAND_KEY,
+        "Remove a group.",
+        syntax="key group",
+        since="5.0.0",
+        complexity="O(n) for the n entries that it has pending",
+        group="stream",
+    ),
     Command(
         "XGROUP CREATECONSUMER",
         xgroup_createconsumer,
@@ -157,6 +229,9 @@ COMMANDS = (
         _MAKES,
         SUBCOMMAND_KEY,
         "Make a consumer.",
+        syntax="key group consumer",
+        since="6.2.0",
+        group="stream",
     ),
     Command(
         "XGROUP DELCONSUMER",
@@ -165,6 +240,31 @@ COMMANDS = (
         Flags.WRITE,
         SUBCOMMAND_KEY,
         "Remove a consumer.",
+        syntax="key group consumer",
+        since="5.0.0",
+        complexity="O(n) for the n entries that it has pending",
+        group="stream",
     ),
-    Command("XACK", xack, -4, Flags.WRITE | Flags.FAST, ONE_KEY, "Acknowledge deliveries."),
+    Command(
+        "XGROUP HELP",
+        xgroup_help,
+        2,
+        Flags.LOADING | Flags.STALE,
+        NO_KEYS,
+        "Show the subcommands of XGROUP.",
+        since="5.0.0",
+        group="stream",
+    ),
+    Command(
+        "XACK",
+        xack,
+        -4,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Acknowledge deliveries.",
+        syntax="key group id [id ...]",
+        since="5.0.0",
+        complexity="O(1) for each id",
+        group="stream",
+    ),
 )

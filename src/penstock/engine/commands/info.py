@@ -1,4 +1,4 @@
-"""Looking at a stream from outside: XINFO STREAM, XINFO GROUPS, XINFO CONSUMERS."""
+"""Looking at a stream from outside: XINFO STREAM, XINFO GROUPS, XINFO CONSUMERS, XINFO HELP."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from penstock.core.stream import Stream
 from penstock.engine.arguments import INT64_MAX, int_at
 from penstock.engine.commands.groups import group_or_none
 from penstock.engine.context import Context
-from penstock.engine.table import SUBCOMMAND_KEY, Command, Flags
+from penstock.engine.help import help_of
+from penstock.engine.table import NO_KEYS, SUBCOMMAND_KEY, Command, Flags
 from penstock.errors import no_group_for_key, no_such_key, unknown_subcommand
-from penstock.reply import Pairs
+from penstock.reply import Pairs, Status
 
 FULL_COUNT_DEFAULT = 10
 
@@ -152,8 +153,33 @@ def xinfo_consumers(context: Context, frame: Frame) -> list[Pairs]:
     return found
 
 
+def xinfo_help(_context: Context, _frame: Frame) -> list[Status]:
+    """The subcommands of XINFO."""
+    return help_of("XINFO", _HELP)
+
+
+_HELP = [
+    "CONSUMERS <key> <groupname>",
+    "    The consumers of a group, what they have pending and how long they have been quiet.",
+    "GROUPS <key>",
+    "    The groups of a stream, what they have pending and how far they have read.",
+    "STREAM <key> [FULL [COUNT <count>]",
+    "    The stream itself; FULL shows its entries, groups and consumers too.",
+]
+
 COMMANDS = (
-    Command("XINFO STREAM", xinfo_stream, -3, Flags.READ, SUBCOMMAND_KEY, "Describe a stream."),
+    Command(
+        "XINFO STREAM",
+        xinfo_stream,
+        -3,
+        Flags.READ,
+        SUBCOMMAND_KEY,
+        "Describe a stream.",
+        syntax="key [FULL [COUNT count]]",
+        since="5.0.0",
+        complexity="O(1); with FULL O(n) for what is shown",
+        group="stream",
+    ),
     Command(
         "XINFO GROUPS",
         xinfo_groups,
@@ -161,6 +187,10 @@ COMMANDS = (
         Flags.READ,
         SUBCOMMAND_KEY,
         "Describe the groups of a stream.",
+        syntax="key",
+        since="5.0.0",
+        complexity="O(n) for n groups",
+        group="stream",
     ),
     Command(
         "XINFO CONSUMERS",
@@ -169,5 +199,19 @@ COMMANDS = (
         Flags.READ,
         SUBCOMMAND_KEY,
         "Describe a group's consumers.",
+        syntax="key group",
+        since="5.0.0",
+        complexity="O(n) for n consumers",
+        group="stream",
+    ),
+    Command(
+        "XINFO HELP",
+        xinfo_help,
+        2,
+        Flags.LOADING | Flags.STALE,
+        NO_KEYS,
+        "Show the subcommands of XINFO.",
+        since="5.0.0",
+        group="stream",
     ),
 )

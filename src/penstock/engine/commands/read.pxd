@@ -33,15 +33,17 @@ cdef class ReadArguments:
 
     @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
     cpdef void read(self, Context context, Frame frame) except *
+    cdef void _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except *
     @cython.locals(words=Py_ssize_t)
     cdef void _find_streams(self, Context context, Frame frame, Py_ssize_t at) except *
 
 
 @cython.locals(arguments=ReadArguments, ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream,
-               served=list, key=bytes, entry_id=StreamID)
+               served=list, key=bytes)
 cpdef object xread(Context context, Frame frame)
+cdef Stream _stream_to_read(Context context, bytes key)
 cdef StreamID _read_id(Context context, Frame frame, Py_ssize_t at, Stream stream)
-@cython.locals(again=Frame, keys=list, at=Py_ssize_t, entry_id=StreamID)
+@cython.locals(again=Frame, keys=list, at=Py_ssize_t, index=Py_ssize_t)
 cdef object _block_or_nothing(Context context, Frame frame, ReadArguments arguments, list ids)
 @cython.locals(arguments=ReadArguments, groups=list, ids=list, index=Py_ssize_t, key_at=Py_ssize_t,
                stream=Stream, served=list, key=bytes)
@@ -49,7 +51,7 @@ cpdef object xreadgroup(Context context, Frame frame)
 @cython.locals(stream=Stream, group=Group)
 cdef Group _group_of(Context context, bytes key, bytes name)
 cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
-@cython.locals(now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange)
-cdef object _serve_group(Context context, Stream stream, Group group, StreamID after, ReadArguments arguments)
+@cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange)
+cdef object _serve_group(Context context, bytes key, Group group, StreamID after, ReadArguments arguments)
 @cython.locals(consumer=Consumer)
-cpdef Consumer consumer_of(Context context, Group group, bytes name)
+cpdef Consumer consumer_of(Context context, bytes key, Group group, bytes name)

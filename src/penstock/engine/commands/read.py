@@ -10,7 +10,7 @@ from penstock.core.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
-from penstock.engine.commands.groups import group_or_none
+from penstock.engine.commands.groups import group_or_none, make_consumer
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags
 from penstock.engine.waiters import Blocked
@@ -86,21 +86,22 @@ class ReadArguments:
         self.streams_at = 0
         self.streams = 0
 
-    def read(self, context: Context, frame: Frame) -> None:
-        """Read all options up to STREAMS. Raises: CommandError."""
+    def read(self, context: Context | None, frame: Frame) -> None:
+        """Read all options up to STREAMS. Raises: CommandError.
+
+        Without a context only the places count: numbers are stepped over, be they what they may.
+        """
         at = 1
         while at < frame.count:
             more = frame.count - 1 - at
             if more and frame.is_word(at, b"BLOCK"):
                 at += 1
-                self.timeout_ms = timeout_at(frame, at)
-                if context.compat.timeout_has_end and self.timeout_ms > (
-                    INT64_MAX - context.now_ms()
-                ):
-                    raise CommandError("timeout is out of range")
+                if context is not None:
+                    self._read_timeout(context, frame, at)
             elif more and frame.is_word(at, b"COUNT"):
                 at += 1
-                self.count = max(0, int_at(frame, at))
+                if context is not None:
+                    self.count = max(0, int_at(frame, at))
             elif more and frame.is_word(at, b"STREAMS"):
                 self._find_streams(context, frame, at + 1)
                 break
@@ -122,9 +123,16 @@ class ReadArguments:
         if self.grouped and self.group is None:
             raise CommandError("Missing GROUP option for XREADGROUP")
 
-    def _find_streams(self, context: Context, frame: Frame, at: int) -> None:
+    def _read_timeout(self, context: Context, frame: Frame, at: int) -> None:
+        self.timeout_ms = timeout_at(frame, at)
+        if context.compat.timeout_has_end and self.timeout_ms > INT64_MAX - context.now_ms():
+            raise CommandError("timeout is out of range")
+
+    def _find_streams(self, context: Context | None, frame: Frame, at: int) -> None:
         words = frame.count - at
         if words & 1:
+            if context is None:
+                raise syntax_error()
             if not context.compat.unbalanced_names_command:
                 raise unbalanced_streams("XREAD", " or '$'")
             if self.grouped:
@@ -133,6 +141,23 @@ class ReadArguments:
             raise unbalanced_streams("'xread'", special)
         self.streams_at = at
         self.streams = words // 2
+
+
+def xread_keys(frame: Frame) -> list[int]:
+    """Where the keys of an XREAD stand. Raises: CommandError."""
+    return _key_places(frame, False)
+
+
+def xreadgroup_keys(frame: Frame) -> list[int]:
+    """Where the keys of an XREADGROUP stand. Raises: CommandError."""
+    return _key_places(frame, True)
+
+
+def _key_places(frame: Frame, grouped: bool) -> list[int]:
+    """Found by whoever reads the command when it runs: a consumer named STREAMS fools neither."""
+    arguments = ReadArguments(grouped)
+    arguments.read(None, frame)
+    return list(range(arguments.streams_at, arguments.streams_at + arguments.streams))
 
 
 def xread(context: Context, frame: Frame) -> Any:
@@ -190,8 +215,12 @@ def _block_or_nothing(
         again.add(frame.piece(at))
         if at >= arguments.streams_at:
             keys.append(frame.piece(at))
-    for entry_id in ids:
-        again.add(b">" if arguments.grouped else entry_id.text)
+    for index in range(arguments.streams):
+        at = arguments.streams_at + arguments.streams + index
+        if arguments.grouped or frame.is_char(at, _LAST):
+            again.add(frame.piece(at))  # what `>` and `+` stand for is seen when there is something
+        else:
+            again.add(ids[index].text)
     return Blocked(again, keys, arguments.timeout_ms, arguments.group)
 
 
@@ -209,11 +238,9 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
     served: list[tuple[bytes, Any]] = []
     for index in range(arguments.streams):
         key = frame.piece(arguments.streams_at + index)
-        stream = context.keyspace.stream_or_none(key)
-        if stream is not None:
-            entries = _serve_group(context, stream, groups[index], ids[index], arguments)
-            if entries is not None:
-                served.append((key, entries))
+        entries = _serve_group(context, key, groups[index], ids[index], arguments)
+        if entries is not None:
+            served.append((key, entries))
     if served:
         return Served(served)
     return _block_or_nothing(context, frame, arguments, ids)
@@ -241,40 +268,56 @@ def _group_read_id(context: Context, frame: Frame, at: int) -> StreamID:
 
 
 def _serve_group(
-    context: Context, stream: Stream, group: Group, after: StreamID, arguments: ReadArguments
+    context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
 ) -> Any:
     """Entries for one stream of an XREADGROUP, or None if there are none."""
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None:
+        return None
     now_ms = context.now_ms()
     if after != _NEW:
-        consumer = consumer_of(context, group, arguments.consumer)
+        consumer = consumer_of(context, key, group, arguments.consumer)
         history = group.redeliver(stream, consumer, after, arguments.count, now_ms)
+        if context.compat.history_is_change:
+            context.dirty += 1
         return [(found_id, NULL_ARRAY if flat is None else flat) for found_id, flat in history]
     reader = group.consumer_or_none(arguments.consumer)
     if reader is None:
         if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
             return None
-        reader = group.create_consumer(arguments.consumer, now_ms)
+        reader = make_consumer(context, key, group, arguments.consumer)
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
     found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
     if found is not None:
         reader.seen_ms = now_ms
         reader.active_ms = now_ms
+        if not context.retrying or context.compat.unblock_repeats_command:
+            context.dirty += 1
     return found
 
 
-def consumer_of(context: Context, group: Group, name: bytes) -> Consumer:
+def consumer_of(context: Context, key: bytes, group: Group, name: bytes) -> Consumer:
     """The consumer that asks, made if it is new, and seen now."""
     consumer = group.consumer_or_none(name)
     if consumer is None:
-        return group.create_consumer(name, context.now_ms())
+        return make_consumer(context, key, group, name)
     consumer.seen_ms = context.now_ms()
     return consumer
 
 
 COMMANDS = (
     Command(
-        "XRANGE", xrange, -4, Flags.READ, ONE_KEY, "Read entries between two ids, oldest first."
+        "XRANGE",
+        xrange,
+        -4,
+        Flags.READ,
+        ONE_KEY,
+        "Read entries between two ids, oldest first.",
+        syntax="key start end [COUNT count]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
     ),
     Command(
         "XREVRANGE",
@@ -283,6 +326,10 @@ COMMANDS = (
         Flags.READ,
         ONE_KEY,
         "Read entries between two ids, newest first.",
+        syntax="key end start [COUNT count]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
     ),
     Command(
         "XREAD",
@@ -291,6 +338,11 @@ COMMANDS = (
         Flags.READ | Flags.BLOCKING,
         NO_KEYS,
         "Read what follows an id, of several streams.",
+        syntax="[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
+        find_keys=xread_keys,
     ),
     Command(
         "XREADGROUP",
@@ -299,5 +351,11 @@ COMMANDS = (
         Flags.WRITE | Flags.BLOCKING,
         NO_KEYS,
         "Read as a consumer of a group.",
+        syntax="GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK]"
+        " STREAMS key [key ...] id [id ...]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
+        find_keys=xreadgroup_keys,
     ),
 )
