@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from penstock.core import listpack, stream_id
+from penstock.core.check import check_stream
 from penstock.core.frame import Frame
 from penstock.core.group import Group
 from penstock.core.rax import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
+from penstock.errors import CommandError
 
 
 def sid(text: str) -> StreamID:
@@ -75,6 +81,16 @@ def state_of(stream: Stream) -> tuple[object, ...]:
         nodes_of(stream),
         stream.nodes.node_count,
     )
+
+
+def refused(stream: Stream, append: Callable[[], None]) -> str:
+    """The text of the error that an append raises, having changed nothing."""
+    before = state_of(stream)
+    with pytest.raises(CommandError) as caught:
+        append()
+    assert state_of(stream) == before
+    check_stream(stream)
+    return str(caught.value)
 
 
 def pending_of(group: Group) -> list[tuple[str, bytes, int, int]]:
