@@ -17,7 +17,7 @@ PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build test test-fast test-pure check bench soak clean redis campaign FORCE
+.PHONY: help build test test-fast test-pure check docs bench soak clean redis campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -36,11 +36,15 @@ test-fast: $(PACKAGE) redis ## unit tests on the installed build
 test-pure: $(PACKAGE) redis ## the tests of both builds, on plain Python
 	$(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS)
 
-check: $(PACKAGE) redis ## format, lint, types, layers
+check: $(PACKAGE) redis ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python tools/command_docs.py --check
 	$(PYTEST) --quiet $(REPOSITORY_TESTS)
+
+docs: $(PACKAGE) ## write the pages that are made out of the code
+	$(BIN)/python tools/command_docs.py
 
 bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
 	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done

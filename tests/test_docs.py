@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from penstock.engine.table import Command
+from tests.support.script import ScriptRun
+from tools.command_docs import PAGE, all_rows, page
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -34,8 +38,37 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert (ROOT / path).exists(), f"{page.name} names {path}"
 
 
+def test_the_examples_of_the_extensions_run_as_shown() -> None:
+    text = re.sub(r"```.*?```", "", (ROOT / "docs/extensions.md").read_text(), flags=re.S)
+    expected = [line[4:] for line in text.splitlines() if line.startswith("    ")]
+    run = ScriptRun()
+    actual = []
+    for line in expected:
+        if line.startswith("> "):
+            actual += [line, *run.command(line[2:].split()).splitlines()]
+        elif line.startswith("node-"):
+            run.setting(*line.split())
+            actual.append(line)
+    assert actual == expected
+    assert len(actual) > 30
+
+
 def test_every_benchmark_has_its_section_of_the_performance_page() -> None:
     text = (ROOT / "docs/performance.md").read_text()
     for benchmark in ROOT.glob("benchmarks/[!_]*.py"):
         assert f"<!-- {benchmark.stem}: begin -->" in text
         assert f"<!-- {benchmark.stem}: end -->" in text
+
+
+def test_the_page_of_commands_is_what_the_table_says() -> None:
+    assert PAGE.read_text() == page(all_rows()), "run make docs"
+
+
+@pytest.mark.parametrize("row", all_rows(), ids=lambda row: row.name)
+def test_a_row_says_all_that_the_page_needs(row: Command) -> None:
+    assert row.group
+    assert row.summary.endswith(".")
+    assert row.complexity.startswith("O(")
+    assert re.fullmatch(r"\d+\.\d+\.\d+", row.since)
+    words = row.name.count(" ") + 1
+    assert row.syntax or row.takes(words), "a command that needs arguments shows them"

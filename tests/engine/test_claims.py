@@ -13,6 +13,7 @@ from tests.support.engines import (
     WRONG_TYPE,
     Bench,
     assert_refused,
+    grouped,
 )
 from tests.support.raw_redis import Refusal
 
@@ -24,10 +25,7 @@ NO_KEY = "NOGROUP No such key 'missing' or consumer group 'g'"
 
 def pending_bench(compat_version: str | None = None) -> Bench:
     """Entries 1-0 to 5-0 in s; a has 1-0 2-0 pending and b 3-0 4-0, since a second ago."""
-    bench = Bench(compat_version)
-    for n in range(1, 6):
-        bench.run("XADD", "s", f"{n}-0", "k", "v")
-    bench.ask("XGROUP CREATE s g 0")
+    bench = grouped("1-0", "2-0", "3-0", "4-0", "5-0", version=compat_version)
     bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
     bench.ask("XREADGROUP GROUP g b COUNT 2 STREAMS s >")
     bench.clock.at_ms += 1000

@@ -8,8 +8,17 @@ from penstock.engine.compat import LEVELS, NEWEST
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.reply import NULL_ARRAY
-from tests.support.engines import INVALID_ID, START_MS, Bench, assert_refused
+from tests.support.engines import (
+    INVALID_ID,
+    START_MS,
+    WRONG_TYPE,
+    Bench,
+    assert_refused,
+    command_of,
+    grouped,
+)
 from tests.support.raw_redis import Refusal
+from tests.support.streams import frame_of
 
 KV = [b"k", b"v"]
 PLUS_IN_GROUP = (
@@ -17,13 +26,6 @@ PLUS_IN_GROUP = (
     " consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return"
     " an empty result set."
 )
-
-
-def group_bench(version: str | None) -> Bench:
-    """An empty stream s with a group g."""
-    bench = Bench(version)
-    bench.ask("XGROUP CREATE s g 0 MKSTREAM")
-    return bench
 
 
 def test_the_newest_version_is_the_default() -> None:
@@ -41,13 +43,13 @@ def test_a_version_that_nobody_implements_is_refused(version: str) -> None:
 
 
 def test_a_reader_who_gets_nothing_is_no_consumer_before_7_2() -> None:
-    bench = group_bench("7.0")
+    bench = grouped(version="7.0")
     assert bench.ask("XREADGROUP GROUP g a STREAMS s >") is NULL_ARRAY
     assert bench.ask("XINFO CONSUMERS s g") == []
 
 
 def test_a_reader_who_gets_nothing_is_a_consumer_since_7_2() -> None:
-    bench = group_bench("7.2")
+    bench = grouped(version="7.2")
     assert bench.ask("XREADGROUP GROUP g a STREAMS s >") is NULL_ARRAY
     assert bench.ask("XINFO CONSUMERS s g") == [
         [b"name", b"a", b"pending", 0, b"idle", 0, b"inactive", -1]
@@ -55,7 +57,7 @@ def test_a_reader_who_gets_nothing_is_a_consumer_since_7_2() -> None:
 
 
 def test_asking_in_vain_is_seen_since_7_2_but_is_no_activity() -> None:
-    bench = group_bench("7.2")
+    bench = grouped(version="7.2")
     bench.ask("XADD s 1-0 k v")
     bench.ask("XREADGROUP GROUP g a STREAMS s >")
     bench.clock.at_ms += 300
@@ -67,7 +69,7 @@ def test_asking_in_vain_is_seen_since_7_2_but_is_no_activity() -> None:
 
 
 def test_asking_in_vain_is_not_seen_before_7_2() -> None:
-    bench = group_bench("7.0")
+    bench = grouped(version="7.0")
     bench.ask("XADD s 1-0 k v")
     bench.ask("XREADGROUP GROUP g a STREAMS s >")
     bench.clock.at_ms += 300
@@ -76,7 +78,7 @@ def test_asking_in_vain_is_not_seen_before_7_2() -> None:
 
 
 def test_a_full_description_tells_the_time_of_activity_since_7_2() -> None:
-    bench = group_bench("7.2")
+    bench = grouped(version="7.2")
     bench.ask("XGROUP CREATECONSUMER s g a")
     groups = bench.ask("XINFO STREAM s FULL")[-1]
     assert groups[0][-1] == [
@@ -118,14 +120,14 @@ def test_keys_without_ids_are_refused_in_the_version_s_words(
     version: str, line: str, shown: str
 ) -> None:
     """Found by the random campaign: 7.0 says XREAD, whichever command it was."""
-    assert_refused(group_bench(version), line, f"ERR Unbalanced {shown} must be specified.")
+    assert_refused(grouped(version=version), line, f"ERR Unbalanced {shown} must be specified.")
 
 
 def test_a_time_to_wait_that_no_clock_can_reach_is_refused_since_7_2() -> None:
     """Redis adds the time of day to it; 7.0 did not look whether there is room for both."""
     line = "XREAD BLOCK 9223372036854775807 STREAMS s 9"
-    assert_refused(group_bench("7.2"), line, "ERR timeout is out of range")
-    assert group_bench("7.0").park(line).timeout_ms == 2**63 - 1
+    assert_refused(grouped(version="7.2"), line, "ERR timeout is out of range")
+    assert grouped(version="7.0").park(line).timeout_ms == 2**63 - 1
 
 
 @pytest.mark.parametrize(
@@ -136,9 +138,33 @@ def test_a_time_to_wait_that_no_clock_can_reach_is_refused_since_7_2() -> None:
     ],
 )
 def test_who_waits_in_a_group_that_is_destroyed_is_told_so(version: str, text: str) -> None:
-    bench = group_bench(version)
+    bench = grouped(version=version)
     reader = bench.park("XREADGROUP GROUP g a BLOCK 0 STREAMS s >")
     assert bench.ask("XGROUP DESTROY s g") == 1
+    assert (reader.woken, reader.got) == (1, Refusal(text))
+
+
+NO_GROUP = "NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option"
+
+
+@pytest.mark.parametrize(
+    ("version", "instead", "text"),
+    [
+        ("7.0", None, "UNBLOCKED the stream key no longer exists"),
+        ("7.0", b"a string", "UNBLOCKED the stream key no longer exists"),
+        ("7.2", None, NO_GROUP),
+        ("7.2", b"a string", WRONG_TYPE),
+        ("7.4", None, NO_GROUP),
+        ("7.4", b"a string", WRONG_TYPE),
+    ],
+)
+def test_who_waits_in_a_group_whose_stream_goes_is_told_so(
+    version: str, instead: bytes | None, text: str
+) -> None:
+    bench = grouped(version=version)
+    bench.ask("XGROUP CREATE t g 0 MKSTREAM")
+    reader = bench.park("XREADGROUP GROUP g a BLOCK 0 STREAMS t s > >")
+    bench.replace("s", instead)
     assert (reader.woken, reader.got) == (1, Refusal(text))
 
 
@@ -176,6 +202,18 @@ def test_plus_waits_for_the_first_new_entry_when_there_is_none(bench: Bench, lin
     assert reader.got == [[b"s", [[b"5-0", KV]]]]
 
 
+def test_plus_is_the_last_entry_for_who_has_waited_too() -> None:
+    """A transaction may add more than one before a reader has its turn."""
+    bench = Bench("7.4")
+    reader = bench.park("XREAD BLOCK 0 STREAMS s t + $")
+    for entry_id in (b"1-0", b"2-0"):
+        command, words = command_of([b"XADD", b"s", entry_id, b"k", b"v"])
+        bench.engine.run(command, frame_of(*words))
+    assert reader.woken == 0
+    bench.engine.serve_waiters()
+    assert reader.got == [[b"s", [[b"2-0", KV]]]]
+
+
 def test_plus_waits_for_a_stream_that_is_not_there(bench: Bench) -> None:
     reader = bench.park("XREAD BLOCK 0 STREAMS new +")
     bench.ask("XADD new 5-0 k v")
@@ -184,12 +222,12 @@ def test_plus_waits_for_a_stream_that_is_not_there(bench: Bench) -> None:
 
 def test_plus_is_no_id_before_7_4() -> None:
     for version in ("7.0", "7.2"):
-        assert_refused(group_bench(version), "XREAD STREAMS s +", INVALID_ID)
-        assert_refused(group_bench(version), "XREADGROUP GROUP g a STREAMS s +", INVALID_ID)
+        assert_refused(grouped(version=version), "XREAD STREAMS s +", INVALID_ID)
+        assert_refused(grouped(version=version), "XREADGROUP GROUP g a STREAMS s +", INVALID_ID)
 
 
 def test_plus_means_nothing_to_a_group(bench: Bench) -> None:
-    assert_refused(group_bench("7.4"), "XREADGROUP GROUP g a STREAMS s +", PLUS_IN_GROUP)
+    assert_refused(grouped(version="7.4"), "XREADGROUP GROUP g a STREAMS s +", PLUS_IN_GROUP)
 
 
 # --- 7.4: lag behind trims --------------------------------------------------------------------------
@@ -199,7 +237,7 @@ def test_plus_means_nothing_to_a_group(bench: Bench) -> None:
     ("version", "lags"), [("7.0", [3, 3, 3]), ("7.2", [3, 3, 3]), ("7.4", [3, 1, 0])]
 )
 def test_what_was_trimmed_unread_is_no_lag_since_7_4(version: str, lags: list[int]) -> None:
-    bench = group_bench(version)
+    bench = grouped(version=version)
     for n in range(1, 6):
         bench.ask(f"XADD s {n}-0 k v")
     bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from penstock.reply import NULL_ARRAY
-from tests.support.engines import INVALID_ID, NOT_A_NUMBER, WRONG_TYPE, Bench, assert_refused
+from tests.support.engines import (
+    INVALID_ID,
+    NOT_A_NUMBER,
+    WRONG_TYPE,
+    Bench,
+    assert_refused,
+    grouped,
+)
 from tests.support.raw_redis import Refusal
 
 NEEDS_KEY = (
@@ -25,10 +32,7 @@ def unknown(subcommand: str) -> str:
 @pytest.fixture
 def bench() -> Bench:
     """Entries 1-0 2-0 3-0 in s, and a group g whose consumer a has 1-0 and 2-0 pending."""
-    bench = Bench()
-    for entry_id in ("1-0", "2-0", "3-0"):
-        bench.run("XADD", "s", entry_id, "k", "v")
-    bench.ask("XGROUP CREATE s g 0")
+    bench = grouped("1-0", "2-0", "3-0")
     bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
     return bench
 

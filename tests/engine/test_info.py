@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.engines import NOT_A_NUMBER, START_MS, WRONG_TYPE, Bench, assert_refused
+from tests.support.engines import (
+    NO_SUCH_KEY,
+    NOT_A_NUMBER,
+    START_MS,
+    WRONG_TYPE,
+    Bench,
+    assert_refused,
+    grouped,
+)
 
 KV = [b"k", b"v"]
-NO_KEY = "ERR no such key"
 UNKNOWN = "ERR unknown subcommand or wrong number of arguments for 'STREAM'. Try XINFO HELP."
 
 
 def described(version: str) -> Bench:
     """Twelve entries, the second deleted; group g, whose consumer a has read three of them."""
-    bench = Bench(version)
-    for n in range(1, 13):
-        bench.run("XADD", "s", f"{n}-0", "k", "v")
-    bench.ask("XGROUP CREATE s g 0")
+    bench = grouped(*(f"{n}-0" for n in range(1, 13)), version=version)
     bench.ask("XREADGROUP GROUP g a COUNT 3 STREAMS s >")
     bench.ask("XGROUP CREATECONSUMER s g idler")
     bench.ask("XDEL s 2-0")
@@ -116,8 +120,8 @@ def test_consumers_come_by_name_with_how_long_they_were_quiet() -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("XINFO STREAM missing", NO_KEY),
-        ("XINFO STREAM missing FULL oops", NO_KEY),
+        ("XINFO STREAM missing", NO_SUCH_KEY),
+        ("XINFO STREAM missing FULL oops", NO_SUCH_KEY),
         ("XINFO STREAM string", WRONG_TYPE),
         ("XINFO STREAM s oops", UNKNOWN),
         ("XINFO STREAM s FULL COUNT", UNKNOWN),
@@ -125,10 +129,10 @@ def test_consumers_come_by_name_with_how_long_they_were_quiet() -> None:
         ("XINFO STREAM s FULL COUNT 5 extra", UNKNOWN),
         ("XINFO STREAM s FULL COUNT many", NOT_A_NUMBER),
         ("XINFO STREAM", "ERR wrong number of arguments for 'xinfo|stream' command"),
-        ("XINFO GROUPS missing", NO_KEY),
+        ("XINFO GROUPS missing", NO_SUCH_KEY),
         ("XINFO GROUPS string", WRONG_TYPE),
         ("XINFO GROUPS s s", "ERR wrong number of arguments for 'xinfo|groups' command"),
-        ("XINFO CONSUMERS missing g", NO_KEY),
+        ("XINFO CONSUMERS missing g", NO_SUCH_KEY),
         ("XINFO CONSUMERS s none", "NOGROUP No such consumer group 'none' for key name 's'"),
         ("XINFO CONSUMERS s", "ERR wrong number of arguments for 'xinfo|consumers' command"),
     ],

@@ -13,6 +13,7 @@ from tests.support.engines import (
     WRONG_TYPE,
     Bench,
     assert_refused,
+    grouped,
 )
 from tests.support.raw_redis import Refusal
 
@@ -33,11 +34,8 @@ DOLLAR_IN_GROUP = (
 @pytest.fixture
 def bench() -> Bench:
     """Entries 1-0 1-1 3-0 in s; a group g at the start, which has read nothing."""
-    bench = Bench()
-    for entry_id in ("1-0", "1-1", "2-0", "3-0"):
-        bench.run("XADD", "s", entry_id, "k", "v")
+    bench = grouped("1-0", "1-1", "2-0", "3-0")
     bench.ask("XDEL s 2-0")
-    bench.ask("XGROUP CREATE s g 0")
     return bench
 
 

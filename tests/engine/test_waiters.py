@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.engines import Bench, Reader
+from tests.support.engines import Bench, Reader, grouped
 
 KV = [b"k", b"v"]
 
@@ -12,9 +12,7 @@ KV = [b"k", b"v"]
 @pytest.fixture(params=["7.0", "7.4"])
 def bench(request: pytest.FixtureRequest) -> Bench:
     """An empty stream s with a group g."""
-    bench = Bench(request.param)
-    bench.ask("XGROUP CREATE s g 0 MKSTREAM")
-    return bench
+    return grouped(version=request.param)
 
 
 def entries(key: str, *entry_ids: str) -> list[object]:
@@ -127,6 +125,25 @@ def test_giving_up_after_being_served_changes_nothing(bench: Bench) -> None:
     bench.engine.give_up(reader)
     bench.engine.give_up(reader)
     assert (reader.got, waiting(bench)) == (entries("s", "1-0"), 0)
+
+
+@pytest.mark.parametrize("instead", [None, b"a string"])
+def test_an_xread_goes_on_waiting_when_its_stream_is_gone(
+    bench: Bench, instead: bytes | None
+) -> None:
+    [reader] = readers(bench, "XREAD BLOCK 0 STREAMS s t $ $")
+    bench.replace("s", instead)
+    assert (reader.woken, waiting(bench)) == (0, 1)
+    bench.ask("XADD t 1-0 k v")
+    assert reader.got == entries("t", "1-0")
+
+
+def test_an_xread_is_served_by_the_stream_that_comes_in_the_place_of_another(bench: Bench) -> None:
+    [reader] = readers(bench, "XREAD BLOCK 0 STREAMS s $")
+    bench.replace("s", b"a string")
+    bench.replace("s", None)
+    bench.ask("XADD s 1-0 k v")
+    assert reader.got == entries("s", "1-0")
 
 
 # --- XREADGROUP -----------------------------------------------------------------------------------

@@ -60,13 +60,18 @@ class Bench:
         self.engine.park(reader)
         return reader
 
+    def replace(self, key: str, value: object | None) -> None:
+        """Put something else under a key, or nothing, as a command about keys would."""
+        keyspace = self.engine.context.keyspace
+        keyspace.remove(key.encode())
+        if value is not None:
+            keyspace.put(key.encode(), value)
+        self.engine.context.touch(key.encode())
+        self.engine.serve_waiters()
+
     def listen(self) -> EventList:
         """Have every event noted from now on."""
-        told = EventList()
-        channels = self.engine.context.channels
-        channels.add(channels.by_pattern, b"__keyevent@*", told)
-        self.engine.context.event_kinds = parse_kinds_or_none(EVENT_KINDS) or 0
-        return told
+        return listen(self.engine)
 
     def watch(self, key: str = "s") -> Watch:
         """Watch a key, as a client does before its transaction."""
@@ -90,6 +95,15 @@ class Bench:
         return found
 
 
+def grouped(*entry_ids: str, version: str | None = None) -> Bench:
+    """A stream s of entries k=v under these ids, and a group g that has read none of them."""
+    bench = Bench(version)
+    for entry_id in entry_ids:
+        bench.run("XADD", "s", entry_id, "k", "v")
+    bench.ask("XGROUP CREATE s g 0 MKSTREAM")
+    return bench
+
+
 class EventList:
     """Hears all events and notes each as `event key`."""
 
@@ -106,6 +120,15 @@ class EventList:
         """What was told since the last time."""
         lines, self._lines = self._lines, []
         return lines
+
+
+def listen(engine: Engine) -> EventList:
+    """Have every event of an engine noted from now on."""
+    told = EventList()
+    channels = engine.context.channels
+    channels.add(channels.by_pattern, b"__keyevent@*", told)
+    engine.context.event_kinds = parse_kinds_or_none(EVENT_KINDS) or 0
+    return told
 
 
 def event_line(channel: bytes, key: bytes) -> str:

@@ -58,7 +58,7 @@ class World:
             *[self.xautoclaim, self.xread, self.xgroup_create, self.xgroup_setid] * 3,
             *[self.xdel if self.deletes else self.xadd] * 3,
             *[self.xrange, self.xtrim, self.xpending] * 2,
-            *[self.xgroup_destroy, self.xgroup_consumer, self.xinfo, self.xlen],
+            *[self.xgroup_destroy, self.xgroup_consumer, self.xinfo, self.xlen, self.xsetid],
         ]
 
     def command(self) -> Words:
@@ -72,7 +72,7 @@ class World:
     def _spoil(self, words: Words) -> None:
         """Cut, double, swap or replace a word behind the name."""
         first = 2 if words[0] in CONTAINERS else 1
-        if len(words) <= first:
+        if len(words) <= first or b"MAXDELETEDID" in words:
             return
         at = self.dice.randrange(first, len(words))
         action = self.dice.randrange(5)
@@ -188,6 +188,21 @@ class World:
 
     def xlen(self) -> Words:
         return [b"XLEN", self.key()]
+
+    def xsetid(self) -> Words:
+        """Where entries are deleted, mostly an id above all: 7.0 goes below a tombstone, we do not."""
+        if self.deletes and self.roll(0.9):
+            self._ms += 1
+            entry_id = b"%d" % self._ms
+        else:
+            entry_id = self.entry_id()
+        words = [b"XSETID", self.key(), entry_id]
+        if self.roll(0.4):
+            words += [b"ENTRIESADDED", self.counter(0, 5, 100, 1000, -1)]
+        if self.roll(0.3):
+            # Never less than it is: that would let a later XSETID go below a tombstone.
+            words += [b"MAXDELETEDID", self.dice.choice([b"0-0", entry_id, b"%d-1" % TOP])]
+        return words
 
     # --- Reading ---------------------------------------------------------------------------------
 

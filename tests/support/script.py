@@ -5,6 +5,7 @@
     > XADD s 1-0 k a              a command; words in double quotes may hold blanks
     > XTRIM s MAXLEN ~ 1
     dump s                        the nodes of a stream, tombstones included
+    listen                        from here on, every event is printed behind its command, as `* xadd s`
     ---
     "1-0"                         what all of this prints, as redis-cli would
     ...
@@ -27,12 +28,13 @@ from penstock.core.frame import Frame
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_node import NodeCursor, entry_count, live_count
 from penstock.engine.clock import ManualClock
-from penstock.engine.execute import TABLE, Engine
+from penstock.engine.execute import Engine
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError
 from penstock.reply import NullArray, Pairs, Served, Status
+from tests.support.engines import LOOKUP, EventList, listen
 
 
 class NamedWaiter(Waiter):
@@ -55,6 +57,7 @@ class ScriptRun:
         self.clock = ManualClock(1000)
         self.engine = Engine(self.clock, "7.0")
         self._waiters = 0
+        self._told: EventList | None = None
         self._woken: list[str] = []
 
     def block(self, lines: list[str]) -> list[str]:
@@ -65,27 +68,29 @@ class ScriptRun:
                 printed.append(self.command(shlex.split(line[2:])))
                 printed += self._woken
                 self._woken.clear()
+                if self._told is not None:
+                    printed += [f"* {event}" for event in self._told.take()]
             elif line.startswith("dump "):
                 printed += dump(self.stream(line.removeprefix("dump ")))
+            elif line == "listen":
+                self._told = listen(self.engine)
             elif not line.startswith("#"):
                 self.setting(*line.split())
         return printed
 
     def command(self, words: list[str]) -> str:
         """Run one command and show its answer."""
-        name = words[0].upper()
-        if name not in TABLE:
-            name = f"{name} {words[1].upper()}"
         frame = Frame()
         for word in words:
             frame.add_text(word)
         try:
-            reply = self.engine.execute(TABLE[name], frame)
+            command = LOOKUP.find(frame)
+            reply = self.engine.execute(command, frame)
         except CommandError as error:
             return f"(error) {error.wire_text}"
         if isinstance(reply, Blocked):
             self._waiters += 1
-            waiter = NamedWaiter(self._waiters, TABLE[name], reply, self.engine.context.keyspace)
+            waiter = NamedWaiter(self._waiters, command, reply, self.engine.context.keyspace)
             waiter.lines = self._woken
             self.engine.park(waiter)
             return f"(waits as {self._waiters})"
@@ -138,7 +143,7 @@ def show(reply: Any, indent: str = "") -> str:
     if isinstance(reply, int):
         return f"(integer) {reply}"
     if isinstance(reply, bytes):
-        return '"' + reply.decode("utf-8", "backslashreplace") + '"'
+        return '"' + "".join(map(_escaped, reply)) + '"'
     items = _items(reply)
     if not items:
         return "(empty array)"
@@ -149,6 +154,15 @@ def show(reply: Any, indent: str = "") -> str:
         shown = show(item, indent + " " * len(head))
         lines.append((indent if number > 1 else "") + head + shown)
     return "\n".join(lines)
+
+
+def _escaped(char: int) -> str:
+    """One byte of a string, as redis-cli prints it."""
+    if chr(char) in '\\"':
+        return f"\\{chr(char)}"
+    if 32 <= char < 127:
+        return chr(char)
+    return {7: "\\a", 8: "\\b", 9: "\\t", 10: "\\n", 13: "\\r"}.get(char, f"\\x{char:02x}")
 
 
 def _items(reply: Any) -> list[Any]:

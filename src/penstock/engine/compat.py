@@ -3,6 +3,14 @@
 One row per version, one column per difference. Code asks for the difference (`compat.xread_plus`), never
 for the version, so a new version is a new row: the one before it, and what it changed. The newest row is
 the default.
+
+An option that a version brought is a column too, asked where its word is read:
+
+    elif context.compat.xread_claim and frame.is_word(at, b"CLAIM"):
+
+so that an older level refuses the word by falling through to what it says of any word that it does not know.
+A command that a version brought has that version as its row's `since`; whoever makes the table of a level
+leaves out the rows above it, and engine/lookup.py then knows nothing of them, HELP lines aside.
 """
 
 from __future__ import annotations
@@ -23,6 +31,8 @@ class Compat:
     """7.2: a blocked reader is told what its command would say now; before, a text of its own."""
     unbalanced_names_command: bool
     """7.2: the complaint about keys without ids names the command; before, it was XREAD for both."""
+    xsetid_deleted_first: bool
+    """7.2: XSETID looks at the largest deleted id before it looks at the entries."""
     timeout_has_end: bool
     """7.2: a time to wait that ends beyond 64 bits is refused; before, it did not end."""
     small_lists_are_listpacks: bool
@@ -40,6 +50,7 @@ _7_0 = Compat(
     consumer_activity=False,
     unblock_repeats_command=False,
     unbalanced_names_command=False,
+    xsetid_deleted_first=False,
     timeout_has_end=False,
     small_lists_are_listpacks=False,
     xread_plus=False,
@@ -52,6 +63,7 @@ _7_2 = replace(
     consumer_activity=True,
     unblock_repeats_command=True,
     unbalanced_names_command=True,
+    xsetid_deleted_first=True,
     timeout_has_end=True,
     small_lists_are_listpacks=True,
 )

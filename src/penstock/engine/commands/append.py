@@ -266,18 +266,22 @@ class SetIDArguments:
                 raise syntax_error()
             at += 2
 
-    def check(self, stream: Stream) -> None:
+    def check(self, stream: Stream, deleted_first: bool) -> None:
         """Raises: CommandError if an id could be given out twice, or more is there than was added."""
+        if deleted_first:
+            self._check_deleted(stream)
+        if stream.length:
+            if self.last < _top_id(stream):
+                raise xsetid_below("the target stream top item")
+            if self.entries_added != _NOT_GIVEN and self.entries_added < stream.length:
+                raise CommandError(
+                    "The entries_added specified in XSETID is smaller than the target stream length"
+                )
+        self._check_deleted(stream)
+
+    def _check_deleted(self, stream: Stream) -> None:
         if self.last < stream.max_deleted_id:
             raise xsetid_below("current max_deleted_entry_id")
-        if stream.length == 0:
-            return
-        if self.last < _top_id(stream):
-            raise xsetid_below("the target stream top item")
-        if self.entries_added != _NOT_GIVEN and self.entries_added < stream.length:
-            raise CommandError(
-                "The entries_added specified in XSETID is smaller than the target stream length"
-            )
 
 
 def _top_id(stream: Stream) -> StreamID:
@@ -298,7 +302,7 @@ def xsetid(context: Context, frame: Frame) -> Status:
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         raise no_such_key()
-    arguments.check(stream)
+    arguments.check(stream, context.compat.xsetid_deleted_first)
     stream.set_last_id(
         arguments.last,
         stream.entries_added if arguments.entries_added == _NOT_GIVEN else arguments.entries_added,

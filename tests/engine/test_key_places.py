@@ -1,0 +1,51 @@
+"""Where the keys of stream commands stand, found without running them."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.errors import CommandError
+from tests.support.engines import command_of
+from tests.support.streams import frame_of
+
+
+def keys_of(line: str) -> list[str]:
+    command, words = command_of(line.split())
+    return [words[place].decode() for place in command.key_places(frame_of(*words))]
+
+
+@pytest.mark.parametrize(
+    ("line", "keys"),
+    [
+        ("XADD s * k v", ["s"]),
+        ("XGROUP CREATE s g 0", ["s"]),
+        ("XGROUP HELP", []),
+        ("XINFO STREAM s", ["s"]),
+        ("PENSTOCK NODES s - +", ["s"]),
+        ("XREAD STREAMS s 0", ["s"]),
+        ("xread count 1 block 5 streams s t 0 0", ["s", "t"]),
+        ("XREAD BLOCK STREAMS COUNT STREAMS STREAMS s 0", ["s"]),
+        ("XREADGROUP GROUP g a STREAMS s t > >", ["s", "t"]),
+        ("XREADGROUP NOACK COUNT 5 GROUP STREAMS STREAMS STREAMS s >", ["s"]),
+        ("XREADGROUP GROUP g STREAMS COUNT 1 STREAMS s >", ["s"]),
+        # Numbers are for whoever runs the command.
+        ("XREAD COUNT many BLOCK -1 STREAMS s oops", ["s"]),
+    ],
+)
+def test_keys_are_found(line: str, keys: list[str]) -> None:
+    assert keys_of(line) == keys
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "XREAD STREAMS s t 0",
+        "XREAD COUNT 1 s 0",
+        "XREAD BLOCK 1 STREAMS",
+        "XREADGROUP COUNT 1 BLOCK 1 STREAMS s >",
+        "XREAD GROUP g a STREAMS s 0",
+    ],
+)
+def test_arguments_that_make_no_sense_have_no_keys(line: str) -> None:
+    with pytest.raises(CommandError):
+        keys_of(line)
