@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import random
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,8 @@ from penstock.core.stream import Stream
 from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
 from tests.support.campaign import cases
-from tests.support.engines import EVENT_KINDS, STRING_KEY, Bench, event_line
+from tests.support.engines import STRING_KEY, Bench
+from tests.support.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
 from tests.support.random_commands import HOUR_MS, STREAM_KEYS, Words, World
 from tests.support.raw_redis import RawRedis, Refusal
 from tests.support.redis_server import RedisServer
@@ -31,47 +31,15 @@ BATCH_COMMANDS = 25
 SHOWN_COMMANDS = 20
 GAP_MS_MAX = HOUR_MS // 8  # above this a limit on idle times might decide differently
 TIME = [b"TIME"]
-CHANGES = [b"INFO", b"persistence"]
-MARK = [b"PUBLISH", b"__keyevent@0__:mark", b""]
 IsTime = Callable[[int, list[Any]], bool]
 
 
 def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
     seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
     with RawRedis(redis_server.port) as redis, EventEar(redis_server.port) as ear:
-        redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", EVENT_KINDS.encode()]])
+        redis.ask([TELL])
         for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
             Round(redis, ear, f"{seed}/{n}").play()
-
-
-class EventEar(RawRedis):
-    """A connection that hears every event."""
-
-    def __init__(self, port: int) -> None:
-        super().__init__(port)
-        self.ask([[b"PSUBSCRIBE", b"__keyevent@*"]])
-
-    def __enter__(self) -> EventEar:
-        return self
-
-    def next(self, redis: RawRedis) -> None:
-        """Forget what was told up to now."""
-        redis.ask([MARK])
-        self.until_mark()
-
-    def until_mark(self) -> list[str]:
-        """What was told between two marks."""
-        told = []
-        while (message := self.read())[2] != MARK[1]:
-            told.append(event_line(message[2], message[3]))
-        return told
-
-
-def changes_of(info: bytes) -> int:
-    """How many changes a server has counted."""
-    found = re.search(rb"rdb_changes_since_last_save:(\d+)", info)
-    assert found is not None
-    return int(found[1])
 
 
 class Round:
@@ -92,9 +60,9 @@ class Round:
         settings = [b"stream-node-max-bytes", b"%d" % self.world.bytes_max]
         settings += [b"stream-node-max-entries", b"%d" % self.world.entries_max]
         redis.ask([[b"FLUSHALL"], [b"SET", STRING_KEY, b"x"], [b"CONFIG", b"SET", *settings]])
-        [changes] = redis.ask([CHANGES])
+        [changes, _] = redis.ask([COUNT_CHANGES, MARK])
         self.changes = changes_of(changes)
-        ear.next(redis)
+        ear.until_mark()
 
     def play(self) -> None:
         for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
@@ -107,7 +75,7 @@ class Round:
                     check_stream(value)
 
     def compare(self, commands: list[Words]) -> None:
-        asked = [words for command in commands for words in (TIME, command, CHANGES, MARK)]
+        asked = [words for command in commands for words in (TIME, command, COUNT_CHANGES, MARK)]
         replies = self.redis.ask([*asked, TIME])
         times = [int(second) * 1000 + int(micro) // 1000 for second, micro in replies[::4]]
         for n, words in enumerate(commands):

@@ -2,51 +2,47 @@
 
 from __future__ import annotations
 
-import re
+import time
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support.engines import EVENT_KINDS, event_line
+from tests.support.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
 from tests.support.raw_redis import RawRedis
 from tests.support.redis_server import RedisServer
 from tests.support.stream_changes import CHANGES, WOKEN, Change, commands
 
-MARK = b"__keyevent@0__:mark"
-CHANGED = re.compile(rb"rdb_changes_since_last_save:(\d+)")
+PARK_SECONDS_MAX = 20.0
 
 
 class Observer:
-    """Connections to one server: one acts, one watches, one listens, one waits."""
+    """Connections to one server: one acts, one watches, one waits, one listens."""
 
     def __init__(self, server: RedisServer) -> None:
-        self.actor, self.watcher, self.listener, self.reader = (
-            RawRedis(server.port) for _ in range(4)
-        )
-        self.server = server
-        kinds = EVENT_KINDS.encode()
-        self.actor.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", kinds]])
-        self.listener.ask([[b"PSUBSCRIBE", b"__keyevent@*"]])
+        self.actor, self.watcher, self.reader = (RawRedis(server.port) for _ in range(3))
+        self.ear = EventEar(server.port)
+        self.actor.ask([TELL])
 
     def close(self) -> None:
-        for connection in (self.actor, self.watcher, self.listener, self.reader):
+        for connection in (self.actor, self.watcher, self.reader, self.ear):
             connection.__exit__()
 
     def do(self, lines: list[str]) -> None:
         self.actor.ask([line.encode().split() for line in lines])
 
+    def wait_for_reader(self) -> None:
+        """Wait until Redis has parked the reader."""
+        deadline = time.monotonic() + PARK_SECONDS_MAX
+        while b"blocked_clients:1\r" not in self.actor.ask([[b"INFO", b"clients"]])[0]:
+            assert time.monotonic() < deadline
+
     def changes(self) -> int:
-        found = CHANGED.search(self.actor.ask([[b"INFO", b"persistence"]])[0])
-        assert found is not None
-        return int(found[1])
+        return changes_of(self.actor.ask([COUNT_CHANGES])[0])
 
     def events(self) -> tuple[str, ...]:
         """What was told up to now."""
-        self.actor.ask([[b"PUBLISH", MARK, b""]])
-        told = []
-        while (message := self.listener.read())[2] != MARK:
-            told.append(event_line(message[2], message[3]))
-        return tuple(told)
+        self.actor.ask([MARK])
+        return tuple(self.ear.until_mark())
 
     def outcome(self, line: str) -> tuple[tuple[str, ...], int, bool]:
         self.events()
@@ -78,6 +74,5 @@ def test_a_reader_that_is_woken_tells_after_what_woke_it(
 ) -> None:
     observer.do(commands(before))
     observer.reader.send([blocked.encode().split()])
-    while observer.server.client.info("clients")["blocked_clients"] == 0:
-        pass
+    observer.wait_for_reader()
     assert observer.outcome(change.line) == (change.events, change.dirty, change.breaks_watch)
