@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core import stream_id, stream_node, stream_parts
+from penstock.core import listpack, memory, stream_id, stream_parts
 from penstock.core.frame import Frame
 from penstock.engine.arguments import INT64_MAX, int_at, int_between
 from penstock.engine.context import Context
@@ -52,7 +52,8 @@ def penstock_nodes(context: Context, frame: Frame) -> list[Any]:
     for found in stream_parts.nodes_in(stream, start, end):
         if last is not None and len(nodes) == limit:
             return [b"(" + last.last_id().text, nodes]
-        nodes.append([found.master.text, bytes(stream_node.sealed(found.node))])
+        node = found.node
+        nodes.append([found.master.text, memory.cut(node, 0, listpack.total_bytes(node))])
         last = found
     return [None, nodes]
 
