@@ -171,16 +171,14 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         if context.event_kinds:
             context.created(context.keyspace, frame.piece(1))
     if context.waiting or context.watching or context.event_kinds:
-        _report(context, frame.piece(1), found is None, trimmed)
+        _report(context, frame.piece(1), trimmed)
     else:
         context.dirty += 1
     return stream.last_id_text()
 
 
-def _report(context: Context, key: bytes, made: bool, trimmed: int) -> None:
+def _report(context: Context, key: bytes, trimmed: int) -> None:
     """Tell those who watch, listen or wait what an XADD has done."""
-    if made:
-        context.event(events.NEW_KEY, b"new", key)
     context.changed(key, events.STREAM, b"xadd")
     if trimmed:
         context.event(events.STREAM, b"xtrim", key)

@@ -96,7 +96,7 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
         stream.groups = Rax()
     stream.groups.insert(name, Group(last, entries_read))
     if made:
-        context.event(events.NEW_KEY, b"new", key)
+        context.created(context.keyspace, key)
         context.changed(key, events.STREAM, b"xgroup-create")
     else:
         tell(context, key, b"xgroup-create")
