@@ -132,6 +132,18 @@ def unknown_subcommand(container: str, word: bytes) -> CommandError:
     )
 
 
+def invalid_client_name() -> CommandError:
+    return CommandError("Client names cannot contain spaces, newlines or special characters.")
+
+
+def wrong_password() -> CommandError:
+    return CommandError("invalid username-password pair or user is disabled.", "WRONGPASS")
+
+
+def internal_error() -> CommandError:
+    return CommandError("internal error, the connection is closed")
+
+
 def not_an_integer() -> CommandError:
     return CommandError("value is not an integer or out of range")
 

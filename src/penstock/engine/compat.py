@@ -25,6 +25,8 @@ class Compat:
     """One version's answers."""
 
     version: str
+    redis_version: str
+    """What INFO and HELLO call us: the last release of that version when this was written."""
     consumer_activity: bool
     """7.2: asking and getting are told apart (`inactive`, `active-time`); asking makes the consumer."""
     unblock_repeats_command: bool
@@ -43,10 +45,30 @@ class Compat:
     """Before 7.4 a consumer that reads its own history counted as a change of the data."""
     lag_after_trims: bool
     """7.4: what was trimmed before a group came to it is no lag."""
+    client_lists_library: bool
+    """7.2: CLIENT LIST shows what CLIENT SETINFO was told."""
+    pushes_follow_reply: bool
+    """7.2: what a client says to its own channel comes behind the reply to PUBLISH; before, in front."""
+    reset_forgets_options: bool
+    """7.2: RESET undoes CLIENT NO-EVICT and CLIENT NO-TOUCH."""
+    client_lists_watches: bool
+    """7.4: CLIENT LIST shows how many keys a client watches."""
+    kill_by_age: bool
+    """7.4: CLIENT KILL takes MAXAGE."""
+
+    def knows(self, since: str) -> bool:
+        """Tell whether a command of that version, such as 7.2.0, exists in this one."""
+        return _numbers(since) <= _numbers(self.version)
+
+
+def _numbers(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
 
 
 _7_0 = Compat(
     "7.0",
+    redis_version="7.0.15",
     consumer_activity=False,
     unblock_repeats_command=False,
     unbalanced_names_command=False,
@@ -56,18 +78,36 @@ _7_0 = Compat(
     xread_plus=False,
     history_is_change=True,
     lag_after_trims=False,
+    client_lists_library=False,
+    pushes_follow_reply=False,
+    reset_forgets_options=False,
+    client_lists_watches=False,
+    kill_by_age=False,
 )
 _7_2 = replace(
     _7_0,
     version="7.2",
+    redis_version="7.2.7",
     consumer_activity=True,
     unblock_repeats_command=True,
     unbalanced_names_command=True,
     xsetid_deleted_first=True,
     timeout_has_end=True,
     small_lists_are_listpacks=True,
+    client_lists_library=True,
+    pushes_follow_reply=True,
+    reset_forgets_options=True,
 )
-_7_4 = replace(_7_2, version="7.4", xread_plus=True, history_is_change=False, lag_after_trims=True)
+_7_4 = replace(
+    _7_2,
+    version="7.4",
+    redis_version="7.4.2",
+    xread_plus=True,
+    history_is_change=False,
+    lag_after_trims=True,
+    client_lists_watches=True,
+    kill_by_age=True,
+)
 
 LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4)}
 NEWEST = LEVELS["7.4"]

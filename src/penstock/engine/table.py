@@ -38,6 +38,7 @@ class Flags(IntFlag):
     NOT_QUEUED = auto()  # runs at once inside of MULTI
     WHILE_SUBSCRIBED = auto()  # allowed to a RESP2 client that listens to channels
     NOT_PAUSED = auto()  # runs while CLIENT PAUSE holds all others back
+    PAUSED_WITH_WRITES = auto()  # changes no data, yet CLIENT PAUSE WRITE holds it back
 
 
 # First key, last key (-1: the last word, -2: the one before), distance between keys.
