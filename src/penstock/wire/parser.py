@@ -153,7 +153,8 @@ class Parser:
 
     def _bulk_size(self, buffer: bytearray, at: int, line_end: int) -> int:
         if buffer[at] != _DOLLAR:
-            raise ProtocolError(f"expected '$', got '{chr(buffer[at])}'")
+            found = bytes(buffer[at : at + 1]).decode("utf-8", "surrogateescape")
+            raise ProtocolError(f"expected '$', got '{found}'")
         size = _number(buffer, at + 1, line_end)
         if size < 0 or size > self.limits.bulk_bytes_max:
             raise ProtocolError("invalid bulk length")
