@@ -10,14 +10,13 @@ class ClientInfo:
         "address",
         "created_ms",
         "fd",
-        "last_command",
-        "last_ms",
         "library_name",
         "library_version",
         "local_address",
         "name",
         "no_evict",
         "no_touch",
+        "on_unix_socket",
         "user",
     )
 
@@ -25,12 +24,16 @@ class ClientInfo:
         self.address = "?:0"
         self.local_address = "?:0"
         self.fd = -1
+        self.on_unix_socket = False
         self.created_ms = now_ms
-        self.last_ms = now_ms
-        self.last_command = "NULL"
         self.name = b""
         self.library_name = b""
         self.library_version = b""
         self.user = "default"
         self.no_evict = False
         self.no_touch = False
+
+
+def is_printable(name: bytes) -> bool:
+    """Tell whether a name fits into a line of CLIENT LIST: no blanks, nothing unprintable."""
+    return all(33 <= char <= 126 for char in name)

@@ -15,6 +15,7 @@ cdef class Server:
     cdef readonly Tallies tallies
     cdef readonly object slow_log
     cdef readonly object monitors
+    cdef readonly object pause
     cdef readonly WireLimits wire_limits
     cdef readonly object output_limits
     cdef readonly dict sessions
@@ -22,6 +23,8 @@ cdef class Server:
     cdef public long long state
     cdef public long long slow_us
     cdef public object password
+    cdef public long long query_bytes_max
+    cdef public object on_broken
     cdef readonly dict errors
     cdef public long long bytes_in
     cdef public long long bytes_out

@@ -9,6 +9,7 @@ from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.server.monitors import Monitors
 from penstock.server.output_limits import OutputLimits
+from penstock.server.pause import Pause
 from penstock.server.slow_log import SlowLog
 from penstock.server.tally import Tallies
 from penstock.server.turn import Turn
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from penstock.server.session import Session
 
 NEVER_SLOW = 2**62
+QUERY_BYTES_MAX = 1 << 30  # a client may keep us waiting for the rest of a command as long as this
 
 
 class Timer(Protocol):
@@ -40,8 +42,9 @@ class Loop(Protocol):
 class Server:
     """The shared half of every session.
 
-    Parts: engine, tallies, turn, loop, slow_log, monitors. Clients: sessions, next_id. In force: state,
-    slow_us, password, wire_limits, output_limits. Counted: errors, bytes_in, bytes_out.
+    Parts: engine, tallies, turn, loop, slow_log, monitors, pause. Clients: sessions, next_id. In force:
+    state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors, bytes_in,
+    bytes_out. `on_broken` is called with the name of a command that failed while it may have changed data.
     """
 
     __slots__ = (
@@ -52,8 +55,11 @@ class Server:
         "loop",
         "monitors",
         "next_id",
+        "on_broken",
         "output_limits",
         "password",
+        "pause",
+        "query_bytes_max",
         "sessions",
         "slow_log",
         "slow_us",
@@ -67,9 +73,11 @@ class Server:
         self.engine = engine
         self.loop = loop
         self.turn = Turn(loop.call_soon)
-        self.tallies = Tallies(rows)
+        knows = engine.context.compat.knows
+        self.tallies = Tallies(row for row in rows if knows(row.since))
         self.slow_log = SlowLog()
         self.monitors = Monitors()
+        self.pause = Pause(self)
         self.wire_limits = WireLimits()
         self.output_limits = OutputLimits()
         self.sessions: dict[int, Session] = {}
@@ -77,6 +85,8 @@ class Server:
         self.state = 0
         self.slow_us = NEVER_SLOW
         self.password: bytes | None = None
+        self.query_bytes_max = QUERY_BYTES_MAX
+        self.on_broken: Callable[[str], None] | None = None
         self.errors: dict[str, int] = {}  # refusals by code
         self.bytes_in = 0
         self.bytes_out = 0

@@ -7,13 +7,18 @@ this client do this, here, now?
 
     state         why the short way is closed: not authenticated, in a transaction, subscribed, blocked, ...
     keyspace      the database that the client has selected
+    last          the counter of the command that came last, for CLIENT LIST and the logs
     waiter        the blocked command, if one waits
     transaction   what was queued since MULTI
     watching      what WATCH was asked to watch
+
+A push (a message, an answer to SUBSCRIBE) is shown even to a client that wants no replies. While a command
+is looked at, `mark` is where its reply begins, so that the reply can be taken back and the push stays.
 """
 
 from __future__ import annotations
 
+import logging
 from typing import Any, Protocol
 
 from penstock.core.frame import Frame
@@ -28,6 +33,7 @@ from penstock.server.session_waiter import SessionWaiter
 from penstock.server.states import (
     BLOCKED,
     CLOSING,
+    MONITOR,
     MONITORED,
     PAUSED_ALL,
     PAUSED_WRITES,
@@ -41,6 +47,8 @@ from penstock.server.tally import Tally
 from penstock.server.transaction import Transaction, Watching
 from penstock.wire.encoder import Output
 from penstock.wire.parser import Parser
+
+LOG = logging.getLogger("penstock.server")
 
 _STOPPED = BLOCKED | CLOSING
 _SILENT = REPLY_OFF | REPLY_SKIP
@@ -67,15 +75,19 @@ class Link(Protocol):
     def unsent_bytes(self) -> int:
         """How much the client has not taken yet."""
 
+    def kept_bytes(self) -> tuple[int, int]:
+        """How much input is kept that makes no command yet, and the room that it takes."""
+
 
 class Session:
     """One client.
 
-    In: feed, run. Out: say, push, refuse, reject, flush. Waiting: block, unblock, postpone. End: close,
-    end.
+    In: feed, run. Out: say, push, answer, refuse, reject, flush. Waiting: block, unblock, postpone, resume.
+    Leaving: unsubscribe, unmonitor. End: close, kill, end.
     """
 
     __slots__ = (
+        "active_ms",
         "channels",
         "due",
         "frame",
@@ -84,13 +96,17 @@ class Session:
         "id",
         "info",
         "keyspace",
+        "last",
+        "late",
         "link",
+        "mark",
         "output",
         "over_soft_since_ms",
         "parser",
         "patterns",
         "postponed",
         "server",
+        "slow",
         "state",
         "transaction",
         "waiter",
@@ -101,13 +117,19 @@ class Session:
         self.server = server
         self.id = server.next_id
         server.next_id += 1
+        server.engine.context.instant.advance()  # long ago, if nobody else said anything
         self.info = ClientInfo(server.engine.context.now_ms())
+        self.active_ms = self.info.created_ms
+        self.last: Tally | None = None
         self.link: Link | None = None
         self.keyspace = server.engine.context.databases[0]
         self.frame = Frame()
         self.parser = Parser(server.wire_limits)
         self.output = Output()
         self.due = False
+        self.mark = -1
+        self.late: list[Push] = []  # what goes out behind the reply to the running command
+        self.slow = False  # the socket takes no more for now
         self.held: list[bytes] = []
         self.held_bytes = 0
         self.over_soft_since_ms = 0
@@ -131,8 +153,14 @@ class Session:
 
     def feed(self, buffer: bytearray, end: int) -> None:
         """Run the commands in a buffer, up to the first that is incomplete or has to wait."""
-        self.server.engine.context.instant.advance()
+        instant = self.server.engine.context.instant
+        instant.advance()
+        self.active_ms = instant.ms
         try:
+            if self.postponed is not None and not self.state & _STOPPED:
+                frame = self.postponed
+                self.postponed = None
+                self.run(frame)
             while not self.state & _STOPPED and self.parser.next(self.frame, buffer, end):
                 self.run(self.frame)
                 if self.output.size > _SPILL_BYTES:
@@ -151,8 +179,10 @@ class Session:
         try:
             tally = server.tallies.find(frame)
         except CommandError as error:
-            self.reject(error, None)
+            self.last = None
+            self._reject_checked(error)
             return
+        self.last = tally
         context.keyspace = self.keyspace
         if self.state or server.state or tally.command.in_session:
             if not self._run_checked(tally, frame):
@@ -181,16 +211,33 @@ class Session:
 
     def _run_checked(self, tally: Tally, frame: Frame) -> bool:
         """Run a command if this client may use it now; False if it did not run."""
-        mark = self.output.size
+        self.mark = self.output.size
         ran = self._try(tally, frame)
+        if not self.state & BLOCKED:
+            self._end_reply()
+        self.mark = -1
+        if self.late:
+            for push in self.late:
+                self.output.put(push)
+            self.late = []
+        return ran
+
+    def _reject_checked(self, error: CommandError) -> None:
+        """Refuse what is no command, unless the client wants no replies."""
+        self.mark = self.output.size
+        self.reject(error, None)
+        self._end_reply()
+        self.mark = -1
+
+    def _end_reply(self) -> None:
+        """Take a reply back that the client does not want."""
         if self.state & _SILENT:
-            self.output.cut_back(mark)
+            self.output.cut_back(self.mark)
         if self.state & (REPLY_SKIP | REPLY_SKIP_NEXT):
             skip_next = self.state & REPLY_SKIP_NEXT
             self.state &= ~(REPLY_SKIP | REPLY_SKIP_NEXT)
             if skip_next:
                 self.state |= REPLY_SKIP
-        return ran
 
     def _try(self, tally: Tally, frame: Frame) -> bool:
         server = self.server
@@ -240,18 +287,50 @@ class Session:
             self.transaction.broken = True
         self.refuse(error)
 
+    def answer(self, reply: Any) -> None:
+        """Write the reply to a command that had to wait; an error is a reply too."""
+        self.mark = self.output.size
+        if isinstance(reply, PenstockError):
+            self.refuse(reply)
+        else:
+            self.output.put(reply)
+        self._end_reply()
+        self.mark = -1
+
     def say(self, reply: Any) -> None:
         """Write something that is no answer to a running command."""
-        self.output.put(reply)
+        if not self.state & (CLOSING | REPLY_OFF):
+            self.output.put(reply)
+            self.server.turn.add(self)
+
+    def push(self, push: Push) -> None:
+        """Write a push at once, to a client that wants no replies as well."""
+        if self.mark >= 0 and self.state & _SILENT:
+            self.output.cut_back(self.mark)
+            self.output.put(push)
+            self.mark = self.output.size
+        else:
+            self.output.put(push)
         self.server.turn.add(self)
 
     def message(self, channel: bytes, text: bytes) -> None:
         """A message on a channel that the client has subscribed to."""
-        self.say(Push([b"message", channel, text]))
+        self._hear(Push([b"message", channel, text]))
 
     def pattern_message(self, pattern: bytes, channel: bytes, text: bytes) -> None:
         """A message on a channel that one of the client's patterns matches."""
-        self.say(Push([b"pmessage", pattern, channel, text]))
+        self._hear(Push([b"pmessage", pattern, channel, text]))
+
+    def _hear(self, push: Push) -> None:
+        if self.state & CLOSING:
+            return
+        running = self.mark >= 0
+        if running and self.server.engine.context.compat.pushes_follow_reply:
+            self.late.append(push)
+            return
+        self.push(push)
+        if self.output.size > _SPILL_BYTES and not running:
+            self._spill()
 
     def _spill(self) -> None:
         """Put what is written aside; a client that asks for more than it may have is cut off."""
@@ -265,36 +344,46 @@ class Session:
         if link is None:
             return
         if self.held:
-            for piece in self.held:
-                link.write(piece)
+            held = self.held
             self.server.bytes_out += self.held_bytes
             self.held = []
-            self.held_bytes = 0
+            self.held_bytes = 0  # now: a limit that is checked meanwhile must not count them twice
+            for piece in held:
+                link.write(piece)
         if self.output.size:
             self.server.bytes_out += self.output.size
             link.write(self.output.take())
+        if self.slow:
+            self.check_output_limit()
         if self.state & CLOSING:
             link.close()
 
     def check_output_limit(self) -> None:
         """Cut the client off if it has left too much unread."""
-        if self.link is None:
+        if self.link is None or self.state & CLOSING:
             return
         limits = self.server.output_limits
         limit = limits.pubsub if self.state & SUBSCRIBED else limits.normal
         unread = self.held_bytes + self.output.size + self.link.unsent_bytes()
         if 0 < limit.hard_bytes < unread:
-            self._cut_off()
+            self._cut_off(unread)
         elif 0 < limit.soft_bytes < unread:
             now_ms = self.server.engine.context.now_ms()
             if not self.over_soft_since_ms:
                 self.over_soft_since_ms = now_ms
+                # Should nothing more be said to it meanwhile, nobody else would look again.
+                self.server.loop.call_later(limit.soft_seconds + 1, self._check_output_again)
             elif now_ms - self.over_soft_since_ms > limit.soft_seconds * 1000:
-                self._cut_off()
+                self._cut_off(unread)
         else:
             self.over_soft_since_ms = 0
 
-    def _cut_off(self) -> None:
+    def _check_output_again(self) -> None:
+        self.server.engine.context.instant.advance()
+        self.check_output_limit()
+
+    def _cut_off(self, unread: int) -> None:
+        LOG.warning("client %s is cut off: it has left %d bytes unread", self.info.address, unread)
         self.state |= CLOSING
         self.held = []
         self.held_bytes = 0
@@ -321,7 +410,7 @@ class Session:
         """Tell whether CLIENT PAUSE holds this command back."""
         if self.server.state & PAUSED_ALL:
             return not command.flags & Flags.NOT_PAUSED
-        writes = command.flags & Flags.WRITE
+        writes = command.flags & (Flags.WRITE | Flags.PAUSED_WITH_WRITES)
         if command.name == "EXEC" and self.transaction is not None:
             writes = self.transaction.writes
         return bool(writes)
@@ -330,41 +419,65 @@ class Session:
         """Keep a command until the pause is over."""
         self.postponed = frame.copy()
         self.state |= BLOCKED
+        self.server.pause.sessions[self] = None
 
     def resume(self) -> None:
-        """The pause is over: run the command that was kept, and go on."""
-        frame = self.postponed
-        if frame is not None:
-            self.postponed = None
+        """The pause is over: let the command that was kept run, and go on."""
+        if self.postponed is not None:
             self.state &= ~BLOCKED
-            self.run(frame)
-            self.server.turn.add(self)
             self.server.turn.free(self)
 
-    # --- End ---------------------------------------------------------------------------------------
+    # --- Leaving -----------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Close the connection once the replies are out."""
-        self.state |= CLOSING
-        self.server.turn.add(self)
-
-    def end(self) -> None:
-        """The client is gone: leave no trace."""
-        self.state |= CLOSING
-        self.link = None
-        self.postponed = None
-        if self.waiter is not None:
-            self.waiter.give_up()
-            self.waiter = None
-        if self.watching is not None:
-            self.watching.forget()
-            self.watching = None
+    def unsubscribe(self) -> None:
+        """Listen to no channel and no pattern, without a word."""
         channels = self.server.engine.context.channels
         for name in self.channels:
             channels.drop(channels.by_name, name, self)
         for name in self.patterns:
             channels.drop(channels.by_pattern, name, self)
-        self.server.monitors.sessions.pop(self, None)
-        if not self.server.monitors.sessions:
+        self.channels.clear()
+        self.patterns.clear()
+        self.state &= ~SUBSCRIBED
+
+    def unmonitor(self) -> None:
+        """Watch no commands go by."""
+        self.state &= ~MONITOR
+        monitors = self.server.monitors
+        monitors.sessions.pop(self, None)
+        if not monitors.sessions:
             self.server.state &= ~MONITORED
+
+    # --- End ---------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close the connection once the replies are out; what waits is given up."""
+        self.state |= CLOSING
+        self._stop_waiting()
+        self.server.turn.add(self)
+
+    def kill(self) -> None:
+        """Close the connection at once, whatever is still to be sent."""
+        link = self.link
+        self.end()
+        if link is not None:
+            link.abort()
+
+    def end(self) -> None:
+        """The client is gone: leave no trace."""
+        self.state |= CLOSING
+        self.link = None
+        self._stop_waiting()
+        if self.watching is not None:
+            self.watching.forget()
+            self.watching = None
+        self.unsubscribe()
+        self.unmonitor()
         self.server.sessions.pop(self.id, None)
+
+    def _stop_waiting(self) -> None:
+        self.postponed = None
+        self.server.pause.sessions.pop(self, None)
+        if self.waiter is not None:
+            self.waiter.give_up()
+            self.waiter = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from penstock.engine.waiters import Blocked, Waiter
-from penstock.errors import CommandError, PenstockError
+from penstock.errors import CommandError
 from penstock.server.server import Timer
 from penstock.server.tally import Tally
 
@@ -33,22 +33,22 @@ class SessionWaiter(Waiter):
         # Encoded now: a moment later the entries may be trimmed.
         self._stop_timer()
         if self.error is None:
-            self._session.output.put(self.reply)
-        elif isinstance(self.error, PenstockError):
+            self._session.answer(self.reply)
+        else:
             self._tally.failed += 1
-            self._session.refuse(self.error)
+            self._session.answer(self.error)
         self._session.unblock()
 
     def time_out(self) -> None:
         """Answer that there was nothing."""
         self.give_up()
-        self._session.output.put(self.on_timeout)
+        self._session.answer(self.on_timeout)
         self._session.unblock()
 
     def fail(self, error: CommandError) -> None:
         """Answer with an error."""
         self.give_up()
-        self._session.refuse(error)
+        self._session.answer(error)
         self._session.unblock()
 
     def give_up(self) -> None:

@@ -8,9 +8,11 @@ from penstock.engine.keyspace import Keyspace, Watch
 from penstock.engine.table import Flags
 from penstock.server.tally import Tally
 
+_PAUSED_WITH_WRITES = Flags.WRITE | Flags.PAUSED_WITH_WRITES
+
 
 class Transaction:
-    """Commands in waiting. `broken`: one of them was refused, so none will run."""
+    """What was queued. `broken`: one was refused, so none will run. `writes`: a pause of writes holds it."""
 
     __slots__ = ("broken", "commands", "writes")
 
@@ -22,7 +24,7 @@ class Transaction:
     def queue(self, tally: Tally, frame: Frame) -> None:
         """Put a command behind the others; its words are copied."""
         self.commands.append((tally, frame.copy()))
-        self.writes = self.writes or bool(tally.command.flags & Flags.WRITE)
+        self.writes = self.writes or bool(tally.command.flags & _PAUSED_WITH_WRITES)
 
 
 class Watching:
@@ -41,6 +43,11 @@ class Watching:
         for (_, key), keyspace in self._keys.items():
             keyspace.find(key)
         return self._watch.broken
+
+    @property
+    def count(self) -> int:
+        """How many keys are watched."""
+        return len(self._keys)
 
     def add(self, keyspace: Keyspace, key: bytes) -> None:
         """Watch one more key."""
