@@ -27,6 +27,7 @@ cdef class Connection:
     cpdef void buffer_updated(self, Py_ssize_t count) except *
     @cython.locals(kept=bytearray)
     cpdef void go_on(self) except *
+    cdef void _feed(self, bytearray buffer, Py_ssize_t end) except *
     @cython.locals(start=Py_ssize_t, size=Py_ssize_t)
     cdef void _keep(self, bytearray buffer, Py_ssize_t end) except *
     cdef void _move(self, bytearray target, bytearray source, Py_ssize_t start) except *

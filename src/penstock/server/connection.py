@@ -9,6 +9,10 @@ the connection's own, and the next bytes are received right behind it.
 
 While buffer_updated runs, the event loop holds on to the buffer: it may be written but not resized, so a
 larger one is a new one.
+
+Whatever a command raises that is no refusal ends here: it is logged, the client is told and its connection
+closed. If the command may have changed data, `server.on_broken` is told as well, for half a change must not
+be served on.
 """
 
 from __future__ import annotations
@@ -18,8 +22,10 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.core import memory
+from penstock.engine.table import Flags
+from penstock.errors import internal_error
 from penstock.server.server import Server
-from penstock.server.session import Session
+from penstock.server.session import LOG, Session
 
 INBOX_BYTES = 256 * 1024
 KEEP_BYTES_MIN = 4096
@@ -58,7 +64,20 @@ class Connection:
         """The socket is there."""
         self.transport = transport
         self.write = transport.write
+        self._note_addresses(transport)
         self.session.open(self)
+
+    def _note_addresses(self, transport: Any) -> None:
+        info = self.session.info
+        peer = transport.get_extra_info("peername")
+        local = transport.get_extra_info("sockname")
+        info.on_unix_socket = not isinstance(local, tuple)
+        # A client of a Unix socket has no name of its own: Redis shows the server's for both.
+        info.local_address = address_text(local)
+        info.address = info.local_address if info.on_unix_socket else address_text(peer)
+        socket = transport.get_extra_info("socket")
+        if socket is not None:
+            info.fd = socket.fileno()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is gone."""
@@ -66,14 +85,19 @@ class Connection:
         self._kept = None
 
     def eof_received(self) -> bool:
-        """The client sends no more; nor do we."""
-        return False
+        """The client sends no more: it gets the replies that are due, and that is all."""
+        self.session.close()
+        return True  # or the loop would close before the end of the turn
 
     def pause_writing(self) -> None:
         """The socket takes no more for now."""
+        self.session.slow = True
+        self.session.check_output_limit()
 
     def resume_writing(self) -> None:
         """The socket takes bytes again."""
+        self.session.slow = False
+        self.session.check_output_limit()
 
     def close(self) -> None:
         """Close once everything is sent."""
@@ -89,6 +113,12 @@ class Connection:
         """How much the client has not taken yet."""
         return 0 if self.transport is None else self.transport.get_write_buffer_size()
 
+    def kept_bytes(self) -> tuple[int, int]:
+        """How much input is kept that makes no command yet, and the room that it takes."""
+        if self._kept is None:
+            return 0, 0
+        return self._kept_size, len(self._kept)
+
     def get_buffer(self, hint: int) -> memoryview:
         """Where the next bytes are to go."""
         if self._kept is None:
@@ -101,7 +131,7 @@ class Connection:
         """So many bytes have come."""
         session = self.session
         if self._kept is None:
-            session.feed(self._inbox.buffer, count)
+            self._feed(self._inbox.buffer, count)
             if session.parser.start != count:
                 self._keep(self._inbox.buffer, count)
             else:
@@ -114,8 +144,33 @@ class Connection:
         """Run what was kept, as far as it is complete."""
         kept = self._kept
         if kept is not None:
-            self.session.feed(kept, self._kept_size)
+            self._feed(kept, self._kept_size)
             self._keep(kept, self._kept_size)
+        else:
+            self._feed(self._inbox.buffer, 0)  # a command may have been postponed
+
+    def _feed(self, buffer: bytearray, end: int) -> None:
+        """Let the session run what is complete; the one place where an unexpected error is caught."""
+        try:
+            self.session.feed(buffer, end)
+        except Exception:  # noqa: BLE001  _fail logs it
+            self._fail()
+
+    def _fail(self) -> None:
+        """A command has failed in a way that nobody foresaw."""
+        session = self.session
+        last = session.last
+        name = "(no command)" if last is None else last.command.name
+        LOG.exception(
+            "%s of client %s failed, its connection is closed", name, session.info.address
+        )
+        session.refuse(internal_error())
+        session.close()
+        # EXEC may have run anything. An error between two commands counts for the one before: rather
+        # stop once too often.
+        writes = last is not None and (last.command.flags & Flags.WRITE or name == "EXEC")
+        if writes and session.server.on_broken is not None:
+            session.server.on_broken(name)
 
     def _keep(self, buffer: bytearray, end: int) -> None:
         """Keep what the session has not run yet."""
@@ -127,10 +182,23 @@ class Connection:
             self._kept_size = 0
             return
         self._kept_size = size
-        if self._kept is None:
+        if size > self.session.server.query_bytes_max:
+            self._refuse_more()
+        elif self._kept is None:
             self._move(bytearray(max(2 * size, 2 * _KEEP_BYTES_MIN)), buffer, start)
         elif start:
             self._move(buffer, buffer, start)
+
+    def _refuse_more(self) -> None:
+        """Cut a client off that sends more than it may before a command is complete."""
+        LOG.warning(
+            "client %s is cut off: it has sent %d bytes that wait to be run",
+            self.session.info.address,
+            self._kept_size,
+        )
+        self._kept = None
+        self._kept_size = 0
+        self.session.kill()
 
     def _move(self, target: bytearray, source: bytearray, start: int) -> None:
         """Bring the kept bytes, which lie at `start`, to the beginning of another buffer, or of the same."""
@@ -142,3 +210,13 @@ class Connection:
         if self.session.parser.left:
             self.session.frame.move_to(target, start)
         self.session.parser.rest_moved(start)
+
+
+def address_text(address: Any) -> str:
+    """A socket's address as Redis shows it: 127.0.0.1:6379, [::1]:6379, the path of a Unix socket:0."""
+    if isinstance(address, tuple):
+        host, port = address[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    if isinstance(address, bytes):
+        address = address.decode("utf-8", "surrogateescape")
+    return f"{address}:0" if address else "?:0"
