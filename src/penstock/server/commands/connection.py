@@ -1,21 +1,47 @@
-"""A client about its connection: PING, ECHO, SELECT, QUIT."""
+"""A client about its connection: PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT.
+
+There is one user, `default`. While no password is set anyone is that user, whatever password they give.
+"""
 
 from __future__ import annotations
+
+import hmac
+from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.engine.arguments import int_at
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.errors import CommandError
-from penstock.reply import OK, Status
+from penstock.errors import (
+    CommandError,
+    invalid_client_name,
+    shown,
+    syntax_error,
+    wrong_arity,
+    wrong_password,
+)
+from penstock.reply import OK, Pairs, Status
+from penstock.server.client_info import is_printable
+from penstock.server.commands.transactions import leave
 from penstock.server.session import Session
-from penstock.server.states import CLOSING
+from penstock.server.states import CLOSING, REPLY_OFF, REPLY_SKIP_NEXT, STRANGER, SUBSCRIBED
 
 _PONG = Status("PONG")
+_RESET = Status("RESET")
+_USER = b"default"
 
 
-def ping(session: Session, frame: Frame) -> Status | bytes:
-    """Answer."""
+def ping(session: Session, frame: Frame) -> Status | bytes | list[bytes]:
+    """Answer. A RESP2 client that listens to channels cannot tell +PONG from a message: it gets an array."""
+    if frame.count > 2:
+        raise wrong_arity("PING")
+    if session.state & SUBSCRIBED and not session.output.resp3:
+        return [b"pong", b"" if frame.count == 1 else frame.piece(1)]
     return _PONG if frame.count == 1 else frame.piece(1)
+
+
+def echo(session: Session, frame: Frame) -> bytes:
+    """Answer what was said."""
+    return frame.piece(1)
 
 
 def select(session: Session, frame: Frame) -> Status:
@@ -34,8 +60,197 @@ def quit(session: Session, frame: Frame) -> Status:
     return OK
 
 
+def auth(session: Session, frame: Frame) -> Status:
+    """Prove who one is."""
+    if frame.count > 3:
+        raise syntax_error()
+    if frame.count == 2:
+        if session.server.password is None:
+            raise CommandError(
+                "AUTH <password> called without any password configured for the default user."
+                " Are you sure your configuration is correct?"
+            )
+        _check_password(session, _USER, frame.piece(1))
+    else:
+        _check_password(session, frame.piece(1), frame.piece(2))
+    _let_in(session)
+    return OK
+
+
+def _check_password(session: Session, user: bytes, password: bytes) -> None:
+    """Raises: CommandError unless this is the user's password. Takes as long for a near miss as for any."""
+    expected = session.server.password
+    right = expected is None or hmac.compare_digest(expected, password)
+    if user != _USER or not right:
+        raise wrong_password()
+
+
+def _let_in(session: Session) -> None:
+    session.state &= ~STRANGER
+    session.parser.stranger = False
+
+
+def hello(session: Session, frame: Frame) -> Pairs:
+    """Agree on a protocol, and maybe prove who one is and take a name; tell who we are."""
+    protocol = 0
+    if frame.count > 1:
+        protocol = int_at(
+            frame, 1, CommandError("Protocol version is not an integer or out of range")
+        )
+        if protocol not in (2, 3):
+            raise CommandError("unsupported protocol version", "NOPROTO")
+    place_of_login, name = _hello_options(frame)
+    if place_of_login:
+        _check_password(session, frame.piece(place_of_login), frame.piece(place_of_login + 1))
+        _let_in(session)
+    if session.state & STRANGER:
+        raise CommandError(
+            "HELLO must be called with the client already authenticated, otherwise the HELLO <proto>"
+            " AUTH <user> <pass> option can be used to authenticate the client and select the RESP"
+            " protocol version at the same time",
+            "NOAUTH",
+        )
+    if name is not None:
+        session.info.name = name
+    if protocol:
+        session.output.resp3 = protocol == 3
+    return _greeting(session)
+
+
+def _hello_options(frame: Frame) -> tuple[int, bytes | None]:
+    """Where user and password stand (0: nowhere), and the name."""
+    login = 0
+    name = None
+    at = 2
+    while at < frame.count:
+        behind = frame.count - 1 - at
+        if frame.is_word(at, b"AUTH") and behind >= 2:
+            login = at + 1
+            at += 3
+        elif frame.is_word(at, b"SETNAME") and behind >= 1:
+            name = frame.piece(at + 1)
+            if not is_printable(name):
+                raise invalid_client_name()
+            at += 2
+        else:
+            raise CommandError(f"Syntax error in HELLO option '{shown(frame.piece(at))}'")
+    return login, name
+
+
+def _greeting(session: Session) -> Pairs:
+    """Clients look for these names and values: the server calls itself what they know."""
+    version = session.server.engine.context.compat.redis_version
+    items: list[tuple[bytes, Any]] = [
+        (b"server", b"redis"),
+        (b"version", version.encode()),
+        (b"proto", 3 if session.output.resp3 else 2),
+        (b"id", session.id),
+        (b"mode", b"standalone"),
+        (b"role", b"master"),
+        (b"modules", []),
+    ]
+    return Pairs(items)
+
+
+def reset(session: Session, frame: Frame) -> Status:
+    """Be as new: no transaction, no subscriptions, no name, RESP2, database 0, not authenticated."""
+    server = session.server
+    session.unmonitor()
+    session.keyspace = server.engine.context.databases[0]
+    session.output.resp3 = False
+    leave(session)
+    session.unsubscribe()
+    session.info.name = b""
+    session.state &= ~(REPLY_OFF | REPLY_SKIP_NEXT)
+    if server.engine.context.compat.reset_forgets_options:
+        session.info.no_evict = False
+        session.info.no_touch = False
+    if server.password is not None:
+        session.state |= STRANGER
+        session.parser.stranger = True
+    return _RESET
+
+
+_ALWAYS = Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.FAST | Flags.NO_AUTH
+_PLAIN = Flags.LOADING | Flags.STALE | Flags.FAST | Flags.CONNECTION
+
 COMMANDS = (
-    Command("PING", ping, -1, Flags.FAST, NO_KEYS, "Ask for an answer.", in_session=True),
-    Command("SELECT", select, 2, Flags.FAST, NO_KEYS, "Choose a database.", in_session=True),
-    Command("QUIT", quit, -1, Flags.FAST | Flags.NO_AUTH, NO_KEYS, "Say goodbye.", in_session=True),
+    Command(
+        "PING",
+        ping,
+        -1,
+        Flags.FAST | Flags.CONNECTION | Flags.WHILE_SUBSCRIBED,
+        NO_KEYS,
+        "Ask for an answer.",
+        syntax="[message]",
+        group="connection",
+        in_session=True,
+    ),
+    Command(
+        "ECHO",
+        echo,
+        2,
+        _PLAIN,
+        NO_KEYS,
+        "Ask for an answer that repeats the question.",
+        syntax="message",
+        group="connection",
+        in_session=True,
+    ),
+    Command(
+        "SELECT",
+        select,
+        2,
+        _PLAIN,
+        NO_KEYS,
+        "Choose a database.",
+        syntax="index",
+        group="connection",
+        in_session=True,
+    ),
+    Command(
+        "QUIT",
+        quit,
+        -1,
+        _ALWAYS | Flags.CONNECTION | Flags.NOT_QUEUED | Flags.WHILE_SUBSCRIBED,
+        NO_KEYS,
+        "Say goodbye.",
+        group="connection",
+        in_session=True,
+    ),
+    Command(
+        "AUTH",
+        auth,
+        -2,
+        _ALWAYS | Flags.CONNECTION,
+        NO_KEYS,
+        "Prove who you are.",
+        syntax="[username] password",
+        complexity="O(1), the same for a wrong password",
+        group="connection",
+        in_session=True,
+    ),
+    Command(
+        "HELLO",
+        hello,
+        -1,
+        _ALWAYS | Flags.CONNECTION,
+        NO_KEYS,
+        "Agree on a protocol, and learn about the server.",
+        syntax="[protover [AUTH username password] [SETNAME clientname]]",
+        since="6.0.0",
+        group="connection",
+        in_session=True,
+    ),
+    Command(
+        "RESET",
+        reset,
+        1,
+        _ALWAYS | Flags.CONNECTION | Flags.NOT_QUEUED | Flags.WHILE_SUBSCRIBED,
+        NO_KEYS,
+        "Make a connection as it was when it was new.",
+        since="6.2.0",
+        group="connection",
+        in_session=True,
+    ),
 )

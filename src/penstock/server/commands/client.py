@@ -1,0 +1,247 @@
+"""CLIENT: a client about itself and about others.
+
+    about itself   ID INFO SETNAME GETNAME SETINFO NO-EVICT NO-TOUCH REPLY GETREDIR
+    about others   LIST KILL UNBLOCK PAUSE UNPAUSE
+
+The rows are in client_rows.py.
+"""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.engine.arguments import int_at, timeout_at
+from penstock.engine.help import help_of
+from penstock.errors import (
+    CommandError,
+    invalid_client_name,
+    shown,
+    syntax_error,
+    unknown_subcommand,
+)
+from penstock.reply import NO_REPLY, OK, NoReply, Status, Verbatim
+from penstock.server.client_info import is_printable
+from penstock.server.client_line import client_line, client_type
+from penstock.server.kill_filter import KillFilter, parse_kill_filter, type_at
+from penstock.server.session import Session
+from penstock.server.states import CLOSING, REPLY_OFF, REPLY_SKIP, REPLY_SKIP_NEXT
+
+
+def client_id(session: Session, frame: Frame) -> int:
+    """The number of this connection."""
+    return session.id
+
+
+def client_info(session: Session, frame: Frame) -> Verbatim:
+    """A line about this connection."""
+    return _lines([session])
+
+
+def client_list(session: Session, frame: Frame) -> Verbatim:
+    """A line about every connection, or about those of a type, or about some."""
+    sessions = session.server.sessions
+    if frame.count == 2:
+        return _lines(list(sessions.values()))
+    if frame.count == 4 and frame.is_word(2, b"TYPE"):
+        wanted = type_at(frame, 3)
+        return _lines([one for one in sessions.values() if client_type(one) == wanted])
+    if frame.count > 3 and frame.is_word(2, b"ID"):
+        refusal = CommandError("Invalid client ID")
+        ids = [int_at(frame, index, refusal) for index in range(3, frame.count)]
+        return _lines([sessions[number] for number in ids if number in sessions])
+    raise syntax_error()
+
+
+def _lines(sessions: list[Session]) -> Verbatim:
+    text = "".join(client_line(session) + "\n" for session in sessions)
+    return Verbatim(text.encode("utf-8", "surrogateescape"))
+
+
+def client_getname(session: Session, frame: Frame) -> bytes | None:
+    """The name of this connection."""
+    return session.info.name or None
+
+
+def client_setname(session: Session, frame: Frame) -> Status:
+    """Name this connection; an empty name takes the name away."""
+    name = frame.piece(2)
+    if not is_printable(name):
+        raise invalid_client_name()
+    session.info.name = name
+    return OK
+
+
+def client_setinfo(session: Session, frame: Frame) -> Status:
+    """Note which library the client uses."""
+    value = frame.piece(3)
+    is_name = frame.is_word(2, b"LIB-NAME")
+    if not is_name and not frame.is_word(2, b"LIB-VER"):
+        raise CommandError(f"Unrecognized option '{shown(frame.piece(2))}'")
+    if not is_printable(value):
+        option = shown(frame.piece(2))
+        raise CommandError(f"{option} cannot contain spaces, newlines or special characters.")
+    if is_name:
+        session.info.library_name = value
+    else:
+        session.info.library_version = value
+    return OK
+
+
+def client_no_evict(session: Session, frame: Frame) -> Status:
+    """Keep this connection even when clients take too much memory."""
+    session.info.no_evict = _switch_at(frame, 2)
+    return OK
+
+
+def client_no_touch(session: Session, frame: Frame) -> Status:
+    """Let commands of this connection leave the age of keys alone."""
+    session.info.no_touch = _switch_at(frame, 2)
+    return OK
+
+
+def _switch_at(frame: Frame, index: int) -> bool:
+    if frame.is_word(index, b"ON"):
+        return True
+    if frame.is_word(index, b"OFF"):
+        return False
+    raise syntax_error()
+
+
+def client_reply(session: Session, frame: Frame) -> Status | NoReply:
+    """Answer, do not answer, or do not answer the next command. Only ON is answered itself."""
+    if frame.is_word(2, b"ON"):
+        session.state &= ~(REPLY_OFF | REPLY_SKIP)
+        return OK
+    if frame.is_word(2, b"OFF"):
+        session.state |= REPLY_OFF
+    elif frame.is_word(2, b"SKIP"):
+        if not session.state & REPLY_OFF:
+            session.state |= REPLY_SKIP_NEXT
+    else:
+        raise syntax_error()
+    return NO_REPLY
+
+
+def client_getredir(session: Session, frame: Frame) -> int:
+    """To whom invalidations go: to nobody, for no keys are tracked."""
+    return -1
+
+
+def client_kill(session: Session, frame: Frame) -> Status | int:
+    """Close connections: one by its address, or all that pass a filter."""
+    if frame.count == 3:
+        wanted = KillFilter(address=shown(frame.piece(2)), skip_self=False)
+        if not _kill(session, wanted):
+            raise CommandError("No such client")
+        return OK
+    return _kill(session, parse_kill_filter(frame, session.server.engine.context.compat))
+
+
+def _kill(session: Session, wanted: KillFilter) -> int:
+    """Close all that match, return how many. Whoever kills itself is answered first."""
+    now_ms = session.server.engine.context.now_ms()
+    killed = 0
+    for other in list(session.server.sessions.values()):
+        if not wanted.matches(other, now_ms) or (other is session and wanted.skip_self):
+            continue
+        if other is session:
+            session.state |= CLOSING
+        else:
+            other.kill()
+        killed += 1
+    return killed
+
+
+def client_unblock(session: Session, frame: Frame) -> int:
+    """Let a blocked client go on, as if its time were over or with an error."""
+    if frame.count > 4:
+        raise unknown_subcommand("CLIENT", frame.piece(1))
+    by_error = frame.count == 4 and frame.is_word(3, b"ERROR")
+    if frame.count == 4 and not by_error and not frame.is_word(3, b"TIMEOUT"):
+        raise CommandError("CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+    other = session.server.sessions.get(int_at(frame, 2))
+    if other is None or other.waiter is None:
+        return 0  # one that a pause holds back has nothing to be freed from
+    if by_error:
+        other.waiter.fail(CommandError("client unblocked via CLIENT UNBLOCK", "UNBLOCKED"))
+    else:
+        other.waiter.time_out()
+    return 1
+
+
+def client_pause(session: Session, frame: Frame) -> Status:
+    """Hold back all commands, or those that write, for a while."""
+    if frame.count > 4:
+        raise unknown_subcommand("CLIENT", frame.piece(1))
+    writes_only = frame.count == 4 and frame.is_word(3, b"WRITE")
+    if frame.count == 4 and not writes_only and not frame.is_word(3, b"ALL"):
+        raise CommandError("CLIENT PAUSE mode must be WRITE or ALL")
+    wait_ms = timeout_at(frame, 2)
+    until_ms = session.server.engine.context.now_ms() + wait_ms if wait_ms else 0
+    session.server.pause.begin(until_ms, writes_only)
+    return OK
+
+
+def client_unpause(session: Session, frame: Frame) -> Status:
+    """Let everyone go on."""
+    session.server.pause.end()
+    return OK
+
+
+def client_help(session: Session, frame: Frame) -> list[Status]:
+    """What CLIENT can do."""
+    knows = session.server.engine.context.compat.knows
+    return help_of("CLIENT", [line for since, lines in _HELP if knows(since) for line in lines])
+
+
+_HELP = [
+    ("6.0.0", ["GETREDIR", "    -1, for no keys are tracked."]),
+    ("2.6.9", ["GETNAME", "    The name of this connection."]),
+    ("5.0.0", ["ID", "    The number of this connection."]),
+    ("6.2.0", ["INFO", "    A line about this connection."]),
+    (
+        "2.4.0",
+        [
+            "KILL <ip:port>",
+            "    Close the connection that comes from there.",
+            "KILL <option> <value> [<option> <value> [...]]",
+            "    Close all connections that every option holds for. Options are:",
+            "    * ADDR (<ip:port>|<unixsocket>:0)",
+            "      They come from this address.",
+            "    * LADDR (<ip:port>|<unixsocket>:0)",
+            "      They go to this address of the server.",
+            "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+            "      They are of this type.",
+            "    * USER <username>",
+            "      They are this user's.",
+            "    * SKIPME (YES|NO)",
+            "      Whether this connection is left out (it is, unless told otherwise).",
+            "    * ID <client-id>",
+            "      They have this number.",
+        ],
+    ),
+    ("7.4.0", ["    * MAXAGE <maxage>", "      They are at least so many seconds old."]),
+    (
+        "2.4.0",
+        [
+            "LIST [options ...]",
+            "    A line about every connection. Options are:",
+            "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
+            "      Only those of this type.",
+            "    * ID <client-id> [<client-id> ...]",
+            "      Only those with these numbers.",
+            "UNPAUSE",
+            "    End a pause.",
+            "PAUSE <timeout> [WRITE|ALL]",
+            "    Hold back all commands, or those that write, for so many milliseconds.",
+            "REPLY (ON|OFF|SKIP)",
+            "    Whether this connection wants replies; SKIP leaves out the next one.",
+            "SETNAME <name>",
+            "    Name this connection.",
+            "UNBLOCK <clientid> [TIMEOUT|ERROR]",
+            "    Let a client that waits go on.",
+        ],
+    ),
+    ("7.0.0", ["NO-EVICT (ON|OFF)", "    Keep this connection when memory is short."]),
+    ("7.2.0", ["SETINFO <option> <value>", "    Tell the library: LIB-NAME or LIB-VER."]),
+    ("7.2.0", ["NO-TOUCH (ON|OFF)", "    Let commands leave the age of keys alone."]),
+]

@@ -1,0 +1,253 @@
+"""Listening to channels, and speaking on them: SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB.
+
+Subscribing answers once for each name, by a push that also tells how many subscriptions the client has now.
+"""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.engine.channels import Channels
+from penstock.engine.glob import matches
+from penstock.engine.help import help_of
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.errors import unknown_subcommand
+from penstock.reply import NO_REPLY, NoReply, Push, Status
+from penstock.server.session import Session
+from penstock.server.states import SUBSCRIBED
+
+_NOTHING: tuple[bytes | None, ...] = (
+    None,
+)  # who unsubscribes from nothing is answered all the same
+
+
+def _channels(session: Session) -> Channels:
+    return session.server.engine.context.channels
+
+
+def _say(session: Session, kind: bytes, name: bytes | None) -> None:
+    session.push(Push([kind, name, len(session.channels) + len(session.patterns)]))
+
+
+def _note(session: Session) -> None:
+    """Keep the bit that says whether the client listens to anything."""
+    if session.channels or session.patterns:
+        session.state |= SUBSCRIBED
+    else:
+        session.state &= ~SUBSCRIBED
+
+
+def subscribe(session: Session, frame: Frame) -> NoReply:
+    """Listen to channels."""
+    channels = _channels(session)
+    for index in range(1, frame.count):
+        name = frame.piece(index)
+        session.channels[name] = None
+        channels.add(channels.by_name, name, session)
+        _say(session, b"subscribe", name)
+    _note(session)
+    return NO_REPLY
+
+
+def psubscribe(session: Session, frame: Frame) -> NoReply:
+    """Listen to all channels whose names match."""
+    channels = _channels(session)
+    for index in range(1, frame.count):
+        pattern = frame.piece(index)
+        session.patterns[pattern] = None
+        channels.add(channels.by_pattern, pattern, session)
+        _say(session, b"psubscribe", pattern)
+    _note(session)
+    return NO_REPLY
+
+
+def unsubscribe(session: Session, frame: Frame) -> NoReply:
+    """Listen to these channels no longer, or to none."""
+    channels = _channels(session)
+    for name in _named(frame) or [*session.channels] or _NOTHING:
+        if name is not None:
+            session.channels.pop(name, None)
+            channels.drop(channels.by_name, name, session)
+        _say(session, b"unsubscribe", name)
+    _note(session)
+    return NO_REPLY
+
+
+def punsubscribe(session: Session, frame: Frame) -> NoReply:
+    """Listen for these patterns no longer, or for none."""
+    channels = _channels(session)
+    for pattern in _named(frame) or [*session.patterns] or _NOTHING:
+        if pattern is not None:
+            session.patterns.pop(pattern, None)
+            channels.drop(channels.by_pattern, pattern, session)
+        _say(session, b"punsubscribe", pattern)
+    _note(session)
+    return NO_REPLY
+
+
+def _named(frame: Frame) -> list[bytes]:
+    return [frame.piece(index) for index in range(1, frame.count)]
+
+
+def publish(session: Session, frame: Frame) -> int:
+    """Tell everyone who listens; answer how many were told."""
+    return _channels(session).publish(frame.piece(1), frame.piece(2))
+
+
+def pubsub_channels(session: Session, frame: Frame) -> list[bytes]:
+    """The channels that somebody listens to by name."""
+    if frame.count > 3:
+        raise unknown_subcommand("PUBSUB", frame.piece(1))
+    names = list(_channels(session).by_name)
+    if frame.count == 3:
+        pattern = frame.piece(2)
+        names = [name for name in names if matches(pattern, name)]
+    return names
+
+
+def pubsub_numsub(session: Session, frame: Frame) -> list[bytes | int]:
+    """How many listen to each channel by name."""
+    by_name = _channels(session).by_name
+    reply: list[bytes | int] = []
+    for index in range(2, frame.count):
+        name = frame.piece(index)
+        reply += [name, len(by_name.get(name, ()))]
+    return reply
+
+
+def pubsub_numpat(session: Session, frame: Frame) -> int:
+    """How many different patterns somebody listens for."""
+    return len(_channels(session).by_pattern)
+
+
+def pubsub_help(session: Session, frame: Frame) -> list[Status]:
+    """What PUBSUB can do."""
+    return help_of("PUBSUB", _HELP)
+
+
+_HELP = [
+    "CHANNELS [<pattern>]",
+    "    The channels that somebody has subscribed to by name.",
+    "NUMPAT",
+    "    How many different patterns are subscribed to.",
+    "NUMSUB [<channel> ...]",
+    "    How many have subscribed to each of these channels by name.",
+]
+
+_LISTEN = Flags.PUBSUB | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.WHILE_SUBSCRIBED
+_ASK = Flags.PUBSUB | Flags.LOADING | Flags.STALE
+
+COMMANDS = (
+    Command(
+        "SUBSCRIBE",
+        subscribe,
+        -2,
+        _LISTEN,
+        NO_KEYS,
+        "Listen to channels.",
+        syntax="channel [channel ...]",
+        since="2.0.0",
+        complexity="O(channels)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "UNSUBSCRIBE",
+        unsubscribe,
+        -1,
+        _LISTEN,
+        NO_KEYS,
+        "Listen to channels no longer.",
+        syntax="[channel [channel ...]]",
+        since="2.0.0",
+        complexity="O(channels)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PSUBSCRIBE",
+        psubscribe,
+        -2,
+        _LISTEN,
+        NO_KEYS,
+        "Listen to all channels whose names match a pattern.",
+        syntax="pattern [pattern ...]",
+        since="2.0.0",
+        complexity="O(patterns)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUNSUBSCRIBE",
+        punsubscribe,
+        -1,
+        _LISTEN,
+        NO_KEYS,
+        "Listen for patterns no longer.",
+        syntax="[pattern [pattern ...]]",
+        since="2.0.0",
+        complexity="O(patterns)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUBLISH",
+        publish,
+        3,
+        _ASK | Flags.FAST | Flags.PAUSED_WITH_WRITES,
+        NO_KEYS,
+        "Say something on a channel.",
+        syntax="channel message",
+        since="2.0.0",
+        complexity="O(listeners of the channel + patterns)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUBSUB CHANNELS",
+        pubsub_channels,
+        -2,
+        _ASK,
+        NO_KEYS,
+        "List the channels that somebody listens to.",
+        syntax="[pattern]",
+        since="2.8.0",
+        complexity="O(channels)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUBSUB NUMSUB",
+        pubsub_numsub,
+        -2,
+        _ASK,
+        NO_KEYS,
+        "Count those who listen to a channel.",
+        syntax="[channel [channel ...]]",
+        since="2.8.0",
+        complexity="O(channels named)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUBSUB NUMPAT",
+        pubsub_numpat,
+        2,
+        _ASK,
+        NO_KEYS,
+        "Count the patterns that somebody listens for.",
+        since="2.8.0",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUBSUB HELP",
+        pubsub_help,
+        2,
+        Flags.LOADING | Flags.STALE,
+        NO_KEYS,
+        "Show what PUBSUB can do.",
+        since="6.2.0",
+        group="pubsub",
+        in_session=True,
+    ),
+)
