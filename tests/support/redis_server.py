@@ -63,7 +63,7 @@ def _start(
 ) -> tuple[subprocess.Popen[bytes], int]:
     log = folder / "redis.log"
     for _ in range(PORTS_TRIED_MAX):
-        port = _free_port()
+        port = free_port()
         command = [program, "--port", str(port), "--dir", str(folder), "--save", ""]
         # A session and files of its own: it must not hold the pipes on which somebody waits for our end.
         with log.open("ab") as output:
@@ -92,7 +92,8 @@ def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
     return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port that nobody listens on, for the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,0 +1,218 @@
+"""A server without sockets: real connections on transports and a loop that a test moves by hand.
+
+server = ServerBench()
+client = server.connect()
+assert client.ask("PING") == b"+PONG\\r\\n"
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from penstock.engine.clock import ManualClock
+from penstock.engine.execute import TABLE, Engine
+from penstock.engine.table import Command
+from penstock.server.commands import client_rows, connection, pubsub, transactions
+from penstock.server.connection import Connection, Inbox
+from penstock.server.server import Server
+from tests.support.engines import START_MS
+
+HIGH_WATER_BYTES = 64 * 1024  # where asyncio says that a socket takes no more
+
+
+def encoded(*words: bytes | str) -> bytes:
+    """A command as clients send it."""
+    pieces = [word.encode() if isinstance(word, str) else word for word in words]
+    head = b"*%d\r\n" % len(pieces)
+    return head + b"".join(b"$%d\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+
+
+class ManualTimer:
+    """A call that was put off."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class ManualLoop:
+    """An event loop whose time is a ManualClock's."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self._soon: list[Callable[[], None]] = []
+        self._later: list[tuple[float, int, ManualTimer]] = []
+        self._numbers = itertools.count()
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        self._soon.append(callback)
+        return callback
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> ManualTimer:
+        timer = ManualTimer(callback)
+        at_ms = self._clock.at_ms + delay * 1000
+        heapq.heappush(self._later, (at_ms, next(self._numbers), timer))
+        return timer
+
+    def run(self) -> None:
+        """Run everything that is to happen now."""
+        while True:
+            if self._later and self._later[0][0] <= self._clock.at_ms:
+                timer = heapq.heappop(self._later)[2]
+                if timer.callback is not None:
+                    self._soon.append(timer.callback)
+            elif not self._soon:
+                return
+            soon, self._soon = self._soon, []
+            for callback in soon:
+                callback()
+
+    def advance(self, ms: int) -> None:
+        """Let time go by."""
+        self._clock.at_ms += ms
+        self.run()
+
+
+class ManualTransport:
+    """The socket's end of a connection: what was written is kept, and taken if the client reads."""
+
+    def __init__(self, loop: ManualLoop, extra: dict[str, Any]) -> None:
+        self._loop = loop
+        self._extra = extra
+        self.protocol: Connection | None = None
+        self.reads = True
+        self.unsent = bytearray()
+        self.taken = bytearray()
+        self.closing = False
+        self.lost = False
+
+    def get_extra_info(self, name: str) -> Any:
+        return self._extra.get(name)
+
+    def get_write_buffer_size(self) -> int:
+        return len(self.unsent)
+
+    def write(self, data: bytes) -> None:
+        assert self.protocol is not None
+        if self.closing:
+            return
+        before = len(self.unsent)
+        self.unsent += data
+        if self.reads:
+            self.take()
+        elif before <= HIGH_WATER_BYTES < len(self.unsent):
+            self.protocol.pause_writing()
+
+    def take(self) -> None:
+        """The client reads all that there is."""
+        assert self.protocol is not None
+        was_full = len(self.unsent) > HIGH_WATER_BYTES
+        self.taken += self.unsent
+        self.unsent.clear()
+        if was_full:
+            self.protocol.resume_writing()
+        if self.closing:
+            self._lose()
+
+    def close(self) -> None:
+        if not self.closing:
+            self.closing = True
+            if not self.unsent:
+                self._lose()
+
+    def abort(self) -> None:
+        self.closing = True
+        self.unsent.clear()
+        self._lose()
+
+    def _lose(self) -> None:
+        if not self.lost:
+            self.lost = True
+            assert self.protocol is not None
+            protocol = self.protocol
+            self._loop.call_soon(lambda: protocol.connection_lost(None))
+
+
+class ManualClient:
+    """One client of a ServerBench."""
+
+    def __init__(self, bench: ServerBench, extra: dict[str, Any]) -> None:
+        self._loop = bench.loop
+        self.transport = ManualTransport(bench.loop, extra)
+        self.connection = Connection(bench.server, bench.inbox)
+        self.transport.protocol = self.connection
+        self.connection.connection_made(self.transport)
+        self.session = self.connection.session
+
+    def put(self, data: bytes) -> None:
+        """Let bytes arrive, without the end of the turn."""
+        while data and not self.transport.closing:
+            view = self.connection.get_buffer(-1)
+            size = min(len(view), len(data))
+            view[:size] = data[:size]
+            self.connection.buffer_updated(size)
+            data = data[size:]
+
+    def send(self, data: bytes) -> bytes:
+        """Let bytes arrive, finish the turn, and return what came back."""
+        self.put(data)
+        return self.heard()
+
+    def run(self, *words: bytes | str) -> bytes:
+        """The reply to a command, as bytes."""
+        return self.send(encoded(*words))
+
+    def ask(self, line: str) -> bytes:
+        """As run, for words without blanks in them."""
+        return self.run(*line.split())
+
+    def heard(self) -> bytes:
+        """Finish the turn, and return what has come since the last time."""
+        self._loop.run()
+        heard = bytes(self.transport.taken)
+        self.transport.taken.clear()
+        return heard
+
+    def end_input(self) -> None:
+        """Send no more."""
+        if not self.connection.eof_received():
+            self.transport.close()
+
+    def vanish(self) -> None:
+        """Be gone."""
+        self.transport.abort()
+        self._loop.run()
+
+    @property
+    def closed(self) -> bool:
+        return self.transport.lost
+
+
+class ServerBench:
+    """A server with a clock and a loop that stand still until they are moved."""
+
+    def __init__(self, compat_version: str | None = None, rows: Sequence[Command] = ()) -> None:
+        self.clock = ManualClock(START_MS)
+        self.engine = Engine(self.clock, compat_version)
+        self.loop = ManualLoop(self.clock)
+        modules = (connection, client_rows, pubsub, transactions)
+        known = [*TABLE.values(), *(row for module in modules for row in module.COMMANDS), *rows]
+        self.server = Server(self.engine, known, self.loop)
+        self.inbox = Inbox()
+        self._ports = itertools.count(50001)
+
+    def connect(self, extra: dict[str, Any] | None = None) -> ManualClient:
+        """A new client."""
+        if extra is None:
+            peer, local = ("127.0.0.1", next(self._ports)), ("127.0.0.1", 6379)
+            extra = {"peername": peer, "sockname": local}
+        return ManualClient(self, extra)
+
+    def advance(self, ms: int) -> None:
+        """Let time go by."""
+        self.loop.advance(ms)
