@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.core import memory
 from penstock.core.frame import Frame
+from penstock.engine import long_double
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.errors import CommandError, no_such_database, not_an_integer
@@ -84,3 +85,30 @@ def timeout_at(frame: Frame, index: int) -> int:
     if value < 0:
         raise CommandError("timeout is negative")
     return value
+
+
+def seconds_at(context: Context, frame: Frame, index: int) -> int:
+    """A time to wait, given in seconds with a fraction, in milliseconds; 0 for ever."""
+    seconds = long_double.parse_or_none(frame.piece(index))
+    if seconds is None:
+        raise CommandError("timeout is not a float or out of range")
+    value = _milliseconds(seconds)
+    has_end = context.compat.timeout_has_end
+    if value < 0 or (value > INT64_MAX and not has_end):  # beyond 64 bits, 7.0 sees a sign
+        raise CommandError("timeout is negative")
+    if has_end and value > INT64_MAX - context.now_ms():
+        raise CommandError("timeout is out of range")
+    return value
+
+
+def _milliseconds(seconds: long_double.LongDouble) -> int:
+    """Whole milliseconds, rounded up, behind a product rounded as the processor does: 0.001 s is 1 ms."""
+    if seconds.infinite:
+        return seconds.mantissa * (INT64_MAX + 1)
+    product = 1000 * seconds.mantissa
+    exponent = seconds.exponent
+    extra = abs(product).bit_length() - long_double.MANTISSA_BITS
+    if extra > 0:
+        product = (product + (1 << extra - 1)) >> extra
+        exponent += extra
+    return product << exponent if exponent >= 0 else -(-product >> -exponent)

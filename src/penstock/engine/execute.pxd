@@ -3,6 +3,7 @@
 import cython
 
 from penstock.core.frame cimport Frame
+from penstock.core.list_value cimport ListLimits
 from penstock.core.stream cimport NodeLimits
 from penstock.engine.clock cimport Instant
 from penstock.engine.context cimport Context
@@ -13,6 +14,7 @@ from penstock.engine.table cimport Command
 cdef class Engine:
     cdef readonly Context context
     cdef readonly NodeLimits limits
+    cdef readonly ListLimits list_limits
     cdef readonly object waiters
     cdef readonly long long expired_keys
 

@@ -12,6 +12,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from penstock.core.frame import Frame
+from penstock.core.list_value import ListLimits
 from penstock.core.stream import NodeLimits
 from penstock.engine import compat, events
 from penstock.engine.clock import Clock, Instant, SystemClock
@@ -24,6 +25,8 @@ from penstock.engine.commands import (
     groups,
     info,
     keys,
+    list_moves,
+    lists,
     numbers,
     read,
     scan,
@@ -43,6 +46,7 @@ TABLE: dict[str, Command] = {
     for module in (
         *(append, read, groups, claims, info, extension),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
+        *(lists, list_moves),
     )
     for command in module.COMMANDS
 }
@@ -52,10 +56,10 @@ class Engine:
     """Keys, commands and waiting readers, in memory.
 
     Run: execute, run, serve_waiters. Waiting: park, give_up. Time: expire_due. Inside: context, waiters,
-    limits, expired_keys.
+    limits, list_limits, expired_keys.
     """
 
-    __slots__ = ("context", "expired_keys", "limits", "waiters")
+    __slots__ = ("context", "expired_keys", "limits", "list_limits", "waiters")
 
     def __init__(
         self,
@@ -64,9 +68,12 @@ class Engine:
         databases: int = DATABASES,
     ) -> None:
         self.limits = NodeLimits()
+        self.list_limits = ListLimits()
         level = compat.NEWEST if compat_version is None else compat.level(compat_version)
         instant = Instant(SystemClock() if clock is None else clock)
-        keyspaces = [Keyspace(index, self.limits, instant) for index in range(databases)]
+        keyspaces = [
+            Keyspace(index, self.limits, self.list_limits, instant) for index in range(databases)
+        ]
         self.context = Context(keyspaces, instant, level)
         self.waiters = self.context.waiters
         self.expired_keys = 0

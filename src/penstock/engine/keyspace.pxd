@@ -4,6 +4,7 @@ import cython
 
 from penstock.core cimport memory
 from penstock.core.frame cimport Frame
+from penstock.core.list_value cimport ListLimits, ListValue
 from penstock.core.stream cimport NodeLimits, Stream
 from penstock.engine.clock cimport Instant
 
@@ -12,6 +13,7 @@ from penstock.engine.clock cimport Instant
 cdef class Keyspace:
     cdef readonly Py_ssize_t index
     cdef readonly NodeLimits limits
+    cdef readonly ListLimits list_limits
     cdef readonly dict values
     cdef readonly dict expires
     cdef readonly dict watches
@@ -28,5 +30,7 @@ cdef class Keyspace:
     @cython.locals(key=bytes, start=Py_ssize_t, size=Py_ssize_t, stream=Stream)
     cpdef Stream stream_at(self, Frame frame, Py_ssize_t index)
     cpdef Stream new_stream(self)
+    cpdef ListValue list_or_none(self, bytes key)
+    cpdef ListValue new_list(self)
     cpdef void put(self, bytes key, object value) except *
     cpdef void swap_with(self, Keyspace other) except *

@@ -25,6 +25,7 @@ from itertools import islice
 
 from penstock.core import memory
 from penstock.core.frame import Frame
+from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.stream import NodeLimits, Stream
 from penstock.engine.clock import Instant
 from penstock.engine.key_index import KeyIndex, place_of
@@ -47,7 +48,7 @@ class Watch:
 class Keyspace:
     """One database.
 
-    Look: find, stream_or_none, stream_at, scan, random_key_or_none. Change: put, remove, set_expiry,
+    Look: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove, set_expiry,
     clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch, changed.
     """
 
@@ -61,14 +62,18 @@ class Keyspace:
         "expires",
         "index",
         "limits",
+        "list_limits",
         "on_expired",
         "values",
         "watches",
     )
 
-    def __init__(self, index: int, limits: NodeLimits, instant: Instant) -> None:
+    def __init__(
+        self, index: int, limits: NodeLimits, list_limits: ListLimits, instant: Instant
+    ) -> None:
         self.index = index
         self.limits = limits
+        self.list_limits = list_limits
         self.values: dict[bytes, object] = {}
         self.expires: dict[bytes, int] = {}
         self.watches: dict[bytes, dict[Watch, None]] = {}
@@ -121,6 +126,19 @@ class Keyspace:
     def new_stream(self) -> Stream:
         """An empty stream that is under no key yet."""
         return Stream(self.limits)
+
+    def list_or_none(self, key: bytes) -> ListValue | None:
+        """The list under a key. Raises: CommandError (WRONGTYPE) if something else is there."""
+        value = self.find(key)
+        if value is None:
+            return None
+        if not isinstance(value, ListValue):
+            raise wrong_type()
+        return value
+
+    def new_list(self) -> ListValue:
+        """An empty list that is under no key yet."""
+        return ListValue(self.list_limits)
 
     # --- Changing ----------------------------------------------------------------------------------
 

@@ -1,0 +1,337 @@
+"""Lists, at their ends and by index: LPUSH, LPOP, LLEN, LRANGE, LINDEX, LREM, LTRIM and their like.
+
+A list is never empty: what takes the last element takes the key away too. Events, counts of changes and their
+order are Redis's, for what listens to a queue of jobs relies on them: a push tells `rpush` once for all its
+elements, what empties a list tells `del` behind its own event.
+"""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.core.list_value import ListValue
+from penstock.engine import events
+from penstock.engine.arguments import INT64_MAX, int_at, int_between
+from penstock.engine.context import Context
+from penstock.engine.table import ONE_KEY, Command, Flags
+from penstock.errors import CommandError, elements_too_large, wrong_arity
+from penstock.reply import NULL_ARRAY, OK, NullArray, Status
+
+# All elements of a push together: well below what one listpack can hold, so that none is refused midway.
+PUSH_BYTES_MAX = 1 << 31
+
+
+# --- Pushing --------------------------------------------------------------------------------------
+
+
+def lpush(context: Context, frame: Frame) -> int:
+    """Add elements before the first, one after the other."""
+    return _push(context, frame, True)
+
+
+def rpush(context: Context, frame: Frame) -> int:
+    """Add elements behind the last."""
+    return _push(context, frame, False)
+
+
+def lpushx(context: Context, frame: Frame) -> int:
+    """As lpush, unless there is no list."""
+    found = context.keyspace.list_or_none(frame.piece(1))
+    return 0 if found is None else _push(context, frame, True)
+
+
+def rpushx(context: Context, frame: Frame) -> int:
+    """As rpush, unless there is no list."""
+    found = context.keyspace.list_or_none(frame.piece(1))
+    return 0 if found is None else _push(context, frame, False)
+
+
+def _push(context: Context, frame: Frame, left: bool) -> int:
+    key = frame.piece(1)
+    found = context.keyspace.list_or_none(key)
+    if frame.bytes_from(2) > PUSH_BYTES_MAX:
+        raise elements_too_large()
+    value = context.keyspace.new_list() if found is None else found
+    for at in range(2, frame.count):
+        value.push_piece(frame.buffer, frame.start(at), frame.size(at), left)
+    if found is None:
+        put_new(context, key, value)
+    context.changed(key, events.LIST, push_event(left))
+    context.dirty += frame.count - 3
+    return value.length
+
+
+def put_new(context: Context, key: bytes, value: ListValue) -> None:
+    """Put a list under a key that holds nothing; only then can somebody have waited for it."""
+    context.keyspace.put(key, value)
+    context.created(context.keyspace, key)
+    context.touch(key)
+
+
+def push_event(left: bool) -> bytes:
+    """The event of a push."""
+    return b"lpush" if left else b"rpush"
+
+
+# --- Popping --------------------------------------------------------------------------------------
+
+
+def lpop(context: Context, frame: Frame) -> bytes | list[bytes] | NullArray | None:
+    """Take the first element, or the first few."""
+    return _pop(context, frame, True)
+
+
+def rpop(context: Context, frame: Frame) -> bytes | list[bytes] | NullArray | None:
+    """Take the last element, or the last few, the last one first."""
+    return _pop(context, frame, False)
+
+
+def _pop(context: Context, frame: Frame, left: bool) -> bytes | list[bytes] | NullArray | None:
+    if frame.count > 3:
+        raise wrong_arity("lpop" if left else "rpop")
+    key = frame.piece(1)
+    if frame.count == 2:
+        value = context.keyspace.list_or_none(key)
+        return None if value is None else pop_one(context, key, value, left)
+    error = CommandError("value is out of range, must be positive")
+    wanted = int_between(frame, 2, 0, INT64_MAX, error)
+    value = context.keyspace.list_or_none(key)
+    if value is None:
+        return NULL_ARRAY
+    count = min(wanted, value.length)
+    if count == 0:
+        return []
+    last = value.length - 1
+    if left:
+        taken = value.range(0, count - 1)
+        value.trim(count, last)
+    else:
+        taken = value.range(last - count + 1, last)
+        taken.reverse()
+        value.trim(0, last - count)
+    popped(context, key, value, left, count)
+    return taken
+
+
+def pop_one(context: Context, key: bytes, value: ListValue, left: bool) -> bytes | None:
+    """Take one element from the list under a key, and tell."""
+    element = value.pop_left_or_none() if left else value.pop_right_or_none()
+    popped(context, key, value, left, 1)
+    return element
+
+
+def popped(context: Context, key: bytes, value: ListValue, left: bool, count: int) -> None:
+    """Tell that elements were taken from an end of the list under a key, and remove it if it is empty."""
+    context.changed(key, events.LIST, b"lpop" if left else b"rpop")
+    context.dirty += count - 1
+    _remove_if_empty(context, key, value)
+
+
+def _remove_if_empty(context: Context, key: bytes, value: ListValue) -> None:
+    """Take the key of an emptied list away. The change itself was told already."""
+    if value.length == 0:
+        context.keyspace.remove(key)
+        context.event(events.GENERIC, b"del", key)
+
+
+# --- Looking --------------------------------------------------------------------------------------
+
+
+def _read(context: Context, key: bytes) -> ListValue | None:
+    """The list to look at; those who listen hear of a key that is not there."""
+    value = context.keyspace.list_or_none(key)
+    if value is None:
+        context.missed(key)
+    return value
+
+
+def llen(context: Context, frame: Frame) -> int:
+    """Count the elements."""
+    value = _read(context, frame.piece(1))
+    return 0 if value is None else value.length
+
+
+def lindex(context: Context, frame: Frame) -> bytes | None:
+    """One element."""
+    value = _read(context, frame.piece(1))
+    return None if value is None else value.get_or_none(int_at(frame, 2))
+
+
+def lrange(context: Context, frame: Frame) -> list[bytes]:
+    """The elements from one index to another."""
+    first, last = int_at(frame, 2), int_at(frame, 3)
+    value = _read(context, frame.piece(1))
+    if value is None:
+        return []
+    start, end = _resolved(first, last, value.length)
+    return value.range(start, end)
+
+
+def _resolved(first: int, last: int, length: int) -> tuple[int, int]:
+    """Two indexes, negative ones from the end, inside of a list; the first is above if none is between."""
+    start = max(0, first + length if first < 0 else first)
+    end = min(length - 1, last + length if last < 0 else last)
+    return start, end
+
+
+# --- Removing -------------------------------------------------------------------------------------
+
+
+def lrem(context: Context, frame: Frame) -> int:
+    """Remove elements that are equal to a value."""
+    count = int_at(frame, 2)
+    key = frame.piece(1)
+    value = context.keyspace.list_or_none(key)
+    if value is None:
+        return 0
+    removed = value.remove(frame.piece(3), count)
+    if removed:
+        context.changed(key, events.LIST, b"lrem")
+        context.dirty += removed - 1
+        _remove_if_empty(context, key, value)
+    return removed
+
+
+def ltrim(context: Context, frame: Frame) -> Status:
+    """Keep only the elements from one index to another."""
+    first, last = int_at(frame, 2), int_at(frame, 3)
+    key = frame.piece(1)
+    value = context.keyspace.list_or_none(key)
+    if value is None:
+        return OK
+    before = value.length
+    start, end = _resolved(first, last, before)
+    value.trim(start, end)
+    # Told, and breaking watches, even if all is kept: so does Redis.
+    context.changed(key, events.LIST, b"ltrim")
+    context.dirty += before - value.length - 1
+    _remove_if_empty(context, key, value)
+    return OK
+
+
+_PUSHES = Flags.WRITE | Flags.DENY_OOM | Flags.FAST
+_POPS = Flags.WRITE | Flags.FAST
+
+COMMANDS = (
+    Command(
+        "LPUSH",
+        lpush,
+        -3,
+        _PUSHES,
+        ONE_KEY,
+        "Add elements at the left end of a list.",
+        syntax="key element [element ...]",
+        complexity="O(elements)",
+        group="list",
+    ),
+    Command(
+        "RPUSH",
+        rpush,
+        -3,
+        _PUSHES,
+        ONE_KEY,
+        "Add elements at the right end of a list.",
+        syntax="key element [element ...]",
+        complexity="O(elements)",
+        group="list",
+    ),
+    Command(
+        "LPUSHX",
+        lpushx,
+        -3,
+        _PUSHES,
+        ONE_KEY,
+        "Add elements at the left end of a list that exists.",
+        syntax="key element [element ...]",
+        since="2.2.0",
+        complexity="O(elements)",
+        group="list",
+    ),
+    Command(
+        "RPUSHX",
+        rpushx,
+        -3,
+        _PUSHES,
+        ONE_KEY,
+        "Add elements at the right end of a list that exists.",
+        syntax="key element [element ...]",
+        since="2.2.0",
+        complexity="O(elements)",
+        group="list",
+    ),
+    Command(
+        "LPOP",
+        lpop,
+        -2,
+        _POPS,
+        ONE_KEY,
+        "Take elements from the left end of a list.",
+        syntax="key [count]",
+        complexity="O(elements taken)",
+        group="list",
+    ),
+    Command(
+        "RPOP",
+        rpop,
+        -2,
+        _POPS,
+        ONE_KEY,
+        "Take elements from the right end of a list.",
+        syntax="key [count]",
+        complexity="O(elements taken)",
+        group="list",
+    ),
+    Command(
+        "LLEN",
+        llen,
+        2,
+        Flags.READ | Flags.FAST,
+        ONE_KEY,
+        "Count the elements of a list.",
+        syntax="key",
+        group="list",
+    ),
+    Command(
+        "LINDEX",
+        lindex,
+        3,
+        Flags.READ,
+        ONE_KEY,
+        "Read one element of a list.",
+        syntax="key index",
+        complexity="O(nodes up to the element, from the nearer end)",
+        group="list",
+    ),
+    Command(
+        "LRANGE",
+        lrange,
+        4,
+        Flags.READ,
+        ONE_KEY,
+        "Read the elements of a list from one index to another.",
+        syntax="key start stop",
+        complexity="O(nodes up to the first, from the nearer end, and elements read)",
+        group="list",
+    ),
+    Command(
+        "LREM",
+        lrem,
+        4,
+        Flags.WRITE,
+        ONE_KEY,
+        "Remove elements that are equal to a value.",
+        syntax="key count element",
+        complexity="O(elements up to the last that goes)",
+        group="list",
+    ),
+    Command(
+        "LTRIM",
+        ltrim,
+        4,
+        Flags.WRITE,
+        ONE_KEY,
+        "Keep only the elements of a list from one index to another.",
+        syntax="key start stop",
+        complexity="O(nodes removed)",
+        group="list",
+    ),
+)
