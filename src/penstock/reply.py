@@ -22,11 +22,11 @@ class Status:
 
 
 class Pairs:
-    """Names and values in order: a map in RESP3, a flat array in RESP2."""
+    """Names (as a rule bytes) and values in order: a map in RESP3, a flat array in RESP2."""
 
     __slots__ = ("items",)
 
-    def __init__(self, items: list[tuple[bytes, Any]]) -> None:
+    def __init__(self, items: list[tuple[Any, Any]]) -> None:
         self.items = items
 
     def __repr__(self) -> str:

@@ -195,7 +195,7 @@ class Output:
         else:
             self._put_head(_ARRAY, 2 * len(items))
         for name, value in items:
-            self.put_bulk(name)
+            self.put(name)
             self.put(value)
 
     def _put_served(self, served: Served) -> None:
