@@ -29,6 +29,7 @@ cdef class Tally:
 cdef class Tallies:
     cdef readonly object lookup
     cdef readonly dict by_name
+    cdef set _containers
     cdef list _words
     cdef list _found
 

@@ -90,12 +90,14 @@ def _upper_us(bucket: int) -> int:
 class Tallies:
     """The counters of all commands of one server."""
 
-    __slots__ = ("_found", "_words", "by_name", "lookup")
+    __slots__ = ("_containers", "_found", "_words", "by_name", "lookup")
 
     def __init__(self, rows: Iterable[Command]) -> None:
         rows = list(rows)
         self.lookup = Lookup(rows)
         self.by_name = {row.name: Tally(row) for row in rows}
+        # COMMAND is both: alone a command, with a second word it may be COMMAND COUNT.
+        self._containers = {row.name.split(" ")[0] for row in rows if " " in row.name}
         self._words: list[bytes] = [b""] * _SLOTS
         self._found: list[Tally | None] = [None] * _SLOTS
 
@@ -112,7 +114,7 @@ class Tallies:
             if found is not None:
                 return found
         tally = self.by_name[self.lookup.find(frame).name]
-        if " " not in tally.command.name:
+        if tally.command.name.split(" ")[0] not in self._containers:
             self._words[slot] = frame.piece(0)
             self._found[slot] = tally
         return tally
