@@ -14,6 +14,7 @@ cdef class Server:
     cdef readonly Turn turn
     cdef readonly Tallies tallies
     cdef readonly object slow_log
+    cdef readonly object facts
     cdef readonly object monitors
     cdef readonly object pause
     cdef readonly WireLimits wire_limits

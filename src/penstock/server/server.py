@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
+from penstock.server.facts import Facts
 from penstock.server.monitors import Monitors
 from penstock.server.output_limits import OutputLimits
 from penstock.server.pause import Pause
@@ -42,8 +43,8 @@ class Loop(Protocol):
 class Server:
     """The shared half of every session.
 
-    Parts: engine, tallies, turn, loop, slow_log, monitors, pause. Clients: sessions, next_id. In force:
-    state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors, bytes_in,
+    Parts: engine, tallies, turn, loop, slow_log, monitors, pause, facts. Clients: sessions, next_id. In
+    force: state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors, bytes_in,
     bytes_out. `on_broken` is called with the name of a command that failed while it may have changed data.
     """
 
@@ -52,6 +53,7 @@ class Server:
         "bytes_out",
         "engine",
         "errors",
+        "facts",
         "loop",
         "monitors",
         "next_id",
@@ -76,6 +78,8 @@ class Server:
         knows = engine.context.compat.knows
         self.tallies = Tallies(row for row in rows if knows(row.since))
         self.slow_log = SlowLog()
+        engine.context.instant.advance()
+        self.facts = Facts(engine.context.instant.us)
         self.monitors = Monitors()
         self.pause = Pause(self)
         self.wire_limits = WireLimits()

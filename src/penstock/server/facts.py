@@ -1,0 +1,56 @@
+"""What a server knows of itself and tells in INFO: set by whoever owns it, read by commands.
+
+The composition root sets what does not change (port, config_file, stop), settings set what CONFIG SET may
+change (maxmemory, debug_allowed, ...), the regular tick sets the rates. A server of which nobody has said
+anything answers with the values below.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from penstock.server import process
+
+ID_BYTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequest:
+    """What SHUTDOWN asks for. `save`: True and False for SAVE and NOSAVE, None for neither."""
+
+    save: bool | None
+    now: bool
+    force: bool
+
+
+@dataclass(slots=True)
+class Facts:
+    """One server's."""
+
+    started_us: int
+    # --- Where it is ---
+    port: int = 0
+    config_file: str = ""
+    run_id: str = field(default_factory=lambda: secrets.token_hex(ID_BYTES))
+    replication_id: str = field(default_factory=lambda: secrets.token_hex(ID_BYTES))
+    # --- Settings ---
+    hz: int = 10
+    maxclients: int = 10_000
+    maxmemory: int = 0
+    maxmemory_policy: str = "noeviction"
+    debug_allowed: str = "no"  # or yes, or local
+    active_expire: bool = True
+    # --- Measured ---
+    startup_bytes: int = field(default_factory=process.resident_bytes)
+    connections_rejected: int = 0
+    ops_per_sec: int = 0
+    in_kbps: float = 0.0
+    out_kbps: float = 0.0
+    # --- Saving ---
+    saved_s: int = -1  # -1: never, which INFO shows as the time of the start
+    dirty_at_save: int = 0
+    appendonly: bool = False
+    # --- Stopping: None while nobody has said how ---
+    stop: Callable[[StopRequest], None] | None = None
