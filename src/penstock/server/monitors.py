@@ -1,11 +1,17 @@
-"""Clients that watch every command go by (MONITOR)."""
+"""Clients that watch every command go by (MONITOR).
+
+A command is shown once it has run, so that what a transaction did comes before its EXEC. Commands for
+administrators are not shown, and of those that carry a password, the password is not.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
+from penstock.engine.table import Command, Flags
 from penstock.reply import Status
+from penstock.server.redaction import public_words
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
@@ -19,10 +25,12 @@ class Monitors:
     def __init__(self) -> None:
         self.sessions: dict[Session, None] = {}
 
-    def show(self, session: Session, frame: Frame) -> None:
-        """Tell them of a command that is about to run."""
+    def show(self, session: Session, command: Command, frame: Frame) -> None:
+        """Tell them of a command that has run."""
+        if command.flags & (Flags.SKIP_MONITOR | Flags.ADMIN):
+            return
         us = session.server.engine.context.instant.us
-        words = " ".join(quoted(frame.piece(index)) for index in range(frame.count))
+        words = " ".join(map(quoted, public_words(frame)))
         place = f"{session.keyspace.index} {session.info.address}"
         line = Status(f"{us // 1_000_000}.{us % 1_000_000:06d} [{place}] {words}")
         for watcher in self.sessions:

@@ -255,12 +255,12 @@ class Session:
             transaction.queue(tally, frame)
             self.output.put_raw(b"+QUEUED\r\n")
             return False
-        if server.state & MONITORED and not command.flags & Flags.SKIP_MONITOR:
-            server.monitors.show(self, frame)
         if command.in_session:
             self._run_in_session(tally, frame)
         else:
             self._run_data(tally, frame)
+        if server.state & MONITORED:
+            server.monitors.show(self, command, frame)
         return True
 
     def _run_in_session(self, tally: Tally, frame: Frame) -> None:

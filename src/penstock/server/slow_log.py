@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
+from penstock.server.redaction import public_words
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
@@ -37,7 +38,7 @@ class SlowLog:
 
     def note(self, session: Session, frame: Frame, us: int) -> None:
         """Keep a command that took so long."""
-        words = [_short(frame.piece(i)) for i in range(min(frame.count, WORDS_MAX))]
+        words = [_short(word) for word in public_words(frame, WORDS_MAX)]
         if frame.count > WORDS_MAX:
             words[-1] = b"... (%d more arguments)" % (frame.count - WORDS_MAX + 1)
         at_s = session.server.engine.context.instant.us // 1_000_000

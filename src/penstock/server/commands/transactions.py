@@ -73,8 +73,6 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     engine = server.engine
     instant = engine.context.instant
     started_us = instant.us
-    if server.state & MONITORED and not tally.command.flags & Flags.SKIP_MONITOR:
-        server.monitors.show(session, frame)
     engine.context.keyspace = session.keyspace
     try:
         if tally.command.in_session:
@@ -86,6 +84,8 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     except CommandError as error:
         tally.failed += 1
         session.refuse(error)
+    if server.state & MONITORED:
+        server.monitors.show(session, tally.command, frame)
     instant.advance()
     tally.count(instant.us - started_us)
 
