@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.core.frame import Frame
 from penstock.engine.table import Command, Flags
 from penstock.errors import CommandError, wrong_arity
-from penstock.server.states import OUT_OF_MEMORY, STRANGER, SUBSCRIBED
+from penstock.server.states import MONITOR, OUT_OF_MEMORY, STRANGER, SUBSCRIBED
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
@@ -17,6 +17,12 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
     """Why a client may not run a command now, or None if it may."""
     if not command.takes(frame.count):
         return wrong_arity(command.name)
+    if command.flags & Flags.PROTECTED and not _may_debug(session):
+        return CommandError(
+            'DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it'
+            " from a local connection, otherwise you need to set this option in the configuration file, and"
+            " then restart the server."
+        )
     if session.state & STRANGER and not command.flags & Flags.NO_AUTH:
         return CommandError("Authentication required.", "NOAUTH")
     if session.transaction is not None and command.flags & Flags.NO_MULTI:
@@ -33,4 +39,16 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
             f"Can't execute '{shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
             " are allowed in this context"
         )
+    if session.state & MONITOR and command.flags & (Flags.READ | Flags.WRITE):
+        return CommandError(
+            "Replica can't interact with the keyspace"
+        )  # a monitor is one, to Redis
     return None
+
+
+def _may_debug(session: Session) -> bool:
+    allowed = session.server.facts.debug_allowed
+    if allowed == "local":
+        host = session.info.address.rpartition(":")[0]
+        return host.startswith(("127.", "/")) or host in ("::1", "[::1]")
+    return allowed == "yes"
