@@ -1,0 +1,32 @@
+"""What the server says of itself in text: INFO."""
+
+from __future__ import annotations
+
+from penstock.core.frame import Frame
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.reply import Verbatim
+from penstock.server.info_sections import info_text
+from penstock.server.session import Session
+
+
+def info(session: Session, frame: Frame) -> Verbatim:
+    """The sections asked for; a name that is none adds nothing."""
+    names = (frame.piece(at).decode("latin-1").lower() for at in range(1, frame.count))
+    text = info_text(session.server, set(names) or {"default"})
+    return Verbatim(text.encode("utf-8", "surrogateescape"))
+
+
+COMMANDS = (
+    Command(
+        "INFO",
+        info,
+        -1,
+        Flags.LOADING | Flags.STALE | Flags.DANGEROUS,
+        NO_KEYS,
+        "Describe the server: version, clients, memory, counters, keys.",
+        syntax="[section [section ...]]",
+        complexity="O(commands + databases)",
+        group="server",
+        in_session=True,
+    ),
+)
