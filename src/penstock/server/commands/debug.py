@@ -1,0 +1,77 @@
+"""For tests of servers and clients: DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, HELP.
+
+Refused unless enable-debug-command allows it (gate.py): a client that can stop the server for an hour is
+nothing to have by default.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+
+from penstock.core.frame import Frame
+from penstock.engine.help import help_of
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.errors import no_such_key, unknown_subcommand
+from penstock.reply import OK, Status
+from penstock.server.session import Session
+
+_LEADING_NUMBER = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)")
+_LEADING_INTEGER = re.compile(rb"\s*[+-]?\d+")
+
+
+def debug(session: Session, frame: Frame) -> Status | list[Status]:
+    """One row for all, as in Redis: DEBUG is no container there either."""
+    if frame.count == 2 and frame.is_word(1, b"HELP"):
+        return help_of("DEBUG", _HELP)
+    if frame.count == 3 and frame.is_word(1, b"SLEEP"):
+        # The whole server stops, which is what this is for.
+        time.sleep(max(0.0, _leading_number(frame.piece(2))))
+        return OK
+    if frame.count == 3 and frame.is_word(1, b"OBJECT"):
+        return _describe(session, frame)
+    if frame.count == 3 and frame.is_word(1, b"SET-ACTIVE-EXPIRE"):
+        number = _LEADING_INTEGER.match(frame.piece(2))
+        session.server.facts.active_expire = number is not None and int(number[0]) != 0
+        return OK
+    raise unknown_subcommand("DEBUG", frame.piece(1))
+
+
+def _leading_number(text: bytes) -> float:
+    """The number that a text begins with, as C's strtod reads it; 0 if it begins with none."""
+    number = _LEADING_NUMBER.match(text)
+    return 0.0 if number is None else float(number[0])
+
+
+def _describe(session: Session, frame: Frame) -> Status:
+    value = session.keyspace.find(frame.piece(2))
+    if value is None:
+        raise no_such_key()
+    row = session.server.tallies.by_name["OBJECT ENCODING"].command
+    encoding = row.run(session.server.engine.context, frame).decode()
+    return Status(f"Value at:{id(value):#x} refcount:1 encoding:{encoding}")
+
+
+_HELP = [
+    "OBJECT <key>",
+    "    Where a value is and how Redis would store it.",
+    "SET-ACTIVE-EXPIRE <0|1>",
+    "    Whether keys go by themselves when their time is over, or only when somebody looks.",
+    "SLEEP <seconds>",
+    "    Stop the whole server for so long. Decimals allowed.",
+]
+
+COMMANDS = (
+    Command(
+        "DEBUG",
+        debug,
+        -2,
+        Flags.ADMIN | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.PROTECTED,
+        NO_KEYS,
+        "Do what only tests should.",
+        syntax="subcommand [argument]",
+        complexity="Depends on subcommand.",
+        group="server",
+        in_session=True,
+    ),
+)

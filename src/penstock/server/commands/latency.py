@@ -1,0 +1,129 @@
+"""How long commands take: LATENCY HISTOGRAM, and the event log of Redis, which is always empty here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.frame import Frame
+from penstock.engine.help import help_of
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.reply import Pairs, Status
+from penstock.server.catalogue import shown_name
+from penstock.server.session import Session
+from penstock.server.tally import Tally
+
+
+def histogram(session: Session, frame: Frame) -> Pairs:
+    """How many calls of each command stayed within 1, 2, 4, ... µs. A container stands for all of its."""
+    tallies = [t for t in session.server.tallies.by_name.values() if t.calls]
+    if frame.count > 2:
+        wanted = [frame.piece(at).decode("latin-1").lower() for at in range(2, frame.count)]
+        names = [(t, shown_name(t.command)) for t in tallies]
+        tallies = [t for w in wanted for t, name in names if w in (name, name.partition("|")[0])]
+    return Pairs([(shown_name(t.command).encode(), _of_one(t)) for t in tallies])
+
+
+def _of_one(tally: Tally) -> Pairs:
+    bounds: dict[int, int] = {}
+    seen = 0
+    for upper_us, calls in tally.buckets():
+        seen += calls
+        bounds[1 << max(0, upper_us - 1).bit_length()] = seen
+    pairs: list[tuple[Any, Any]] = list(bounds.items())
+    return Pairs([(b"calls", tally.calls), (b"histogram_usec", Pairs(pairs))])
+
+
+def latest(session: Session, frame: Frame) -> list[Any]:
+    """No event was noted."""
+    return []
+
+
+def history(session: Session, frame: Frame) -> list[Any]:
+    """No event was noted."""
+    return []
+
+
+def reset(session: Session, frame: Frame) -> int:
+    """Forget events; return of how many kinds, which is none."""
+    return 0
+
+
+def latency_help(session: Session, frame: Frame) -> list[Status]:
+    """The subcommands of LATENCY."""
+    return help_of("LATENCY", _HELP)
+
+
+_HELP = [
+    "HISTORY <event>",
+    "    What was noted of an event. Events are not noted: use HISTOGRAM or SLOWLOG.",
+    "LATEST",
+    "    What was last noted of each event.",
+    "RESET [<event> ...]",
+    "    Forget what was noted.",
+    "HISTOGRAM [COMMAND ...]",
+    "    How many calls of the commands named, or of all, stayed within 1, 2, 4, ... microseconds.",
+]
+
+_FLAGS = Flags.ADMIN | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE
+
+COMMANDS = (
+    Command(
+        "LATENCY HELP",
+        latency_help,
+        2,
+        Flags.LOADING | Flags.STALE,
+        NO_KEYS,
+        "Show the subcommands of LATENCY.",
+        since="2.8.13",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "LATENCY HISTOGRAM",
+        histogram,
+        -2,
+        _FLAGS,
+        NO_KEYS,
+        "Show how long commands took.",
+        syntax="[command [command ...]]",
+        since="7.0.0",
+        complexity="O(commands)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "LATENCY HISTORY",
+        history,
+        3,
+        _FLAGS,
+        NO_KEYS,
+        "Show what was noted of an event.",
+        syntax="event",
+        since="2.8.13",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "LATENCY LATEST",
+        latest,
+        2,
+        _FLAGS,
+        NO_KEYS,
+        "Show what was last noted of each event.",
+        since="2.8.13",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "LATENCY RESET",
+        reset,
+        -2,
+        _FLAGS,
+        NO_KEYS,
+        "Forget what was noted of events.",
+        syntax="[event [event ...]]",
+        since="2.8.13",
+        group="server",
+        in_session=True,
+    ),
+)

@@ -1,0 +1,182 @@
+"""Where the memory goes: MEMORY USAGE, STATS, DOCTOR, PURGE, MALLOC-STATS, HELP."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+from penstock.core.frame import Frame
+from penstock.engine.arguments import int_at
+from penstock.engine.help import help_of
+from penstock.engine.table import NO_KEYS, SUBCOMMAND_KEY, Command, Flags
+from penstock.errors import syntax_error
+from penstock.reply import OK, Double, Pairs, Status, Verbatim
+from penstock.server import process
+from penstock.server.info_sections import human
+from penstock.server.memory_usage import usage_bytes
+from penstock.server.session import Session
+
+SAMPLES_DEFAULT = 5
+
+_LITTLE_BYTES = 5 << 20
+_NEARLY_FULL = 0.9
+_NO_FLAGS = Flags(0)
+
+
+def usage(session: Session, frame: Frame) -> int | None:
+    """The bytes of a key and its value; null if there is no such key."""
+    samples = SAMPLES_DEFAULT
+    at = 3
+    while at < frame.count:
+        if not frame.is_word(at, b"SAMPLES") or at + 1 == frame.count:
+            raise syntax_error()
+        samples = int_at(frame, at + 1)
+        if samples < 0:
+            raise syntax_error()
+        at += 2
+    key = frame.piece(2)
+    value = session.keyspace.find(key)
+    return None if value is None else usage_bytes(key, value, samples)
+
+
+def stats(session: Session, frame: Frame) -> Pairs:
+    """Numbers, under Redis's names as far as they have a meaning here."""
+    server = session.server
+    used = process.resident_bytes()
+    peak = max(used, process.peak_bytes())
+    startup = server.facts.startup_bytes
+    dataset = max(0, used - startup)
+    keys = sum(len(keyspace.values) for keyspace in server.engine.context.databases)
+    pairs: list[tuple[bytes, Any]] = [
+        (b"peak.allocated", peak),
+        (b"total.allocated", used),
+        (b"startup.allocated", startup),
+        (b"replication.backlog", 0),
+        (b"clients.slaves", 0),
+        (b"clients.normal", _clients_bytes(session)),
+        (b"cluster.links", 0),
+        (b"aof.buffer", 0),
+        (b"lua.caches", 0),
+        (b"functions.caches", 0),
+    ]
+    for keyspace in server.engine.context.databases:
+        if keyspace.values:
+            tables = [
+                (b"overhead.hashtable.main", sys.getsizeof(keyspace.values)),
+                (b"overhead.hashtable.expires", sys.getsizeof(keyspace.expires)),
+            ]
+            pairs.append((b"db.%d" % keyspace.index, Pairs(tables)))
+    pairs += [
+        (b"overhead.total", used - dataset),
+        (b"keys.count", keys),
+        (b"keys.bytes-per-key", dataset // keys if keys else 0),
+        (b"dataset.bytes", dataset),
+        (b"dataset.percentage", Double(100 * dataset / used)),
+        (b"peak.percentage", Double(100 * used / peak)),
+        (b"fragmentation", Double(1.0)),
+        (b"fragmentation.bytes", 0),
+    ]
+    return Pairs(pairs)
+
+
+def _clients_bytes(session: Session) -> int:
+    return sum(
+        len(other.output.buffer) + other.held_bytes for other in session.server.sessions.values()
+    )
+
+
+def doctor(session: Session, frame: Frame) -> Verbatim:
+    """A word on the memory, for people."""
+    facts = session.server.facts
+    used = process.resident_bytes()
+    peak = process.peak_bytes()
+    found = []
+    if facts.maxmemory and used > _NEARLY_FULL * facts.maxmemory:
+        found.append(
+            f"The process occupies {human(used)} of the {human(facts.maxmemory)} that maxmemory allows:"
+            " trim streams, or allow more."
+        )
+    if peak > 1.5 * used and peak - used > _LITTLE_BYTES:
+        found.append(
+            f"The process once occupied {human(peak)} and has {human(used)} now: what it then held is gone."
+        )
+    if not found:
+        found.append(f"Nothing to complain about: the process occupies {human(used)}.")
+    return Verbatim("".join(line + "\n" for line in found).encode())
+
+
+def purge(session: Session, frame: Frame) -> Status:
+    """Collect what only holds itself; pages go back to the system as Python gives them back."""
+    gc.collect()
+    return OK
+
+
+def malloc_stats(session: Session, frame: Frame) -> Verbatim:
+    """What Python tells of its own allocator."""
+    blocks = f"blocks allocated: {sys.getallocatedblocks()}"
+    tracked = ", ".join(str(count) for count in gc.get_count())
+    resident = f"resident bytes: {process.resident_bytes()}"
+    return Verbatim(
+        f"{blocks}\nobjects since the last collections: {tracked}\n{resident}\n".encode()
+    )
+
+
+def memory_help(session: Session, frame: Frame) -> list[Status]:
+    """The subcommands of MEMORY."""
+    return help_of("MEMORY", _HELP)
+
+
+_HELP = [
+    "DOCTOR",
+    "    A word on what is wrong with the memory, if anything is.",
+    "MALLOC-STATS",
+    "    What the allocator tells of itself.",
+    "PURGE",
+    "    Free what can be freed.",
+    "STATS",
+    "    How much memory is used, and for what.",
+    "USAGE <key> [SAMPLES <count>]",
+    "    The bytes of a key and its value, judged by <count> parts of it (5 unless told, 0 for all).",
+]
+
+
+def _row(name: str, run: Any, summary: str, flags: Flags = _NO_FLAGS) -> Command:
+    return Command(
+        name,
+        run,
+        2,
+        flags,
+        NO_KEYS,
+        summary,
+        since="4.0.0",
+        group="server",
+        in_session=True,
+    )
+
+
+COMMANDS = (
+    _row("MEMORY DOCTOR", doctor, "Say what is wrong with the memory."),
+    _row(
+        "MEMORY HELP",
+        memory_help,
+        "Show the subcommands of MEMORY.",
+        Flags.LOADING | Flags.STALE,
+    ),
+    _row("MEMORY MALLOC-STATS", malloc_stats, "Show what the allocator tells of itself."),
+    _row("MEMORY PURGE", purge, "Free what can be freed."),
+    _row("MEMORY STATS", stats, "Show what memory is used for."),
+    Command(
+        "MEMORY USAGE",
+        usage,
+        -3,
+        Flags.READ,
+        SUBCOMMAND_KEY,
+        "Estimate the bytes of a key and its value.",
+        syntax="key [SAMPLES count]",
+        since="4.0.0",
+        complexity="O(samples)",
+        group="server",
+        in_session=True,
+    ),
+)
