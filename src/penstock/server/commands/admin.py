@@ -1,0 +1,190 @@
+"""What operators and clients ask of any server: TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, and of users and
+scripts as much as clients ask without wanting either: ACL WHOAMI, FUNCTION FLUSH, SCRIPT FLUSH.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.frame import Frame
+from penstock.engine.arguments import int_at, timeout_at
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.engine.waiters import Blocked
+from penstock.errors import CommandError, syntax_error, unknown_subcommand
+from penstock.reply import NO_REPLY, OK, NoReply, Status
+from penstock.server.facts import StopRequest
+from penstock.server.session import Session
+
+REPLICAS = 0
+
+
+def time(session: Session, frame: Frame) -> list[bytes]:
+    """Seconds since 1970, and the microseconds of the current one."""
+    us = session.server.engine.context.instant.us
+    return [b"%d" % (us // 1_000_000), b"%d" % (us % 1_000_000)]
+
+
+def role(session: Session, frame: Frame) -> list[Any]:
+    """A master, at no offset, with no replicas."""
+    return [b"master", 0, []]
+
+
+def wait(session: Session, frame: Frame) -> int | NoReply:
+    """Wait until so many replicas have everything. There are none: who asks for any waits in vain."""
+    replicas = int_at(frame, 1)
+    timeout_ms = timeout_at(frame, 2)
+    if replicas <= REPLICAS or not session.server.engine.context.may_block:
+        return REPLICAS
+    tally = session.server.tallies.by_name["WAIT"]
+    session.block(tally, Blocked(frame.copy(), [], timeout_ms, on_timeout=REPLICAS))
+    return NO_REPLY
+
+
+def lastsave(session: Session, frame: Frame) -> int:
+    """When everything was last saved, or the server started, in seconds since 1970."""
+    facts = session.server.facts
+    return facts.saved_s if facts.saved_s >= 0 else facts.started_us // 1_000_000
+
+
+def shutdown(session: Session, frame: Frame) -> NoReply:
+    """Stop the server. There is no answer: the connection ends."""
+    words = [frame.piece(at).upper() for at in range(1, frame.count)]
+    asked = set(words)
+    if not asked <= {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"} or asked >= {
+        b"NOSAVE",
+        b"SAVE",
+    }:
+        raise syntax_error()
+    if b"ABORT" in asked:
+        if len(asked) > 1:
+            raise syntax_error()
+        # A stop that was asked for is under way at once, so there is never one to call off.
+        raise CommandError("No shutdown in progress.")
+    stop = session.server.facts.stop
+    if stop is None:
+        raise CommandError("Errors trying to SHUTDOWN. Check logs.")
+    save = True if b"SAVE" in asked else False if b"NOSAVE" in asked else None
+    stop(StopRequest(save, b"NOW" in asked, b"FORCE" in asked))
+    return NO_REPLY
+
+
+def acl_whoami(session: Session, frame: Frame) -> bytes:
+    """The name that the client goes by."""
+    return session.info.user.encode()
+
+
+def function_flush(session: Session, frame: Frame) -> Status:
+    """Forget all functions, of which there are none."""
+    if frame.count > 3:
+        raise unknown_subcommand("FUNCTION", frame.piece(1))
+    if frame.count == 3 and not _is_flush_mode(frame):
+        raise CommandError("FUNCTION FLUSH only supports SYNC|ASYNC option")
+    return OK
+
+
+def script_flush(session: Session, frame: Frame) -> Status:
+    """Forget all scripts, of which there are none."""
+    if frame.count > 3 or (frame.count == 3 and not _is_flush_mode(frame)):
+        raise CommandError("SCRIPT FLUSH only support SYNC|ASYNC option")
+    return OK
+
+
+def _is_flush_mode(frame: Frame) -> bool:
+    return frame.is_word(2, b"SYNC") or frame.is_word(2, b"ASYNC")
+
+
+_ALWAYS = Flags.LOADING | Flags.STALE
+
+COMMANDS = (
+    Command(
+        "TIME",
+        time,
+        1,
+        _ALWAYS | Flags.FAST,
+        NO_KEYS,
+        "Tell the time.",
+        since="2.6.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ROLE",
+        role,
+        1,
+        _ALWAYS | Flags.FAST | Flags.NO_SCRIPT,
+        NO_KEYS,
+        "Tell whether this is a master or a replica.",
+        since="2.8.12",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "WAIT",
+        wait,
+        3,
+        Flags.NO_SCRIPT | Flags.CONNECTION,
+        NO_KEYS,
+        "Wait until replicas have what was written.",
+        syntax="numreplicas timeout",
+        since="3.0.0",
+        group="generic",
+        in_session=True,
+    ),
+    Command(
+        "LASTSAVE",
+        lastsave,
+        1,
+        _ALWAYS | Flags.FAST,
+        NO_KEYS,
+        "Tell when the data was last saved.",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "SHUTDOWN",
+        shutdown,
+        -1,
+        _ALWAYS | Flags.ADMIN | Flags.NO_SCRIPT | Flags.NO_MULTI,
+        NO_KEYS,
+        "Stop the server.",
+        syntax="[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
+        complexity="O(keys) when saving",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL WHOAMI",
+        acl_whoami,
+        2,
+        _ALWAYS | Flags.NO_SCRIPT,
+        NO_KEYS,
+        "Tell the name of the user that the client is.",
+        since="6.0.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "FUNCTION FLUSH",
+        function_flush,
+        -2,
+        Flags.WRITE | Flags.NO_SCRIPT,
+        NO_KEYS,
+        "Forget all functions; there are none.",
+        syntax="[ASYNC|SYNC]",
+        since="7.0.0",
+        group="scripting",
+        in_session=True,
+    ),
+    Command(
+        "SCRIPT FLUSH",
+        script_flush,
+        -2,
+        Flags.NO_SCRIPT,
+        NO_KEYS,
+        "Forget all scripts; there are none.",
+        syntax="[ASYNC|SYNC]",
+        since="2.6.0",
+        group="scripting",
+        in_session=True,
+    ),
+)
