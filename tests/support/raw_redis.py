@@ -1,10 +1,12 @@
-"""A connection to a real Redis that changes nothing on the way: words out, RESP2 replies in.
+"""A connection to a real Redis that changes nothing on the way: words out, replies in.
 
 redis-py turns replies into its own shapes and makes one thing of the two nulls; a comparison of the engine
 with a server must see what the server said.
 
     +OK  ->  "OK"      :5  ->  5      $2 ab  ->  b"ab"      $-1  ->  None      *-1  ->  NULL_ARRAY
     -ERR text  ->  Refusal("ERR text")
+
+Of RESP3: %  ->  dict      ~  ->  Members      >  ->  Push
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from penstock.reply import NULL_ARRAY
 
@@ -42,7 +44,7 @@ class RawRedis:
 
     def send(self, commands: Sequence[Sequence[bytes]]) -> None:
         """Send commands without waiting for anything."""
-        self.socket.sendall(b"".join(_encode(words) for words in commands))
+        self.socket.sendall(b"".join(encode(words) for words in commands))
 
     def ask(self, commands: Sequence[Sequence[bytes]]) -> list[Any]:
         """Send commands at once and read the reply to each."""
@@ -51,22 +53,56 @@ class RawRedis:
 
     def read(self) -> Any:
         """The next reply."""
-        line = self._replies.readline()
-        kind, rest = line[:1], line[1:-2]
-        if kind == b"-":
-            return Refusal(rest.decode("utf-8", "surrogateescape"))
-        if kind == b"+":
-            return rest.decode()
-        size = int(rest)
-        if kind == b":":
-            return size
-        if kind == b"$":
-            return None if size < 0 else self._replies.read(size + 2)[:-2]
-        assert kind == b"*", line
-        return NULL_ARRAY if size < 0 else [self.read() for _ in range(size)]
+        return read_reply(self._replies)
 
 
-def _encode(words: Sequence[bytes]) -> bytes:
+@dataclass(frozen=True, slots=True)
+class Members:
+    """A set of RESP3, in the order in which it came."""
+
+    items: list[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Push:
+    """A message of RESP3 that answers no command."""
+
+    items: list[Any]
+
+
+def read_reply(replies: BinaryIO) -> Any:
+    """The next reply of either protocol. Raises: EOFError if there is none."""
+    line = replies.readline()
+    if not line:
+        raise EOFError
+    kind, rest = line[:1], line[1:-2]
+    if kind == b"-":
+        return Refusal(rest.decode("utf-8", "surrogateescape"))
+    if kind == b"+":
+        return rest.decode()
+    if kind == b"_":
+        return None
+    if kind == b",":
+        return float(rest)
+    size = int(rest)
+    if kind == b":":
+        return size
+    if kind == b"$":
+        return None if size < 0 else replies.read(size + 2)[:-2]
+    if kind == b"=":
+        return replies.read(size + 2)[4:-2]
+    if kind == b"%":
+        return {read_reply(replies): read_reply(replies) for _ in range(size)}
+    items = [read_reply(replies) for _ in range(max(0, size))]
+    if kind == b"~":
+        return Members(items)
+    if kind == b">":
+        return Push(items)
+    assert kind == b"*", line
+    return NULL_ARRAY if size < 0 else items
+
+
+def encode(words: Sequence[bytes]) -> bytes:
     parts = [b"*%d\r\n" % len(words)]
     parts += [b"$%d\r\n%b\r\n" % (len(word), word) for word in words]
     return b"".join(parts)
