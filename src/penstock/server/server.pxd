@@ -15,6 +15,8 @@ cdef class Server:
     cdef readonly Tallies tallies
     cdef readonly object slow_log
     cdef readonly object facts
+    cdef public object config
+    cdef public object door
     cdef readonly object monitors
     cdef readonly object pause
     cdef readonly WireLimits wire_limits

@@ -17,6 +17,8 @@ from penstock.server.turn import Turn
 from penstock.wire.parser import WireLimits
 
 if TYPE_CHECKING:
+    from penstock.server.config import Config
+    from penstock.server.listener import Door
     from penstock.server.session import Session
 
 NEVER_SLOW = 2**62
@@ -43,14 +45,17 @@ class Loop(Protocol):
 class Server:
     """The shared half of every session.
 
-    Parts: engine, tallies, turn, loop, slow_log, monitors, pause, facts. Clients: sessions, next_id. In
-    force: state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors, bytes_in,
-    bytes_out. `on_broken` is called with the name of a command that failed while it may have changed data.
+    Parts: engine, tallies, turn, loop, slow_log, monitors, pause, facts, config, door. Clients: sessions,
+    next_id. In force: state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors,
+    bytes_in, bytes_out. `on_broken` is called with the name of a command that failed while it may have
+    changed data.
     """
 
     __slots__ = (
         "bytes_in",
         "bytes_out",
+        "config",
+        "door",
         "engine",
         "errors",
         "facts",
@@ -80,6 +85,8 @@ class Server:
         self.slow_log = SlowLog()
         engine.context.instant.advance()
         self.facts = Facts(engine.context.instant.us)
+        self.config: Config | None = None
+        self.door: Door | None = None
         self.monitors = Monitors()
         self.pause = Pause(self)
         self.wire_limits = WireLimits()

@@ -1,0 +1,90 @@
+"""Putting settings in force: one function for each directive that something must be told of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine import compat
+from penstock.server import log
+from penstock.server.memory_guard import check_memory
+from penstock.server.output_limits import OutputLimit
+from penstock.server.server import NEVER_SLOW
+from penstock.server.states import STRANGER
+
+if TYPE_CHECKING:
+    from penstock.server.server import Server
+
+
+def apply_password(server: Server, text: str) -> None:
+    """Who has got in already stays in; without a password nobody is a stranger."""
+    server.password = text.encode(errors="surrogateescape") or None
+    if server.password is None:
+        for session in server.sessions.values():
+            session.state &= ~STRANGER
+            session.parser.stranger = False
+
+
+def apply_proto_max_bulk_len(server: Server, size: int) -> None:
+    server.wire_limits.bulk_bytes_max = size
+
+
+def apply_query_limit(server: Server, size: int) -> None:
+    server.query_bytes_max = size
+
+
+def apply_output_limits(server: Server, limits: dict[str, OutputLimit]) -> None:
+    server.output_limits.normal = limits["normal"]
+    server.output_limits.replica = limits["replica"]
+    server.output_limits.pubsub = limits["pubsub"]
+
+
+def apply_max_memory(server: Server, size: int) -> None:
+    server.facts.maxmemory = size
+    check_memory(server)
+
+
+def apply_max_clients(server: Server, count: int) -> None:
+    server.facts.maxclients = count
+
+
+def apply_stream_node_bytes(server: Server, size: int) -> None:
+    server.engine.limits.bytes_max = size
+
+
+def apply_stream_node_entries(server: Server, count: int) -> None:
+    server.engine.limits.entries_max = count
+
+
+def apply_list_node_size(server: Server, size: int) -> None:
+    server.engine.list_limits.set_listpack_size(size)
+
+
+def apply_events(server: Server, kinds: int) -> None:
+    server.engine.context.event_kinds = kinds
+
+
+def apply_slow_us(server: Server, us: int) -> None:
+    server.slow_us = NEVER_SLOW if us < 0 else us
+
+
+def apply_slow_limit(server: Server, count: int) -> None:
+    slow_log = server.slow_log
+    slow_log.limit = count
+    while len(slow_log.entries) > count:
+        slow_log.entries.pop()
+
+
+def apply_log_level(server: Server, name: str) -> None:
+    log.set_level(name)
+
+
+def apply_hz(server: Server, hz: int) -> None:
+    server.facts.hz = hz
+
+
+def set_debug_allowed(server: Server, who: str) -> None:
+    server.facts.debug_allowed = who
+
+
+def apply_compat_version(server: Server, version: str) -> None:
+    server.engine.context.compat = compat.level(version)

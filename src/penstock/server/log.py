@@ -1,0 +1,51 @@
+"""The log: one line an event, to stderr or a file.
+
+    15 Nov 2026 22:00:00.123 * ready on 127.0.0.1:6379 (penstock 0.1.0, compiled, compat 7.4, pid 123)
+
+The sign is the level, as Redis writes it: . debug, - verbose, * notice, # warning.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+LOG = logging.getLogger("penstock.server")
+VERBOSE = 15
+LEVELS = {
+    "debug": logging.DEBUG,
+    "verbose": VERBOSE,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+}
+
+
+class _Line(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        at = time.strftime("%d %b %Y %H:%M:%S", time.localtime(record.created))
+        if record.levelno >= logging.WARNING:
+            sign = "#"
+        elif record.levelno >= logging.INFO:
+            sign = "*"
+        else:
+            sign = "-" if record.levelno >= VERBOSE else "."
+        line = f"{at}.{int(record.msecs):03d} {sign} {record.getMessage()}"
+        if record.exc_info:
+            line += "\n" + self.formatException(record.exc_info)
+        return line
+
+
+def start(path: str) -> None:
+    """Log to a file, or to stderr if the path is empty. Raises: OSError."""
+    handler = logging.FileHandler(path) if path else logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Line())
+    for former in LOG.handlers[:]:
+        LOG.removeHandler(former)
+    LOG.addHandler(handler)
+    LOG.propagate = False
+
+
+def set_level(name: str) -> None:
+    """The least important events to log, by Redis's name."""
+    LOG.setLevel(LEVELS[name])

@@ -1,0 +1,33 @@
+"""Refusing commands that add data while the process occupies more than maxmemory.
+
+What counts is what the system says that the process occupies, which is what a limit is for: Python's
+objects, buffers and all. Memory that was freed counts until the allocator gives it back; while over the
+limit it is asked to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING
+
+from penstock.server.process import resident_bytes
+from penstock.server.states import OUT_OF_MEMORY
+
+if TYPE_CHECKING:
+    from penstock.server.server import Server
+
+
+def check_memory(server: Server) -> None:
+    """Set or clear OUT_OF_MEMORY."""
+    limit = server.facts.maxmemory
+    if limit and resident_bytes() > limit:
+        server.state |= OUT_OF_MEMORY
+    else:
+        server.state &= ~OUT_OF_MEMORY
+
+
+def give_memory_back() -> None:
+    """Ask the C library to return free memory; where it cannot, nothing happens."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
