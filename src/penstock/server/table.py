@@ -6,6 +6,8 @@ from penstock.engine.execute import TABLE
 from penstock.engine.table import Command
 from penstock.server.commands import (
     admin,
+    client_rows,
+    config,
     connection,
     debug,
     info,
@@ -13,26 +15,17 @@ from penstock.server.commands import (
     latency,
     memory,
     monitor,
+    pubsub,
     slowlog,
     transactions,
 )
 
+_MODULES = (
+    *(connection, client_rows, transactions, pubsub),
+    *(config, info, introspection, admin, slowlog, monitor, memory, latency, debug),
+)
+
 ROWS: tuple[Command, ...] = (
     *TABLE.values(),
-    *(
-        row
-        for module in (
-            connection,
-            transactions,
-            info,
-            introspection,
-            admin,
-            slowlog,
-            monitor,
-            memory,
-            latency,
-            debug,
-        )
-        for row in module.COMMANDS
-    ),
+    *(row for module in _MODULES for row in module.COMMANDS),
 )

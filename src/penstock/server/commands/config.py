@@ -1,0 +1,208 @@
+"""Settings while the server runs: CONFIG GET, SET, REWRITE, RESETSTAT, HELP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.frame import Frame
+from penstock.engine.glob import matches
+from penstock.engine.help import help_of
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.errors import CommandError, ConfigError, shown, syntax_error
+from penstock.reply import OK, Pairs, Status
+from penstock.server import config_file
+from penstock.server.config import AT_START, PROTECTED, Config, Directive
+from penstock.server.log import LOG
+from penstock.server.session import Session
+
+HELP_LINES = [
+    "GET <pattern>",
+    "    The settings whose names match, with their values.",
+    "SET <directive> <value>",
+    "    Change a setting.",
+    "RESETSTAT",
+    "    Count anew what INFO shows.",
+    "REWRITE",
+    "    Bring the file of settings up to date.",
+]
+
+
+def get(session: Session, frame: Frame) -> Pairs:
+    """The settings that match any of the patterns, each once."""
+    config = _config(session)
+    patterns = [frame.piece(at) for at in range(2, frame.count)]
+    found: list[tuple[bytes, Any]] = []
+    for name in config.names():
+        if any(matches(pattern, name.encode(), ignore_case=True) for pattern in patterns):
+            found.append((name.encode(), config.shown(name).encode(errors="surrogateescape")))
+    return Pairs(found)
+
+
+def set(session: Session, frame: Frame) -> Status:
+    """Change settings, all or none."""
+    if frame.count % 2:
+        raise syntax_error()
+    config = _config(session)
+    given = [
+        (frame.piece(at), frame.piece(at + 1).decode(errors="surrogateescape"))
+        for at in range(2, frame.count, 2)
+    ]
+    ours, foreign = _told_apart(config, given, session)
+    values: dict[str, Any] = {}
+    for name, row, text in ours:
+        try:
+            value = row.parse((text,))
+        except ConfigError as error:
+            raise _failed(name, error) from error
+        values[row.name] = (
+            row.kind.joined(config.values[row.name], value) if (row.kind.adds_to_default) else value
+        )
+    try:
+        config.change(values)
+    except ConfigError as error:
+        raise _failed(error.args[1], error.args[0]) from error
+    for name, text in foreign:
+        config.ignored[name] = text
+        LOG.warning("CONFIG SET %s: has no meaning here and is ignored", name)
+    return OK
+
+
+def _told_apart(
+    config: Config, given: list[tuple[bytes, str]], session: Session
+) -> tuple[list[tuple[str, Directive, str]], list[tuple[str, str]]]:
+    """What is ours, and what only Redis has. Raises: CommandError for what may not be set, or is nothing."""
+    ours: list[tuple[str, Directive, str]] = []
+    foreign: list[tuple[str, str]] = []
+    seen: dict[str, None] = {}
+    for word, text in given:
+        name = shown(word).lower()
+        row = config.directives.get(name)
+        if row is None and name not in config.vocabulary.ignored:
+            raise CommandError(
+                f"Unknown option or number of arguments for CONFIG SET - '{shown(word)}'"
+            )
+        if name in seen:
+            raise _failed(shown(word), "duplicate parameter")
+        seen[name] = None
+        if row is None:
+            foreign.append((name, text))
+            continue
+        if row.when == AT_START:
+            raise _failed(shown(word), "can't set immutable config")
+        if row.when == PROTECTED and not _may_set_protected(config, session):
+            raise _failed(shown(word), "can't set protected config")
+        ours.append((shown(word), row, text))
+    return ours, foreign
+
+
+def _may_set_protected(config: Config, session: Session) -> bool:
+    who = config.value("enable-protected-configs")
+    return who == "yes" or (who == "local" and _is_local(session.info.address))
+
+
+def _is_local(address: str) -> bool:
+    return address.startswith(("127.", "[::1]", "/"))
+
+
+def rewrite(session: Session, frame: Frame) -> Status:
+    """Write the settings into the file that the server was started with."""
+    config = _config(session)
+    if config.file is None:
+        raise CommandError("The server is running without a config file")
+    try:
+        config_file.rewrite(config, config.file)
+    except OSError as error:
+        raise CommandError(f"Rewriting config file: {error.strerror}") from error
+    return OK
+
+
+def resetstat(session: Session, frame: Frame) -> Status:
+    """Count anew."""
+    server = session.server
+    for tally in server.tallies.by_name.values():
+        tally.reset()
+    server.errors.clear()
+    server.bytes_in = 0
+    server.bytes_out = 0
+    server.facts.connections_rejected = 0
+    return OK
+
+
+def help(session: Session, frame: Frame) -> list[Status]:
+    """Say what there is."""
+    return help_of("CONFIG", HELP_LINES)
+
+
+def _config(session: Session) -> Config:
+    config = session.server.config
+    assert isinstance(config, Config), "a server without settings has no CONFIG"
+    return config
+
+
+def _failed(name: str, why: object) -> CommandError:
+    return CommandError(f"CONFIG SET failed (possibly related to argument '{name}') - {why}")
+
+
+_FLAGS = Flags.ADMIN | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE
+
+COMMANDS = (
+    Command(
+        "CONFIG GET",
+        get,
+        -3,
+        _FLAGS,
+        NO_KEYS,
+        "The settings in force.",
+        syntax="parameter [parameter ...]",
+        since="2.0.0",
+        complexity="O(settings) a pattern",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "CONFIG SET",
+        set,
+        -4,
+        _FLAGS,
+        NO_KEYS,
+        "Change settings, all or none.",
+        syntax="parameter value [parameter value ...]",
+        since="2.0.0",
+        complexity="O(settings given)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "CONFIG RESETSTAT",
+        resetstat,
+        2,
+        _FLAGS,
+        NO_KEYS,
+        "Count anew what INFO shows.",
+        since="2.0.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "CONFIG REWRITE",
+        rewrite,
+        2,
+        _FLAGS,
+        NO_KEYS,
+        "Write the settings in force into the file that they came from.",
+        since="2.8.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "CONFIG HELP",
+        help,
+        2,
+        Flags.LOADING | Flags.STALE,
+        NO_KEYS,
+        "What CONFIG can do.",
+        since="5.0.0",
+        group="server",
+        in_session=True,
+    ),
+)
