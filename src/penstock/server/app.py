@@ -1,44 +1,178 @@
-"""The composition root: builds the parts of a server and connects them. Nothing else."""
+"""The composition root: builds the parts of a server, connects them, runs and ends them. Nothing else."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import sys
+import os
+import signal
+import socket
 from collections.abc import Callable
 from functools import partial
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
-import uvloop
-
-from penstock.engine.execute import TABLE, Engine
-from penstock.server.commands import client_rows, pubsub, transactions
-from penstock.server.commands import connection as connection_commands
+from penstock._version import VERSION
+from penstock.build import KIND
+from penstock.engine.execute import Engine
+from penstock.errors import ConfigError
+from penstock.server import log
+from penstock.server.config import Config
 from penstock.server.connection import Connection, Inbox
-from penstock.server.server import Server
+from penstock.server.cron import Cron
+from penstock.server.directives import MEMORY_ONLY
+from penstock.server.facts import StopRequest
+from penstock.server.listener import Door, allow_clients, open_sockets, shown_address
+from penstock.server.log import LOG
+from penstock.server.server import Loop, Server
+from penstock.server.table import ROWS
+
+try:
+    import uvloop
+except ImportError:  # a platform that it does not know
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+else:
+    new_event_loop = uvloop.new_event_loop
+
+FAREWELL_SECONDS_MAX = 2.0  # for clients to take what they were answered
+_INTERRUPTED = 130
 
 
-async def run(port: int, compat_version: str | None = None) -> None:
+class App:
+    """A server and what it stands on: `server`, `addresses`."""
+
+    def __init__(self, engine: Engine, config: Config, loop: Loop) -> None:
+        self.server = Server(engine, ROWS, loop)
+        self.server.door = Door(self.server, config)
+        self.server.facts.stop = self.request_stop
+        self.server.facts.port = config.value("port")
+        self.server.facts.config_file = config.file or ""
+        config.attach(self.server)
+        inbox = Inbox()
+        # A connection has a protocol's methods; asyncio asks for no more, whatever its types say.
+        self.protocol: Callable[[], Any] = partial(Connection, self.server, inbox)
+        self.addresses: list[str] = []
+        self._cron = Cron(self.server, config)
+        self._listeners: list[asyncio.Server] = []
+        self._paths: list[str] = []
+        self._stop = asyncio.Event()
+
+    async def start(self, sockets: list[socket.socket]) -> None:
+        """Let clients in."""
+        loop = asyncio.get_running_loop()
+        factory = cast("Callable[[], asyncio.BaseProtocol]", self.protocol)
+        for listening in sockets:
+            place = listening.getsockname()
+            self.addresses.append(shown_address(place))
+            if listening.family == socket.AF_UNIX:
+                self._paths.append(place)
+                self._listeners.append(await loop.create_unix_server(factory, sock=listening))
+            else:
+                self._listeners.append(await loop.create_server(factory, sock=listening))
+        self._cron.start()
+
+    def request_stop(self, request: StopRequest | None = None) -> None:
+        """Ask for an end; it comes when this turn is over."""
+        self._stop.set()
+
+    async def until_stopped(self) -> None:
+        """Serve."""
+        await self._stop.wait()
+
+    async def end(self) -> None:
+        """Let nobody in, send what was answered, say goodbye to all."""
+        for listener in self._listeners:
+            listener.close()
+        for path in self._paths:
+            Path(path).unlink(missing_ok=True)
+        self._cron.stop()
+        server = self.server
+        server.turn.end()
+        for session in list(server.sessions.values()):
+            session.close()
+        server.turn.end()
+        deadline = asyncio.get_running_loop().time() + FAREWELL_SECONDS_MAX
+        while server.sessions and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.005)
+        for session in list(server.sessions.values()):
+            if session.link is not None:
+                session.link.abort()
+        await asyncio.sleep(0)
+
+
+def run(config: Config) -> None:
+    """Serve until somebody ends it. Raises: ConfigError for what keeps it from starting."""
+    try:
+        log.start(config.value("logfile"))
+    except OSError as error:
+        raise ConfigError(f"logfile {config.value('logfile')}: {error.strerror}") from error
+    log.set_level(config.value("loglevel"))
+    for warning in config.warnings:
+        LOG.warning("%s", warning)
+    make_dir(config)
+    allow_clients(config)
+    sockets = open_sockets(config)
+    with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        runner.run(_serve(config, sockets))
+
+
+def make_dir(config: Config) -> None:
+    """Make the folder for the data. Raises: ConfigError."""
+    path = Path(config.value("dir")).absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"dir {path}: {error.strerror}") from error
+    config.values["dir"] = str(path)
+
+
+async def _serve(config: Config, sockets: list[socket.socket]) -> None:
     loop = asyncio.get_running_loop()
-    modules = (connection_commands, client_rows, pubsub, transactions)
-    rows = [*TABLE.values(), *(row for module in modules for row in module.COMMANDS)]
-    server = Server(Engine(compat_version=compat_version), rows, loop)
-    broken: asyncio.Future[str] = loop.create_future()
-    server.on_broken = partial(_note_broken, broken)
-    inbox = Inbox()
-    # Connection has a protocol's methods; asyncio asks for no more, whatever its types say.
-    protocol = cast("Callable[[], asyncio.BaseProtocol]", partial(Connection, server, inbox))
-    listener = await loop.create_server(protocol, "127.0.0.1", port)
+    engine = Engine(
+        compat_version=config.value("compat-version"), databases=config.value("databases")
+    )
+    app = App(engine, config, loop)
+    loop.add_signal_handler(signal.SIGTERM, _on_signal, app, "SIGTERM")
+    loop.add_signal_handler(signal.SIGINT, _on_interrupt, app)
+    await app.start(sockets)
+    _say_ready(config, app)
+    # Entries and pending records make no garbage that needs a collector, and a full collection over a
+    # million of them takes 63 ms (SPEED.md).
+    gc.collect()
+    gc.freeze()
     gc.disable()
-    async with listener:
-        name = await broken  # forever, as a rule
-    sys.exit(f"{name} failed half-way: what is in memory cannot be trusted, the server stops")
+    await app.until_stopped()
+    LOG.info("stopping: %d clients", len(app.server.sessions))
+    await app.end()
+    LOG.info("stopped")
 
 
-def _note_broken(broken: asyncio.Future[str], name: str) -> None:
-    if not broken.done():
-        broken.set_result(name)
+def _say_ready(config: Config, app: App) -> None:
+    if new_event_loop is asyncio.new_event_loop:
+        LOG.warning("no uvloop on this platform: asyncio's own loop is slower")
+    if KIND == "interpreted":
+        LOG.warning(
+            "THIS BUILD IS INTERPRETED, many times slower than the compiled one: see README"
+        )
+    LOG.warning("%s", MEMORY_ONLY)
+    if config.value("save"):
+        LOG.warning("save: no snapshots are made")
+    LOG.info(
+        "ready on %s (penstock %s, %s, compat %s, pid %d)",
+        ", ".join(app.addresses),
+        VERSION,
+        KIND,
+        config.value("compat-version"),
+        os.getpid(),
+    )
 
 
-if __name__ == "__main__":
-    uvloop.run(run(int(sys.argv[1]), *sys.argv[2:3]))
+def _on_signal(app: App, name: str) -> None:
+    LOG.info("%s", name)
+    app.request_stop()
+
+
+def _on_interrupt(app: App) -> None:
+    """The first asks for an end, the second does not wait for it."""
+    _on_signal(app, "SIGINT")
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, os._exit, _INTERRUPTED)

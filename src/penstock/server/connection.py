@@ -65,7 +65,9 @@ class Connection:
         self.transport = transport
         self.write = transport.write
         self._note_addresses(transport)
-        self.session.open(self)
+        door = self.session.server.door
+        if door is None or door.admits(transport):
+            self.session.open(self)
 
     def _note_addresses(self, transport: Any) -> None:
         info = self.session.info

@@ -1,0 +1,80 @@
+"""The regular work of a server, `hz` times a second: keys that expire, memory, idle clients, rates."""
+
+from __future__ import annotations
+
+from penstock.server.config import Config
+from penstock.server.memory_guard import check_memory, give_memory_back
+from penstock.server.metrics import Rates
+from penstock.server.server import Server, Timer
+from penstock.server.states import BLOCKED, CLOSING, MONITOR, OUT_OF_MEMORY, SUBSCRIBED
+
+EXPIRE_AT_ONCE = 200  # keys of a database; about a millisecond of deleting
+_CLIENTS_EVERY_MS = 1000
+_GIVE_BACK_EVERY_MS = 10_000
+# Clients that wait for something are not idle.
+_WAITS = BLOCKED | SUBSCRIBED | MONITOR | CLOSING
+
+
+class Cron:
+    """Runs by timers of the server's loop."""
+
+    def __init__(self, server: Server, config: Config) -> None:
+        self._server = server
+        self._config = config
+        self._rates = Rates(server)
+        self._timer: Timer | None = None
+        self._clients_ms = 0
+        self._given_back_ms = 0
+
+    def start(self) -> None:
+        """Work now, and again and again."""
+        self._tick()
+
+    def stop(self) -> None:
+        """Work no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _tick(self) -> None:
+        more = self.work()
+        delay = 0.001 if more else 1 / self._server.facts.hz
+        self._timer = self._server.loop.call_later(delay, self._tick)
+
+    def work(self) -> bool:
+        """One round; True if there is more to do than should be done at once."""
+        server = self._server
+        context = server.engine.context
+        context.instant.advance()
+        more = False
+        if server.facts.active_expire:
+            # Between two rounds clients have their turn: no burst of expiring keys keeps them waiting.
+            more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
+        self._watch_memory(context.instant.ms)
+        self._rates.sample()
+        if not 0 <= context.instant.ms - self._clients_ms < _CLIENTS_EVERY_MS:
+            self._clients_ms = context.instant.ms
+            self._look_at_clients(context.instant.ms)
+        return more
+
+    def _watch_memory(self, now_ms: int) -> None:
+        server = self._server
+        if not server.facts.maxmemory and not server.state & OUT_OF_MEMORY:
+            return
+        check_memory(server)
+        if server.state & OUT_OF_MEMORY and now_ms - self._given_back_ms >= _GIVE_BACK_EVERY_MS:
+            self._given_back_ms = now_ms
+            give_memory_back()
+            check_memory(server)
+
+    def _look_at_clients(self, now_ms: int) -> None:
+        """Cut off who has left too much unread for too long, and who has been idle for too long."""
+        idle_ms_max = self._config.value("timeout") * 1000
+        for session in list(self._server.sessions.values()):
+            session.check_output_limit()
+            if (
+                idle_ms_max
+                and not session.state & _WAITS
+                and now_ms - session.active_ms > idle_ms_max
+            ):
+                session.close()
