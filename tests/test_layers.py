@@ -29,6 +29,7 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "web": {"core", "persist", "client"},
     "cli": {"core", "persist", "client", "server", "build", "_version"},
     "__init__": {"embedded", "_version"},
+    "__main__": {"cli"},
 }
 
 TIMELESS = {"core", "wire", "engine"}
