@@ -230,7 +230,7 @@ class OutputClasses(Kind):
 
     def parse(self, text: str) -> dict[str, OutputLimit]:
         words = text.split()
-        if not words or len(words) % 4:
+        if len(words) % 4:
             raise ConfigError("Wrong number of arguments in buffer limit configuration.")
         found: dict[str, OutputLimit] = {}
         for at in range(0, len(words), 4):

@@ -28,14 +28,21 @@ HELP_LINES = [
 
 
 def get(session: Session, frame: Frame) -> Pairs:
-    """The settings that match any of the patterns, each once."""
+    """The settings that match any of the patterns, each once. A plain name is shown as it was written."""
     config = _config(session)
-    patterns = [frame.piece(at) for at in range(2, frame.count)]
-    found: list[tuple[bytes, Any]] = []
-    for name in config.names():
-        if any(matches(pattern, name.encode(), ignore_case=True) for pattern in patterns):
-            found.append((name.encode(), config.shown(name).encode(errors="surrogateescape")))
-    return Pairs(found)
+    found: dict[str, bytes] = {}
+    for at in range(2, frame.count):
+        pattern = frame.piece(at)
+        plain = not any(char in pattern for char in b"*?[")
+        for name in config.names():
+            if name not in found and matches(pattern, name.encode(), ignore_case=True):
+                found[name] = pattern if plain else name.encode()
+    return Pairs(
+        [
+            (shown_name, config.shown(name).encode(errors="surrogateescape"))
+            for name, shown_name in found.items()
+        ]
+    )
 
 
 def set(session: Session, frame: Frame) -> Status:

@@ -1,0 +1,291 @@
+"""Settings: how they are read, which are refused and how, and how a file is kept up to date."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from penstock.engine import events
+from penstock.engine.execute import Engine
+from penstock.errors import ConfigError
+from penstock.server import config_file, directives
+from penstock.server.config import Config
+from penstock.server.output_limits import OutputLimit
+from penstock.server.server import NEVER_SLOW, Server, Timer
+from penstock.server.states import OUT_OF_MEMORY
+from penstock.server.table import ROWS
+
+
+class StillLoop:
+    """A loop in which nothing ever happens."""
+
+    def call_soon(self, callback: object) -> object:
+        return None
+
+    def call_later(self, delay: float, callback: object) -> Timer:
+        raise AssertionError("nobody sets a timer here")
+
+
+def loaded(*words: str) -> Config:
+    config = directives.default_config()
+    config.load(config_file.read_command_line(words))
+    return config
+
+
+def from_file(folder: Path, text: str) -> Config:
+    path = folder / "penstock.conf"
+    path.write_text(text)
+    config = directives.default_config()
+    config.load(config_file.read_file(str(path)))
+    config.file = str(path)
+    return config
+
+
+def refusal(*words: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        loaded(*words)
+    return str(caught.value)
+
+
+def in_force(*words: str) -> Server:
+    server = Server(Engine(), ROWS, StillLoop())
+    loaded(*words).attach(server)
+    return server
+
+
+# --- Values ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("100", 100),
+        ("2b", 2),
+        ("1k", 1000),
+        ("1kb", 1024),
+        ("3M", 3_000_000),
+        ("3mb", 3 << 20),
+        ("1g", 10**9),
+        ("2GB", 2 << 30),
+    ],
+)
+def test_memory_is_written_with_units(text: str, size: int) -> None:
+    assert loaded("--maxmemory", text).value("maxmemory") == size
+
+
+def test_a_value_out_of_range_is_refused_with_place_directive_value_and_range() -> None:
+    assert refusal("--port", "99999") == (
+        "command line: port 99999: argument must be between 0 and 65535 inclusive"
+    )
+
+
+def test_a_value_that_is_missing_or_one_too_many_is_refused() -> None:
+    assert refusal("--port") == "command line: port: wrong number of arguments"
+    assert refusal("--port", "1", "2") == "command line: port 1 2: wrong number of arguments"
+
+
+def test_a_name_that_nobody_knows_is_refused_with_the_nearest() -> None:
+    assert refusal("--maxmemroy", "1gb") == (
+        "command line: maxmemroy 1gb: there is no such directive; did you mean maxmemory?"
+    )
+    assert refusal("--zzzzzz", "1") == "command line: zzzzzz 1: there is no such directive"
+
+
+def test_what_redis_knows_and_means_nothing_here_is_accepted_with_a_warning() -> None:
+    config = loaded("--lazyfree-lazy-expire", "yes", "--io-threads", "4")
+    assert config.shown("io-threads") == "4"
+    assert config.warnings == [
+        "command line: lazyfree-lazy-expire has no meaning here and is ignored",
+        "command line: io-threads has no meaning here and is ignored",
+    ]
+
+
+def test_what_would_be_missed_is_refused_unless_it_asks_for_nothing() -> None:
+    assert "one user" in refusal("--user", "default", "on", "nopass")
+    assert "no replication" in refusal("--replicaof", "127.0.0.1", "6379")
+    assert "TLS" in refusal("--tls-port", "6380")
+    config = loaded("--tls-port", "0", "--replicaof", "no", "one", "--cluster-enabled", "no")
+    assert config.warnings == []
+
+
+def test_durability_is_refused_as_long_as_there_is_none() -> None:
+    assert "keeps data in memory only" in refusal("--appendonly", "yes")
+    assert loaded("--appendonly", "no", "--save", "").value("save") == ()
+
+
+def test_only_the_policy_that_evicts_nothing_is_taken() -> None:
+    assert "noeviction" in refusal("--maxmemory-policy", "allkeys-lru")
+    assert loaded("--maxmemory-policy", "noeviction").value("maxmemory-policy") == "noeviction"
+
+
+def test_words_without_a_directive_are_refused() -> None:
+    assert refusal("6379") == "command line: 6379: expected --DIRECTIVE VALUE"
+
+
+def test_a_directive_has_its_old_name_as_well() -> None:
+    config = loaded("--list-max-ziplist-size", "64")
+    assert config.value("list-max-listpack-size") == 64
+    assert config.shown("list-max-ziplist-size") == "64"
+
+
+@pytest.mark.parametrize("row", directives.VOCABULARY.directives, ids=lambda row: str(row.name))
+def test_every_default_is_read_back_from_what_is_shown(row: directives.Directive) -> None:
+    assert row.parse((row.kind.show(row.default),)) == row.default
+
+
+def test_no_name_is_in_two_lists() -> None:
+    vocabulary = directives.VOCABULARY
+    names = [*vocabulary.by_name(), *vocabulary.ignored, *vocabulary.refused]
+    assert len(names) == len(set(names))
+
+
+# --- Files -------------------------------------------------------------------------------------------
+
+
+def test_a_file_has_comments_quotes_and_any_case(tmp_path: Path) -> None:
+    config = from_file(
+        tmp_path,
+        '# a comment\n\n  PORT 7000  \nrequirepass "with \\x20 blank"\nbind 127.0.0.1 -::1\n'
+        "unixsocket '/tmp/a b'\n",
+    )
+    assert config.value("port") == 7000
+    assert config.value("requirepass") == "with   blank"
+    assert config.value("bind") == ("127.0.0.1", "-::1")
+    assert config.value("unixsocket") == "/tmp/a b"
+
+
+def test_the_later_of_two_lines_wins_and_lines_of_save_add_up(tmp_path: Path) -> None:
+    config = from_file(tmp_path, "timeout 1\ntimeout 2\nsave 900 1\nsave 300 10\n")
+    assert config.value("timeout") == 2
+    assert config.value("save") == ((900, 1), (300, 10))
+    config.load(config_file.read_command_line(["--save", "", "--timeout", "3"]))
+    assert config.value("save") == ()
+    assert config.value("timeout") == 3
+
+
+def test_the_command_line_replaces_what_the_file_says_of_save(tmp_path: Path) -> None:
+    config = from_file(tmp_path, "save 900 1\n")
+    config.load(config_file.read_command_line(["--save", "60", "5"]))
+    assert config.value("save") == ((60, 5),)
+
+
+def test_an_output_limit_leaves_the_other_classes_alone(tmp_path: Path) -> None:
+    config = from_file(
+        tmp_path,
+        "client-output-buffer-limit normal 5mb 0 0\n"
+        "client-output-buffer-limit slave 1mb 2mb 3 pubsub 1kb 0 0\n",
+    )
+    limits = config.value("client-output-buffer-limit")
+    assert limits["normal"] == OutputLimit(5 << 20, 0, 0)
+    assert limits["replica"] == OutputLimit(1 << 20, 2 << 20, 3)
+    assert limits["pubsub"] == OutputLimit(1024, 0, 0)
+
+
+def test_a_refusal_names_the_file_and_the_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_file(tmp_path, "# first\nport 7000\ntimeout never\n")
+    assert str(caught.value) == (
+        f"{tmp_path}/penstock.conf:3: timeout never: argument couldn't be parsed into an integer"
+    )
+
+
+def test_quotes_that_do_not_close_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="penstock.conf:1: .*unbalanced quotes"):
+        from_file(tmp_path, 'requirepass "open\n')
+
+
+def test_an_included_file_stands_in_the_place_of_the_line(tmp_path: Path) -> None:
+    (tmp_path / "more-1.conf").write_text("timeout 5\nport 7001\n")
+    (tmp_path / "more-2.conf").write_text("hz 20\n")
+    config = from_file(tmp_path, f"timeout 1\ninclude {tmp_path}/more-*.conf\nport 7002\n")
+    assert [config.value(name) for name in ("timeout", "hz", "port")] == [5, 20, 7002]
+
+
+def test_a_file_that_includes_itself_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="does a file include itself"):
+        from_file(tmp_path, f"include {tmp_path}/penstock.conf\n")
+
+
+@pytest.mark.parametrize("line", ["include", "include /no/such/file", "include /no/such/*.conf"])
+def test_an_include_that_leads_nowhere_is_refused(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ConfigError):
+        from_file(tmp_path, line + "\n")
+
+
+# --- Rewriting ---------------------------------------------------------------------------------------
+
+
+def test_a_rewrite_keeps_comments_order_and_foreign_lines(tmp_path: Path) -> None:
+    config = from_file(
+        tmp_path,
+        "# mine\ntimeout 1\n\nio-threads 4\nsave 900 1\nport 7000\nsave 300 10\ntimeout 2\n# end\n",
+    )
+    config.change({"timeout": 9, "save": ((60, 7),), "hz": 50, "requirepass": 'a "b" \x01'})
+    config_file.rewrite(config, str(tmp_path / "penstock.conf"))
+    assert (tmp_path / "penstock.conf").read_text() == (
+        "# mine\ntimeout 9\n\nio-threads 4\nsave 60 7\nport 7000\n# end\n"
+        '# Written by CONFIG REWRITE\nrequirepass "a \\x22b\\x22 \\x01"\nhz 50\n'
+    )
+
+
+def test_a_rewritten_file_says_the_same(tmp_path: Path) -> None:
+    config = from_file(tmp_path, "bind 127.0.0.1 -::1\nclient-output-buffer-limit normal 1mb 0 0\n")
+    config.change({"requirepass": "ö blank", "save": ((60, 7), (5, 1)), "hz": 50})
+    config_file.rewrite(config, str(tmp_path / "penstock.conf"))
+    config_file.rewrite(config, str(tmp_path / "penstock.conf"))
+    again = from_file(tmp_path, (tmp_path / "penstock.conf").read_text())
+    assert again.values == config.values
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["penstock.conf"]
+
+
+# --- In force ----------------------------------------------------------------------------------------
+
+
+def test_values_reach_what_they_are_about() -> None:
+    server = in_force(
+        *("--stream-node-max-bytes", "1kb", "--stream-node-max-entries", "7"),
+        *("--list-max-listpack-size", "-1", "--proto-max-bulk-len", "1mb"),
+        *("--slowlog-log-slower-than", "5", "--slowlog-max-len", "3", "--requirepass", "secret"),
+        *("--notify-keyspace-events", "Kx", "--client-query-buffer-limit", "2mb", "--hz", "3"),
+        *("--maxclients", "9", "--compat-version", "7.0", "--enable-debug-command", "local"),
+        *("--client-output-buffer-limit", "normal 1 2 3"),
+    )
+    engine = server.engine
+    assert (engine.limits.bytes_max, engine.limits.entries_max) == (1024, 7)
+    assert engine.list_limits.bytes_max == 4096
+    assert server.wire_limits.bulk_bytes_max == 1 << 20
+    assert (server.slow_us, server.slow_log.limit) == (5, 3)
+    assert server.password == b"secret"
+    assert engine.context.event_kinds == events.KEYSPACE | events.EXPIRED
+    assert server.query_bytes_max == 2 << 20
+    assert (server.facts.hz, server.facts.maxclients) == (3, 9)
+    assert server.facts.debug_allowed == "local"
+    assert engine.context.compat.version == "7.0"
+    assert server.output_limits.normal == OutputLimit(1, 2, 3)
+
+
+def test_nothing_is_slow_and_nobody_needs_a_password_when_they_are_off() -> None:
+    server = in_force("--slowlog-log-slower-than", "-1")
+    assert server.slow_us == NEVER_SLOW
+    assert server.password is None
+
+
+def test_a_limit_of_memory_holds_at_once() -> None:
+    server = in_force("--maxmemory", "1mb")
+    assert server.state & OUT_OF_MEMORY
+    assert server.config is not None
+    server.config.change({"maxmemory": 0})
+    assert not server.state & OUT_OF_MEMORY
+
+
+def test_a_change_that_fails_half_way_changes_nothing() -> None:
+    server = in_force()
+    config = server.config
+    assert config is not None
+    with pytest.raises(ConfigError) as caught:
+        config.change({"timeout": 5, "hz": 20, "compat-version": "1.0"})
+    assert caught.value.args[1] == "compat-version"
+    assert [config.value(name) for name in ("timeout", "hz", "compat-version")] == [0, 10, "7.4"]
+    assert server.facts.hz == 10
