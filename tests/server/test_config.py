@@ -10,7 +10,7 @@ from penstock.engine import events
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.server import config_file, directives
-from penstock.server.config import Config
+from penstock.server.config import Config, Directive
 from penstock.server.output_limits import OutputLimit
 from penstock.server.server import NEVER_SLOW, Server, Timer
 from penstock.server.states import OUT_OF_MEMORY
@@ -131,7 +131,7 @@ def test_a_directive_has_its_old_name_as_well() -> None:
 
 
 @pytest.mark.parametrize("row", directives.VOCABULARY.directives, ids=lambda row: str(row.name))
-def test_every_default_is_read_back_from_what_is_shown(row: directives.Directive) -> None:
+def test_every_default_is_read_back_from_what_is_shown(row: Directive) -> None:
     assert row.parse((row.kind.show(row.default),)) == row.default
 
 
@@ -192,7 +192,7 @@ def test_a_refusal_names_the_file_and_the_line(tmp_path: Path) -> None:
 
 
 def test_quotes_that_do_not_close_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="penstock.conf:1: .*unbalanced quotes"):
+    with pytest.raises(ConfigError, match=r"penstock.conf:1: .*unbalanced quotes"):
         from_file(tmp_path, 'requirepass "open\n')
 
 
@@ -249,7 +249,7 @@ def test_values_reach_what_they_are_about() -> None:
         *("--list-max-listpack-size", "-1", "--proto-max-bulk-len", "1mb"),
         *("--slowlog-log-slower-than", "5", "--slowlog-max-len", "3", "--requirepass", "secret"),
         *("--notify-keyspace-events", "Kx", "--client-query-buffer-limit", "2mb", "--hz", "3"),
-        *("--maxclients", "9", "--compat-version", "7.0", "--enable-debug-command", "local"),
+        *("--maxclients", "9", "--enable-debug-command", "local"),
         *("--client-output-buffer-limit", "normal 1 2 3"),
     )
     engine = server.engine
@@ -262,7 +262,6 @@ def test_values_reach_what_they_are_about() -> None:
     assert server.query_bytes_max == 2 << 20
     assert (server.facts.hz, server.facts.maxclients) == (3, 9)
     assert server.facts.debug_allowed == "local"
-    assert engine.context.compat.version == "7.0"
     assert server.output_limits.normal == OutputLimit(1, 2, 3)
 
 
@@ -285,7 +284,7 @@ def test_a_change_that_fails_half_way_changes_nothing() -> None:
     config = server.config
     assert config is not None
     with pytest.raises(ConfigError) as caught:
-        config.change({"timeout": 5, "hz": 20, "compat-version": "1.0"})
-    assert caught.value.args[1] == "compat-version"
-    assert [config.value(name) for name in ("timeout", "hz", "compat-version")] == [0, 10, "7.4"]
+        config.change({"timeout": 5, "hz": 20, "requirepass": "\ud800"})  # no text that has bytes
+    assert caught.value.args[1] == "requirepass"
+    assert [config.value(name) for name in ("timeout", "hz", "requirepass")] == [0, 10, ""]
     assert server.facts.hz == 10

@@ -45,7 +45,9 @@ def serve(
             config.load(config_file.read_file(file))
             config.file = file
         config.load(config_file.read_command_line(rest))
-        app.run(config)
+        in_order = app.run(config)
     except ConfigError as error:
         typer.echo(f"penstock serve: {error}", err=True)
         raise typer.Exit(1) from error
+    if not in_order:
+        raise typer.Exit(1)

@@ -39,12 +39,13 @@ _INTERRUPTED = 130
 
 
 class App:
-    """A server and what it stands on: `server`, `addresses`."""
+    """A server and what it stands on: `server`, `addresses`; `broken` if it must not serve on."""
 
     def __init__(self, engine: Engine, config: Config, loop: Loop) -> None:
         self.server = Server(engine, ROWS, loop)
         self.server.door = Door(self.server, config)
         self.server.facts.stop = self.request_stop
+        self.server.on_broken = self._on_broken
         self.server.facts.port = config.value("port")
         self.server.facts.config_file = config.file or ""
         config.attach(self.server)
@@ -56,6 +57,7 @@ class App:
         self._listeners: list[asyncio.Server] = []
         self._paths: list[str] = []
         self._stop = asyncio.Event()
+        self.broken = False
 
     async def start(self, sockets: list[socket.socket]) -> None:
         """Let clients in."""
@@ -73,6 +75,11 @@ class App:
 
     def request_stop(self, request: StopRequest | None = None) -> None:
         """Ask for an end; it comes when this turn is over."""
+        self._stop.set()
+
+    def _on_broken(self, command: str) -> None:
+        LOG.critical("%s failed half-way: what is in memory cannot be trusted, stopping", command)
+        self.broken = True
         self._stop.set()
 
     async def until_stopped(self) -> None:
@@ -100,8 +107,8 @@ class App:
         await asyncio.sleep(0)
 
 
-def run(config: Config) -> None:
-    """Serve until somebody ends it. Raises: ConfigError for what keeps it from starting."""
+def run(config: Config) -> bool:
+    """Serve until somebody ends it; False if it had to end. Raises: ConfigError if it cannot start."""
     try:
         log.start(config.value("logfile"))
     except OSError as error:
@@ -113,7 +120,7 @@ def run(config: Config) -> None:
     allow_clients(config)
     sockets = open_sockets(config)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        runner.run(_serve(config, sockets))
+        return runner.run(_serve(config, sockets))
 
 
 def make_dir(config: Config) -> None:
@@ -126,7 +133,7 @@ def make_dir(config: Config) -> None:
     config.values["dir"] = str(path)
 
 
-async def _serve(config: Config, sockets: list[socket.socket]) -> None:
+async def _serve(config: Config, sockets: list[socket.socket]) -> bool:
     loop = asyncio.get_running_loop()
     engine = Engine(
         compat_version=config.value("compat-version"), databases=config.value("databases")
@@ -145,6 +152,7 @@ async def _serve(config: Config, sockets: list[socket.socket]) -> None:
     LOG.info("stopping: %d clients", len(app.server.sessions))
     await app.end()
     LOG.info("stopped")
+    return not app.broken
 
 
 def _say_ready(config: Config, app: App) -> None:

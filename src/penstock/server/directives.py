@@ -27,7 +27,6 @@ from penstock.server.config_kinds import (
 )
 from penstock.server.foreign_directives import IGNORED, REFUSED
 from penstock.server.in_force import (
-    apply_compat_version,
     apply_events,
     apply_hz,
     apply_list_node_size,
@@ -316,7 +315,7 @@ OURS = (
         Choice(tuple(compat.LEVELS)),
         compat.NEWEST.version,
         "The version of Redis to behave as, where versions differ. penstock's own.",
-        apply=apply_compat_version,
+        AT_START,
     ),
 )
 

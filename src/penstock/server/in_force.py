@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from penstock.engine import compat
 from penstock.server import log
 from penstock.server.memory_guard import check_memory
 from penstock.server.output_limits import OutputLimit
@@ -84,7 +83,3 @@ def apply_hz(server: Server, hz: int) -> None:
 
 def set_debug_allowed(server: Server, who: str) -> None:
     server.facts.debug_allowed = who
-
-
-def apply_compat_version(server: Server, version: str) -> None:
-    server.engine.context.compat = compat.level(version)
