@@ -16,9 +16,9 @@ import redis
 import penstock
 from penstock import shapes
 from penstock.core.frame import Frame
-from penstock.embedded import ThreadWaiter
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
+from penstock.thread_waiter import ThreadWaiter
 from tests.support.scenario import CLIENT_REFUSALS, Call
 
 SECONDS_MAX = 30.0  # a machine that is slower than this has other problems
@@ -556,6 +556,7 @@ from penstock.core.stream import Stream
 from penstock.engine.commands import append, groups, read
 from penstock.engine.clock import Instant
 from penstock.engine.execute import TABLE, Engine
+from penstock.thread_waiter import ThreadWaiter
 from penstock.engine.keyspace import Keyspace
 import penstock
 

@@ -15,6 +15,7 @@ cdef class Database:
     cdef Frame _frame
     cdef bint _decode
     cdef bint _closed
+    cdef list _serving
 
     cdef int _begin(self, list words) except -1
     cdef int _put(self, value) except -1

@@ -18,19 +18,21 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from penstock import shapes, words
 from penstock.core.frame import Frame
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
 from penstock.engine.clock import Clock
 from penstock.engine.execute import TABLE, Engine
-from penstock.engine.keyspace import Keyspace
-from penstock.engine.table import Command
-from penstock.engine.waiters import Blocked, Waiter
+from penstock.engine.waiters import Blocked
 from penstock.errors import ConfigError, DatabaseClosed, DataError
 from penstock.reply import NULL_ARRAY
+from penstock.thread_waiter import ThreadWaiter
 from penstock.turn_lock import TurnLock
+
+if TYPE_CHECKING:
+    from penstock.server.shared import Serving
 
 _LIMIT_MAX = 2**40  # beyond any machine, and a hundred times it still fits 64 bits
 _WAIT_SECONDS_MAX = threading.TIMEOUT_MAX  # about 292 years
@@ -61,35 +63,10 @@ def open(
     return Database(engine, decode_responses)
 
 
-class ThreadWaiter(Waiter):
-    """A blocked read whose thread sleeps until it is served."""
-
-    def __init__(
-        self,
-        command: Command,
-        blocked: Blocked,
-        keyspace: Keyspace,
-        shape: Callable[[Any], Any],
-    ) -> None:
-        super().__init__(command, blocked, keyspace)
-        self._shape = shape
-        self.served = threading.Event()
-
-    def wake(self) -> None:
-        # Shaped here, by the thread that added the entries: a moment later they may be trimmed.
-        try:
-            if self.error is None:
-                self.reply = self._shape(self.reply)
-        except Exception as error:  # noqa: BLE001 - the reader's, not the adder's: hand it over
-            self.error = error
-        finally:
-            self.served.set()
-
-
 class Database:
     """Streams in this process. The methods are those of redis.Redis; see there for their arguments."""
 
-    __slots__ = ("_closed", "_decode", "_engine", "_frame", "_turn")
+    __slots__ = ("_closed", "_decode", "_engine", "_frame", "_serving", "_turn")
 
     def __init__(self, engine: Engine, decode_responses: bool) -> None:
         self._turn = TurnLock()
@@ -97,9 +74,38 @@ class Database:
         self._frame = Frame()
         self._decode = decode_responses
         self._closed = False
+        self._serving: list[Serving] = []
+
+    def serve(
+        self,
+        port: int = 6379,
+        host: str = "127.0.0.1",
+        unixsocket: str | None = None,
+        password: str | None = None,
+    ) -> Serving:
+        """Put the database on a socket, for any client of Redis, while this program goes on using it.
+
+        port: 0 for any that is free; the result's `port` is it. The result's close(), or the end of its
+        `with`, ends the serving; so does close() of the database. Raises: ConfigError.
+        """
+        # Here, for most programs that embed a database need no event loop.
+        from penstock.server import directives, shared  # noqa: PLC0415
+
+        if self._closed:
+            raise DatabaseClosed("the database is closed")
+        config = directives.default_config()
+        config.set_at_start("port", str(port))
+        config.set_at_start("bind", host)
+        config.set_at_start("unixsocket", unixsocket or "")
+        config.set_at_start("requirepass", password or "")
+        serving = shared.serve(self._engine, self._turn, config)
+        self._serving.append(serving)
+        return serving
 
     def close(self) -> None:
         """End the use of the database; who still waits in a blocking read gets DatabaseClosed."""
+        while self._serving:
+            self._serving.pop().close()
         self._turn.acquire()
         try:
             self._closed = True

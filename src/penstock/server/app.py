@@ -38,10 +38,21 @@ FAREWELL_SECONDS_MAX = 2.0  # for clients to take what they were answered
 _INTERRUPTED = 130
 
 
+def _call(call: Callable[[], None]) -> None:
+    call()
+
+
 class App:
     """A server and what it stands on: `server`, `addresses`; `broken` if it must not serve on."""
 
-    def __init__(self, engine: Engine, config: Config, loop: Loop) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        config: Config,
+        loop: Loop,
+        guard: Callable[[Callable[[], None]], None] = _call,
+    ) -> None:
+        self._guard = guard  # shared.py: how to touch an engine that others use as well
         self.server = Server(engine, ROWS, loop)
         self.server.door = Door(self.server, config)
         self.server.facts.stop = self.request_stop
@@ -71,7 +82,7 @@ class App:
                 self._listeners.append(await loop.create_unix_server(factory, sock=listening))
             else:
                 self._listeners.append(await loop.create_server(factory, sock=listening))
-        self._cron.start()
+        self._guard(self._cron.start)
 
     def request_stop(self, request: StopRequest | None = None) -> None:
         """Ask for an end; it comes when this turn is over."""
@@ -93,18 +104,23 @@ class App:
         for path in self._paths:
             Path(path).unlink(missing_ok=True)
         self._cron.stop()
-        server = self.server
-        server.turn.end()
-        for session in list(server.sessions.values()):
-            session.close()
-        server.turn.end()
-        deadline = asyncio.get_running_loop().time() + FAREWELL_SECONDS_MAX
-        while server.sessions and asyncio.get_running_loop().time() < deadline:
+        self._guard(self._say_goodbye)
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + FAREWELL_SECONDS_MAX
+        while self.server.sessions and loop.time() < deadline:
             await asyncio.sleep(0.005)
-        for session in list(server.sessions.values()):
-            if session.link is not None:
-                session.link.abort()
+        self._guard(self._cut_off)
         await asyncio.sleep(0)
+
+    def _say_goodbye(self) -> None:
+        self.server.turn.end()
+        for session in list(self.server.sessions.values()):
+            session.close()
+        self.server.turn.end()
+
+    def _cut_off(self) -> None:
+        for session in list(self.server.sessions.values()):
+            session.kill()
 
 
 def run(config: Config) -> bool:

@@ -156,6 +156,10 @@ class Config:
             hint = "" if near is None else f"; did you mean {near}?"
             raise setting.refused(f"there is no such directive{hint}")
 
+    def set_at_start(self, name: str, *words: str) -> None:
+        """Take over a value that a program gives. Raises: ConfigError."""
+        self.load([Setting(name, words, "serve()")])
+
     def attach(self, server: Server) -> None:
         """Put all values in force."""
         self.server = server

@@ -74,7 +74,8 @@ def apply_slow_limit(server: Server, count: int) -> None:
 
 
 def apply_log_level(server: Server, name: str) -> None:
-    log.set_level(name)
+    if log.LOG.handlers:  # else the log is the embedding program's
+        log.set_level(name)
 
 
 def apply_hz(server: Server, hz: int) -> None:

@@ -32,11 +32,11 @@ _DENIED = (
 )
 
 
-def open_sockets(config: Config) -> list[socket.socket]:
-    """Every socket that the settings ask for, listening. Raises: ConfigError."""
+def open_sockets(config: Config, any_port: bool = False) -> list[socket.socket]:
+    """Every socket that the settings ask for, listening. Port 0 is none, or any. Raises: ConfigError."""
     opened: list[socket.socket] = []
     try:
-        if config.value("port"):
+        if config.value("port") or any_port:
             for address in config.value("bind"):
                 found = _tcp_or_none(address, config.value("port"), config.value("tcp-backlog"))
                 if found is not None:
