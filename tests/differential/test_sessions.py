@@ -7,17 +7,14 @@ from __future__ import annotations
 
 import re
 import socket
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.support.connections import encoded
-from tests.support.redis_server import RedisServer, free_port
+from tests.support.penstock_server import running_penstock
+from tests.support.redis_server import RedisServer
 
-START_SECONDS_MAX = 30
 REPLY_SECONDS_MAX = 20
 
 VOLATILE = [
@@ -84,21 +81,8 @@ ENDLESS = [b"x" * 70_000, b"*" + b"1" * 70_000, b"*1\r\n$" + b"1" * 70_000]
 @pytest.fixture(scope="module")
 def penstock_port() -> Iterator[int]:
     """Our server in a process of its own, speaking as 7.0."""
-    port = free_port()
-    command = [sys.executable, "-m", "penstock.server.app", str(port), "7.0"]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-    try:
-        deadline = time.monotonic() + START_SECONDS_MAX
-        while process.poll() is None and time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", port)).close()
-                break
-            except OSError:
-                time.sleep(0.01)
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
+    with running_penstock("--compat-version", "7.0") as server:
+        yield server.port
 
 
 def answers(port: int, data: bytes) -> bytes:

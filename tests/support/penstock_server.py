@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import redis
+
+from tests.support.redis_server import free_port
 
 START_SECONDS_MAX = 30.0
 END_SECONDS_MAX = 20.0
@@ -103,14 +104,6 @@ def _wait_until_ready(server: PenstockServer) -> None:
             return
         time.sleep(0.02)
     raise RuntimeError(f"penstock does not start:\n{server.log()}")
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
