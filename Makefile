@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist model test_embedded.py))
-UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/test_*.py))
+UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/server tests/test_*.py))
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 PACKAGE := $(VENV)/.stamp-package
@@ -17,7 +17,7 @@ PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build test test-fast test-pure check docs bench soak clean redis campaign FORCE
+.PHONY: help build test test-fast test-pure check bench docs serve soak clean redis campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -41,6 +41,7 @@ check: $(PACKAGE) redis ## format, lint, types, layers, generated pages
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/python tools/command_docs.py --check
+	$(BIN)/python tools/configuration_docs.py --check
 	$(PYTEST) --quiet $(REPOSITORY_TESTS)
 
 docs: $(PACKAGE) ## write the pages that are made out of the code
@@ -48,6 +49,12 @@ docs: $(PACKAGE) ## write the pages that are made out of the code
 
 bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
 	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done
+
+docs: $(PACKAGE) ## write the pages that are made out of the code
+	$(BIN)/python tools/configuration_docs.py
+
+serve: $(PACKAGE) ## a server on port 6379, data in memory; ctrl-C ends it
+	@$(BIN)/penstock serve
 
 clean: ## remove everything that make has made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -12,6 +12,9 @@ from penstock.engine.table import Command
 from tests.support.script import ScriptRun
 from tools.command_docs import PAGE, all_rows, page
 
+
+from tools import configuration_docs
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 
@@ -51,6 +54,10 @@ def test_the_examples_of_the_extensions_run_as_shown() -> None:
             actual.append(line)
     assert actual == expected
     assert len(actual) > 30
+
+
+def test_the_page_of_directives_is_what_the_table_says() -> None:
+    assert configuration_docs.PAGE.read_text() == configuration_docs.page(), "run make docs"
 
 
 def test_every_benchmark_has_its_section_of_the_performance_page() -> None:
