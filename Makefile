@@ -46,12 +46,10 @@ check: $(PACKAGE) redis ## format, lint, types, layers, generated pages
 
 docs: $(PACKAGE) ## write the pages that are made out of the code
 	$(BIN)/python tools/command_docs.py
+	$(BIN)/python tools/configuration_docs.py
 
 bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
 	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done
-
-docs: $(PACKAGE) ## write the pages that are made out of the code
-	$(BIN)/python tools/configuration_docs.py
 
 serve: $(PACKAGE) ## a server on port 6379, data in memory; ctrl-C ends it
 	@$(BIN)/penstock serve

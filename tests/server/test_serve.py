@@ -153,6 +153,8 @@ def test_a_file_gives_settings_the_command_line_wins_and_rewrite_keeps_it(tmp_pa
         assert "io-threads has no meaning here" in server.log()
         client.config_set("timeout", 200)
         client.config_rewrite()
+        with pytest.raises(redis.ResponseError, match="immutable config"):
+            client.config_set("port", 1)
         written = (server.folder / "penstock.conf").read_text()
         assert written.startswith("# mine\ntimeout 200\nhz 30\nio-threads 4\n")
 
@@ -279,3 +281,5 @@ def test_open_files_are_allowed_for_as_many_clients_as_may_come() -> None:
         allowed = int(line.split()[3])
         shown = server.client(decode_responses=True).config_get("maxclients")["maxclients"]
         assert allowed >= int(str(shown)) + 32
+        with pytest.raises(redis.ResponseError, match="operating system is not able to handle"):
+            server.client().config_set("maxclients", 2**32 - 1)

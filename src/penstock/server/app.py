@@ -155,6 +155,7 @@ async def _serve(config: Config, sockets: list[socket.socket]) -> bool:
         compat_version=config.value("compat-version"), databases=config.value("databases")
     )
     app = App(engine, config, loop)
+    loop.set_exception_handler(_on_loop_error)
     loop.add_signal_handler(signal.SIGTERM, _on_signal, app, "SIGTERM")
     loop.add_signal_handler(signal.SIGINT, _on_interrupt, app)
     await app.start(sockets)
@@ -189,6 +190,10 @@ def _say_ready(config: Config, app: App) -> None:
         config.value("compat-version"),
         os.getpid(),
     )
+
+
+def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    LOG.error("%s", context["message"], exc_info=context.get("exception"))
 
 
 def _on_signal(app: App, name: str) -> None:

@@ -132,6 +132,7 @@ class Connection:
     def buffer_updated(self, count: int) -> None:
         """So many bytes have come."""
         session = self.session
+        session.server.bytes_in += count
         if self._kept is None:
             self._feed(self._inbox.buffer, count)
             if session.parser.start != count:

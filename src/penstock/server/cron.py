@@ -9,6 +9,7 @@ from penstock.server.server import Server, Timer
 from penstock.server.states import BLOCKED, CLOSING, MONITOR, OUT_OF_MEMORY, SUBSCRIBED
 
 EXPIRE_AT_ONCE = 200  # keys of a database; about a millisecond of deleting
+MORE_SECONDS = 0.001  # between two rounds while more is due
 _CLIENTS_EVERY_MS = 1000
 _GIVE_BACK_EVERY_MS = 10_000
 # Clients that wait for something are not idle.
@@ -37,9 +38,12 @@ class Cron:
             self._timer = None
 
     def _tick(self) -> None:
-        more = self.work()
-        delay = 0.001 if more else 1 / self._server.facts.hz
-        self._timer = self._server.loop.call_later(delay, self._tick)
+        more = False
+        try:
+            more = self.work()
+        finally:  # whatever went wrong, the next round may go well
+            delay = MORE_SECONDS if more else 1 / self._server.facts.hz
+            self._timer = self._server.loop.call_later(delay, self._tick)
 
     def work(self) -> bool:
         """One round; True if there is more to do than should be done at once."""

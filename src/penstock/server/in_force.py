@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.errors import ConfigError
 from penstock.server import log
+from penstock.server.listener import clients_allowed
 from penstock.server.memory_guard import check_memory
 from penstock.server.output_limits import OutputLimit
 from penstock.server.server import NEVER_SLOW
@@ -43,6 +45,13 @@ def apply_max_memory(server: Server, size: int) -> None:
 
 
 def apply_max_clients(server: Server, count: int) -> None:
+    """Raises: ConfigError if the system allows fewer."""
+    allowed = clients_allowed(count)
+    if allowed < count:
+        raise ConfigError(
+            "The operating system is not able to handle the specified number of clients,"
+            f" try with {allowed}"
+        )
     server.facts.maxclients = count
 
 

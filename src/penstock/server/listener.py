@@ -11,6 +11,7 @@ import os
 import resource
 import socket
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.server.server import Server
 
 _ALL = {"*": "0.0.0.0", "::*": "::"}
-_RESERVED_FILES = 32  # listeners, logs, what the loop needs
+RESERVED_FILES = 32  # listeners, logs, what the loop needs
 _TOO_MANY = b"-ERR max number of clients reached\r\n"
 _DENIED = (
     b"-DENIED Redis is running in protected mode because no password is set: this server, a penstock,"
@@ -128,23 +129,27 @@ def shown_address(place: Any) -> str:
 
 
 def allow_clients(config: Config) -> None:
-    """Raise the limit of open files to what maxclients needs, or lower maxclients to what there is."""
-    wanted = config.value("maxclients") + _RESERVED_FILES
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return
-    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    try:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    except (OSError, ValueError):
-        allowed = soft
+    """Make room for maxclients, or lower it to what the system allows."""
+    wanted = config.value("maxclients")
+    allowed = clients_allowed(wanted)
     if allowed < wanted:
-        config.values["maxclients"] = max(1, allowed - _RESERVED_FILES)
-        LOG.warning(
-            "maxclients is %d: the system allows this process %d open files (ulimit -n)",
-            config.values["maxclients"],
-            allowed,
-        )
+        config.values["maxclients"] = allowed
+        LOG.warning("maxclients is %d: the system allows no more open files (ulimit -n)", allowed)
+
+
+def clients_allowed(wanted: int) -> int:
+    """How many of so many clients the process may have open, after raising its limit as far as it may."""
+    files = wanted + RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= files:
+        return wanted
+    for limits in ((files, max(files, hard)), (min(files, hard), hard)):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        except (OSError, ValueError):
+            continue
+        return max(1, limits[0] - RESERVED_FILES)
+    return max(1, soft - RESERVED_FILES)
 
 
 class Door:
@@ -177,12 +182,14 @@ class Door:
         seconds = self._config.value("tcp-keepalive")
         if not seconds or connected is None or connected.family == socket.AF_UNIX:
             return
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if hasattr(socket, "TCP_KEEPIDLE"):
-            third = max(1, seconds // 3)  # three questions, and no more than that time in all
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, third)
-            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+        # A client may be gone already, and a system may know no such time: neither is a reason to fail.
+        with suppress(OSError):
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if hasattr(socket, "TCP_KEEPIDLE"):
+                third = max(1, seconds // 3)  # three questions, in no more than that time in all
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, third)
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
 def _is_local(peer: Any) -> bool:

@@ -19,6 +19,7 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import resource
 import socket
 import threading
 from collections.abc import Callable
@@ -28,7 +29,7 @@ from penstock.engine.execute import Engine
 from penstock.server.app import App, new_event_loop
 from penstock.server.config import Config
 from penstock.server.connection import Connection
-from penstock.server.listener import open_sockets
+from penstock.server.listener import RESERVED_FILES, open_sockets
 
 _T = TypeVar("_T")
 
@@ -231,4 +232,9 @@ def serve(engine: Engine, lock: Lock, config: Config) -> Serving:
     config.values["compat-version"] = engine.context.compat.version
     config.values["databases"] = len(engine.context.databases)
     config.values["notify-keyspace-events"] = engine.context.event_kinds
+    # How many files the process may open is the embedding program's business: stay within it.
+    open_files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if open_files_max != resource.RLIM_INFINITY:
+        most = max(1, open_files_max - RESERVED_FILES)
+        config.values["maxclients"] = min(config.value("maxclients"), most)
     return Serving(engine, lock, config)
