@@ -75,7 +75,8 @@ class Cron:
         """Cut off who has left too much unread for too long, and who has been idle for too long."""
         idle_ms_max = self._config.value("timeout") * 1000
         for session in list(self._server.sessions.values()):
-            session.check_output_limit()
+            if session.slow:
+                session.check_output_limit()
             if (
                 idle_ms_max
                 and not session.state & _WAITS

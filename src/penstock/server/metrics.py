@@ -27,14 +27,16 @@ class Rates:
         """Take a sample, if the last one is old enough."""
         server = self._server
         now_us = server.engine.context.instant.us
-        if self._samples and now_us - self._samples[-1][0] < SAMPLE_US_MIN:
+        if self._samples and 0 <= now_us - self._samples[-1][0] < SAMPLE_US_MIN:
             return
-        self._samples.append((now_us, commands_run(server), server.bytes_in, server.bytes_out))
-        first, last = self._samples[0], self._samples[-1]
+        last = (now_us, commands_run(server), server.bytes_in, server.bytes_out)
+        if self._samples and any(
+            now < then for now, then in zip(last, self._samples[-1], strict=True)
+        ):
+            self._samples.clear()  # CONFIG RESETSTAT, or the clock was set back
+        self._samples.append(last)
+        first = self._samples[0]
         seconds = max(last[0] - first[0], 1) / 1_000_000
-        if min(last[i] - first[i] for i in (1, 2, 3)) < 0 or len(self._samples) < 2:
-            self._samples.clear()  # CONFIG RESETSTAT
-            return
         facts = server.facts
         facts.ops_per_sec = round((last[1] - first[1]) / seconds)
         facts.in_kbps = (last[2] - first[2]) / 1024 / seconds

@@ -1,0 +1,119 @@
+"""The regular work of a server: keys that expire, rates, and going on after an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from penstock.engine.clock import ManualClock
+from penstock.engine.execute import Engine
+from penstock.server import directives
+from penstock.server.cron import EXPIRE_AT_ONCE, MORE_SECONDS, Cron
+from penstock.server.server import Server
+from penstock.server.table import ROWS
+
+
+class Timers:
+    """A loop whose timers a test runs by hand: one at a time, as Cron has them."""
+
+    def __init__(self) -> None:
+        self.delay = 0.0
+        self.callback: Callable[[], None] | None = None
+
+    def call_soon(self, callback: Callable[[], None]) -> object:
+        raise AssertionError("nobody is there to be told anything")
+
+    def call_later(self, delay: float, callback: Callable[[], None]) -> Timers:
+        self.delay, self.callback = delay, callback
+        return self
+
+    def cancel(self) -> None:
+        self.callback = None
+
+    def run(self) -> None:
+        assert self.callback is not None
+        self.callback()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(1_000_000)
+
+
+@pytest.fixture
+def timers() -> Timers:
+    return Timers()
+
+
+@pytest.fixture
+def server(clock: ManualClock, timers: Timers) -> Server:
+    server = Server(Engine(clock), ROWS, timers)
+    directives.default_config().attach(server)
+    return server
+
+
+def cron_of(server: Server) -> Cron:
+    assert server.config is not None
+    return Cron(server, server.config)
+
+
+def test_keys_whose_time_has_come_go_in_portions_and_the_rest_soon_after(
+    server: Server, clock: ManualClock, timers: Timers
+) -> None:
+    keyspace = server.engine.context.databases[3]
+    for number in range(EXPIRE_AT_ONCE + 1):
+        key = b"k%d" % number
+        keyspace.put(key, b"value")
+        keyspace.set_expiry(key, clock.at_ms + 5)
+    cron = cron_of(server)
+    cron.start()
+    assert (len(keyspace.values), timers.delay) == (EXPIRE_AT_ONCE + 1, 0.1)
+    clock.at_ms += 5
+    timers.run()
+    assert (len(keyspace.values), timers.delay) == (1, MORE_SECONDS)
+    timers.run()
+    assert (len(keyspace.values), timers.delay) == (0, 0.1)
+    assert server.engine.expired_keys == EXPIRE_AT_ONCE + 1
+    cron.stop()
+    assert timers.callback is None
+
+
+def test_keys_stay_while_debug_has_switched_expiry_off(
+    server: Server, clock: ManualClock, timers: Timers
+) -> None:
+    keyspace = server.engine.context.databases[0]
+    keyspace.put(b"k", b"value")
+    keyspace.set_expiry(b"k", clock.at_ms - 1)
+    server.facts.active_expire = False
+    cron_of(server).start()
+    assert len(keyspace.values) == 1
+
+
+def test_rates_are_those_of_the_last_samples(server: Server, clock: ManualClock) -> None:
+    cron = cron_of(server)
+    for _ in range(5):
+        cron.work()
+        clock.at_ms += 100
+        server.tallies.by_name["XADD"].count(1)
+        server.bytes_in += 1024
+        server.bytes_out += 2048
+    assert server.facts.ops_per_sec == 10
+    assert server.facts.in_kbps == pytest.approx(10)
+    assert server.facts.out_kbps == pytest.approx(20)
+
+
+def test_a_round_that_fails_is_followed_by_the_next(
+    server: Server, clock: ManualClock, timers: Timers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cron = cron_of(server)
+
+    def fail() -> bool:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(cron, "work", fail)
+    with pytest.raises(RuntimeError):
+        cron.start()
+    assert timers.delay == 0.1
+    monkeypatch.undo()
+    timers.run()
