@@ -15,7 +15,7 @@ def serve(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE] [--port 6379] [--bind 127.0.0.1] [--dir penstock-data] [--DIRECTIVE VALUE ...]",
+            metavar="[FILE] [--DIRECTIVE VALUE ...]",
             show_default=False,
             help="A file in redis.conf's syntax, then directives, which win over the file.",
         ),
