@@ -6,6 +6,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -169,6 +170,23 @@ def test_a_log_file_gets_what_stderr_would(tmp_path: Path) -> None:
         finally:
             process.terminate()
         assert process.communicate(timeout=WAIT_SECONDS_MAX)[1] == b""
+
+
+def test_a_platform_without_uvloop_is_served_by_asyncio(tmp_path: Path) -> None:
+    program = "import sys; sys.modules['uvloop'] = None; from penstock.cli.main import main; main()"
+    path = tmp_path / "s"
+    command = [sys.executable, "-c", program, "serve", "--port", "0", "--unixsocket", str(path)]
+    command += ["--logfile", str(tmp_path / "log"), "--dir", str(tmp_path)]
+    with subprocess.Popen(command, start_new_session=True) as process:
+        try:
+            eventually(lambda: path.exists() and "ready on" in (tmp_path / "log").read_text())
+            with redis.Redis(unix_socket_path=str(path)) as client:
+                assert client.xadd("s", {"a": "b" * 1_000_000}, id="1-0") == b"1-0"
+                assert client.xlen("s") == 1
+        finally:
+            process.terminate()
+        assert process.wait(timeout=WAIT_SECONDS_MAX) == 0
+    assert "no uvloop on this platform" in (tmp_path / "log").read_text()
 
 
 # --- Unix sockets ------------------------------------------------------------------------------------

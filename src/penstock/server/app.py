@@ -17,6 +17,7 @@ from penstock.build import KIND
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.server import log
+from penstock.server.buffered import BufferedConnection
 from penstock.server.config import Config
 from penstock.server.connection import Connection, Inbox
 from penstock.server.cron import Cron
@@ -60,9 +61,11 @@ class App:
         self.server.facts.port = config.value("port")
         self.server.facts.config_file = config.file or ""
         config.attach(self.server)
-        inbox = Inbox()
-        # A connection has a protocol's methods; asyncio asks for no more, whatever its types say.
-        self.protocol: Callable[[], Any] = partial(Connection, self.server, inbox)
+        self.new_connection = partial(Connection, self.server, Inbox())
+        # A connection has a protocol's methods; uvloop asks for no more, whatever asyncio's types say.
+        self.protocol: Callable[[], Any] = self.new_connection
+        if new_event_loop is asyncio.new_event_loop:
+            self.protocol = lambda: BufferedConnection(self.new_connection())
         self.addresses: list[str] = []
         self._cron = Cron(self.server, config)
         self._listeners: list[asyncio.Server] = []

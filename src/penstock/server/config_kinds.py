@@ -140,7 +140,7 @@ class Choice(Kind):
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """Any text. `secret`: not to be shown in documents and logs."""
+    """Any text; `hint` says what it stands for."""
 
     hint: str = "any text"
 

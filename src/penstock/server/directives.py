@@ -5,7 +5,6 @@ docs/configuration.md is written from it (tools/configuration_page.py).
 
 from __future__ import annotations
 
-from penstock.core.list_value import NODE_BYTES_MAX as _LIST_NODE_BYTES_MAX
 from penstock.engine import compat
 from penstock.server.config import AT_START, PROTECTED, Config, Directive, Vocabulary
 from penstock.server.config_kinds import (
@@ -44,8 +43,6 @@ from penstock.server.in_force import (
     set_debug_allowed,
 )
 from penstock.server.output_limits import OutputLimits
-
-assert _LIST_NODE_BYTES_MAX == 8192, "the default of list-max-listpack-size, -2, says 8 KiB"
 
 MEMORY_ONLY = (
     "this version of penstock keeps data in memory only; durability comes with the next one"

@@ -27,6 +27,7 @@ from typing import Any, Protocol, TypeVar
 
 from penstock.engine.execute import Engine
 from penstock.server.app import App, new_event_loop
+from penstock.server.buffered import BufferedConnection
 from penstock.server.config import Config
 from penstock.server.connection import Connection
 from penstock.server.listener import RESERVED_FILES, open_sockets
@@ -136,33 +137,31 @@ class SharedTransport:
         self._shared.on_loop(self._transport.abort)
 
 
-class SharedConnection:
-    """A connection whose every step is taken under the lock."""
+class SharedConnection(BufferedConnection):
+    """A connection whose every step is taken under the lock; its buffer is nobody else's."""
 
     def __init__(self, shared: SharedLoop, make: Callable[[], Connection]) -> None:
-        self._locked = shared.locked
+        super().__init__(shared.locked(make))
         self._shared = shared
-        self._connection = self._locked(make)
-        self.get_buffer = self._connection.get_buffer  # touches nothing but the connection's buffer
 
     def connection_made(self, transport: Any) -> None:
         shared = SharedTransport(self._shared, transport)
-        self._locked(lambda: self._connection.connection_made(shared))
+        self._shared.locked(lambda: self._connection.connection_made(shared))
 
-    def connection_lost(self, error: Exception | None) -> None:
-        self._locked(lambda: self._connection.connection_lost(error))
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._shared.locked(lambda: self._connection.connection_lost(exc))
 
-    def buffer_updated(self, count: int) -> None:
-        self._locked(lambda: self._connection.buffer_updated(count))
+    def buffer_updated(self, nbytes: int) -> None:
+        self._shared.locked(lambda: self._connection.buffer_updated(nbytes))
 
     def eof_received(self) -> bool:
-        return self._locked(self._connection.eof_received)
+        return self._shared.locked(self._connection.eof_received)
 
     def pause_writing(self) -> None:
-        self._locked(self._connection.pause_writing)
+        self._shared.locked(self._connection.pause_writing)
 
     def resume_writing(self) -> None:
-        self._locked(self._connection.resume_writing)
+        self._shared.locked(self._connection.resume_writing)
 
 
 class Serving:
@@ -215,8 +214,7 @@ class Serving:
     async def _serve(self, sockets: list[socket.socket]) -> None:
         shared = SharedLoop(asyncio.get_running_loop(), self._lock, self._engine)
         app = shared.locked(lambda: App(self._engine, self._config, shared, shared.locked))
-        make = app.protocol
-        app.protocol = lambda: SharedConnection(shared, make)
+        app.protocol = lambda: SharedConnection(shared, app.new_connection)
         self._app, self._shared = app, shared
         await app.start(sockets)
         self._started.set()
