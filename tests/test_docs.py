@@ -10,10 +10,8 @@ import pytest
 
 from penstock.engine.table import Command
 from tests.support.script import ScriptRun
-from tools.command_docs import PAGE, all_rows, page
-
-
 from tools import configuration_docs
+from tools.command_docs import PAGE, all_rows, page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])

@@ -48,8 +48,9 @@ class Watch:
 class Keyspace:
     """One database.
 
-    Look: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove, set_expiry,
-    clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch, changed.
+    Look: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove,
+    set_expiry, clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch,
+    changed.
     """
 
     __slots__ = (
