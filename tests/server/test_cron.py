@@ -95,7 +95,7 @@ def test_rates_are_those_of_the_last_samples(server: Server, clock: ManualClock)
     for _ in range(5):
         cron.work()
         clock.at_ms += 100
-        server.tallies.by_name["XADD"].count(1)
+        server.tallies.by_name["XADD"].count(1, 1)
         server.bytes_in += 1024
         server.bytes_out += 2048
     assert server.facts.ops_per_sec == 10

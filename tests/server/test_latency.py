@@ -13,7 +13,7 @@ def tally_of(hall: Hall, name: str) -> Tally:
 def test_calls_are_counted_up_to_powers_of_two() -> None:
     hall = Hall()
     for us in (0, 1, 2, 3, 4, 5, 1000):
-        tally_of(hall, "XLEN").count(us)
+        tally_of(hall, "XLEN").count(1, us)
     client = hall.client()
     client.session.output.resp3 = True
     within = {1: 2, 2: 3, 4: 5, 8: 6, 1024: 7}
@@ -23,8 +23,8 @@ def test_calls_are_counted_up_to_powers_of_two() -> None:
 
 def test_a_container_stands_for_its_subcommands() -> None:
     hall = Hall()
-    tally_of(hall, "XGROUP CREATE").count(1)
-    tally_of(hall, "XGROUP DESTROY").count(1)
+    tally_of(hall, "XGROUP CREATE").count(1, 1)
+    tally_of(hall, "XGROUP DESTROY").count(1, 1)
     client = hall.client()
     client.session.output.resp3 = True
     assert list(client.ask("LATENCY HISTOGRAM XGROUP")) == [b"xgroup|create", b"xgroup|destroy"]

@@ -15,16 +15,16 @@ cdef class Frame:
     cdef readonly Py_ssize_t count
     cdef readonly Py_ssize_t end
 
-    cpdef void clear(self) except *
-    cpdef void over(self, bytearray buffer) except *
+    cpdef int clear(self) except -1
+    cpdef int over(self, bytearray buffer) except -1
     @cython.locals(index=Py_ssize_t, start=Py_ssize_t)
     cpdef void move_to(self, bytearray buffer, Py_ssize_t back) except *
     @cython.locals(size=Py_ssize_t, end=Py_ssize_t)
-    cpdef void add(self, bytes piece) except *
+    cpdef int add(self, bytes piece) except -1
     @cython.locals(buffer=bytearray, spans=bytearray, size=Py_ssize_t, end=Py_ssize_t, at=Py_ssize_t)
-    cpdef void add_text(self, str text) except *
+    cpdef int add_text(self, str text) except -1
     @cython.locals(at=Py_ssize_t)
-    cpdef void add_span(self, Py_ssize_t start, Py_ssize_t size) except *
+    cpdef int add_span(self, Py_ssize_t start, Py_ssize_t size) except -1
     cpdef Py_ssize_t start(self, Py_ssize_t index) except -1
     cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
     cpdef bytes piece(self, Py_ssize_t index)

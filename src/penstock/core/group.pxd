@@ -71,7 +71,7 @@ cdef class Group:
     @cython.locals(bookmark=Bookmark)
     cdef Bookmark _bookmark_or_none(self)
     @cython.locals(entry_id=StreamID)
-    cdef void _advance_to(self, Stream stream, EntryCursor cursor) except *
+    cdef int _advance_to(self, Stream stream, EntryCursor cursor) except -1
     @cython.locals(record=Pending)
     cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *
     cdef void _hand_over(self, bytes key, Pending record, Consumer consumer) except *
@@ -82,7 +82,7 @@ cdef class Group:
 
     @cython.locals(key=bytes, record=Pending)
     cpdef bint claim(self, Stream stream, StreamID entry_id, Consumer consumer, ClaimOptions options, long long now_ms) except -1
-    cdef void _take(self, bytes key, Pending record, Consumer consumer, ClaimOptions options) except *
+    cdef int _take(self, bytes key, Pending record, Consumer consumer, ClaimOptions options) except -1
     @cython.locals(found=AutoClaim, now_ms="long long", scans_left="long long", records=RaxIterator,
                    entry_id=StreamID, record=Pending)
     cpdef AutoClaim autoclaim(self, Stream stream, StreamID start, long long limit, Consumer consumer, ClaimOptions options)

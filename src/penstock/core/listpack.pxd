@@ -68,7 +68,7 @@ cpdef Py_ssize_t insert(bytearray lp, Py_ssize_t at, bytes data, int where) exce
 @cython.locals(old=Py_ssize_t)
 cpdef Py_ssize_t replace_int(bytearray lp, Py_ssize_t at, long long value) except? -1
 cpdef Py_ssize_t delete(bytearray lp, Py_ssize_t at) except -1
-cpdef void check_room(bytearray lp, long long more) except *
+cpdef int check_room(bytearray lp, long long more) except -1
 @cython.locals(element=bytearray)
 cdef bytearray _int_element(long long value)
 @cython.locals(total="long long", count="long long")

@@ -438,3 +438,19 @@ cdef inline Py_ssize_t put_bulk_bytes(bytearray target, Py_ssize_t at, bytes dat
     place[size] = 13
     place[size + 1] = 10
     return place + size + 2 - PyByteArray_AS_STRING(target)
+
+
+cdef inline Py_ssize_t put_small_numbers(bytearray node, Py_ssize_t at, long long first, long long second,
+                                         long long third) except -1:
+    cdef unsigned char* place
+    if (first | second | third) & ~127:
+        return 0
+    _check(_length(node), at, 6)
+    place = <unsigned char*> PyByteArray_AS_STRING(node) + at
+    place[0] = <unsigned char> first
+    place[1] = 1
+    place[2] = <unsigned char> second
+    place[3] = 1
+    place[4] = <unsigned char> third
+    place[5] = 1
+    return at + 6

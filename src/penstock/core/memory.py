@@ -296,3 +296,14 @@ def put_short_string(
     copy(node, at + 1, source, start, size)
     node[at + 1 + size] = size + 1
     return at + size + 2
+
+
+def put_small_numbers(node: bytearray, at: int, first: int, second: int, third: int) -> int:
+    """Write three listpack numbers that take a byte each, with their backlens; return the place behind.
+
+    0, and nothing is written, if one is below 0 or above 127.
+    """
+    if not (0 <= first <= 127 and 0 <= second <= 127 and 0 <= third <= 127):
+        return 0
+    put(node, at, bytes((first, 1, second, 1, third, 1)))
+    return at + 6

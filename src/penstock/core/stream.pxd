@@ -40,9 +40,9 @@ cdef class Stream:
     cdef readonly long long entries_added
     cdef readonly long long version
 
-    cpdef void append(self, unsigned long long now_ms, Frame frame, Py_ssize_t first) except *
-    cpdef void append_at(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except *
-    cpdef void append_in_ms(self, unsigned long long ms, Frame frame, Py_ssize_t first) except *
+    cpdef int append(self, unsigned long long now_ms, Frame frame, Py_ssize_t first) except -1
+    cpdef int append_at(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except -1
+    cpdef int append_in_ms(self, unsigned long long ms, Frame frame, Py_ssize_t first) except -1
     @cython.locals(raw_bytes="long long", bound=Py_ssize_t, tail=bytearray)
     cdef int _append(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except -1
     @cython.locals(bytes_max="long long", entries_max="long long")
@@ -58,9 +58,9 @@ cdef class Stream:
     cpdef Py_ssize_t trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
     @cython.locals(removed="long long", entry=NodeCursor, found=bint)
     cdef Py_ssize_t _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
-    cdef void _drop_node(self, bytes key, long long live) except *
+    cdef int _drop_node(self, bytes key, long long live) except -1
     @cython.locals(nodes=RaxIterator)
-    cdef void _find_tail(self) except *
+    cdef int _find_tail(self) except -1
 
     cpdef EntryRange range(self, StreamID start=*, StreamID end=*, long long limit=*, bint reverse=*)
     cpdef EntryCursor cursor(self, StreamID start=*, StreamID end=*, bint reverse=*)
@@ -91,7 +91,7 @@ cdef class Bookmark:
     cdef Py_ssize_t _place
     cdef long long _version
 
-    cpdef void move_to(self, Stream stream, NodeCursor entry) except *
+    cpdef int move_to(self, Stream stream, NodeCursor entry) except -1
     cpdef bint holds_in(self, Stream stream) except -1
 
 

@@ -15,18 +15,18 @@ cdef unsigned int _SMALL_MAX
 cdef Py_ssize_t _ROOM_BYTES_MIN
 
 @cython.locals(fields=Py_ssize_t, at=Py_ssize_t, i=Py_ssize_t, piece=Py_ssize_t)
-cpdef void begin(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t raw_bytes) except *
+cpdef int begin(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t raw_bytes) except -1
 # Distances are signed: they were wrapped by memory.distance and unwrap by memory.advance.
 @cython.locals(fields=Py_ssize_t, at=Py_ssize_t, piece=Py_ssize_t, pieces=Py_ssize_t, same=bint, moved=Py_ssize_t,
-               step=Py_ssize_t)
+               step=Py_ssize_t, end=Py_ssize_t, flags=int)
 cpdef bint append_entry(bytearray node, long long ms_delta, long long seq_delta, Frame frame, Py_ssize_t first,
                         Py_ssize_t raw_bytes) except -1
 cpdef Py_ssize_t bytes_bound(Py_ssize_t fields, Py_ssize_t raw_bytes) except -1
 @cython.locals(fields=Py_ssize_t, names_bytes=Py_ssize_t, i=Py_ssize_t)
 cpdef Py_ssize_t node_bound(Frame frame, Py_ssize_t first, Py_ssize_t raw_bytes) except -1
-cpdef void reserve(bytearray node, Py_ssize_t more) except *
+cpdef int reserve(bytearray node, Py_ssize_t more) except -1
 @cython.locals(missing=Py_ssize_t)
-cpdef void lengthen(bytearray node, Py_ssize_t size) except *
+cpdef int lengthen(bytearray node, Py_ssize_t size) except -1
 @cython.locals(count=Py_ssize_t)
 cdef int _finish(bytearray node, Py_ssize_t at, Py_ssize_t elements) except -1
 @cython.locals(start=Py_ssize_t, behind=Py_ssize_t)
@@ -61,7 +61,7 @@ cdef class NodeCursor:
     cdef Py_ssize_t _piece_at
 
     @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
-    cpdef void open(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except *
+    cpdef int open(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
     cpdef bint enter(self, Py_ssize_t at) except -1
     cpdef bint first(self) except -1
     cpdef bint last(self) except -1

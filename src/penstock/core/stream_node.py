@@ -85,10 +85,13 @@ def append_entry(
     else:
         moved = listpack.replace_int(node, _LIVE_AT, live_count(node) + 1)
     same = _has_header_fields(node, frame, first, fields)
-    at = memory.load32(node, 0) - 1
-    at = listpack.put_int(node, at, _SAME_FIELDS if same else 0)
-    at = listpack.put_int(node, at, ms_delta)
-    at = listpack.put_int(node, at, seq_delta)
+    end = memory.load32(node, 0) - 1
+    flags = _SAME_FIELDS if same else 0
+    at = memory.put_small_numbers(node, end, flags, ms_delta, seq_delta)
+    if at == 0:
+        at = listpack.put_int(node, end, flags)
+        at = listpack.put_int(node, at, ms_delta)
+        at = listpack.put_int(node, at, seq_delta)
     if not same:
         at = listpack.put_int(node, at, fields)
     # A loop with a step known only now would be a Python range: `while` stays in C.
@@ -149,7 +152,10 @@ def _finish(node: bytearray, at: int, elements: int) -> None:
 
 def _has_header_fields(node: bytearray, frame: Frame, first: int, fields: int) -> bool:
     """Compare the frame's names with the header's."""
-    at = listpack.skip(node, listpack.skip(node, _LIVE_AT))
+    if node[_LIVE_AT] <= _SMALL_MAX and node[_LIVE_AT + 2] <= _SMALL_MAX:
+        at = _LIVE_AT + 4  # two elements of two bytes: the usual case
+    else:
+        at = listpack.skip(node, listpack.skip(node, _LIVE_AT))
     if listpack.get_int(node, at) != fields:
         return False
     at = listpack.skip(node, at)

@@ -26,4 +26,4 @@ cdef class Instant:
     cdef readonly long long ms
 
     @cython.locals(us="long long")
-    cpdef void advance(self) except *
+    cpdef int advance(self) except -1

@@ -24,10 +24,10 @@ cdef class Connection:
     cdef readonly object write
 
     @cython.locals(session=Session)
-    cpdef void buffer_updated(self, Py_ssize_t count) except *
+    cpdef int buffer_updated(self, Py_ssize_t count) except -1
     @cython.locals(kept=bytearray)
-    cpdef void go_on(self) except *
-    cdef void _feed(self, bytearray buffer, Py_ssize_t end) except *
+    cpdef int go_on(self) except -1
+    cdef int _feed(self, bytearray buffer, Py_ssize_t end) except -1
     @cython.locals(start=Py_ssize_t, size=Py_ssize_t)
     cdef void _keep(self, bytearray buffer, Py_ssize_t end) except *
-    cdef void _move(self, bytearray target, bytearray source, Py_ssize_t start) except *
+    cdef int _move(self, bytearray target, bytearray source, Py_ssize_t start) except -1

@@ -15,6 +15,11 @@ from penstock.wire.parser cimport Parser
 cdef long long _STOPPED
 cdef long long _SILENT
 cdef Py_ssize_t _SPILL_BYTES
+cdef long long _RUN_MAX
+cdef long long _PAUSED
+cdef long long _NEXT
+cdef long long _BLOCKED
+cdef long long _MONITORED
 
 
 @cython.final
@@ -24,6 +29,8 @@ cdef class Session:
     cdef readonly object info
     cdef readonly long long active_ms
     cdef readonly Tally last
+    cdef long long _untimed
+    cdef long long _timed_us
     cdef public object link
     cdef public Keyspace keyspace
     cdef readonly Frame frame
@@ -45,15 +52,18 @@ cdef class Session:
     cdef readonly dict patterns
 
     @cython.locals(instant=Instant)
-    cpdef void feed(self, bytearray buffer, Py_ssize_t end) except *
-    @cython.locals(server=Server, context=Context, tally=Tally, started_us="long long", us="long long")
-    cpdef void run(self, Frame frame) except *
-    cdef void _run_data(self, Tally tally, Frame frame) except *
+    cpdef int feed(self, bytearray buffer, Py_ssize_t end) except -1
+    @cython.locals(server=Server, context=Context, tally=Tally, ran=bint)
+    cpdef int run(self, Frame frame) except -1
+    cdef Tally _find_or_none(self, Frame frame)
+    @cython.locals(tally=Tally, instant=Instant, us="long long")
+    cdef int _settle(self, Frame frame) except -1
+    cdef int _run_data(self, Tally tally, Frame frame) except -1
     @cython.locals(ran=bint)
     cdef bint _run_checked(self, Tally tally, Frame frame) except -1
-    cdef void _end_reply(self) except *
+    cdef int _end_reply(self) except -1
     @cython.locals(server=Server)
     cdef bint _try(self, Tally tally, Frame frame) except -1
-    cdef void _run_in_session(self, Tally tally, Frame frame) except *
-    cdef void _spill(self) except *
+    cdef int _run_in_session(self, Tally tally, Frame frame) except -1
+    cdef int _spill(self) except -1
     cpdef void flush(self) except *

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
+from penstock.engine.table import Command
 from penstock.server.redaction import public_words
 
 if TYPE_CHECKING:
@@ -36,10 +37,12 @@ class SlowLog:
         self.entries: deque[SlowCommand] = deque()
         self._next_id = 0
 
-    def note(self, session: Session, frame: Frame, us: int) -> None:
-        """Keep a command that took so long."""
-        words = [_short(word) for word in public_words(frame, WORDS_MAX)]
-        if frame.count > WORDS_MAX:
+    def note(self, session: Session, command: Command, frame: Frame | None, us: int) -> None:
+        """Keep a command that took so long, by its name where its words are gone."""
+        words = command.name.lower().encode().split()
+        if frame is not None:
+            words = [_short(word) for word in public_words(frame, WORDS_MAX)]
+        if frame is not None and frame.count > WORDS_MAX:
             words[-1] = b"... (%d more arguments)" % (frame.count - WORDS_MAX + 1)
         at_s = session.server.engine.context.instant.us // 1_000_000
         info = session.info

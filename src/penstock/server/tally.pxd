@@ -15,14 +15,19 @@ cdef long long _BUCKETS
 @cython.final
 cdef class Tally:
     cdef readonly Command command
+    cdef readonly bint is_fast
+    cdef readonly bint is_plain
+    cdef public bytes word
     cdef readonly long long calls
     cdef readonly long long us
     cdef public long long failed
     cdef public long long rejected
     cdef bytearray histogram
 
+    @cython.locals(spans=bytearray)
+    cpdef bint is_asked_by(self, Frame frame) except -1
     @cython.locals(bucket="long long", shift="int")
-    cpdef void count(self, long long us) except *
+    cpdef int count(self, long long calls, long long us) except -1
 
 
 @cython.final

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from penstock.core import memory
 from penstock.core.frame import Frame
 from penstock.engine.lookup import Lookup
-from penstock.engine.table import Command
+from penstock.engine.table import Command, Flags
 
 _SLOTS = 64
 _SLOT_MASK = _SLOTS - 1
@@ -27,10 +27,23 @@ _BUCKETS = 40 * _STEPS
 class Tally:
     """One command's row and what was counted of it."""
 
-    __slots__ = ("calls", "command", "failed", "histogram", "rejected", "us")
+    __slots__ = (
+        "calls",
+        "command",
+        "failed",
+        "histogram",
+        "is_fast",
+        "is_plain",
+        "rejected",
+        "us",
+        "word",
+    )
 
     def __init__(self, command: Command) -> None:
         self.command = command
+        self.is_fast = bool(command.flags & Flags.FAST)
+        self.is_plain = not command.flags & Flags.PROTECTED  # nobody need ask who may use it
+        self.word = b" "  # how it was spelt last; no word has a blank
         self.reset()
 
     def reset(self) -> None:
@@ -41,12 +54,20 @@ class Tally:
         self.rejected = 0
         self.histogram = bytearray(0)
 
-    def count(self, us: int) -> None:
-        """Count a call that took so long."""
-        self.calls += 1
+    def is_asked_by(self, frame: Frame) -> bool:
+        """Tell whether a frame spells this command as the last one did that was looked up."""
+        spans = frame.spans
+        return memory.is_bytes(
+            frame.buffer, memory.span_start(spans, 0), memory.span_size(spans, 0), self.word
+        )
+
+    def count(self, calls: int, us: int) -> None:
+        """Count so many calls that took so long together."""
+        self.calls += calls
         if us < 0:
             us = 0  # the clock was set back
         self.us += us
+        us //= calls
         if len(self.histogram) == 0:
             self.histogram = bytearray(8 * _BUCKETS)
         bucket = us
@@ -57,7 +78,9 @@ class Tally:
         bucket += shift * _STEPS
         if bucket >= _BUCKETS:
             bucket = _BUCKETS - 1
-        memory.store64(self.histogram, 8 * bucket, memory.load64(self.histogram, 8 * bucket) + 1)
+        memory.store64(
+            self.histogram, 8 * bucket, memory.load64(self.histogram, 8 * bucket) + calls
+        )
 
     def percentile_us(self, percent: float) -> float:
         """The time that so many percent of the calls stayed within."""
@@ -112,9 +135,10 @@ class Tallies:
         if memory.is_bytes(buffer, start, size, self._words[slot]):
             found = self._found[slot]
             if found is not None:
+                found.word = self._words[slot]
                 return found
         tally = self.by_name[self.lookup.find(frame).name]
         if tally.command.name.split(" ")[0] not in self._containers:
-            self._words[slot] = frame.piece(0)
+            tally.word = self._words[slot] = frame.piece(0)
             self._found[slot] = tally
         return tally

@@ -10,6 +10,6 @@ cdef class Turn:
     cdef list _freed
     cdef bint _scheduled
 
-    cpdef void add(self, object session) except *
-    cdef void _schedule(self) except *
-    cpdef void end(self) except *
+    cpdef int add(self, object session) except -1
+    cdef int _schedule(self) except -1
+    cpdef int end(self) except -1

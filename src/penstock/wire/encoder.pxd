@@ -34,30 +34,30 @@ cdef class Output:
     cpdef bytes take(self)
     cpdef void clear(self) except *
     cpdef void cut_back(self, Py_ssize_t size) except *
-    cpdef void put(self, object reply) except *
-    cdef void _put_rare(self, object reply) except *
+    cpdef int put(self, object reply) except -1
+    cdef int _put_rare(self, object reply) except -1
     cpdef void put_error(self, object error) except *
-    cpdef void put_array_head(self, Py_ssize_t count) except *
+    cpdef int put_array_head(self, Py_ssize_t count) except -1
     @cython.locals(at=Py_ssize_t)
-    cpdef void put_raw(self, bytes data) except *
+    cpdef int put_raw(self, bytes data) except -1
     @cython.locals(at=Py_ssize_t)
-    cpdef void put_bulk(self, bytes data) except *
+    cpdef int put_bulk(self, bytes data) except -1
     @cython.locals(missing=Py_ssize_t)
     cdef Py_ssize_t _room(self, Py_ssize_t size) except -1
     @cython.locals(at=Py_ssize_t, buffer=bytearray)
-    cdef void _put_head(self, unsigned char kind, long long number) except *
+    cdef int _put_head(self, unsigned char kind, long long number) except -1
     @cython.locals(at=Py_ssize_t, size=Py_ssize_t, buffer=bytearray)
-    cdef void _put_sized(self, unsigned char kind, bytes data) except *
+    cdef int _put_sized(self, unsigned char kind, bytes data) except -1
     @cython.locals(at=Py_ssize_t, size=Py_ssize_t)
-    cdef void _put_line(self, unsigned char kind, bytes text) except *
-    cdef void _put_items(self, unsigned char kind, object items) except *
-    cdef void _put_pairs(self, object pairs) except *
-    cdef void _put_served(self, object served) except *
+    cdef int _put_line(self, unsigned char kind, bytes text) except -1
+    cdef int _put_items(self, unsigned char kind, object items) except -1
+    cdef int _put_pairs(self, object pairs) except -1
+    cdef int _put_served(self, object served) except -1
     @cython.locals(limit="long long", expected="long long", start=Py_ssize_t, body=Py_ssize_t, head=Py_ssize_t,
                    count="long long", cursor=EntryCursor, buffer=bytearray)
-    cdef void _put_range(self, EntryRange entries) except *
+    cdef int _put_range(self, EntryRange entries) except -1
     @cython.locals(at=Py_ssize_t, node=bytearray, buffer=bytearray)
-    cdef void _put_entry(self, NodeCursor entry) except *
+    cdef int _put_entry(self, NodeCursor entry) except -1
     @cython.locals(size=Py_ssize_t, buffer=bytearray)
     cdef Py_ssize_t _put_id(self, Py_ssize_t at, unsigned long long ms, unsigned long long seq) except -1
 

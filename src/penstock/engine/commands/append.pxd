@@ -28,13 +28,13 @@ cdef class AddArguments:
     cdef readonly Py_ssize_t fields_at
 
     @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
-    cpdef void read(self, Frame frame, bint adding) except *
+    cpdef int read(self, Frame frame, bint adding) except -1
     @cython.locals(more=Py_ssize_t)
     cdef Py_ssize_t _read_trim(self, Frame frame, Py_ssize_t at, int trim_by) except -1
     @cython.locals(text=bytes)
-    cdef void _read_id(self, Frame frame, Py_ssize_t at) except *
+    cdef int _read_id(self, Frame frame, Py_ssize_t at) except -1
     @cython.locals(limit="long long")
-    cpdef void settle(self, bint adding, long long node_entries_max) except *
+    cpdef int settle(self, bint adding, long long node_entries_max) except -1
     cpdef long long trim(self, Stream stream) except -1
 
 
@@ -42,7 +42,7 @@ cdef class AddArguments:
                trimmed="long long")
 cpdef object xadd(Context context, Frame frame)
 @cython.locals(wanted=StreamID)
-cdef void _append(Context context, Stream stream, AddArguments arguments, Frame frame) except *
+cdef int _append(Context context, Stream stream, AddArguments arguments, Frame frame) except -1
 @cython.locals(arguments=AddArguments, stream=Stream, trimmed="long long")
 cpdef object xtrim(Context context, Frame frame)
 @cython.locals(stream=Stream, ids=list, removed="long long", entry_id=StreamID)

@@ -148,7 +148,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)
         stream = context.keyspace.new_stream() if found is None else found
-        stream.append(context.now_ms(), frame, 3)
+        stream.append(context.instant.ms, frame, 3)
     else:
         arguments = AddArguments()
         arguments.read(frame, True)
@@ -188,7 +188,7 @@ def _report(context: Context, key: bytes, trimmed: int) -> None:
 def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Frame) -> None:
     wanted = arguments.id
     if wanted is None:
-        stream.append(context.now_ms(), frame, arguments.fields_at)
+        stream.append(context.instant.ms, frame, arguments.fields_at)
     elif arguments.seq_given:
         stream.append_at(wanted.ms, wanted.seq, frame, arguments.fields_at)
     else:

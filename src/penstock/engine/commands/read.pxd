@@ -32,10 +32,10 @@ cdef class ReadArguments:
     cdef readonly Py_ssize_t streams
 
     @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
-    cpdef void read(self, Context context, Frame frame) except *
-    cdef void _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except *
+    cpdef int read(self, Context context, Frame frame) except -1
+    cdef int _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except -1
     @cython.locals(words=Py_ssize_t)
-    cdef void _find_streams(self, Context context, Frame frame, Py_ssize_t at) except *
+    cdef int _find_streams(self, Context context, Frame frame, Py_ssize_t at) except -1
 
 
 @cython.locals(arguments=ReadArguments, ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream,

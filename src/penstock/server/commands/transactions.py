@@ -87,7 +87,7 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     if server.state & MONITORED:
         server.monitors.show(session, tally.command, frame)
     instant.advance()
-    tally.count(instant.us - started_us)
+    tally.count(1, instant.us - started_us)
 
 
 def watch(session: Session, frame: Frame) -> Status:
