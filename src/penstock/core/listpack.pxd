@@ -36,8 +36,6 @@ cpdef bint is_int(bytearray lp, Py_ssize_t at) except -1
 @cython.locals(lead="unsigned int", value="long long")
 cpdef long long get_int(bytearray lp, Py_ssize_t at) except? -1
 cpdef Py_ssize_t string_size(bytearray lp, Py_ssize_t at) except -1
-@cython.locals(lead="unsigned int")
-cpdef Py_ssize_t short_string_size(bytearray lp, Py_ssize_t at) except? -1
 cpdef Py_ssize_t string_at(bytearray lp, Py_ssize_t at) except -1
 cdef Py_ssize_t _lead_bytes(unsigned int lead) noexcept
 @cython.locals(lead="unsigned int")

@@ -206,12 +206,6 @@ def string_size(lp: bytearray, at: int) -> int:
     return encoded_size(lp, at) - _lead_bytes(lp[at])
 
 
-def short_string_size(lp: bytearray, at: int) -> int:
-    """Content bytes of a string of up to 63, which begins one byte behind `at`; -1 for all others."""
-    lead = lp[at]
-    return lead & 0x3F if 0x80 <= lead < 0xC0 else -1
-
-
 def string_at(lp: bytearray, at: int) -> int:
     """Where the content of a string element begins."""
     return at + _lead_bytes(lp[at])

@@ -263,13 +263,6 @@ cdef inline Py_ssize_t put_number(bytearray target, Py_ssize_t at, long long val
     return at + size
 
 
-cdef inline Py_ssize_t put_unsigned(bytearray target, Py_ssize_t at, unsigned long long value) except -1:
-    cdef Py_ssize_t size = digits(value)
-    _check(_length(target), at, size)
-    _put_digits(PyByteArray_AS_STRING(target) + at + size, value)
-    return at + size
-
-
 cdef inline Py_ssize_t short_line(bytearray buffer, Py_ssize_t at, Py_ssize_t end, unsigned char kind) except? -1:
     cdef const unsigned char* line
     cdef Py_ssize_t number
@@ -390,15 +383,15 @@ cdef inline Py_ssize_t put_bulk(bytearray target, Py_ssize_t at, bytearray sourc
     _check(_length(target), at, size + 26)
     _check(_length(source), start, size)
     place = PyByteArray_AS_STRING(target) + at
-    place = _put_head(place, size)
+    place = _put_head(place, 36, size)
     memcpy(place, PyByteArray_AS_STRING(source) + start, size)
     place[size] = 13
     place[size + 1] = 10
     return place + size + 2 - PyByteArray_AS_STRING(target)
 
 
-cdef inline char* _put_head(char* place, Py_ssize_t size) noexcept:
-    place[0] = 36
+cdef inline char* _put_head(char* place, unsigned char kind, Py_ssize_t size) noexcept:
+    place[0] = <char> kind
     if size < 10:
         place[1] = <char> (48 + size)
         place += 2
@@ -420,7 +413,7 @@ cdef inline Py_ssize_t put_bulk_number(bytearray target, Py_ssize_t at, long lon
     cdef Py_ssize_t size = digits(magnitude) + negative
     cdef char* place
     _check(_length(target), at, size + 26)
-    place = _put_head(PyByteArray_AS_STRING(target) + at, size)
+    place = _put_head(PyByteArray_AS_STRING(target) + at, 36, size)
     if negative:
         place[0] = 45
     _put_digits(place + size, magnitude)
@@ -433,7 +426,7 @@ cdef inline Py_ssize_t put_bulk_bytes(bytearray target, Py_ssize_t at, bytes dat
     cdef Py_ssize_t size = _size(data)
     cdef char* place
     _check(_length(target), at, size + 26)
-    place = _put_head(PyByteArray_AS_STRING(target) + at, size)
+    place = _put_head(PyByteArray_AS_STRING(target) + at, 36, size)
     memcpy(place, PyBytes_AS_STRING(data), size)
     place[size] = 13
     place[size + 1] = 10
@@ -454,3 +447,69 @@ cdef inline Py_ssize_t put_small_numbers(bytearray node, Py_ssize_t at, long lon
     place[4] = <unsigned char> third
     place[5] = 1
     return at + 6
+
+
+cdef inline Py_ssize_t put_head(bytearray target, Py_ssize_t at, unsigned char kind, Py_ssize_t number) except -1:
+    _check(_length(target), at, 24)
+    return _put_head(PyByteArray_AS_STRING(target) + at, kind, number) - PyByteArray_AS_STRING(target)
+
+
+# A few bytes too many are copied where both buffers have them: cheaper than a call of memcpy.
+cdef inline Py_ssize_t put_short_bulk(bytearray target, Py_ssize_t at, bytearray node, Py_ssize_t place) except -1:
+    cdef const char* source
+    cdef char* line
+    cdef Py_ssize_t size
+    cdef Py_ssize_t rest
+    cdef unsigned char lead
+    _check(_length(node), place, 1)
+    source = PyByteArray_AS_STRING(node) + place
+    lead = <unsigned char> source[0]
+    if lead < 0x80:
+        return put_bulk_number(target, at, lead)
+    if lead >= 0xC0:
+        return 0
+    size = lead & 0x3F
+    rest = _length(node) - place
+    _check(rest, 1, size)
+    _check(_length(target), at, 72)
+    line = _put_head(PyByteArray_AS_STRING(target) + at, 36, size)
+    if size <= 16 and rest > 16:
+        memcpy(line, source + 1, 16)
+    elif size <= 32 and rest > 32:
+        memcpy(line, source + 1, 32)
+    else:
+        memcpy(line, source + 1, size)
+    line[size] = 13
+    line[size + 1] = 10
+    return line + size + 2 - PyByteArray_AS_STRING(target)
+
+
+cdef inline Py_ssize_t put_bulk_id(bytearray target, Py_ssize_t at, bytes prefix, unsigned long long seq) except -1:
+    cdef Py_ssize_t first = _size(prefix)
+    cdef Py_ssize_t second = digits(seq)
+    cdef char* place
+    _check(_length(target), at, first + 48)
+    place = _put_head(PyByteArray_AS_STRING(target) + at, 36, first + second)
+    memcpy(place, PyBytes_AS_STRING(prefix), first)
+    _put_digits(place + first + second, seq)
+    place += first + second
+    place[0] = 13
+    place[1] = 10
+    return place + 2 - PyByteArray_AS_STRING(target)
+
+
+cdef inline Py_ssize_t put_bulk_pair(bytearray target, Py_ssize_t at, unsigned long long ms,
+                                     unsigned long long seq) except -1:
+    cdef char text[41]
+    cdef char* end = text + 41
+    cdef char* start = _put_digits(end, seq) - 1
+    cdef char* place
+    start[0] = 45
+    start = _put_digits(start, ms)
+    _check(_length(target), at, 48)
+    place = _put_head(PyByteArray_AS_STRING(target) + at, 36, end - start)
+    memcpy(place, start, end - start)
+    place += end - start
+    place[0] = 13
+    place[1] = 10
+    return place + 2 - PyByteArray_AS_STRING(target)

@@ -194,11 +194,6 @@ def put_number(target: bytearray, at: int, value: int) -> int:
     return at + len(text)
 
 
-def put_unsigned(target: bytearray, at: int, value: int) -> int:
-    """As put_number, for half of an id: up to 2**64 - 1."""
-    return put_number(target, at, value)
-
-
 def digits(value: int) -> int:
     """How many decimal digits a number that is not negative has."""
     return len(str(value))
@@ -251,6 +246,35 @@ def put_bulk_number(target: bytearray, at: int, value: int) -> int:
     """As put_bulk, for the decimal digits of a number."""
     digits = b"%d" % value
     text = b"$%d\r\n%b\r\n" % (len(digits), digits)
+    put(target, at, text)
+    return at + len(text)
+
+
+def put_short_bulk(target: bytearray, at: int, node: bytearray, place: int) -> int:
+    """As put_bulk, for a listpack element that is a string of up to 63 bytes or a number of one byte.
+
+    0, and nothing is written, for any other element.
+    """
+    _check(len(node), place, 1)
+    lead = node[place]
+    if lead & 0xC0 == 0x80:
+        return put_bulk(target, at, node, place + 1, lead & 0x3F)
+    return put_bulk_number(target, at, lead) if lead < 0x80 else 0
+
+
+def put_bulk_id(target: bytearray, at: int, prefix: bytes, seq: int) -> int:
+    """As put_bulk, for a prefix and the digits of a number up to 2**64 - 1."""
+    return put_bulk_bytes(target, at, b"%b%d" % (prefix, seq))
+
+
+def put_bulk_pair(target: bytearray, at: int, ms: int, seq: int) -> int:
+    """As put_bulk, for the text of an id."""
+    return put_bulk_bytes(target, at, b"%d-%d" % (ms, seq))
+
+
+def put_head(target: bytearray, at: int, kind: int, number: int) -> int:
+    """Write a type, a number that is not negative and a line end; return the place behind."""
+    text = b"%c%d\r\n" % (kind, number)
     put(target, at, text)
     return at + len(text)
 

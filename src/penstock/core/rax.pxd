@@ -53,6 +53,7 @@ cdef class Rax(NodeHeap):
     cdef int _split_where_it_ends(self, Py_ssize_t slot) except -1
     @cython.locals(slot=Py_ssize_t, chain_at=Py_ssize_t)
     cdef object _detach(self)
+    cdef void _empty(self, bint give_back) except *
     @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, link=Py_ssize_t, doomed=Py_ssize_t,
                    below=Py_ssize_t)
     cdef int _prune(self) except -1

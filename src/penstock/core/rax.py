@@ -149,10 +149,7 @@ class Rax(NodeHeap):
 
     def clear(self) -> None:
         """Remove all keys and give the memory back."""
-        doomed = self.values  # destructors may look at the tree: they run when it has become empty
-        self.version += 1
-        self._drop()
-        del doomed
+        self._empty(True)
 
     def iterator(self) -> RaxIterator:
         """Make an iterator, which is nowhere until it seeks."""
@@ -161,7 +158,7 @@ class Rax(NodeHeap):
     def memory_bytes(self) -> int:
         """Count the bytes of the heap and of the list of values, not those of the values."""
         if self.top == 0:
-            return 0
+            return sys.getsizeof(self.heap) if self.heap else 0
         return sys.getsizeof(self.heap) + sys.getsizeof(self.free) + sys.getsizeof(self.values)
 
     def walk(self, key: bytes) -> Walk:
@@ -342,7 +339,7 @@ class Rax(NodeHeap):
         slot = self._slot(self._stop)
         if self._stop >= _LEAF and self._branch_at < 0:
             value = self._value(slot)
-            self.clear()
+            self._empty(False)
             return value
         chain_at = self._run
         if self._stop >= _LEAF:
@@ -357,6 +354,15 @@ class Rax(NodeHeap):
         self._compress(chain_at)
         self._tidy()
         return value
+
+    def _empty(self, give_back: bool) -> None:
+        """Remove all keys; a small heap is kept for the next one unless it is to be given back."""
+        doomed = self.values  # destructors may look at the tree: they run when it has become empty
+        self.version += 1
+        self._drop()
+        if give_back:
+            self.heap = bytearray()
+        del doomed
 
     def _prune(self) -> None:
         """Cut off the branch whose only key is the stop link's leaf."""

@@ -14,6 +14,7 @@ cdef Py_ssize_t _LEAF
 cdef Py_ssize_t _NO_VALUE
 cdef Py_ssize_t _BARE
 cdef Py_ssize_t _HEAP_UNITS_MAX
+cdef Py_ssize_t _SPARE_BYTES_MAX
 cdef Py_ssize_t _TIDY_UNITS_MIN
 cdef Py_ssize_t _TIDY_SLOTS_MIN
 cdef bytearray _NO_BYTES

@@ -64,6 +64,7 @@ _LEAF = LEAF
 _NO_VALUE = NO_VALUE
 _BARE = BARE
 _HEAP_UNITS_MAX = HEAP_UNITS_MAX
+_SPARE_BYTES_MAX = 256
 _TIDY_UNITS_MIN = TIDY_UNITS_MIN
 _TIDY_SLOTS_MIN = TIDY_SLOTS_MIN
 
@@ -107,6 +108,7 @@ class NodeHeap:
 
     def __init__(self, characters_max: int) -> None:
         self.characters_max = characters_max
+        self.heap = _NO_BYTES
         self._drop()
 
     # Nodes: `at` is a place in the heap, in bytes; `link_at` is the place of a link.
@@ -283,14 +285,19 @@ class NodeHeap:
         """Forget everything: the tree is as new."""
         self.count = 0
         self.node_count = 1  # the head
-        self.heap = self.free = _NO_BYTES
+        self.free = _NO_BYTES
+        if len(self.heap) > _SPARE_BYTES_MAX:
+            self.heap = (
+                _NO_BYTES  # a small one is kept: whoever acks one by one empties a tree each time
+            )
         self.values: list[Any] = _NO_VALUES
         self.top = self.live = self.slots_free = 0
         self.free_slot = -1
 
     def _start(self) -> None:
         """Own a heap and a list, before the first key."""
-        self.heap = bytearray(4)
+        if len(self.heap) == 0:
+            self.heap = bytearray(4)
         memory.store32(self.heap, 0, _BARE)
         self.values = []
         self.top = 1

@@ -232,7 +232,7 @@ class Stream:
         removed = 0
         nodes = self.nodes.iterator()
         nodes.seek("^")
-        entry = NodeCursor()
+        entry = stream_node.new_cursor()
         while self.length > 0 and nodes.next():
             node: bytearray = nodes.value
             live = stream_node.live_count(node)
@@ -252,7 +252,7 @@ class Stream:
     def _trim_node(self, node: bytearray, key: bytes, most: int, min_id: StreamID) -> int:
         """Delete up to `most` entries below `min_id` from the front of a node; return how many."""
         removed = 0
-        entry = NodeCursor()
+        entry = stream_node.new_cursor()
         entry.open(node, memory.load64_big(key, 0), memory.load64_big(key, 8))
         found = entry.first()
         while (
@@ -544,7 +544,7 @@ class EntryCursor:
         self._end_ms = end.ms
         self._end_seq = end.seq
         self.reverse = reverse
-        self.entry = NodeCursor()
+        self.entry = stream_node.new_cursor()
         self._returned = False
         self._state = _BEHIND_NODE
         self._seek(bookmark)

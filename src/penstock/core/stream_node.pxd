@@ -39,6 +39,12 @@ cpdef long long entry_count(bytearray node) except? -1
 cpdef bytearray sealed(bytearray node)
 
 
+cdef bytearray _NO_NODE
+
+@cython.locals(made=NodeCursor)
+cpdef NodeCursor new_cursor()
+
+
 @cython.final
 cdef class NodeCursor:
     cdef readonly bytearray node
@@ -60,6 +66,7 @@ cdef class NodeCursor:
     cdef Py_ssize_t _name_at
     cdef Py_ssize_t _piece_at
 
+    cdef int _reset(self) except -1
     @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
     cpdef int open(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
     cpdef bint enter(self, Py_ssize_t at) except -1

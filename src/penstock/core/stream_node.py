@@ -194,6 +194,16 @@ def sealed(node: bytearray) -> bytearray:
     return node[: listpack.total_bytes(node)]
 
 
+_NO_NODE = bytearray()
+
+
+def new_cursor() -> NodeCursor:
+    """A cursor in no node yet, made without the detour over Python's call of a class."""
+    made = NodeCursor.__new__(NodeCursor)
+    made._reset()
+    return made
+
+
 class NodeCursor:
     """Walks the entries of one node, tombstones included, in either direction.
 
@@ -223,7 +233,10 @@ class NodeCursor:
     )
 
     def __init__(self) -> None:
-        self.node = bytearray()
+        self._reset()
+
+    def _reset(self) -> None:
+        self.node = _NO_NODE
         self.master_ms = 0
         self.master_seq = 0
         self.ms = 0

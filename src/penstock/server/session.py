@@ -19,7 +19,7 @@ is looked at, `mark` is where its reply begins, so that the reply can be taken b
 from __future__ import annotations
 
 import logging
-from typing import Any, Protocol
+from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.engine.table import Flags
@@ -28,6 +28,7 @@ from penstock.errors import CommandError, PenstockError, ProtocolError, wrong_ar
 from penstock.reply import NoReply, Push
 from penstock.server.client_info import ClientInfo
 from penstock.server.gate import refusal_or_none
+from penstock.server.link import Link
 from penstock.server.server import Server
 from penstock.server.session_waiter import SessionWaiter
 from penstock.server.states import (
@@ -60,28 +61,6 @@ _RUN_MAX = 16  # so many commands are timed together at most
 _SPILL_BYTES = (
     1 << 20
 )  # replies are put aside in pieces of this size, so that one buffer need not grow
-
-
-class Link(Protocol):
-    """The socket's side of a session."""
-
-    def write(self, data: bytes) -> None:
-        """Send, sooner or later."""
-
-    def close(self) -> None:
-        """Close once everything is sent."""
-
-    def abort(self) -> None:
-        """Close at once."""
-
-    def go_on(self) -> None:
-        """Feed the session what it had to leave unread."""
-
-    def unsent_bytes(self) -> int:
-        """How much the client has not taken yet."""
-
-    def kept_bytes(self) -> tuple[int, int]:
-        """How much input is kept that makes no command yet, and the room that it takes."""
 
 
 class Session:

@@ -58,9 +58,7 @@ cdef class Output:
     cdef int _put_range(self, EntryRange entries) except -1
     @cython.locals(at=Py_ssize_t, node=bytearray, buffer=bytearray)
     cdef int _put_entry(self, NodeCursor entry) except -1
-    @cython.locals(size=Py_ssize_t, buffer=bytearray)
-    cdef Py_ssize_t _put_id(self, Py_ssize_t at, unsigned long long ms, unsigned long long seq) except -1
 
 
-@cython.locals(size=Py_ssize_t, start=Py_ssize_t)
+@cython.locals(behind=Py_ssize_t, start=Py_ssize_t)
 cdef Py_ssize_t _put_element(bytearray buffer, Py_ssize_t at, bytearray node, Py_ssize_t place) except -1

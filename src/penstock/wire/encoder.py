@@ -234,40 +234,30 @@ class Output:
         """Write `*2 id *2n name value ...`."""
         node = entry.node
         # No element is longer than its node, and none gains more than its head and two line ends.
-        at = self._room(len(node) + (2 * entry.field_count + 4) * _HEAD_BYTES_MAX + _ID_BYTES_MAX)
+        at = self._room(len(node) + (2 * entry.field_count + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX)
         buffer = self.buffer
         memory.store32(buffer, at, 0x0A0D322A)  # *2 CR LF
-        at = self._put_id(at + 4, entry.ms, entry.seq)
-        buffer[at] = _ARRAY
-        at = memory.put_number(buffer, at + 1, 2 * entry.field_count)
-        memory.store16(buffer, at, _CRLF)
-        at += 2
+        if entry.ms == self._ms:
+            # Neighbours share their milliseconds, so the digits are kept from the second on.
+            if len(self._ms_text) == 0:
+                self._ms_text = b"%d-" % entry.ms
+            at = memory.put_bulk_id(buffer, at + 4, self._ms_text, entry.seq)
+        else:
+            self._ms = entry.ms
+            self._ms_text = b""
+            at = memory.put_bulk_pair(buffer, at + 4, entry.ms, entry.seq)
+        at = memory.put_head(buffer, at, _ARRAY, 2 * entry.field_count)
         while entry.next_field():
             at = _put_element(buffer, at, node, entry.name_at)
             at = _put_element(buffer, at, node, entry.value_at)
         self.size = at
 
-    def _put_id(self, at: int, ms: int, seq: int) -> int:
-        """Write an id as a bulk string. Neighbours share their ms, so its digits are kept."""
-        if ms != self._ms or len(self._ms_text) == 0:
-            self._ms = ms
-            self._ms_text = b"%d-" % ms
-        buffer = self.buffer
-        size = len(self._ms_text) + memory.digits(seq)
-        buffer[at] = _BULK
-        at = memory.put_number(buffer, at + 1, size)
-        memory.store16(buffer, at, _CRLF)
-        memory.put(buffer, at + 2, self._ms_text)
-        at = memory.put_unsigned(buffer, at + 2 + len(self._ms_text), seq)
-        memory.store16(buffer, at, _CRLF)
-        return at + 2
-
 
 def _put_element(buffer: bytearray, at: int, node: bytearray, place: int) -> int:
     """Write a listpack's element as a bulk string; return the place behind it."""
-    size = listpack.short_string_size(node, place)
-    if size >= 0:
-        return memory.put_bulk(buffer, at, node, place + 1, size)
+    behind = memory.put_short_bulk(buffer, at, node, place)
+    if behind:
+        return behind
     if listpack.is_int(node, place):
         return memory.put_bulk_number(buffer, at, listpack.get_int(node, place))
     start = listpack.string_at(node, place)

@@ -21,6 +21,10 @@ cpdef object xrevrange(Context context, Frame frame)
 cdef object _range(Context context, Frame frame, bint reverse)
 
 
+@cython.locals(made=ReadArguments)
+cdef ReadArguments _arguments(Context context, Frame frame, bint grouped)
+
+
 cdef class ReadArguments:
     cdef readonly bint grouped
     cdef readonly long long timeout_ms
@@ -31,6 +35,7 @@ cdef class ReadArguments:
     cdef readonly Py_ssize_t streams_at
     cdef readonly Py_ssize_t streams
 
+    cdef int _reset(self, bint grouped) except -1
     @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
     cpdef int read(self, Context context, Frame frame) except -1
     cdef int _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except -1
@@ -50,6 +55,7 @@ cdef object _block_or_nothing(Context context, Frame frame, ReadArguments argume
 cpdef object xreadgroup(Context context, Frame frame)
 @cython.locals(stream=Stream, group=Group)
 cdef Group _group_of(Context context, bytes key, bytes name)
+cdef bint _is_new(StreamID after) except -1
 cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
 @cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange)
 cdef object _serve_group(Context context, bytes key, Group group, StreamID after, ReadArguments arguments)

@@ -62,6 +62,14 @@ def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[A
     return stream.range(start, end, max(0, count), reverse)
 
 
+def _arguments(context: Context, frame: Frame, grouped: bool) -> ReadArguments:
+    """The options of a read; made without the detour over Python's call of a class."""
+    made = ReadArguments.__new__(ReadArguments)
+    made._reset(grouped)
+    made.read(context, frame)
+    return made
+
+
 class ReadArguments:
     """The words of XREAD or XREADGROUP before the keys, and where keys and ids stand."""
 
@@ -77,6 +85,9 @@ class ReadArguments:
     )
 
     def __init__(self, grouped: bool) -> None:
+        self._reset(grouped)
+
+    def _reset(self, grouped: bool) -> None:
         self.grouped = grouped
         self.timeout_ms = _NEVER
         self.count = 0
@@ -162,8 +173,7 @@ def _key_places(frame: Frame, grouped: bool) -> list[int]:
 
 def xread(context: Context, frame: Frame) -> Any:
     """Entries behind an id, of several streams, waiting for them if asked to."""
-    arguments = ReadArguments(False)
-    arguments.read(context, frame)
+    arguments = _arguments(context, frame, False)
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
@@ -226,8 +236,7 @@ def _block_or_nothing(
 
 def xreadgroup(context: Context, frame: Frame) -> Any:
     """New entries for a consumer of a group, or what it has pending already."""
-    arguments = ReadArguments(True)
-    arguments.read(context, frame)
+    arguments = _arguments(context, frame, True)
     assert arguments.group is not None
     groups: list[Group] = []
     ids: list[StreamID] = []
@@ -267,6 +276,11 @@ def _group_read_id(context: Context, frame: Frame, at: int) -> StreamID:
     return stream_id.parse(frame.piece(at))
 
 
+def _is_new(after: StreamID) -> bool:
+    """Tell whether an id is what `>` stands for; compared by its halves, which C has at hand."""
+    return after.ms == _NEW.ms and after.seq == _NEW.seq
+
+
 def _serve_group(
     context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
 ) -> Any:
@@ -275,7 +289,7 @@ def _serve_group(
     if stream is None:
         return None
     now_ms = context.now_ms()
-    if after != _NEW:
+    if not _is_new(after):
         consumer = consumer_of(context, key, group, arguments.consumer)
         history = group.redeliver(stream, consumer, after, arguments.count, now_ms)
         if context.compat.history_is_change:
