@@ -27,6 +27,7 @@ cdef class Stream:
     cdef readonly NodeLimits limits
     cdef readonly Rax nodes
     cdef public Rax groups
+    cdef bytearray _head
     cdef bytearray _tail
     cdef unsigned long long _tail_ms
     cdef unsigned long long _tail_seq
@@ -58,6 +59,8 @@ cdef class Stream:
     cpdef Py_ssize_t trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
     @cython.locals(removed="long long", entry=NodeCursor, found=bint)
     cdef Py_ssize_t _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
+    @cython.locals(nodes=RaxIterator)
+    cdef bytearray _first_node(self)
     cdef int _drop_node(self, bytes key, long long live) except -1
     @cython.locals(nodes=RaxIterator)
     cdef int _find_tail(self) except -1

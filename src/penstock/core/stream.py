@@ -73,6 +73,7 @@ class Stream:
     """
 
     __slots__ = (
+        "_head",
         "_tail",
         "_tail_ms",
         "_tail_seq",
@@ -94,6 +95,7 @@ class Stream:
         self.limits = NodeLimits() if limits is None else limits
         self.nodes = Rax()
         self.groups: Rax | None = None
+        self._head: bytearray | None = None
         self._tail: bytearray | None = None
         self._tail_ms = 0
         self._tail_seq = 0
@@ -193,6 +195,7 @@ class Stream:
         if fresh is not tail:
             # The old buffer may have been two nodes already, and has_reused() can no longer tell.
             self.version += 1
+        self._head = None
         self._tail = fresh
         self._tail_ms = ms
         self._tail_seq = seq
@@ -211,6 +214,10 @@ class Stream:
         Approximate: whole nodes only, so some more may stay. `limit` > 0 caps what one call removes.
         """
         removed = 0
+        if self.length <= length_max:
+            return 0
+        if approximate and self.length - stream_node.live_count(self._first_node()) < length_max:
+            return 0  # what a producer who trims at every entry finds nearly always
         nodes = self.nodes.iterator()
         nodes.seek("^")
         while self.length > length_max and nodes.next():
@@ -270,9 +277,19 @@ class Stream:
             found = entry.next()
         return removed
 
+    def _first_node(self) -> bytearray:
+        """The first node of a stream that has one, remembered until nodes come or go."""
+        if self._head is None:
+            nodes = self.nodes.iterator()
+            nodes.seek("^")
+            nodes.next()
+            self._head = nodes.value
+        return self._head
+
     def _drop_node(self, key: bytes, live: int) -> None:
         """Remove a node with its `live` entries."""
         self.nodes.remove(key)
+        self._head = None
         self.length -= live
         self.version += 1
         if memory.load64_big(key, 0) == self._tail_ms and (
@@ -399,6 +416,7 @@ class Stream:
         """Add a node from a snapshot behind all others. The caller has checked S1 to S3."""
         self.nodes.insert(master.key, node)
         self.length += stream_node.live_count(node)
+        self._head = None
         self._tail = node
         self._tail_ms = master.ms
         self._tail_seq = master.seq

@@ -15,6 +15,10 @@ cdef int _BY_MIN_ID
 cdef long long _NOT_GIVEN
 
 
+@cython.locals(made=AddArguments)
+cdef AddArguments _no_arguments()
+
+
 cdef class AddArguments:
     cdef readonly int trim_by
     cdef readonly long long length_max
@@ -27,6 +31,7 @@ cdef class AddArguments:
     cdef readonly bint seq_given
     cdef readonly Py_ssize_t fields_at
 
+    cdef int _reset(self) except -1
     @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
     cpdef int read(self, Frame frame, bint adding) except -1
     @cython.locals(more=Py_ssize_t)

@@ -32,6 +32,13 @@ _BY_MIN_ID = 2
 _NOT_GIVEN = -1
 
 
+def _no_arguments() -> AddArguments:
+    """Options before they are read; made without the detour over Python's call of a class."""
+    made = AddArguments.__new__(AddArguments)
+    made._reset()
+    return made
+
+
 class AddArguments:
     """The options of XADD and XTRIM, read and checked."""
 
@@ -49,6 +56,9 @@ class AddArguments:
     )
 
     def __init__(self) -> None:
+        self._reset()
+
+    def _reset(self) -> None:
         self.trim_by = _BY_NOTHING
         self.length_max = 0
         self.min_id: StreamID | None = None
@@ -150,7 +160,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         stream = context.keyspace.new_stream() if found is None else found
         stream.append(context.instant.ms, frame, 3)
     else:
-        arguments = AddArguments()
+        arguments = _no_arguments()
         arguments.read(frame, True)
         arguments.settle(True, context.keyspace.limits.entries_max)
         pieces = frame.count - arguments.fields_at
@@ -197,7 +207,7 @@ def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Fr
 
 def xtrim(context: Context, frame: Frame) -> int:
     """Drop the oldest entries."""
-    arguments = AddArguments()
+    arguments = _no_arguments()
     arguments.read(frame, False)
     arguments.settle(False, context.keyspace.limits.entries_max)
     stream = context.keyspace.stream_at(frame, 1)
