@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import random
 import signal
 import socket
 from collections.abc import Callable
@@ -53,6 +54,7 @@ class App:
         loop: Loop,
         guard: Callable[[Callable[[], None]], None] = _call,
     ) -> None:
+        engine.context.dice = random.randrange
         self._guard = guard  # shared.py: how to touch an engine that others use as well
         self.server = Server(engine, ROWS, loop)
         self.server.door = Door(self.server, config)

@@ -29,7 +29,7 @@ Fields = list[tuple[str, object]]
 TTLS_AVERAGED_MAX = 1000  # INFO is asked often, and must not go through a million keys
 
 _DAY_S = 86_400
-_SHOWN_PERCENTILES = (("p50", 50.0), ("p99", 99.0), ("p99.9", 99.9))
+PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def human(size: int) -> str:
@@ -241,11 +241,17 @@ def about_errors(server: Server) -> Fields:
 
 
 def about_latency(server: Server) -> Fields:
-    """How long calls took: half of them, nearly all, all but one in a thousand."""
+    """How long calls took: the times that so many percent of them stayed within."""
     found: Fields = []
+    config = server.config
+    if config is not None and not config.value("latency-tracking"):
+        return found
+    percentiles = PERCENTILES
+    if config is not None:
+        percentiles = config.value("latency-tracking-info-percentiles")
     for tally in server.tallies.by_name.values():
-        if tally.calls:
-            shown = (f"{p}={tally.percentile_us(value):.3f}" for p, value in _SHOWN_PERCENTILES)
+        if tally.calls and percentiles:
+            shown = (f"p{percent:g}={tally.percentile_us(percent):.3f}" for percent in percentiles)
             found.append((f"latency_percentiles_usec_{shown_name(tally.command)}", ",".join(shown)))
     return found
 
