@@ -36,6 +36,7 @@ COMPILED = (
     "penstock.engine.commands.append",
     "penstock.engine.commands.read",
     "penstock.engine.commands.groups",
+    "penstock.engine.commands.lists",
     "penstock.server.tally",
     "penstock.server.turn",
     "penstock.server.server",

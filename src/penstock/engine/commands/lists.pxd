@@ -1,0 +1,22 @@
+# Only the ends are typed: a queue pushes to one and pops from the other, and looks nowhere else.
+
+import cython
+
+from penstock.core.frame cimport Frame
+from penstock.core.list_value cimport ListValue
+from penstock.engine.context cimport Context
+
+cdef long long _PUSH_BYTES_MAX
+
+cpdef object lpush(Context context, Frame frame)
+cpdef object rpush(Context context, Frame frame)
+@cython.locals(key=bytes, found=ListValue, value=ListValue, at=Py_ssize_t)
+cdef object _push(Context context, Frame frame, bint left)
+cpdef object put_new(Context context, bytes key, ListValue value)
+cpdef object lpop(Context context, Frame frame)
+cpdef object rpop(Context context, Frame frame)
+@cython.locals(key=bytes, value=ListValue, taken=list, last=Py_ssize_t, count=Py_ssize_t)
+cdef object _pop(Context context, Frame frame, bint left)
+cpdef object pop_one(Context context, bytes key, ListValue value, bint left)
+cpdef object popped(Context context, bytes key, ListValue value, bint left, Py_ssize_t count)
+cdef object _remove_if_empty(Context context, bytes key, ListValue value)
