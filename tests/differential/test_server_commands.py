@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.support.connections import ServerBench
 from tests.support.raw_redis import RawRedis
 from tests.support.redis_server import RedisServer
-from tests.support.sessions import Hall
 
 LINES = """
 INFO nosuch
@@ -113,14 +113,14 @@ def replies_of(redis_server: RedisServer, resp3: bool) -> list[Any]:
 
 @pytest.mark.parametrize("resp3", [False, True], ids=["resp2", "resp3"])
 def test_replies_are_those_of_redis(redis_server: RedisServer, resp3: bool) -> None:
-    hall = Hall("7.0")
-    client = hall.client()
+    bench = ServerBench("7.0")
+    client = bench.connect()
     client.session.output.resp3 = resp3
     for line, theirs in zip(LINES, replies_of(redis_server, resp3), strict=True):
-        client.send(line)
+        client.tell(line)
         ours = client.replies()
         if not ours:
-            hall.advance(1)
+            bench.advance(1)
             ours = client.replies()
         assert ours == [theirs], line
 
@@ -129,6 +129,6 @@ def test_replies_are_those_of_redis(redis_server: RedisServer, resp3: bool) -> N
 def test_help_shows_the_words_of_redis(redis_server: RedisServer, container: str) -> None:
     with RawRedis(redis_server.port) as client:
         [theirs] = client.ask([[container.encode(), b"HELP"]])
-    ours = Hall("7.0").client().ask(f"{container} HELP")
+    ours = ServerBench("7.0").connect().reply(f"{container} HELP")
     assert ours[0] == theirs[0]
     assert {line for line in ours if line[0] != " "} <= set(theirs)

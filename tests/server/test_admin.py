@@ -5,59 +5,59 @@ from __future__ import annotations
 import pytest
 
 from penstock.server.facts import StopRequest
+from tests.support.connections import ServerBench
 from tests.support.engines import SYNTAX
 from tests.support.raw_redis import Refusal
-from tests.support.sessions import Hall
 
 
 def test_time_is_in_seconds_and_microseconds() -> None:
-    hall = Hall()
-    hall.advance(1234)
-    assert hall.client().ask("TIME") == [b"1700000001", b"234000"]
+    bench = ServerBench()
+    bench.advance(1234)
+    assert bench.connect().reply("TIME") == [b"1700000001", b"234000"]
 
 
 def test_the_role_is_that_of_a_master_without_replicas() -> None:
-    assert Hall().client().ask("ROLE") == [b"master", 0, []]
+    assert ServerBench().connect().reply("ROLE") == [b"master", 0, []]
 
 
 def test_who_waits_for_no_replicas_does_not_wait() -> None:
-    assert Hall().client().ask("WAIT 0 0") == 0
+    assert ServerBench().connect().reply("WAIT 0 0") == 0
 
 
 def test_who_waits_for_replicas_waits_until_the_time_is_over() -> None:
-    hall = Hall()
-    client = hall.client()
-    client.send("WAIT 1 100")
-    client.send("PING")
-    hall.advance(99)
+    bench = ServerBench()
+    client = bench.connect()
+    client.tell("WAIT 1 100")
+    client.tell("PING")
+    bench.advance(99)
     assert client.replies() == []
-    hall.advance(1)
+    bench.advance(1)
     assert client.replies() == [0, "PONG"]
 
 
 def test_a_transaction_does_not_wait_for_replicas() -> None:
-    client = Hall().client()
-    client.ask("MULTI")
-    client.ask("WAIT 1 0")
-    assert client.ask("EXEC") == [0]
+    client = ServerBench().connect()
+    client.reply("MULTI")
+    client.reply("WAIT 1 0")
+    assert client.reply("EXEC") == [0]
 
 
 def test_a_client_that_is_gone_waits_no_longer() -> None:
-    hall = Hall()
-    client = hall.client()
-    client.send("WAIT 1 0")
-    assert hall.engine.waiters.count == 1
-    client.link.close()
-    assert hall.engine.waiters.count == 0
+    bench = ServerBench()
+    client = bench.connect()
+    client.tell("WAIT 1 0")
+    assert bench.engine.waiters.count == 1
+    client.vanish()
+    assert bench.engine.waiters.count == 0
 
 
 def test_the_last_save_is_the_start_until_there_is_one() -> None:
-    hall = Hall()
-    client = hall.client()
-    hall.advance(5000)
-    assert client.ask("LASTSAVE") == 1_700_000_000
-    hall.server.facts.saved_s = 1_700_000_004
-    assert client.ask("LASTSAVE") == 1_700_000_004
+    bench = ServerBench()
+    client = bench.connect()
+    bench.advance(5000)
+    assert client.reply("LASTSAVE") == 1_700_000_000
+    bench.server.facts.saved_s = 1_700_000_004
+    assert client.reply("LASTSAVE") == 1_700_000_004
 
 
 @pytest.mark.parametrize(
@@ -70,38 +70,40 @@ def test_the_last_save_is_the_start_until_there_is_one() -> None:
     ],
 )
 def test_shutdown_asks_for_the_end_and_says_nothing(words: str, request_made: StopRequest) -> None:
-    hall = Hall()
+    bench = ServerBench()
     asked: list[StopRequest] = []
-    hall.server.facts.stop = asked.append
-    client = hall.client()
-    client.send(f"SHUTDOWN {words}")
+    bench.server.facts.stop = asked.append
+    client = bench.connect()
+    client.tell(f"SHUTDOWN {words}")
     assert client.replies() == []
     assert asked == [request_made]
 
 
 @pytest.mark.parametrize("words", ["NOPE", "SAVE NOSAVE", "ABORT NOW", "NOSAVE NOSAVE ABORT"])
 def test_shutdown_refuses_what_makes_no_sense(words: str) -> None:
-    hall = Hall()
+    bench = ServerBench()
     asked: list[StopRequest] = []
-    hall.server.facts.stop = asked.append
-    assert hall.client().ask(f"SHUTDOWN {words}") == Refusal(SYNTAX)
+    bench.server.facts.stop = asked.append
+    assert bench.connect().reply(f"SHUTDOWN {words}") == Refusal(SYNTAX)
     assert asked == []
 
 
 def test_there_is_no_shutdown_to_call_off() -> None:
-    assert Hall().client().ask("SHUTDOWN ABORT") == Refusal("ERR No shutdown in progress.")
+    assert ServerBench().connect().reply("SHUTDOWN ABORT") == Refusal(
+        "ERR No shutdown in progress."
+    )
 
 
 def test_a_server_that_nobody_can_stop_says_so() -> None:
     text = "ERR Errors trying to SHUTDOWN. Check logs."
-    assert Hall().client().ask("SHUTDOWN") == Refusal(text)
+    assert ServerBench().connect().reply("SHUTDOWN") == Refusal(text)
 
 
 def test_everybody_is_the_default_user() -> None:
-    assert Hall().client().ask("ACL WHOAMI") == b"default"
+    assert ServerBench().connect().reply("ACL WHOAMI") == b"default"
 
 
 def test_there_are_no_scripts_and_no_functions_to_forget() -> None:
-    client = Hall().client()
+    client = ServerBench().connect()
     for line in ("FUNCTION FLUSH", "FUNCTION FLUSH async", "SCRIPT FLUSH", "SCRIPT FLUSH SYNC"):
-        assert client.ask(line) == "OK"
+        assert client.reply(line) == "OK"

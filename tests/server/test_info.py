@@ -9,10 +9,10 @@ import pytest
 from penstock import __version__
 from penstock.build import KIND
 from penstock.server.info_sections import SECTIONS, human
+from tests.support.connections import ManualClient, ServerBench
 from tests.support.engines import START_MS
 from tests.support.raw_redis import RawRedis
 from tests.support.redis_server import RedisServer
-from tests.support.sessions import Client, Hall
 
 TITLES = [title for title, _, _ in SECTIONS]
 # What redis-py, redis_exporter, RedisInsight and KEDA look for first.
@@ -52,8 +52,8 @@ NEEDED = {
 }
 
 
-def text_of(client: Client, *sections: str) -> str:
-    reply = client.ask("INFO", *sections)
+def text_of(client: ManualClient, *sections: str) -> str:
+    reply = client.reply("INFO", *sections)
     assert isinstance(reply, bytes)
     return reply.decode()
 
@@ -71,31 +71,33 @@ def parsed(text: str) -> dict[str, dict[str, str]]:
 
 
 def test_by_default_the_statistics_of_commands_are_left_out() -> None:
-    shown = list(parsed(text_of(Hall().client())))
+    shown = list(parsed(text_of(ServerBench().connect())))
     assert shown == [title for title in TITLES if title not in ("Commandstats", "Latencystats")]
 
 
 @pytest.mark.parametrize("word", ["all", "everything", "ALL"])
 def test_all_are_shown_to_who_asks_for_all(word: str) -> None:
-    assert list(parsed(text_of(Hall().client(), word))) == TITLES
+    assert list(parsed(text_of(ServerBench().connect(), word))) == TITLES
 
 
 def test_sections_come_in_their_own_order_and_once() -> None:
-    text = text_of(Hall().client(), "keyspace", "nosuch", "Cluster", "cluster")
+    text = text_of(ServerBench().connect(), "keyspace", "nosuch", "Cluster", "cluster")
     assert text == "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n"
 
 
 def test_default_can_be_asked_for_together_with_others() -> None:
-    shown = list(parsed(text_of(Hall().client(), "default", "commandstats")))
+    shown = list(parsed(text_of(ServerBench().connect(), "default", "commandstats")))
     assert shown == [title for title in TITLES if title != "Latencystats"]
 
 
 def test_a_section_that_does_not_exist_is_empty() -> None:
-    assert text_of(Hall().client(), "nosuch") == ""
+    assert text_of(ServerBench().connect(), "nosuch") == ""
 
 
 def test_what_tools_look_for_is_there() -> None:
-    fields = {name for section in parsed(text_of(Hall().client())).values() for name in section}
+    fields = {
+        name for section in parsed(text_of(ServerBench().connect())).values() for name in section
+    }
     assert NEEDED - fields == set()
 
 
@@ -103,30 +105,30 @@ def test_what_tools_look_for_is_there() -> None:
     ("level", "shown"), [("7.0", "7.0.15"), ("7.2", "7.2.7"), ("7.4", "7.4.2")]
 )
 def test_the_version_is_that_of_the_compat_level(level: str, shown: str) -> None:
-    server = parsed(text_of(Hall(level).client(), "server"))["Server"]
+    server = parsed(text_of(ServerBench(level).connect(), "server"))["Server"]
     assert server["redis_version"] == shown
     assert server["process_id"] == str(os.getpid())
 
 
 def test_time_passes() -> None:
-    hall = Hall()
-    hall.advance(86_400_000 + 2500)
-    server = parsed(text_of(hall.client(), "server"))["Server"]
+    bench = ServerBench()
+    bench.advance(86_400_000 + 2500)
+    server = parsed(text_of(bench.connect(), "server"))["Server"]
     assert server["uptime_in_seconds"] == "86402"
     assert server["uptime_in_days"] == "1"
     assert server["server_time_usec"] == str((START_MS + 86_402_500) * 1000)
 
 
 def test_clients_are_counted_and_so_are_those_who_wait() -> None:
-    hall = Hall()
-    reader, client = hall.client(), hall.client()
-    reader.send("XREAD BLOCK 0 STREAMS s $")
+    bench = ServerBench()
+    reader, client = bench.connect(), bench.connect()
+    reader.tell("XREAD BLOCK 0 STREAMS s $")
     clients = parsed(text_of(client, "clients"))["Clients"]
     assert (clients["connected_clients"], clients["blocked_clients"]) == ("2", "1")
 
 
 def test_memory_adds_up() -> None:
-    memory = parsed(text_of(Hall().client(), "memory"))["Memory"]
+    memory = parsed(text_of(ServerBench().connect(), "memory"))["Memory"]
     used = int(memory["used_memory"])
     assert 0 < used <= int(memory["used_memory_peak"])
     assert int(memory["used_memory_overhead"]) + int(memory["used_memory_dataset"]) == used
@@ -134,22 +136,22 @@ def test_memory_adds_up() -> None:
 
 
 def test_changes_since_the_last_save_are_counted() -> None:
-    hall = Hall()
-    hall.engine.context.dirty = 7
-    hall.server.facts.dirty_at_save = 3
-    saved = parsed(text_of(hall.client(), "persistence"))["Persistence"]
+    bench = ServerBench()
+    bench.engine.context.dirty = 7
+    bench.server.facts.dirty_at_save = 3
+    saved = parsed(text_of(bench.connect(), "persistence"))["Persistence"]
     assert saved["rdb_changes_since_last_save"] == "4"
     assert saved["rdb_last_save_time"] == str(START_MS // 1000)
 
 
 def test_commands_and_errors_are_counted_by_name() -> None:
-    hall = Hall()
-    client = hall.client()
-    client.ask("XADD s 1-1 k v")
-    client.ask("XADD s 1-1 k v")
-    client.ask("XLEN")
-    client.ask("XGROUP CREATE s g 0")
-    client.ask("XREADGROUP GROUP nosuch c STREAMS s >")
+    bench = ServerBench()
+    client = bench.connect()
+    client.reply("XADD s 1-1 k v")
+    client.reply("XADD s 1-1 k v")
+    client.reply("XLEN")
+    client.reply("XGROUP CREATE s g 0")
+    client.reply("XREADGROUP GROUP nosuch c STREAMS s >")
     shown = parsed(text_of(client, "commandstats", "errorstats", "latencystats", "stats"))
     commands = shown["Commandstats"]
     tail = "usec=0,usec_per_call=0.00"
@@ -164,13 +166,13 @@ def test_commands_and_errors_are_counted_by_name() -> None:
 
 
 def test_each_database_that_holds_something_is_shown() -> None:
-    hall = Hall()
-    client = hall.client()
-    client.ask("XADD a 1-1 k v")
-    client.ask("XADD b 1-1 k v")
-    client.ask("SELECT 3")
-    client.ask("XADD a 1-1 k v")
-    hall.engine.context.databases[0].set_expiry(b"a", START_MS + 5000)
+    bench = ServerBench()
+    client = bench.connect()
+    client.reply("XADD a 1-1 k v")
+    client.reply("XADD b 1-1 k v")
+    client.reply("SELECT 3")
+    client.reply("XADD a 1-1 k v")
+    bench.engine.context.databases[0].set_expiry(b"a", START_MS + 5000)
     assert parsed(text_of(client, "keyspace"))["Keyspace"] == {
         "db0": "keys=2,expires=1,avg_ttl=5000",
         "db3": "keys=1,expires=0,avg_ttl=0",
@@ -178,7 +180,7 @@ def test_each_database_that_holds_something_is_shown() -> None:
 
 
 def test_it_says_what_no_redis_says() -> None:
-    assert parsed(text_of(Hall().client(), "penstock"))["Penstock"] == {
+    assert parsed(text_of(ServerBench().connect(), "penstock"))["Penstock"] == {
         "penstock_version": __version__,
         "penstock_build": KIND,
     }
@@ -203,7 +205,7 @@ def test_fields_stand_where_redis_has_them(redis_server: RedisServer) -> None:
     with RawRedis(redis_server.port) as client:
         [text] = client.ask([[b"INFO", b"all"]])
     theirs = parsed(text.decode())
-    ours = parsed(text_of(Hall("7.0").client(), "all"))
+    ours = parsed(text_of(ServerBench("7.0").connect(), "all"))
     assert [title for title in ours if title != "Penstock"] == list(theirs)
     for title in (
         "Server",

@@ -13,10 +13,10 @@ from penstock.errors import CommandError
 from penstock.server.commands import introspection
 from penstock.server.session import Session
 from penstock.server.table import ROWS
+from tests.support.connections import ManualClient, ServerBench
 from tests.support.engines import SYNTAX
 from tests.support.raw_redis import Members, RawRedis, Refusal
 from tests.support.redis_server import RedisServer
-from tests.support.sessions import Client, Hall
 
 # What differs from Redis 7.0, and why.
 DIFFERENCES: dict[str, str] = {}
@@ -35,7 +35,7 @@ def counted_keys(frame: Frame) -> list[int]:
     return list(range(3, 3 + count))
 
 
-def small_table() -> Client:
+def small_table() -> ManualClient:
     """A server with a few made-up commands beside COMMAND itself."""
     rows = [
         Command(
@@ -55,11 +55,11 @@ def small_table() -> Client:
         Command("PAIRS", nothing, -3, Flags.READ, (1, -1, 2), "Pairs.", group="string"),
         Command("BARE", nothing, 1, Flags.ADMIN, NO_KEYS, "Nothing."),
     ]
-    return Hall(rows=[*rows, *introspection.COMMANDS]).client()
+    return ServerBench(rows=[*rows, *introspection.COMMANDS]).connect()
 
 
 def test_a_command_is_described_by_its_row() -> None:
-    [row] = small_table().ask("COMMAND INFO pairs")
+    [row] = small_table().reply("COMMAND INFO pairs")
     spec = [b"flags", ["RO", "access"]]
     spec += [b"begin_search", [b"type", b"index", b"spec", [b"index", 1]]]
     find = [b"lastkey", -1, b"keystep", 2, b"limit", 0]
@@ -69,7 +69,7 @@ def test_a_command_is_described_by_its_row() -> None:
 
 
 def test_keys_that_move_are_described_as_far_as_can_be() -> None:
-    [row] = small_table().ask("COMMAND INFO take")
+    [row] = small_table().reply("COMMAND INFO take")
     assert row[2] == ["write", "blocking", "movablekeys"]
     spec = dict(zip(row[8][0][::2], row[8][0][1::2], strict=True))
     assert spec[b"begin_search"] == [b"type", b"index", b"spec", [b"index", 2]]
@@ -79,16 +79,16 @@ def test_keys_that_move_are_described_as_far_as_can_be() -> None:
 
 def test_a_container_is_made_of_its_subcommands() -> None:
     client = small_table()
-    [row] = client.ask("COMMAND INFO box")
+    [row] = client.reply("COMMAND INFO box")
     assert row[:7] == [b"box", -2, [], 0, 0, 0, ["@slow"]]
     assert [subcommand[0] for subcommand in row[9]] == [b"box|put", b"box|help"]
-    assert client.ask("COMMAND INFO Box|Help nosuch box|nosuch") == [row[9][1], None, None]
+    assert client.reply("COMMAND INFO Box|Help nosuch box|nosuch") == [row[9][1], None, None]
 
 
 def test_in_resp3_flags_are_a_set() -> None:
     client = small_table()
     client.session.output.resp3 = True
-    [row] = client.ask("COMMAND INFO bare")
+    [row] = client.reply("COMMAND INFO bare")
     assert row[2] == Members(["admin"])
     assert row[6] == Members(["@admin", "@slow", "@dangerous"])
     assert row[7:] == [Members([]), Members([]), Members([])]
@@ -97,30 +97,30 @@ def test_in_resp3_flags_are_a_set() -> None:
 def test_all_commands_are_described_to_who_names_none() -> None:
     client = small_table()
     names = [b"take", b"box", b"pairs", b"bare", b"command"]
-    assert [row[0] for row in client.ask("COMMAND")] == names
-    assert client.ask("COMMAND INFO") == client.ask("COMMAND")
-    assert client.ask("COMMAND COUNT") == 5
+    assert [row[0] for row in client.reply("COMMAND")] == names
+    assert client.reply("COMMAND INFO") == client.reply("COMMAND")
+    assert client.reply("COMMAND COUNT") == 5
 
 
 def test_names_can_be_filtered() -> None:
     client = small_table()
-    names = client.ask("COMMAND LIST")
+    names = client.reply("COMMAND LIST")
     assert names[:5] == [b"take", b"box", b"box|put", b"box|help", b"pairs"]
-    assert client.ask("COMMAND LIST FILTERBY PATTERN B*") == [
+    assert client.reply("COMMAND LIST FILTERBY PATTERN B*") == [
         b"box",
         b"box|put",
         b"box|help",
         b"bare",
     ]
-    assert client.ask("COMMAND LIST FILTERBY ACLCAT string") == [b"pairs"]
-    assert client.ask("COMMAND LIST FILTERBY ACLCAT @string") == []
-    assert client.ask("COMMAND LIST FILTERBY MODULE any") == []
+    assert client.reply("COMMAND LIST FILTERBY ACLCAT string") == [b"pairs"]
+    assert client.reply("COMMAND LIST FILTERBY ACLCAT @string") == []
+    assert client.reply("COMMAND LIST FILTERBY MODULE any") == []
 
 
 def test_docs_say_what_a_command_is_for_and_what_it_takes() -> None:
     client = small_table()
     client.session.output.resp3 = True
-    docs = client.ask("COMMAND DOCS TAKE nosuch")
+    docs = client.reply("COMMAND DOCS TAKE nosuch")
     assert docs == {
         b"take": {
             b"summary": b"Take.",
@@ -150,10 +150,10 @@ def test_docs_say_what_a_command_is_for_and_what_it_takes() -> None:
 def test_the_docs_of_a_container_hold_those_of_its_subcommands() -> None:
     client = small_table()
     client.session.output.resp3 = True
-    docs = client.ask("COMMAND DOCS box")[b"box"]
+    docs = client.reply("COMMAND DOCS box")[b"box"]
     assert docs[b"since"] == b"0.9.0"
     assert list(docs[b"subcommands"]) == [b"box|put", b"box|help"]
-    assert client.ask("COMMAND DOCS box|put") == {b"box|put": docs[b"subcommands"][b"box|put"]}
+    assert client.reply("COMMAND DOCS box|put") == {b"box|put": docs[b"subcommands"][b"box|put"]}
 
 
 @pytest.mark.parametrize(
@@ -165,14 +165,14 @@ def test_the_docs_of_a_container_hold_those_of_its_subcommands() -> None:
     ],
 )
 def test_keys_are_found_in_a_command(words: str, keys: list[bytes]) -> None:
-    assert small_table().ask(f"COMMAND GETKEYS {words}") == keys
+    assert small_table().reply(f"COMMAND GETKEYS {words}") == keys
 
 
 def test_keys_are_told_with_what_happens_to_them() -> None:
     client = small_table()
-    assert client.ask("COMMAND GETKEYSANDFLAGS PAIRS a 1") == [[b"a", ["RO", "access"]]]
+    assert client.reply("COMMAND GETKEYSANDFLAGS PAIRS a 1") == [[b"a", ["RO", "access"]]]
     wanted = [[b"k", ["RW", "access", "update"]]]
-    assert client.ask("COMMAND GETKEYSANDFLAGS BOX PUT k v") == wanted
+    assert client.reply("COMMAND GETKEYSANDFLAGS BOX PUT k v") == wanted
 
 
 @pytest.mark.parametrize(
@@ -191,12 +191,12 @@ def test_keys_are_told_with_what_happens_to_them() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused(words: str, text: str) -> None:
-    assert small_table().ask(f"COMMAND {words}") == Refusal(text)
+    assert small_table().reply(f"COMMAND {words}") == Refusal(text)
 
 
 def test_a_key_place_beyond_the_command_is_refused() -> None:
     text = "ERR Invalid arguments specified for command"
-    assert small_table().ask("COMMAND GETKEYS TAKE 0 9 x") == Refusal(text)
+    assert small_table().reply("COMMAND GETKEYS TAKE 0 9 x") == Refusal(text)
 
 
 def test_every_row_has_a_summary_and_a_version() -> None:
@@ -217,12 +217,12 @@ def described(row: list[Any]) -> dict[str, Any]:
 
 
 def test_every_command_is_described_as_in_redis(redis_server: RedisServer) -> None:
-    ours = Hall("7.0").client()
-    names = ours.ask("COMMAND LIST")
+    ours = ServerBench("7.0").connect()
+    names = ours.reply("COMMAND LIST")
     with RawRedis(redis_server.port) as client:
         [theirs] = client.ask([[b"COMMAND", b"INFO", *names]])
     differing = {}
-    for mine, their in zip(ours.ask(b"COMMAND", b"INFO", *names), theirs, strict=True):
+    for mine, their in zip(ours.reply(b"COMMAND", b"INFO", *names), theirs, strict=True):
         name = mine[0].decode()
         # What Redis does not have, or not yet, cannot differ from it.
         if their is not None and described(mine) != described(their) and name not in DIFFERENCES:
@@ -231,9 +231,9 @@ def test_every_command_is_described_as_in_redis(redis_server: RedisServer) -> No
 
 
 def test_commands_are_as_old_as_in_redis(redis_server: RedisServer) -> None:
-    ours = Hall("7.0").client()
+    ours = ServerBench("7.0").connect()
     ours.session.output.resp3 = True
-    mine = ours.ask("COMMAND DOCS")
+    mine = ours.reply("COMMAND DOCS")
     with RawRedis(redis_server.port) as client:
         _, theirs = client.ask([[b"HELLO", b"3"], [b"COMMAND", b"DOCS", *mine]])
     for name in mine.keys() & theirs.keys():

@@ -10,6 +10,7 @@ from penstock.core.frame import Frame
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.server.output_limits import OutputLimit
+from penstock.server.table import ROWS
 from tests.support.connections import ServerBench, encoded
 
 BLOCKED_READ = encoded("XREAD", "BLOCK", "100", "STREAMS", "s", "$")
@@ -216,7 +217,7 @@ def breaking(name: str, flags: Flags) -> Command:
 
 
 def test_a_bug_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    server = ServerBench(rows=[breaking("BREAK", Flags.READ)])
+    server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.READ)])
     broken: list[str] = []
     server.server.on_broken = broken.append
     client, other = server.connect(), server.connect()
@@ -232,7 +233,7 @@ def test_a_bug_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFixtur
 
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_a_bug_in_a_command_that_writes_is_told_to_the_server(in_transaction: bool) -> None:
-    server = ServerBench(rows=[breaking("BREAK", Flags.WRITE)])
+    server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.WRITE)])
     broken: list[str] = []
     server.server.on_broken = broken.append
     client = server.connect()
@@ -246,7 +247,7 @@ def test_a_bug_in_a_command_that_writes_is_told_to_the_server(in_transaction: bo
 
 
 def test_a_bug_in_what_came_behind_a_wait_ends_one_connection() -> None:
-    server = ServerBench(rows=[breaking("BREAK", Flags.READ)])
+    server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.READ)])
     client, other = server.connect(), server.connect()
     client.send(BLOCKED_READ + encoded("BREAK"))
     assert other.ask("XADD s 1-1 k v") == b"$3\r\n1-1\r\n"

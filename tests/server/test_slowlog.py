@@ -7,32 +7,32 @@ from typing import Any
 import pytest
 
 from penstock.server.server import NEVER_SLOW
+from tests.support.connections import ManualClient, ServerBench
 from tests.support.raw_redis import Refusal
-from tests.support.sessions import Client, Hall
 from tests.support.streams import frame_of
 
 
-def slow() -> tuple[Hall, Client]:
+def slow() -> tuple[ServerBench, ManualClient]:
     """A server that finds everything slow."""
-    hall = Hall()
-    hall.server.slow_us = 0
-    client = hall.client()
+    bench = ServerBench()
+    bench.server.slow_us = 0
+    client = bench.connect()
     client.session.info.address = "10.0.0.1:5"
     client.session.info.name = b"me"
-    return hall, client
+    return bench, client
 
 
 def test_nothing_is_slow_unless_told() -> None:
-    hall = Hall()
-    assert hall.server.slow_us == NEVER_SLOW
-    assert hall.client().ask("SLOWLOG GET") == []
+    bench = ServerBench()
+    assert bench.server.slow_us == NEVER_SLOW
+    assert bench.connect().reply("SLOWLOG GET") == []
 
 
 def test_an_entry_says_what_when_how_long_and_who() -> None:
-    hall, client = slow()
-    client.ask("XLEN s")
-    hall.server.slow_us = NEVER_SLOW
-    assert client.ask("SLOWLOG GET") == [
+    bench, client = slow()
+    client.reply("XLEN s")
+    bench.server.slow_us = NEVER_SLOW
+    assert client.reply("SLOWLOG GET") == [
         [0, 1_700_000_000, 0, [b"XLEN", b"s"], b"10.0.0.1:5", b"me"]
     ]
 
@@ -42,38 +42,38 @@ def ids(reply: Any) -> list[int]:
 
 
 def test_the_newest_come_first_ten_unless_told() -> None:
-    hall, client = slow()
+    bench, client = slow()
     for _ in range(12):
-        client.ask("XLEN s")
-    hall.server.slow_us = NEVER_SLOW
-    assert ids(client.ask("SLOWLOG GET")) == list(range(11, 1, -1))
-    assert ids(client.ask("SLOWLOG GET 2")) == [11, 10]
-    assert ids(client.ask("SLOWLOG GET -1")) == list(range(11, -1, -1))
-    assert ids(client.ask("SLOWLOG GET 0")) == []
+        client.reply("XLEN s")
+    bench.server.slow_us = NEVER_SLOW
+    assert ids(client.reply("SLOWLOG GET")) == list(range(11, 1, -1))
+    assert ids(client.reply("SLOWLOG GET 2")) == [11, 10]
+    assert ids(client.reply("SLOWLOG GET -1")) == list(range(11, -1, -1))
+    assert ids(client.reply("SLOWLOG GET 0")) == []
 
 
 def test_it_can_be_emptied_and_the_numbers_go_on() -> None:
-    hall, client = slow()
-    client.ask("XLEN s")
-    hall.server.slow_us = NEVER_SLOW
-    assert client.ask("SLOWLOG LEN") == 1
-    assert client.ask("SLOWLOG RESET") == "OK"
-    assert client.ask("SLOWLOG LEN") == 0
-    hall.server.slow_us = 0
-    client.ask("XLEN s")
-    hall.server.slow_us = NEVER_SLOW
-    assert ids(client.ask("SLOWLOG GET")) == [1]
+    bench, client = slow()
+    client.reply("XLEN s")
+    bench.server.slow_us = NEVER_SLOW
+    assert client.reply("SLOWLOG LEN") == 1
+    assert client.reply("SLOWLOG RESET") == "OK"
+    assert client.reply("SLOWLOG LEN") == 0
+    bench.server.slow_us = 0
+    client.reply("XLEN s")
+    bench.server.slow_us = NEVER_SLOW
+    assert ids(client.reply("SLOWLOG GET")) == [1]
 
 
 @pytest.mark.parametrize("count", ["-2", "x", "9223372036854775808"])
 def test_a_count_that_is_none_is_refused(count: str) -> None:
     refusal = Refusal("ERR count should be greater than or equal to -1")
-    assert Hall().client().ask(f"SLOWLOG GET {count}") == refusal
+    assert ServerBench().connect().reply(f"SLOWLOG GET {count}") == refusal
 
 
 def test_passwords_are_not_shown() -> None:
-    hall, client = slow()
-    auth = hall.server.tallies.by_name["AUTH"].command
-    hall.server.slow_log.note(client.session, auth, frame_of(b"AUTH", b"secret"), 0)
-    hall.server.slow_us = NEVER_SLOW
-    assert client.ask("SLOWLOG GET")[0][3] == [b"AUTH", b"(redacted)"]
+    bench, client = slow()
+    auth = bench.server.tallies.by_name["AUTH"].command
+    bench.server.slow_log.note(client.session, auth, frame_of(b"AUTH", b"secret"), 0)
+    bench.server.slow_us = NEVER_SLOW
+    assert client.reply("SLOWLOG GET")[0][3] == [b"AUTH", b"(redacted)"]

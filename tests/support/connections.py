@@ -1,33 +1,37 @@
 """A server without sockets: real connections on transports and a loop that a test moves by hand.
 
-server = ServerBench()
-client = server.connect()
-assert client.ask("PING") == b"+PONG\\r\\n"
+    server = ServerBench()
+    client = server.connect()
+    client.ask("PING")              -> b"+PONG\\r\\n", as it came
+    client.reply("XADD s * k v")    -> the reply, as raw_redis reads it
+    client.tell("XREAD BLOCK 0 STREAMS s $"), server.advance(100), client.replies()
+
+Time is the server's clock, and stands still unless a test moves it.
 """
 
 from __future__ import annotations
 
 import heapq
+import io
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from penstock.engine.clock import ManualClock
-from penstock.engine.execute import TABLE, Engine
+from penstock.engine.execute import Engine
 from penstock.engine.table import Command
-from penstock.server.commands import client_rows, connection, pubsub, transactions
 from penstock.server.connection import Connection, Inbox
 from penstock.server.server import Server
+from penstock.server.table import ROWS
 from tests.support.engines import START_MS
+from tests.support.raw_redis import encode, read_reply
 
 HIGH_WATER_BYTES = 64 * 1024  # where asyncio says that a socket takes no more
 
 
 def encoded(*words: bytes | str) -> bytes:
     """A command as clients send it."""
-    pieces = [word.encode() if isinstance(word, str) else word for word in words]
-    head = b"*%d\r\n" % len(pieces)
-    return head + b"".join(b"$%d\r\n%b\r\n" % (len(piece), piece) for piece in pieces)
+    return encode([word.encode() if isinstance(word, str) else word for word in words])
 
 
 class ManualTimer:
@@ -171,6 +175,28 @@ class ManualClient:
         """As run, for words without blanks in them."""
         return self.run(*line.split())
 
+    def tell(self, *words: bytes | str | int) -> None:
+        """Send a command and finish the turn; a single text is split at its blanks."""
+        if len(words) == 1 and isinstance(words[0], str):
+            words = tuple(words[0].split())
+        self.put(encode([w if isinstance(w, bytes) else str(w).encode() for w in words]))
+        self._loop.run()
+
+    def reply(self, *words: bytes | str | int) -> Any:
+        """The reply to a command, which must come at once and alone."""
+        self.tell(*words)
+        [reply] = self.replies()
+        return reply
+
+    def replies(self) -> list[Any]:
+        """All that has come since the last time."""
+        heard = self.heard()
+        taken = io.BytesIO(heard)
+        found = []
+        while taken.tell() < len(heard):
+            found.append(read_reply(taken))
+        return found
+
     def heard(self) -> bytes:
         """Finish the turn, and return what has come since the last time."""
         self._loop.run()
@@ -196,13 +222,11 @@ class ManualClient:
 class ServerBench:
     """A server with a clock and a loop that stand still until they are moved."""
 
-    def __init__(self, compat_version: str | None = None, rows: Sequence[Command] = ()) -> None:
+    def __init__(self, compat_version: str | None = None, rows: Iterable[Command] = ROWS) -> None:
         self.clock = ManualClock(START_MS)
         self.engine = Engine(self.clock, compat_version)
         self.loop = ManualLoop(self.clock)
-        modules = (connection, client_rows, pubsub, transactions)
-        known = [*TABLE.values(), *(row for module in modules for row in module.COMMANDS), *rows]
-        self.server = Server(self.engine, known, self.loop)
+        self.server = Server(self.engine, rows, self.loop)
         self.inbox = Inbox()
         self._ports = itertools.count(50001)
 
