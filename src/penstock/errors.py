@@ -107,6 +107,12 @@ def wrong_arity(name: str) -> CommandError:
     return CommandError(f"wrong number of arguments for '{shown}' command")
 
 
+def exec_refused(error: CommandError) -> CommandError:
+    """What EXEC says when it may not even begin."""
+    reason = error.wire_text.removeprefix("ERR ")
+    return CommandError(f"Transaction discarded because of: {reason}", "EXECABORT")
+
+
 def no_such_command(name: bytes, words: list[bytes]) -> CommandError:
     """`words` are the arguments. Of the name and of all of them together 128 bytes are shown."""
     quoted = b""

@@ -260,3 +260,16 @@ def test_a_server_forgets_those_who_are_gone() -> None:
     clients = [server.connect() for _ in range(3)]
     clients[1].vanish()
     assert list(server.server.sessions) == [1, 3]
+
+
+def test_an_exec_that_may_not_begin_ends_its_transaction() -> None:
+    client = ServerBench().connect()
+    client.ask("WATCH k")
+    client.ask("SET k changed")
+    client.ask("MULTI")
+    text = b"-EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command\r\n"
+    assert client.ask("EXEC now") == text
+    assert client.ask("EXEC") == b"-ERR EXEC without MULTI\r\n"
+    assert client.ask("EXEC now") == text
+    client.ask("MULTI")
+    assert client.ask("EXEC") == b"*0\r\n"

@@ -55,6 +55,13 @@ class RawRedis:
         """The next reply."""
         return read_reply(self._replies)
 
+    def rest(self) -> bytes:
+        """Everything up to the end of the connection, as it comes."""
+        try:
+            return self._replies.read()
+        except ConnectionResetError:
+            return b""
+
 
 @dataclass(frozen=True, slots=True)
 class Members:

@@ -24,7 +24,7 @@ from typing import Any
 from penstock.core.frame import Frame
 from penstock.engine.table import Flags
 from penstock.engine.waiters import Blocked
-from penstock.errors import CommandError, PenstockError, ProtocolError, wrong_arity
+from penstock.errors import CommandError, PenstockError, ProtocolError, exec_refused, wrong_arity
 from penstock.reply import NoReply, Push
 from penstock.server.client_info import ClientInfo
 from penstock.server.gate import refusal_or_none
@@ -45,7 +45,7 @@ from penstock.server.states import (
     SUBSCRIBED,
 )
 from penstock.server.tally import Tally
-from penstock.server.transaction import Transaction, Watching
+from penstock.server.transaction import Transaction, Watching, leave
 from penstock.wire.encoder import Output
 from penstock.wire.parser import Parser
 
@@ -298,6 +298,9 @@ class Session:
         """Refuse a command before it ran; the transaction that it was meant for cannot run either."""
         if tally is not None:
             tally.rejected += 1
+            if tally.command.name == "EXEC":
+                leave(self)
+                error = exec_refused(error)
         if self.transaction is not None:
             self.transaction.broken = True
         self.refuse(error)

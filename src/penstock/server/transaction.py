@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.core.frame import Frame
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace, Watch
 from penstock.engine.table import Flags
+from penstock.server.states import IN_MULTI
 from penstock.server.tally import Tally
+
+if TYPE_CHECKING:
+    from penstock.server.session import Session
 
 _PAUSED_WITH_WRITES = Flags.WRITE | Flags.PAUSED_WITH_WRITES
 
@@ -62,3 +68,17 @@ class Watching:
             keyspace.unwatch(key, self._watch)
             self._context.watching -= 1
         self._keys = {}
+
+
+def leave(session: Session) -> None:
+    """Be in no transaction and watch nothing."""
+    session.transaction = None
+    session.state &= ~IN_MULTI
+    forget_watches(session)
+
+
+def forget_watches(session: Session) -> None:
+    """Watch nothing."""
+    if session.watching is not None:
+        session.watching.forget()
+        session.watching = None

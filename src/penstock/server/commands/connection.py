@@ -21,9 +21,9 @@ from penstock.errors import (
 )
 from penstock.reply import OK, Pairs, Status
 from penstock.server.client_info import is_printable
-from penstock.server.commands.transactions import leave
 from penstock.server.session import Session
 from penstock.server.states import CLOSING, REPLY_OFF, REPLY_SKIP_NEXT, STRANGER, SUBSCRIBED
+from penstock.server.transaction import leave
 
 _PONG = Status("PONG")
 _RESET = Status("RESET")

@@ -9,7 +9,7 @@ from penstock.reply import NO_REPLY, NULL_ARRAY, OK, NoReply, NullArray, Status
 from penstock.server.session import Session
 from penstock.server.states import IN_MULTI, MONITORED
 from penstock.server.tally import Tally
-from penstock.server.transaction import Transaction, Watching
+from penstock.server.transaction import Transaction, Watching, forget_watches, leave
 
 
 def multi(session: Session, frame: Frame) -> Status:
@@ -27,20 +27,6 @@ def discard(session: Session, frame: Frame) -> Status:
         raise CommandError("DISCARD without MULTI")
     leave(session)
     return OK
-
-
-def leave(session: Session) -> None:
-    """Be in no transaction and watch nothing."""
-    session.transaction = None
-    session.state &= ~IN_MULTI
-    forget_watches(session)
-
-
-def forget_watches(session: Session) -> None:
-    """Watch nothing."""
-    if session.watching is not None:
-        session.watching.forget()
-        session.watching = None
 
 
 def execute(session: Session, frame: Frame) -> NoReply | NullArray:
