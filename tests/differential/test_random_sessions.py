@@ -24,7 +24,7 @@ from tests.conftest import NO_REDIS
 from tests.differential.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, TIME
 from tests.differential.test_random_key_commands import IN_ANY_ORDER, KeyRound, about
 from tests.support.campaign import cases
-from tests.support.connections import ManualClient, ServerBench
+from tests.support.connections import ServerBench
 from tests.support.engines import EVENT_KINDS, STRING_KEY
 from tests.support.random_commands import Words
 from tests.support.random_key_commands import ALL_KEYS, DATABASES
@@ -74,18 +74,12 @@ def first_commands(world: SessionWorld) -> list[Words]:
 class Peer:
     """One client, on both sides."""
 
-    def __init__(self, port: int, bench: ServerBench, resp3: bool) -> None:
+    def __init__(self, theirs: RawRedis, ours: Any, resp3: bool) -> None:
         self.resp3 = resp3
-        self.theirs = RawRedis(port)
-        self.ours: ManualClient = bench.connect()
+        self.theirs = theirs
+        self.ours = ours
         self.in_multi = False
         self.queued: list[Words] = []
-        self.greet()
-
-    def greet(self) -> None:
-        if self.resp3:
-            self.theirs.ask([[b"HELLO", b"3"]])
-            self.ours.run(b"HELLO", b"3")
 
     def will_send(self, words: Words) -> None:
         """Follow whether the client is in a transaction."""
@@ -97,6 +91,8 @@ class Peer:
 
 class SessionRound(KeyRound):
     """Two empty servers and a few clients of both."""
+
+    clocks_agree = True
 
     def __init__(self, port: int, control: RawRedis, ear: RawRedis, name: str) -> None:
         self.port = port
@@ -127,7 +123,11 @@ class SessionRound(KeyRound):
         heard(self.messages)
 
     def _new_peer(self) -> Peer:
-        return Peer(self.port, self.bench, self.dice.random() < 0.5)
+        peer = Peer(RawRedis(self.port), self.bench.connect(), self.dice.random() < 0.5)
+        if peer.resp3:
+            peer.theirs.ask([[b"HELLO", b"3"]])
+            peer.ours.run(b"HELLO", b"3")
+        return peer
 
     def __enter__(self) -> SessionRound:
         return self
@@ -154,7 +154,7 @@ class SessionRound(KeyRound):
         size = self.dice.choice(BATCH_SIZES)
         while len(batch) < size:
             words = self.world.command(peer.in_multi, peer.resp3)
-            if peer.in_multi:
+            if peer.in_multi or not self.clocks_agree:
                 words = for_a_transaction(words)
             batch.append((words, self.world.data(words), peer.in_multi))
             peer.will_send(words)
@@ -165,24 +165,32 @@ class SessionRound(KeyRound):
         if peer.in_multi:
             peer.will_send([b"DISCARD"])
             self.compare_batch(peer, [([b"DISCARD"], encode([b"DISCARD"]), True)])
+        self.compare_batch(peer, [(words, encode(words), False) for words in self.questions()])
+
+    def questions(self) -> list[Words]:
+        """What tells all of the data."""
+        asked: list[Words] = []
         for keyspace in self.bench.engine.context.databases[:DATABASES]:
-            asked = [[b"SELECT", b"%d" % keyspace.index], [b"DBSIZE"], [b"KEYS", b"*"]]
+            asked += [[b"SELECT", b"%d" % keyspace.index], [b"DBSIZE"], [b"KEYS", b"*"]]
             asked += [words for key in ALL_KEYS for words in about(keyspace, key)]
             for key in LIST_KEYS:
                 asked += [[b"LRANGE", key, b"0", b"-1"], [b"PEXPIRETIME", key], [b"TYPE", key]]
-            self.compare_batch(peer, [(words, encode(words), False) for words in asked])
+        return asked
 
     def break_off(self, at: int) -> None:
         """A client sends what ends its connection."""
         peer, data = self.peers[at], self.dice.choice(BROKEN)
         self.sent.append([b"(no command)", data])
-        peer.theirs.socket.sendall(data)
-        theirs = peer.theirs.rest()
-        ours = peer.ours.send(data)
-        if ours != theirs or not peer.ours.closed:
-            self.fail(f" its end: ours {ours!r}, closed: {peer.ours.closed}, theirs {theirs!r}")
-        peer.theirs.__exit__()
+        theirs = last_words(peer.theirs, data)
+        ours = self.our_last_words(peer, data)
+        if ours != theirs:
+            self.fail(f" its end: ours {ours!r}, theirs {theirs!r}")
         self.peers[at] = self._new_peer()
+
+    def our_last_words(self, peer: Peer, data: bytes) -> bytes:
+        ours: bytes = peer.ours.send(data)
+        assert peer.ours.closed, self.story(" its end: ours is still open")
+        return ours
 
     # --- One batch ---------------------------------------------------------------------------------
 
@@ -218,7 +226,8 @@ class SessionRound(KeyRound):
             if not peer.ours.session.state & BLOCKED:
                 break
             self.bench.advance(1)  # whoever blocks waits in vain
-        return peer.ours.replies()
+        found: list[Any] = peer.ours.replies()
+        return found
 
     # --- Comparing ---------------------------------------------------------------------------------
 
@@ -271,6 +280,14 @@ class SessionRound(KeyRound):
 
     def fail(self, found: str) -> None:
         raise AssertionError(self.story(found))
+
+
+def last_words(connection: RawRedis, data: bytes) -> bytes:
+    """What a server says before it closes the connection."""
+    connection.socket.sendall(data)
+    said = connection.rest()
+    connection.__exit__()
+    return said
 
 
 def ask(connection: RawRedis, peer: Peer, batch: Batch) -> list[tuple[int, list[Any]]]:
