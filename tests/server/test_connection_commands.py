@@ -11,6 +11,17 @@ WRONG_PASSWORD = b"-WRONGPASS invalid username-password pair or user is disabled
 NOT_IN = b"-NOAUTH Authentication required.\r\n"
 
 
+def test_a_stranger_who_does_not_read_is_cut_off() -> None:
+    client = guarded().connect()
+    client.transport.reads = False
+    for _ in range(10_000):
+        client.put(encoded("PING"))
+        client.heard()
+        if client.closed:
+            break
+    assert client.closed
+
+
 def guarded(password: bytes = b"secret") -> ServerBench:
     server = ServerBench("7.0")
     server.server.password = password
@@ -138,7 +149,7 @@ def test_hello_lets_a_stranger_in_by_its_password_only() -> None:
     client = guarded().connect()
     assert client.ask("HELLO 3") == (
         b"-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO"
-        b" <proto> AUTH <user> <pass> option can be used to authenticate the client and select the"
+        b" AUTH <user> <pass> option can be used to authenticate the client and select the"
         b" RESP protocol version at the same time\r\n"
     )
     assert client.ask("HELLO 3 AUTH default wrong") == WRONG_PASSWORD

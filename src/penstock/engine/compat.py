@@ -49,6 +49,8 @@ class Compat:
     """7.2: CLIENT LIST shows what CLIENT SETINFO was told."""
     pushes_follow_reply: bool
     """7.2: what a client says to its own channel comes behind the reply to PUBLISH; before, in front."""
+    hello_shows_version: bool
+    """7.2: what HELLO tells a stranger to use includes the version of the protocol."""
     reset_forgets_options: bool
     """7.2: RESET undoes CLIENT NO-EVICT and CLIENT NO-TOUCH."""
     client_lists_watches: bool
@@ -80,6 +82,7 @@ _7_0 = Compat(
     lag_after_trims=False,
     client_lists_library=False,
     pushes_follow_reply=False,
+    hello_shows_version=False,
     reset_forgets_options=False,
     client_lists_watches=False,
     kill_by_age=False,
@@ -96,6 +99,7 @@ _7_2 = replace(
     small_lists_are_listpacks=True,
     client_lists_library=True,
     pushes_follow_reply=True,
+    hello_shows_version=True,
     reset_forgets_options=True,
 )
 _7_4 = replace(

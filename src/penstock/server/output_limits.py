@@ -22,9 +22,12 @@ class OutputLimit:
 class OutputLimits:
     """The limits in force. Redis lets a normal client leave anything unread; we stop at a gigabyte."""
 
-    __slots__ = ("normal", "pubsub", "replica")
+    __slots__ = ("normal", "pubsub", "replica", "stranger")
 
     def __init__(self) -> None:
         self.normal = OutputLimit(1024 * _MB, 0, 0)
         self.replica = OutputLimit(256 * _MB, 64 * _MB, 60)
         self.pubsub = OutputLimit(32 * _MB, 8 * _MB, 60)
+        # Nobody who has not proved who he is may make us keep more than a few refusals. No setting, as in
+        # Redis (CVE-2025-21605).
+        self.stranger = OutputLimit(1024, 0, 0)

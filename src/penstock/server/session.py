@@ -382,6 +382,8 @@ class Session:
             return
         limits = self.server.output_limits
         limit = limits.pubsub if self.state & SUBSCRIBED else limits.normal
+        if self.state & STRANGER:
+            limit = limits.stranger
         unread = self.held_bytes + self.output.size + self.link.unsent_bytes()
         if 0 < limit.hard_bytes < unread:
             self._cut_off(unread)

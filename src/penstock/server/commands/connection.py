@@ -104,8 +104,11 @@ def hello(session: Session, frame: Frame) -> Pairs:
         _check_password(session, frame.piece(place_of_login), frame.piece(place_of_login + 1))
         _let_in(session)
     if session.state & STRANGER:
+        shown = (
+            "HELLO <proto>" if session.server.engine.context.compat.hello_shows_version else "HELLO"
+        )
         raise CommandError(
-            "HELLO must be called with the client already authenticated, otherwise the HELLO <proto>"
+            f"HELLO must be called with the client already authenticated, otherwise the {shown}"
             " AUTH <user> <pass> option can be used to authenticate the client and select the RESP"
             " protocol version at the same time",
             "NOAUTH",
