@@ -70,6 +70,7 @@ class App:
             self.protocol = lambda: BufferedConnection(self.new_connection())
         self.addresses: list[str] = []
         self._cron = Cron(self.server, config)
+        self._backlog: int = config.value("tcp-backlog")
         self._listeners: list[asyncio.Server] = []
         self._paths: list[str] = []
         self._stop = asyncio.Event()
@@ -78,15 +79,19 @@ class App:
     async def start(self, sockets: list[socket.socket]) -> None:
         """Let clients in."""
         loop = asyncio.get_running_loop()
+        # A loop calls listen once more, with a backlog of its own unless it is told.
         factory = cast("Callable[[], asyncio.BaseProtocol]", self.protocol)
         for listening in sockets:
             place = listening.getsockname()
             self.addresses.append(shown_address(place))
             if listening.family == socket.AF_UNIX:
                 self._paths.append(place)
-                self._listeners.append(await loop.create_unix_server(factory, sock=listening))
+                listener = await loop.create_unix_server(
+                    factory, sock=listening, backlog=self._backlog
+                )
             else:
-                self._listeners.append(await loop.create_server(factory, sock=listening))
+                listener = await loop.create_server(factory, sock=listening, backlog=self._backlog)
+            self._listeners.append(listener)
         self._guard(self._cron.start)
 
     def request_stop(self, request: StopRequest | None = None) -> None:
