@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.server.states import STRANGER, SUBSCRIBED
+
 _MB = 1 << 20
 
 
@@ -31,3 +33,9 @@ class OutputLimits:
         # Nobody who has not proved who he is may make us keep more than a few refusals. No setting, as in
         # Redis (CVE-2025-21605).
         self.stranger = OutputLimit(1024, 0, 0)
+
+    def of(self, state: int) -> OutputLimit:
+        """The limit of a client in this state (see states.py)."""
+        if state & STRANGER:
+            return self.stranger
+        return self.pubsub if state & SUBSCRIBED else self.normal

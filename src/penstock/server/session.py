@@ -380,10 +380,7 @@ class Session:
         """Cut the client off if it has left too much unread."""
         if self.link is None or self.state & CLOSING:
             return
-        limits = self.server.output_limits
-        limit = limits.pubsub if self.state & SUBSCRIBED else limits.normal
-        if self.state & STRANGER:
-            limit = limits.stranger
+        limit = self.server.output_limits.of(self.state)
         unread = self.held_bytes + self.output.size + self.link.unsent_bytes()
         if 0 < limit.hard_bytes < unread:
             self._cut_off(unread)

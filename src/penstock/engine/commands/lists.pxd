@@ -6,8 +6,6 @@ from penstock.core.frame cimport Frame
 from penstock.core.list_value cimport ListValue
 from penstock.engine.context cimport Context
 
-cdef long long _PUSH_BYTES_MAX
-
 cpdef object lpush(Context context, Frame frame)
 cpdef object rpush(Context context, Frame frame)
 @cython.locals(key=bytes, found=ListValue, value=ListValue, at=Py_ssize_t)

@@ -18,7 +18,6 @@ from penstock.reply import NULL_ARRAY, OK, NullArray, Status
 
 # All elements of a push together: well below what one listpack can hold, so that none is refused midway.
 PUSH_BYTES_MAX = 1 << 31
-_PUSH_BYTES_MAX = PUSH_BYTES_MAX
 
 
 # --- Pushing --------------------------------------------------------------------------------------
@@ -49,7 +48,7 @@ def rpushx(context: Context, frame: Frame) -> int:
 def _push(context: Context, frame: Frame, left: bool) -> int:
     key = frame.piece(1)
     found = context.keyspace.list_or_none(key)
-    if frame.bytes_from(2) > _PUSH_BYTES_MAX:
+    if frame.bytes_from(2) > PUSH_BYTES_MAX:
         raise elements_too_large()
     value = context.keyspace.new_list() if found is None else found
     for at in range(2, frame.count):
