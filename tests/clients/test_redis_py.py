@@ -80,7 +80,8 @@ def test_the_scenario_shows_the_same(
 
 @both_protocols
 def test_threads_share_a_pool(server: PenstockServer, protocol: int) -> None:
-    pool = redis.BlockingConnectionPool(port=server.port, protocol=protocol, max_connections=8)
+    kind: Any = redis.BlockingConnectionPool
+    pool = kind(port=server.port, protocol=protocol, max_connections=8)
     client = redis.Redis(connection_pool=pool)
 
     def work(name: int) -> None:
@@ -91,7 +92,7 @@ def test_threads_share_a_pool(server: PenstockServer, protocol: int) -> None:
     with ThreadPoolExecutor(20) as workers:
         list(workers.map(work, range(20)))
     assert client.get("count") == b"1000"
-    entries = client.xrange("s")
+    entries: Any = client.xrange("s")
     assert len(entries) == 1000
     for name in range(20):
         own = [int(fields[b"n"]) for _, fields in entries if fields[b"worker"] == b"%d" % name]
