@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.server.server import NEVER_SLOW
-from tests.support.connections import ManualClient, ServerBench
+from tests.support.connections import ManualClient, ServerBench, encoded
 from tests.support.raw_redis import Refusal
 from tests.support.streams import frame_of
 
@@ -77,3 +77,10 @@ def test_passwords_are_not_shown() -> None:
     bench.server.slow_log.note(client.session, auth, frame_of(b"AUTH", b"secret"), 0)
     bench.server.slow_us = NEVER_SLOW
     assert client.reply("SLOWLOG GET")[0][3] == [b"AUTH", b"(redacted)"]
+
+
+def test_a_command_with_half_of_the_next_behind_it_is_noted() -> None:
+    _, client = slow()
+    assert client.send(encoded("PING") + b"*1\r\n") == b"+PONG\r\n"
+    assert client.send(b"$4\r\nPING\r\n\r\n") == b"+PONG\r\n"
+    assert client.send(encoded("PING") + b"*x\r\n").startswith(b"+PONG\r\n-ERR Protocol error")

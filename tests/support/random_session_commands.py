@@ -110,7 +110,9 @@ class SessionWorld:
     def _watch(self) -> Words:
         if self.dice.random() < 0.1:
             return self.dice.choice([[b"UNWATCH"], [b"EXEC"], [b"DISCARD"]])
-        return [b"WATCH", *(self.dice.choice([*ALL_KEYS, *LIST_KEYS]) for _ in range(3))]
+        # A key that was overdue when it was watched is no change to Redis when it goes; to us it is.
+        keys = LIST_KEYS if self.keys.overdue else [*ALL_KEYS, *LIST_KEYS]
+        return [b"WATCH", *(self.dice.choice(keys) for _ in range(3))]
 
     def _subscribe(self) -> Words:
         names = CHANNELS if self.dice.random() < 0.5 else PATTERNS

@@ -58,9 +58,7 @@ _NEXT = REPLY_SKIP | REPLY_SKIP_NEXT
 _BLOCKED = BLOCKED
 _MONITORED = MONITORED
 _RUN_MAX = 16  # so many commands are timed together at most
-_SPILL_BYTES = (
-    1 << 20
-)  # replies are put aside in pieces of this size, so that one buffer need not grow
+_SPILL_BYTES = 1 << 20  # replies are put aside in such pieces: one buffer need not grow
 
 
 class Session:
@@ -157,7 +155,9 @@ class Session:
         except ProtocolError as error:
             self.refuse(error)
             self.state |= CLOSING
-        self._settle(self.frame)
+        # The words are still those of the last command unless a part of the next one has come.
+        is_last = self.parser.start == end and self.parser.left == 0 and self.frame.count > 0
+        self._settle(self.frame if is_last else None)
         if self.output.size or self.held or self.state & CLOSING:
             self.server.turn.add(self)
 
