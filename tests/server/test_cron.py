@@ -11,6 +11,7 @@ from penstock.engine.execute import Engine
 from penstock.server import directives
 from penstock.server.cron import EXPIRE_AT_ONCE, MORE_SECONDS, Cron
 from penstock.server.server import Server
+from penstock.server.states import PAUSED_WRITES
 from penstock.server.table import ROWS
 
 
@@ -88,6 +89,20 @@ def test_keys_stay_while_debug_has_switched_expiry_off(
     server.facts.active_expire = False
     cron_of(server).start()
     assert len(keyspace.values) == 1
+
+
+def test_keys_stay_while_writes_are_paused(
+    server: Server, clock: ManualClock, timers: Timers
+) -> None:
+    keyspace = server.engine.context.databases[0]
+    keyspace.put(b"k", b"value")
+    keyspace.set_expiry(b"k", clock.at_ms - 1)
+    server.state |= PAUSED_WRITES
+    cron_of(server).start()
+    assert len(keyspace.values) == 1
+    server.state &= ~PAUSED_WRITES
+    timers.run()
+    assert len(keyspace.values) == 0
 
 
 def test_rates_are_those_of_the_last_samples(server: Server, clock: ManualClock) -> None:

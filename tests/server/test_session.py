@@ -273,3 +273,12 @@ def test_an_exec_that_may_not_begin_ends_its_transaction() -> None:
     assert client.ask("EXEC now") == text
     client.ask("MULTI")
     assert client.ask("EXEC") == b"*0\r\n"
+
+
+def test_who_speaks_http_is_cut_off_before_the_body_is_read() -> None:
+    bench = ServerBench()
+    for head in (b"POST / HTTP/1.1\r\n", b"host: x\r\n"):
+        browser = bench.connect()
+        assert browser.send(head + b"\r\nSET pwned 1\r\n") == b""
+        assert browser.closed
+    assert bench.connect().reply("GET pwned") is None

@@ -148,7 +148,7 @@ class Engine:
                 return False
             waiter.reply = reply
         except CommandError as error:
-            waiter.error = error
+            waiter.error = error.with_traceback(None)  # which would lead back to the waiter
         finally:
             context.retrying = False
         self.give_up(waiter)

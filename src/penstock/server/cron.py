@@ -6,7 +6,15 @@ from penstock.server.config import Config
 from penstock.server.memory_guard import check_memory, give_memory_back
 from penstock.server.metrics import Rates
 from penstock.server.server import Server, Timer
-from penstock.server.states import BLOCKED, CLOSING, MONITOR, OUT_OF_MEMORY, SUBSCRIBED
+from penstock.server.states import (
+    BLOCKED,
+    CLOSING,
+    MONITOR,
+    OUT_OF_MEMORY,
+    PAUSED_ALL,
+    PAUSED_WRITES,
+    SUBSCRIBED,
+)
 
 EXPIRE_AT_ONCE = 200  # keys of a database; about a millisecond of deleting
 MORE_SECONDS = 0.001  # between two rounds while more is due
@@ -51,7 +59,7 @@ class Cron:
         context = server.engine.context
         context.instant.advance()
         more = False
-        if server.facts.active_expire:
+        if server.facts.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
             # Between two rounds clients have their turn: no burst of expiring keys keeps them waiting.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         self._watch_memory(context.instant.ms)

@@ -13,6 +13,11 @@ if TYPE_CHECKING:
     from penstock.server.session import Session
 
 
+# A web page can make a browser send lines of its choice to a port of this machine. These two words are part of
+# such a request, and no commands: whoever says them is cut off before the lines behind them are read.
+HTTP_WORDS = (b"POST", b"HOST:")
+
+
 def refusal_or_none(session: Session, command: Command, frame: Frame) -> CommandError | None:
     """Why a client may not run a command now, or None if it may."""
     if not command.takes(frame.count):
@@ -27,7 +32,7 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
         return CommandError("Authentication required.", "NOAUTH")
     if session.transaction is not None and command.flags & Flags.NO_MULTI:
         return CommandError("Command not allowed inside a transaction")
-    if session.server.state & OUT_OF_MEMORY and command.flags & Flags.DENY_OOM:
+    if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command):
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
     if (
         session.state & SUBSCRIBED
@@ -40,10 +45,18 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
             " are allowed in this context"
         )
     if session.state & MONITOR and command.flags & (Flags.READ | Flags.WRITE):
-        return CommandError(
-            "Replica can't interact with the keyspace"
-        )  # a monitor is one, to Redis
+        return CommandError("Replica can't interact with the keyspace")  # to Redis a monitor is one
     return None
+
+
+def _takes_memory(session: Session, command: Command) -> bool:
+    """Tell whether a command may need memory, for itself or for the queue of its transaction."""
+    transaction = session.transaction
+    if transaction is None or command.flags & Flags.DENY_OOM:
+        return bool(command.flags & Flags.DENY_OOM)
+    return (
+        transaction.denies_oom if command.name == "EXEC" else not command.flags & Flags.NOT_QUEUED
+    )
 
 
 def _may_debug(session: Session) -> bool:

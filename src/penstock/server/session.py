@@ -27,7 +27,7 @@ from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, PenstockError, ProtocolError, exec_refused, wrong_arity
 from penstock.reply import NoReply, Push
 from penstock.server.client_info import ClientInfo
-from penstock.server.gate import refusal_or_none
+from penstock.server.gate import HTTP_WORDS, refusal_or_none
 from penstock.server.link import Link
 from penstock.server.server import Server
 from penstock.server.session_waiter import SessionWaiter
@@ -192,7 +192,7 @@ class Session:
         try:
             return self.server.tallies.find(frame)
         except CommandError as error:
-            self._reject_checked(error)
+            self._reject_unknown(frame, error)
             return None
 
     def _settle(self, frame: Frame | None) -> None:
@@ -237,12 +237,14 @@ class Session:
             self.late = []
         return ran
 
-    def _reject_checked(self, error: CommandError) -> None:
-        """Refuse what is no command, unless the client wants no replies."""
+    def _reject_unknown(self, frame: Frame, error: CommandError) -> None:
+        """Refuse what is no command, unless the client wants no replies; cut off who speaks HTTP."""
         self.mark = self.output.size
         self.reject(error, None)
         self._end_reply()
         self.mark = -1
+        if frame.piece(0).upper() in HTTP_WORDS:
+            self._cut_off("it speaks HTTP")
 
     def _end_reply(self) -> None:
         """Take a reply back that the client does not want."""
@@ -383,7 +385,7 @@ class Session:
         limit = self.server.output_limits.of(self.state)
         unread = self.held_bytes + self.output.size + self.link.unsent_bytes()
         if 0 < limit.hard_bytes < unread:
-            self._cut_off(unread)
+            self._cut_off(f"it has left {unread} bytes unread")
         elif 0 < limit.soft_bytes < unread:
             now_ms = self.server.engine.context.now_ms()
             if not self.over_soft_since_ms:
@@ -391,7 +393,7 @@ class Session:
                 # Should nothing more be said to it meanwhile, nobody else would look again.
                 self.server.loop.call_later(limit.soft_seconds + 1, self._check_output_again)
             elif now_ms - self.over_soft_since_ms > limit.soft_seconds * 1000:
-                self._cut_off(unread)
+                self._cut_off(f"it has left {unread} bytes unread")
         else:
             self.over_soft_since_ms = 0
 
@@ -399,14 +401,12 @@ class Session:
         self.server.engine.context.instant.advance()
         self.check_output_limit()
 
-    def _cut_off(self, unread: int) -> None:
-        LOG.warning("client %s is cut off: it has left %d bytes unread", self.info.address, unread)
-        self.state |= CLOSING
+    def _cut_off(self, reason: str) -> None:
+        LOG.warning("client %s is cut off: %s", self.info.address, reason)
         self.held = []
         self.held_bytes = 0
         self.output.clear()
-        if self.link is not None:
-            self.link.abort()
+        self.kill()
 
     # --- Waiting -----------------------------------------------------------------------------------
 

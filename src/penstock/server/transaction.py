@@ -18,19 +18,24 @@ _PAUSED_WITH_WRITES = Flags.WRITE | Flags.PAUSED_WITH_WRITES
 
 
 class Transaction:
-    """What was queued. `broken`: one was refused, so none will run. `writes`: a pause of writes holds it."""
+    """What was queued. `broken`: one was refused, so none will run. `writes`: a pause of writes holds it.
 
-    __slots__ = ("broken", "commands", "writes")
+    `denies_oom`: one of them needs memory that may not be there.
+    """
+
+    __slots__ = ("broken", "commands", "denies_oom", "writes")
 
     def __init__(self) -> None:
         self.commands: list[tuple[Tally, Frame]] = []
         self.broken = False
         self.writes = False
+        self.denies_oom = False
 
     def queue(self, tally: Tally, frame: Frame) -> None:
         """Put a command behind the others; its words are copied."""
         self.commands.append((tally, frame.copy()))
         self.writes = self.writes or bool(tally.command.flags & _PAUSED_WITH_WRITES)
+        self.denies_oom = self.denies_oom or bool(tally.command.flags & Flags.DENY_OOM)
 
 
 class Watching:
@@ -56,8 +61,9 @@ class Watching:
         return len(self._keys)
 
     def add(self, keyspace: Keyspace, key: bytes) -> None:
-        """Watch one more key."""
+        """Watch one more key; one whose time has come goes now, for that is no change later."""
         if (keyspace.index, key) not in self._keys:
+            keyspace.find(key)
             self._keys[keyspace.index, key] = keyspace
             keyspace.watch(key, self._watch)
             self._context.watching += 1

@@ -73,7 +73,10 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     if server.state & MONITORED:
         server.monitors.show(session, tally.command, frame)
     instant.advance()
-    tally.count(1, instant.us - started_us)
+    us = instant.us - started_us
+    tally.count(1, us)
+    if us >= server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
+        server.slow_log.note(session, tally.command, frame, us)
 
 
 def watch(session: Session, frame: Frame) -> Status:
