@@ -31,6 +31,9 @@ def serve(
     penstock serve --client-output-buffer-limit "pubsub 32mb 8mb 60" --save ""
 
     Directives have the names of redis.conf: docs/configuration.md lists them. Data is in memory only.
+
+    Exit codes: 0 ended by a signal or by SHUTDOWN; 1 a setting was refused, the server could not start, or it
+    had to stop; 2 the command line makes no sense.
     """
     # Here, for no other subcommand needs a server.
     from penstock.server import app, config_file, directives  # noqa: PLC0415

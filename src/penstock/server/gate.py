@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from penstock.server.session import Session
 
 
-# A web page can make a browser send lines of its choice to a port of this machine. These two words are part of
+# A web page can make a browser send lines of its choice to a port of this machine. These two words belong to
 # such a request, and no commands: whoever says them is cut off before the lines behind them are read.
 HTTP_WORDS = (b"POST", b"HOST:")
 
