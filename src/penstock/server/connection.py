@@ -24,8 +24,9 @@ from typing import Any
 from penstock.core import memory
 from penstock.engine.table import Flags
 from penstock.errors import internal_error
+from penstock.server.log import LOG
 from penstock.server.server import Server
-from penstock.server.session import LOG, Session
+from penstock.server.session import Session
 
 INBOX_BYTES = 256 * 1024
 KEEP_BYTES_MIN = 4096

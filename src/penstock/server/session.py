@@ -18,7 +18,6 @@ is looked at, `mark` is where its reply begins, so that the reply can be taken b
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from penstock.core.frame import Frame
@@ -29,6 +28,7 @@ from penstock.reply import NoReply, Push
 from penstock.server.client_info import ClientInfo
 from penstock.server.gate import HTTP_WORDS, refusal_or_none
 from penstock.server.link import Link
+from penstock.server.log import LOG
 from penstock.server.server import Server
 from penstock.server.session_waiter import SessionWaiter
 from penstock.server.states import (
@@ -48,8 +48,6 @@ from penstock.server.tally import Tally
 from penstock.server.transaction import Transaction, Watching, leave
 from penstock.wire.encoder import Output
 from penstock.wire.parser import Parser
-
-LOG = logging.getLogger("penstock.server")
 
 _STOPPED = BLOCKED | CLOSING
 _SILENT = REPLY_OFF | REPLY_SKIP
@@ -251,10 +249,8 @@ class Session:
         if self.state & _SILENT:
             self.output.cut_back(self.mark)
         if self.state & _NEXT:
-            skip_next = self.state & REPLY_SKIP_NEXT
-            self.state &= ~(REPLY_SKIP | REPLY_SKIP_NEXT)
-            if skip_next:
-                self.state |= REPLY_SKIP
+            follows = REPLY_SKIP if self.state & REPLY_SKIP_NEXT else 0
+            self.state = self.state & ~_NEXT | follows
 
     def _try(self, tally: Tally, frame: Frame) -> bool:
         server = self.server
@@ -402,11 +398,15 @@ class Session:
         self.check_output_limit()
 
     def _cut_off(self, reason: str) -> None:
+        """Hang up at once. The socket calls end() later, when nobody is going through his listeners."""
         LOG.warning("client %s is cut off: %s", self.info.address, reason)
-        self.held = []
-        self.held_bytes = 0
+        link = self.link
+        self.state |= CLOSING
+        self.link = None
+        self.held, self.held_bytes = [], 0
         self.output.clear()
-        self.kill()
+        if link is not None:
+            link.abort()
 
     # --- Waiting -----------------------------------------------------------------------------------
 
