@@ -9,17 +9,6 @@ from tests.support.raw_redis import Refusal
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
 
 
-def test_a_key_that_was_overdue_when_it_was_watched_breaks_no_watch() -> None:
-    bench = ServerBench()
-    client = bench.connect()
-    client.reply("SET k 1 PX 5")
-    bench.clock.at_ms += 30
-    assert [client.reply(line) for line in ("WATCH k", "MULTI", "PING", "EXEC")] == [
-        *("OK", "OK", "QUEUED"),
-        ["PONG"],
-    ]
-
-
 def test_a_key_that_expires_while_it_is_watched_breaks_the_watch() -> None:
     bench = ServerBench()
     client = bench.connect()

@@ -61,9 +61,8 @@ class Watching:
         return len(self._keys)
 
     def add(self, keyspace: Keyspace, key: bytes) -> None:
-        """Watch one more key; one whose time has come goes now, for that is no change later."""
+        """Watch one more key."""
         if (keyspace.index, key) not in self._keys:
-            keyspace.find(key)
             self._keys[keyspace.index, key] = keyspace
             keyspace.watch(key, self._watch)
             self._context.watching += 1
