@@ -12,7 +12,6 @@ last two do not happen here.
 
 from __future__ import annotations
 
-import os
 import random
 import select
 import time
@@ -20,7 +19,7 @@ from typing import Any
 
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.engines import Bench, Reader, command_of, plain
 from tests.support.raw_redis import RawRedis, Refusal
 from tests.support.redis_server import RedisServer
@@ -34,9 +33,9 @@ GROUPS = ["g", "h"]
 
 
 def test_blocked_readers_are_served_as_in_redis(redis_server: RedisServer) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
+    start = seed()
     for n in range(cases(200)):
-        stage = Stage(redis_server.port, f"{seed}/{n}")
+        stage = Stage(redis_server.port, f"{start}/{n}")
         try:
             stage.play()
         finally:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import random
 
 import pytest
 
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.engines import Bench
 from tests.support.raw_redis import RawRedis
 from tests.support.redis_server import RedisServer
@@ -26,8 +25,8 @@ ODD = [
 
 @pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another long double")
 def test_sums_are_printed_as_by_redis(redis_server: RedisServer) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
-    dice = random.Random(seed)
+    start = seed()
+    dice = random.Random(start)
     bench = Bench()
     with RawRedis(redis_server.port) as redis:
         for _ in range(max(1, cases(100_000) // BATCH)):
@@ -36,7 +35,7 @@ def test_sums_are_printed_as_by_redis(redis_server: RedisServer) -> None:
             replies = redis.ask([words for both in asked for words in both])
             for (set_, add), theirs in zip(asked, replies[1::2], strict=True):
                 bench.run(*set_)
-                assert bench.run(*add) == theirs, f"seed {seed}: {set_[2]!r} + {add[2]!r}"
+                assert bench.run(*add) == theirs, f"seed {start}: {set_[2]!r} + {add[2]!r}"
 
 
 def random_number(dice: random.Random) -> bytes:

@@ -7,13 +7,11 @@ for a and b only; nothing that waits moves to these, and a transaction pushes to
 
 from __future__ import annotations
 
-import os
-import random
 import select
 
 from penstock.errors import CommandError
 from tests.differential.test_blocking import READERS, STEPS, Stage
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.engines import STRING_KEY, command_of, plain
 from tests.support.raw_redis import Refusal
 from tests.support.redis_server import RedisServer
@@ -25,9 +23,9 @@ ENDS = ["LEFT", "RIGHT"]
 
 
 def test_those_who_wait_for_lists_are_served_as_in_redis(redis_server: RedisServer) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
+    start = seed()
     for n in range(cases(200)):
-        stage = ListStage(redis_server.port, f"{seed}/{n}")
+        stage = ListStage(redis_server.port, f"{start}/{n}")
         try:
             stage.play()
         finally:

@@ -10,7 +10,6 @@ A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it aga
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from typing import Any
@@ -19,7 +18,7 @@ from penstock.core.check import check_stream
 from penstock.core.stream import Stream
 from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.engines import STRING_KEY, Bench
 from tests.support.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
 from tests.support.random_commands import HOUR_MS, STREAM_KEYS, Words, World
@@ -35,11 +34,11 @@ IsTime = Callable[[int, list[Any]], bool]
 
 
 def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
+    start = seed()
     with RawRedis(redis_server.port) as redis, EventEar(redis_server.port) as ear:
         redis.ask([TELL])
         for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
-            Round(redis, ear, f"{seed}/{n}").play()
+            Round(redis, ear, f"{start}/{n}").play()
 
 
 class Round:

@@ -7,16 +7,11 @@ somebody looks, on both sides.
 
 from __future__ import annotations
 
-import os
 import random
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from penstock.core.stream import Stream
 from penstock.engine.keyspace import Keyspace
-from tests.conftest import NO_REDIS
 from tests.differential.test_random_commands import (
     BATCH_COMMANDS,
     GAP_MS_MAX,
@@ -25,13 +20,12 @@ from tests.differential.test_random_commands import (
     Round,
     questions,
 )
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.ear import Ear
 from tests.support.engines import STRING_KEY, Bench
 from tests.support.random_commands import Words
 from tests.support.random_key_commands import ALL_KEYS, DATABASES, KeyWorld
 from tests.support.raw_redis import RawRedis
-from tests.support.redis_server import redis_program_or_none, running_redis
 
 KINDS = "KEAnm"
 LONG_AGO_MS = 1_600_000_000_000
@@ -44,23 +38,15 @@ IN_ANY_ORDER = (b"KEYS", b"SCAN")
 SILENT = (b"XLEN", b"XREADGROUP", b"XGROUP", b"XACK", b"XINFO", b"XPENDING", b"XREVRANGE")
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
-    if redis_program_or_none() is None:
-        pytest.skip(NO_REDIS)
-    with running_redis("--enable-debug-command", "yes") as server:
-        yield server.port
-
-
 def test_random_commands_about_keys_do_the_same_as_in_redis(port: int) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
+    start = seed()
     with RawRedis(port) as redis, RawRedis(port) as told:
         redis.ask([[b"DEBUG", b"SET-ACTIVE-EXPIRE", b"0"]])
         redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", KINDS.encode()]])
         told.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
         told.read()
         for n in range(max(1, cases(100_000) // ROUND_COMMANDS)):
-            KeyRound(redis, told, f"{seed}/{n}").play()
+            KeyRound(redis, told, f"{start}/{n}").play()
 
 
 class KeyRound(Round):

@@ -8,7 +8,6 @@ A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it aga
 
 from __future__ import annotations
 
-import os
 import random
 import re
 from typing import Any
@@ -18,7 +17,7 @@ from penstock.core.list_value import ListValue
 from penstock.engine import events
 from penstock.engine.keyspace import Watch
 from penstock.engine.waiters import Blocked
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.dump import list_nodes
 from tests.support.engines import STRING_KEY, Bench
 from tests.support.random_commands import Words
@@ -35,14 +34,14 @@ CHANGES = re.compile(rb"rdb_changes_since_last_save:(\d+)")
 
 
 def test_random_list_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
+    start = seed()
     with RawRedis(redis_server.port) as redis, RawRedis(redis_server.port) as told:
         redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", KINDS.encode()]])
         redis.ask([[b"CONFIG", b"SET", b"rdbcompression", b"no"]])
         told.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
         told.read()
         for n in range(max(1, cases(50_000) // ROUND_COMMANDS)):
-            Round(redis, told, f"{seed}/{n}").play()
+            Round(redis, told, f"{start}/{n}").play()
 
 
 class Ear:

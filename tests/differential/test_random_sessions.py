@@ -11,19 +11,14 @@ A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it aga
 from __future__ import annotations
 
 import itertools
-import os
 import random
-from collections.abc import Iterator
 from typing import Any
-
-import pytest
 
 from penstock.engine import events
 from penstock.server.states import BLOCKED
-from tests.conftest import NO_REDIS
 from tests.differential.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, TIME
 from tests.differential.test_random_key_commands import IN_ANY_ORDER, KeyRound, about
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.connections import ServerBench
 from tests.support.engines import EVENT_KINDS, STRING_KEY
 from tests.support.random_commands import Words
@@ -31,7 +26,6 @@ from tests.support.random_key_commands import ALL_KEYS, DATABASES
 from tests.support.random_list_commands import LIST_KEYS
 from tests.support.random_session_commands import BROKEN, CHANNELS, SessionWorld
 from tests.support.raw_redis import Members, Push, RawRedis, encode
-from tests.support.redis_server import redis_program_or_none, running_redis
 
 CLIENTS = 3
 BATCH_SIZES = [1, 2, 5, 10, 25]
@@ -41,20 +35,12 @@ MARK = b"all that was told before"
 EARS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
 
 
-@pytest.fixture
-def port() -> Iterator[int]:
-    if redis_program_or_none() is None:
-        pytest.skip(NO_REDIS)
-    with running_redis("--enable-debug-command", "yes") as server:
-        yield server.port
-
-
 def test_random_sessions_read_the_same_as_with_redis(port: int) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
+    start = seed()
     with RawRedis(port) as control, RawRedis(port) as ear:
         ear.ask(EARS)
         for n in range(cases(200_000) // ROUND_COMMANDS):
-            with SessionRound(port, control, ear, f"{seed}/{n}") as played:
+            with SessionRound(port, control, ear, f"{start}/{n}") as played:
                 played.play()
 
 

@@ -7,7 +7,6 @@ them.
 from __future__ import annotations
 
 import contextlib
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -27,7 +26,7 @@ from tests.differential.test_random_sessions import (
     heard,
     last_words,
 )
-from tests.support.campaign import cases
+from tests.support.campaign import cases, seed
 from tests.support.penstock_server import running_penstock
 from tests.support.random_commands import Words
 from tests.support.random_key_commands import ALL_KEYS, DATABASES
@@ -67,9 +66,9 @@ def sides() -> Iterator[tuple[Side, Side]]:
 
 
 def test_random_sessions_over_tcp_read_the_same_as_with_redis(sides: tuple[Side, Side]) -> None:
-    seed = int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))
+    start = seed()
     for n in range(cases(5_000) // ROUND_COMMANDS):
-        with TcpRound(sides, f"{seed}/{n}") as played:
+        with TcpRound(sides, f"{start}/{n}") as played:
             played.play()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 
 SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
 
@@ -10,3 +11,8 @@ SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
 def cases(full: int) -> int:
     """Scale a campaign's full number of cases to this run; never below one."""
     return full if SOAK else max(1, full // 10)
+
+
+def seed() -> int:
+    """What the dice of a random test begin with: PENSTOCK_SEED, to play a failure again, or anything."""
+    return int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))

@@ -224,7 +224,9 @@ class KeyWorld(World):
         if name.endswith(b"AT"):
             number = self.at(unit)
         else:
-            number = self.number(0, -1, -HOUR_S) if self.roll(0.2) else self.from_now(unit)
+            # Never a moment ahead, which one server may have reached when the other has not.
+            over = self.dice.choice([b"0", b"-1", b"%d" % -HOUR_S])
+            number = over if self.roll(0.2) else self.from_now(unit)
         words = [name, self.key(), number]
         for _ in range(self.dice.choice([0, 0, 0, 1, 1, 2])):
             words.append(self.dice.choice([b"NX", b"XX", b"GT", b"LT"]))

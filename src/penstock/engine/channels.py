@@ -20,14 +20,18 @@ class Listener(Protocol):
         """A message on a channel that a pattern matched."""
 
 
+Listeners = dict[bytes, dict[Listener, None]]
+"""Who listens to what, in the order in which they began."""
+
+
 class Channels:
     """Subscriptions by name and by pattern; each keeps the order in which they were made."""
 
     __slots__ = ("by_name", "by_pattern")
 
     def __init__(self) -> None:
-        self.by_name: dict[bytes, dict[Listener, None]] = {}
-        self.by_pattern: dict[bytes, dict[Listener, None]] = {}
+        self.by_name: Listeners = {}
+        self.by_pattern: Listeners = {}
 
     def publish(self, channel: bytes, text: bytes) -> int:
         """Tell everyone who listens; return how many were told."""
@@ -43,12 +47,12 @@ class Channels:
         return told
 
     @staticmethod
-    def add(table: dict[bytes, dict[Listener, None]], name: bytes, listener: Listener) -> None:
+    def add(table: Listeners, name: bytes, listener: Listener) -> None:
         """Note a subscription in by_name or by_pattern."""
         table.setdefault(name, {})[listener] = None
 
     @staticmethod
-    def drop(table: dict[bytes, dict[Listener, None]], name: bytes, listener: Listener) -> None:
+    def drop(table: Listeners, name: bytes, listener: Listener) -> None:
         """Forget a subscription."""
         listeners = table.get(name)
         if listeners is not None:

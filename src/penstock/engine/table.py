@@ -37,7 +37,6 @@ class Flags(IntFlag):
     KEYSPACE = auto()
     NOT_QUEUED = auto()  # runs at once inside of MULTI
     WHILE_SUBSCRIBED = auto()  # allowed to a RESP2 client that listens to channels
-    NOT_PAUSED = auto()  # runs while CLIENT PAUSE holds all others back
     PAUSED_WITH_WRITES = auto()  # changes no data, yet CLIENT PAUSE WRITE holds it back
     PROTECTED = auto()  # only where enable-debug-command allows it
 

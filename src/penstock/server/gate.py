@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from penstock.core.frame import Frame
 from penstock.engine.table import Command, Flags
 from penstock.errors import CommandError, wrong_arity
-from penstock.server.states import MONITOR, OUT_OF_MEMORY, STRANGER, SUBSCRIBED
+from penstock.server.states import MONITOR, OUT_OF_MEMORY, PAUSED_ALL, STRANGER, SUBSCRIBED
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
@@ -57,6 +57,15 @@ def _takes_memory(session: Session, command: Command) -> bool:
     return (
         transaction.denies_oom if command.name == "EXEC" else not command.flags & Flags.NOT_QUEUED
     )
+
+
+def waits_for_pause(session: Session, command: Command) -> bool:
+    """Tell whether the CLIENT PAUSE that is on holds a command back. One of all commands spares none."""
+    if session.server.state & PAUSED_ALL:
+        return True
+    if command.name == "EXEC" and session.transaction is not None:
+        return session.transaction.writes
+    return bool(command.flags & (Flags.WRITE | Flags.PAUSED_WITH_WRITES))
 
 
 def _may_debug(session: Session) -> bool:

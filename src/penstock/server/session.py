@@ -26,7 +26,7 @@ from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, PenstockError, ProtocolError, exec_refused, wrong_arity
 from penstock.reply import NoReply, Push
 from penstock.server.client_info import ClientInfo
-from penstock.server.gate import HTTP_WORDS, refusal_or_none
+from penstock.server.gate import HTTP_WORDS, refusal_or_none, waits_for_pause
 from penstock.server.link import Link
 from penstock.server.log import LOG
 from penstock.server.server import Server
@@ -260,7 +260,7 @@ class Session:
             if refusal is not None:
                 self.reject(refusal, tally)
                 return False
-        if server.state & _PAUSED and self.must_wait_for_pause(command, frame):
+        if server.state & _PAUSED and waits_for_pause(self, command):
             self.postpone(frame)
             return False
         transaction = self.transaction
@@ -422,15 +422,6 @@ class Session:
         self.state &= ~BLOCKED
         self.server.turn.add(self)
         self.server.turn.free(self)
-
-    def must_wait_for_pause(self, command: Any, frame: Frame) -> bool:
-        """Tell whether CLIENT PAUSE holds this command back."""
-        if self.server.state & PAUSED_ALL:
-            return not command.flags & Flags.NOT_PAUSED
-        writes = command.flags & (Flags.WRITE | Flags.PAUSED_WITH_WRITES)
-        if command.name == "EXEC" and self.transaction is not None:
-            writes = self.transaction.writes
-        return bool(writes)
 
     def postpone(self, frame: Frame) -> None:
         """Keep a command until the pause is over."""

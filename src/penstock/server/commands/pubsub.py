@@ -6,7 +6,7 @@ Subscribing answers once for each name, by a push that also tells how many subsc
 from __future__ import annotations
 
 from penstock.core.frame import Frame
-from penstock.engine.channels import Channels
+from penstock.engine.channels import Channels, Listeners
 from penstock.engine.glob import matches
 from penstock.engine.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
@@ -15,9 +15,10 @@ from penstock.reply import NO_REPLY, NoReply, Push, Status
 from penstock.server.session import Session
 from penstock.server.states import SUBSCRIBED
 
-_NOTHING: tuple[bytes | None, ...] = (
-    None,
-)  # who unsubscribes from nothing is answered all the same
+Names = dict[bytes, None]
+
+# Who unsubscribes from nothing is answered all the same.
+_NOTHING: tuple[bytes | None, ...] = (None,)
 
 
 def _channels(session: Session) -> Channels:
@@ -38,48 +39,41 @@ def _note(session: Session) -> None:
 
 def subscribe(session: Session, frame: Frame) -> NoReply:
     """Listen to channels."""
-    channels = _channels(session)
-    for index in range(1, frame.count):
-        name = frame.piece(index)
-        session.channels[name] = None
-        channels.add(channels.by_name, name, session)
-        _say(session, b"subscribe", name)
-    _note(session)
-    return NO_REPLY
+    return _listen(session, frame, session.channels, _channels(session).by_name, b"subscribe")
 
 
 def psubscribe(session: Session, frame: Frame) -> NoReply:
     """Listen to all channels whose names match."""
-    channels = _channels(session)
-    for index in range(1, frame.count):
-        pattern = frame.piece(index)
-        session.patterns[pattern] = None
-        channels.add(channels.by_pattern, pattern, session)
-        _say(session, b"psubscribe", pattern)
-    _note(session)
-    return NO_REPLY
+    return _listen(session, frame, session.patterns, _channels(session).by_pattern, b"psubscribe")
 
 
 def unsubscribe(session: Session, frame: Frame) -> NoReply:
     """Listen to these channels no longer, or to none."""
-    channels = _channels(session)
-    for name in _named(frame) or [*session.channels] or _NOTHING:
-        if name is not None:
-            session.channels.pop(name, None)
-            channels.drop(channels.by_name, name, session)
-        _say(session, b"unsubscribe", name)
-    _note(session)
-    return NO_REPLY
+    return _leave(session, frame, session.channels, _channels(session).by_name, b"unsubscribe")
 
 
 def punsubscribe(session: Session, frame: Frame) -> NoReply:
     """Listen for these patterns no longer, or for none."""
-    channels = _channels(session)
-    for pattern in _named(frame) or [*session.patterns] or _NOTHING:
-        if pattern is not None:
-            session.patterns.pop(pattern, None)
-            channels.drop(channels.by_pattern, pattern, session)
-        _say(session, b"punsubscribe", pattern)
+    return _leave(session, frame, session.patterns, _channels(session).by_pattern, b"punsubscribe")
+
+
+def _listen(session: Session, frame: Frame, own: Names, table: Listeners, word: bytes) -> NoReply:
+    """Note each name with the session and with everyone's, and say so."""
+    for name in _named(frame):
+        own[name] = None
+        Channels.add(table, name, session)
+        _say(session, word, name)
+    _note(session)
+    return NO_REPLY
+
+
+def _leave(session: Session, frame: Frame, own: Names, table: Listeners, word: bytes) -> NoReply:
+    """Undo _listen for the names given, or for all; who has none is told so once."""
+    for name in _named(frame) or [*own] or _NOTHING:
+        if name is not None:
+            own.pop(name, None)
+            Channels.drop(table, name, session)
+        _say(session, word, name)
     _note(session)
     return NO_REPLY
 
