@@ -3,6 +3,7 @@
 import cython
 
 from penstock.engine.clock cimport Instant
+from penstock.engine.effects cimport EffectSink
 from penstock.engine.keyspace cimport Keyspace
 
 
@@ -13,10 +14,13 @@ cdef class Context:
     cdef readonly list databases
     cdef public object dice
     cdef public long long dirty
+    cdef public EffectSink effects
     cdef public long long event_kinds
     cdef readonly Instant instant
     cdef public Keyspace keyspace
     cdef public bint may_block
+    cdef public bint recorded
+    cdef public bint replaying
     cdef public bint retrying
     cdef public list touched
     cdef readonly object waiters
@@ -24,6 +28,7 @@ cdef class Context:
     cdef public Py_ssize_t watching
 
     cpdef long long now_ms(self) except *
+    cpdef void record(self, list words) except *
     cpdef void changed(self, bytes key, long long kind, bytes event) except *
     cpdef void event(self, long long kind, bytes event, bytes key) except *
     cpdef void touch(self, bytes key) except *

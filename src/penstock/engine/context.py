@@ -5,6 +5,7 @@
     changed()  counts a change, breaks the watches on the key, tells those who listen for events
     created()  tells that a key is new, before the event of what made it
     missed()   tells that a key was looked for in vain
+    record()   gives the words that do the same again, where the client's would not (effects.py)
 
 A handler that changed a key says so with `changed`; one that also gave waiting readers something to read
 says so with `touch`. Neither costs anything while nobody watches, listens or waits.
@@ -19,6 +20,7 @@ from penstock.engine.channels import Channels
 from penstock.engine.clock import Instant
 from penstock.engine.compat import Compat
 from penstock.engine.dice import Dice
+from penstock.engine.effects import EffectSink
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.waiters import Waiters
 
@@ -26,8 +28,8 @@ from penstock.engine.waiters import Waiters
 class Context:
     """One engine's context, reused for every command.
 
-    Read: keyspace, databases, compat, now_ms, retrying, may_block, dice. Note: dirty, changed, changed_in,
-    created, missed, event, touch, touch_waiting.
+    Read: keyspace, databases, compat, now_ms, retrying, may_block, replaying, dice. Note: dirty, changed,
+    changed_in, created, missed, event, touch, touch_waiting, record.
     """
 
     __slots__ = (
@@ -36,10 +38,13 @@ class Context:
         "databases",
         "dice",
         "dirty",
+        "effects",
         "event_kinds",
         "instant",
         "keyspace",
         "may_block",
+        "recorded",
+        "replaying",
         "retrying",
         "touched",
         "waiters",
@@ -58,6 +63,9 @@ class Context:
             Dice()
         )  # a number below the given one; a server brings its own
         self.dirty = 0
+        self.effects: EffectSink | None = None  # None: nobody keeps what is done
+        self.recorded = False  # the running command has given other words than its own
+        self.replaying = False  # effects are being done again: times are taken as they stand
         # A blocked command runs again: it must not block anew, nor make consumers.
         self.retrying = False
         self.may_block = True  # inside of a transaction a blocking command gives up at once
@@ -69,6 +77,16 @@ class Context:
     def now_ms(self) -> int:
         """The time, the same for all of one command."""
         return self.instant.ms
+
+    def record(self, words: list[bytes]) -> None:
+        """Give words that do again what the running command did to the selected database.
+
+        To be called once for each effect, or not at all; only `if context.effects is not None`, lest words
+        be made that nobody takes.
+        """
+        self.recorded = True
+        if self.effects is not None:
+            self.effects.words(self.keyspace.index, words)
 
     def changed(self, key: bytes, kind: int, event: bytes) -> None:
         """Note that a key of the selected database has changed, and how."""

@@ -7,6 +7,7 @@ from penstock.core.list_value cimport ListLimits
 from penstock.core.stream cimport NodeLimits
 from penstock.engine.clock cimport Instant
 from penstock.engine.context cimport Context
+from penstock.engine.effects cimport EffectSink
 from penstock.engine.table cimport Command
 
 
@@ -22,5 +23,7 @@ cdef class Engine:
     @cython.locals(context=Context)
     cpdef object execute_now(self, Command command, Frame frame)
     cpdef object run(self, Command command, Frame frame)
+    @cython.locals(context=Context, effects=EffectSink, database=Py_ssize_t, changes="long long")
+    cdef object _run_recorded(self, Command command, Frame frame)
     @cython.locals(context=Context)
     cpdef void serve_waiters(self) except *

@@ -3,7 +3,8 @@
     execute(command, frame)     1 arity   2 the time   3 run   4 waiters of the touched keys run again
 
 A transaction calls `run` for each of its commands and `serve_waiters` at its end: what it makes and takes
-away again wakes nobody. The engine knows no thread: whoever owns it calls one command at a time.
+away again wakes nobody. Where effects are kept, each command is a unit of them, and so is each that a
+waiter runs again. The engine knows no thread: whoever owns it calls one command at a time.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ class Engine:
         """As execute, for a caller who has counted the words and read the time already."""
         context = self.context
         try:
-            reply = command.run(context, frame)
+            if context.effects is None:
+                reply = command.run(context, frame)
+            else:
+                reply = self._run_recorded(command, frame)
         except CommandError:
             self.serve_waiters()  # a look at a key may have removed it
             raise
@@ -101,7 +105,26 @@ class Engine:
 
     def run(self, command: Command, frame: Frame) -> Any:
         """As execute_now, but those who wait go on waiting. Raises: CommandError."""
-        return command.run(self.context, frame)
+        if self.context.effects is None:
+            return command.run(self.context, frame)
+        return self._run_recorded(command, frame)
+
+    def _run_recorded(self, command: Command, frame: Frame) -> Any:
+        """Run a command and let the sink have what it did: the words that it recorded, or its own."""
+        context = self.context
+        effects = context.effects
+        assert effects is not None
+        database = context.keyspace.index
+        changes = context.dirty - self.expired_keys  # an expired key has its own effect
+        context.recorded = False
+        effects.begin()
+        try:
+            reply = command.run(context, frame)
+            if not context.recorded and context.dirty - self.expired_keys != changes:
+                effects.verbatim(database, frame)
+        finally:
+            effects.end()
+        return reply
 
     def park(self, waiter: Waiter) -> None:
         """Let a blocked command wait. The caller waits, and calls give_up when its time is over."""
@@ -143,7 +166,7 @@ class Engine:
         context.keyspace = waiter.keyspace
         context.retrying = True
         try:
-            reply = waiter.command.run(context, waiter.frame)
+            reply = self.run(waiter.command, waiter.frame)
             if isinstance(reply, Blocked):
                 return False
             waiter.reply = reply
@@ -175,6 +198,8 @@ class Engine:
         context.keyspace = keyspace
         keyspace.remove(key)
         self.expired_keys += 1
+        if context.effects is not None:
+            context.effects.words(keyspace.index, [b"DEL", key])
         context.changed(key, events.EXPIRED, b"expired")
         context.touch(key)
         context.keyspace = selected

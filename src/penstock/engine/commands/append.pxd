@@ -44,7 +44,7 @@ cdef class AddArguments:
 
 
 @cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,
-               trimmed="long long")
+               trimmed="long long", fields_at=Py_ssize_t, trim=list, entry_id=bytes)
 cpdef object xadd(Context context, Frame frame)
 @cython.locals(wanted=StreamID)
 cdef int _append(Context context, Stream stream, AddArguments arguments, Frame frame) except -1

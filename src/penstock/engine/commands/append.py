@@ -150,10 +150,19 @@ class AddArguments:
             return stream.trim_min_id(self.min_id, self.approximate, self.limit)
         return 0
 
+    def trim_words(self, stream: Stream) -> list[bytes]:
+        """Options that trim a stream, as it was before, to what it is now."""
+        if self.trim_by == _BY_LENGTH:
+            return [b"MAXLEN", b"=", b"%d" % stream.length]
+        assert self.min_id is not None
+        return [b"MINID", b"=", (stream.first_id() if stream.length else self.min_id).text]
+
 
 def xadd(context: Context, frame: Frame) -> bytes | None:
     """Add an entry. Everything is checked before the key is made or changed."""
     trimmed = 0
+    fields_at = 3
+    trim: list[bytes] | None = None
     # XADD key * name value ...: what nearly everyone sends.
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)
@@ -175,6 +184,9 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         stream = context.keyspace.new_stream() if found is None else found
         _append(context, stream, arguments, frame)
         trimmed = arguments.trim(stream)
+        fields_at = arguments.fields_at
+        if trimmed and context.effects is not None:
+            trim = arguments.trim_words(stream)
     if found is None:
         # Only now that the entry is in it: a failed command leaves no empty stream behind.
         context.keyspace.put(frame.piece(1), stream)
@@ -184,7 +196,11 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         _report(context, frame.piece(1), trimmed)
     else:
         context.dirty += 1
-    return stream.last_id_text()
+    entry_id = stream.last_id_text()
+    if context.effects is not None:
+        context.recorded = True
+        context.effects.added(context.keyspace.index, frame, fields_at, entry_id, trim)
+    return entry_id
 
 
 def _report(context: Context, key: bytes, trimmed: int) -> None:
@@ -217,6 +233,8 @@ def xtrim(context: Context, frame: Frame) -> int:
     if trimmed:
         context.changed(frame.piece(1), events.STREAM, b"xtrim")
         context.dirty += trimmed - 1  # every entry is a change
+        if context.effects is not None:
+            context.record([b"XTRIM", frame.piece(1), *arguments.trim_words(stream)])
     return trimmed
 
 

@@ -11,6 +11,7 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, int_between
 from penstock.engine.commands.append import tell
+from penstock.engine.commands.deliveries import Deliveries
 from penstock.engine.commands.groups import group_or_none
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
@@ -86,16 +87,26 @@ class _Claimant:
         self._group = group
         name = frame.piece(3)
         self._is_new = group.consumer_or_none(name) is None
+        self.deliveries = Deliveries(context, self._key, group, frame.piece(2), name)
+        context.recorded = True  # what was claimed, not that somebody asked
         self.consumer = group.consumer_or_none(name) or group.create_consumer(
             name, context.now_ms()
         )
 
-    def settle(self, has_got: bool) -> None:
+    def settle(self, got: list[StreamID], gone: list[StreamID], when_ms: int) -> None:
         """Note the visit, now that it is known what it brought."""
-        if has_got:
-            self.consumer.active_ms = self._context.now_ms()
-        if has_got or self._context.compat.consumer_activity:
-            self.consumer.seen_ms = self._context.now_ms()
+        # The time of a claim lies behind us, but where it is done again there is no other.
+        now_ms = max(self._context.now_ms(), when_ms)
+        if got:
+            self.consumer.active_ms = now_ms
+        stays = bool(got) or self._context.compat.consumer_activity
+        if self._context.effects is not None:
+            if stays and self._is_new:
+                self.deliveries.made()
+            self.deliveries.took(got)
+            self.deliveries.dropped(gone)
+        if stays:
+            self.consumer.seen_ms = now_ms
             if self._is_new:
                 tell(self._context, self._key, b"xgroup-createconsumer")
         elif self._is_new:
@@ -123,17 +134,18 @@ def xclaim(context: Context, frame: Frame) -> list[Any]:
     claimant = _Claimant(context, frame, group)
     now_ms = context.now_ms()
     claimed: list[StreamID] = []
-    changes = 0
+    gone: list[StreamID] = []
     for entry_id in ids:
         pending = group.pending.count
         if group.claim(stream, entry_id, claimant.consumer, options, now_ms):
             claimed.append(entry_id)
-            changes += 1
         elif group.pending.count < pending:
-            changes += 1  # the entry is gone, and now so is its record
+            gone.append(entry_id)  # from the stream, and now its record as well
     # A claim tells of the new position by the way, so that it counts only where nothing else does.
-    context.dirty += changes or moved
-    claimant.settle(bool(claimed))
+    context.dirty += len(claimed) + len(gone) or moved
+    if moved and not claimed and context.effects is not None:
+        claimant.deliveries.moved()
+    claimant.settle(claimed, gone, options.delivery_ms)
     return _claimed_entries(stream, claimed, options.just_id)
 
 
@@ -166,7 +178,7 @@ def _claim_options(
         else:
             raise CommandError(f"Unrecognized XCLAIM option '{shown(frame.piece(at))}'")
         at += 1
-    if delivery_ms != _NOT_GIVEN and 0 <= delivery_ms <= now_ms:
+    if delivery_ms != _NOT_GIVEN and (0 <= delivery_ms <= now_ms or context.replaying):
         options.delivery_ms = delivery_ms
     return options, last
 
@@ -210,7 +222,7 @@ def xautoclaim(context: Context, frame: Frame) -> list[Any]:
     options = ClaimOptions(idle_ms_min, context.now_ms(), just_id=just_id)
     found = group.autoclaim(stream, start, count, claimant.consumer, options)
     context.dirty += len(found.claimed) + len(found.deleted)
-    claimant.settle(bool(found.claimed))
+    claimant.settle(found.claimed, found.deleted, options.delivery_ms)
     return [
         found.cursor.text,
         _claimed_entries(stream, found.claimed, just_id),

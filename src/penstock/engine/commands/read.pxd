@@ -5,7 +5,7 @@ import cython
 from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.group cimport Consumer, Group
-from penstock.core.stream cimport EntryRange, Stream
+from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.context cimport Context
 
@@ -60,4 +60,7 @@ cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
 @cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange)
 cdef object _serve_group(Context context, bytes key, Group group, StreamID after, ReadArguments arguments)
 @cython.locals(consumer=Consumer)
-cpdef Consumer consumer_of(Context context, bytes key, Group group, bytes name)
+cdef Consumer consumer_of(Context context, bytes key, Group group, ReadArguments arguments)
+cdef Consumer _made_consumer(Context context, bytes key, Group group, ReadArguments arguments)
+@cython.locals(ids=list, cursor=EntryCursor)
+cdef int _record_delivery(Context context, bytes key, Group group, ReadArguments arguments, EntryRange found) except -1

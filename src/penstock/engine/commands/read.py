@@ -10,6 +10,7 @@ from penstock.core.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
+from penstock.engine.commands.deliveries import Deliveries
 from penstock.engine.commands.groups import group_or_none, make_consumer
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags
@@ -238,6 +239,7 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
     """New entries for a consumer of a group, or what it has pending already."""
     arguments = _arguments(context, frame, True)
     assert arguments.group is not None
+    context.recorded = True  # what is delivered, not that somebody asked
     groups: list[Group] = []
     ids: list[StreamID] = []
     for index in range(arguments.streams):
@@ -290,8 +292,11 @@ def _serve_group(
         return None
     now_ms = context.now_ms()
     if not _is_new(after):
-        consumer = consumer_of(context, key, group, arguments.consumer)
+        consumer = consumer_of(context, key, group, arguments)
         history = group.redeliver(stream, consumer, after, arguments.count, now_ms)
+        if context.effects is not None:
+            again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
+            _deliveries(context, key, group, arguments).took(again)
         if context.compat.history_is_change:
             context.dirty += 1
         return [(found_id, NULL_ARRAY if flat is None else flat) for found_id, flat in history]
@@ -299,7 +304,7 @@ def _serve_group(
     if reader is None:
         if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
             return None
-        reader = make_consumer(context, key, group, arguments.consumer)
+        reader = _made_consumer(context, key, group, arguments)
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
     found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
@@ -308,16 +313,46 @@ def _serve_group(
         reader.active_ms = now_ms
         if not context.retrying or context.compat.unblock_repeats_command:
             context.dirty += 1
+        if context.effects is not None:
+            _record_delivery(context, key, group, arguments, found)
     return found
 
 
-def consumer_of(context: Context, key: bytes, group: Group, name: bytes) -> Consumer:
+def consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
     """The consumer that asks, made if it is new, and seen now."""
-    consumer = group.consumer_or_none(name)
+    consumer = group.consumer_or_none(arguments.consumer)
     if consumer is None:
-        return make_consumer(context, key, group, name)
+        return _made_consumer(context, key, group, arguments)
     consumer.seen_ms = context.now_ms()
     return consumer
+
+
+def _made_consumer(
+    context: Context, key: bytes, group: Group, arguments: ReadArguments
+) -> Consumer:
+    consumer = make_consumer(context, key, group, arguments.consumer)
+    if context.effects is not None:
+        _deliveries(context, key, group, arguments).made()
+    return consumer
+
+
+def _deliveries(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Deliveries:
+    assert arguments.group is not None
+    return Deliveries(context, key, group, arguments.group, arguments.consumer)
+
+
+def _record_delivery(
+    context: Context, key: bytes, group: Group, arguments: ReadArguments, found: EntryRange
+) -> None:
+    """Record new deliveries and where the group stands now."""
+    deliveries = _deliveries(context, key, group, arguments)
+    if arguments.ack:
+        ids: list[bytes] = []
+        cursor = found.cursor()
+        while len(ids) < found.limit and cursor.advance():
+            ids.append(cursor.id.text)
+        deliveries.got(ids, context.now_ms(), 1)
+    deliveries.moved()
 
 
 COMMANDS = (

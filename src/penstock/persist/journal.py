@@ -1,0 +1,148 @@
+"""The journal: effects as the bytes of the append-only file, gathered until the end of a turn.
+
+    *5\\r\\n$4\\r\\nXADD\\r\\n$1\\r\\ns\\r\\n$15\\r\\n1700000000000-0\\r\\n$4\\r\\ntemp\\r\\n$2\\r\\n21\\r\\n
+
+An effect is a command as a client would send it, so that Redis reads it too. Two things are added:
+
+    SELECT n       before an effect on another database than the one before it
+    MULTI, EXEC    around a unit of more than one effect: it is done as a whole or, cut off, not at all
+
+Whoever writes the file takes the bytes out (`take`). A new file knows nothing of the last one's database: its
+first effect must be preceded by SELECT again (`forget_database`).
+
+Invariants
+  J1  between two units the bytes are whole commands, with every MULTI closed.
+  J2  `_start` is where the running unit begins; it has `_count` effects so far.
+
+Cost: O(bytes written), amortised; a unit of many effects is moved once by 15 bytes for its MULTI.
+"""
+
+from __future__ import annotations
+
+from penstock.core import memory
+from penstock.core.frame import Frame
+from penstock.engine.effects import EffectSink
+
+_NO_DATABASE = -1
+_HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
+_ARRAY = 42
+_FIRST_BYTES = 64 * 1024
+_KEEP_BYTES_MAX = 4 << 20  # what one huge turn blew up is given back
+_MULTI = b"*1\r\n$5\r\nMULTI\r\n"
+_EXEC = b"*1\r\n$4\r\nEXEC\r\n"
+_XADD = b"$4\r\nXADD\r\n"
+
+
+class Journal(EffectSink):
+    """The bytes of effects that are not written yet: size, take, forget_database."""
+
+    __slots__ = ("_buffer", "_count", "_database", "_depth", "_start", "size")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray(_FIRST_BYTES)
+        self.size = 0
+        self._database = _NO_DATABASE
+        self._depth = 0
+        self._start = 0
+        self._count = 0
+
+    def take(self) -> bytes:
+        """All that was gathered, which is then forgotten here."""
+        taken = memory.cut(self._buffer, 0, self.size)
+        self.size = 0
+        if len(self._buffer) > _KEEP_BYTES_MAX:
+            self._buffer = bytearray(_FIRST_BYTES)
+        return taken
+
+    def forget_database(self) -> None:
+        """Begin the next effect with SELECT: it goes where nobody knows what was selected."""
+        self._database = _NO_DATABASE
+
+    # --- Units -------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        """A unit begins."""
+        if self._depth == 0:
+            self._start = self.size
+            self._count = 0
+        self._depth += 1
+
+    def end(self) -> None:
+        """A unit ends; more than one effect are put between MULTI and EXEC."""
+        self._depth -= 1
+        if self._depth == 0 and self._count > 1:
+            self._room(len(_MULTI))
+            memory.move(
+                self._buffer, self._start + len(_MULTI), self._start, self.size - self._start
+            )
+            memory.put(self._buffer, self._start, _MULTI)
+            self.size += len(_MULTI)
+            self._put_raw(_EXEC)
+
+    # --- Effects -----------------------------------------------------------------------------------
+
+    def verbatim(self, database: int, frame: Frame) -> None:
+        """A command that is its own effect."""
+        self._begin_effect(database, frame.count)
+        self._put_pieces(frame, 0)
+
+    def words(self, database: int, words: list[bytes]) -> None:
+        """An effect by its words."""
+        self._begin_effect(database, len(words))
+        for word in words:
+            self._put_word(word)
+
+    def added(
+        self, database: int, frame: Frame, fields_at: int, entry_id: bytes, trim: list[bytes] | None
+    ) -> None:
+        """XADD with the id that the entry got, and the trim that was made."""
+        count = 3 + frame.count - fields_at
+        self._begin_effect(database, count if trim is None else count + len(trim))
+        self._put_raw(_XADD)
+        at = self._room(_HEAD_BYTES_MAX + frame.size(1) + 2)
+        self.size = memory.put_bulk(self._buffer, at, frame.buffer, frame.start(1), frame.size(1))
+        if trim is not None:
+            for word in trim:
+                self._put_word(word)
+        self._put_word(entry_id)
+        self._put_pieces(frame, fields_at)
+
+    def _begin_effect(self, database: int, count: int) -> None:
+        self._count += 1
+        if database != self._database:
+            self._database = database
+            number = b"%d" % database
+            self._put_head(2)
+            self._put_word(b"SELECT")
+            self._put_word(number)
+        self._put_head(count)
+
+    def _put_head(self, count: int) -> None:
+        at = self._room(_HEAD_BYTES_MAX)
+        self.size = memory.put_head(self._buffer, at, _ARRAY, count)
+
+    def _put_pieces(self, frame: Frame, first: int) -> None:
+        """Write the pieces of a frame from `first` on."""
+        pieces = frame.count - first
+        at = self._room(frame.bytes_from(first) + pieces * (_HEAD_BYTES_MAX + 2))
+        for index in range(first, frame.count):
+            at = memory.put_bulk(
+                self._buffer, at, frame.buffer, frame.start(index), frame.size(index)
+            )
+        self.size = at
+
+    def _put_word(self, word: bytes) -> None:
+        at = self._room(_HEAD_BYTES_MAX + len(word) + 2)
+        self.size = memory.put_bulk_bytes(self._buffer, at, word)
+
+    def _put_raw(self, data: bytes) -> None:
+        at = self._room(len(data))
+        memory.put(self._buffer, at, data)
+        self.size = at + len(data)
+
+    def _room(self, size: int) -> int:
+        """Make sure that so many bytes fit; return where they go."""
+        missing = self.size + size - len(self._buffer)
+        if missing > 0:
+            self._buffer.extend(bytes(max(missing, len(self._buffer))))
+        return self.size
