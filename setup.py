@@ -39,6 +39,7 @@ COMPILED = (
     "penstock.engine.commands.groups",
     "penstock.engine.commands.lists",
     "penstock.persist.journal",
+    "penstock.persist.replay",
     "penstock.server.tally",
     "penstock.server.turn",
     "penstock.server.server",

@@ -6,6 +6,7 @@
       ProtocolError     bytes that are no RESP; the connection is told and closed
       CorruptData       where, what was found, what was expected; the data must not be used
       ConfigError       a setting was refused; names the setting and what is allowed
+      DirectoryInUse    somebody else has the data directory open
       DatabaseClosed    a Database was used after close()
     InvariantBroken     (an AssertionError) raised only by check_*: a bug in penstock
 
@@ -63,8 +64,44 @@ class DatabaseClosed(PenstockError):
     """The database was closed before this call."""
 
 
+class DirectoryInUse(PenstockError):
+    """Another process, or another Database of this one, has the directory open."""
+
+    def __init__(self, directory: str) -> None:
+        super().__init__(
+            f"{directory} is in use by another server or penstock.open(): stop that one, or take another"
+            " directory"
+        )
+
+
 class InvariantBroken(AssertionError):
     """A structure is not what its essay says: a bug in penstock. Carries the invariant's number."""
+
+
+def loading() -> CommandError:
+    return CommandError("Redis is loading the dataset in memory", "LOADING")
+
+
+def disk_failed(why: str) -> CommandError:
+    return CommandError(f"Errors writing to the AOF file: {why}", "MISCONF")
+
+
+def outcome_unknown(why: str) -> CommandError:
+    return CommandError(
+        f"Errors writing to the AOF file: {why}. Whether this command will be there after a restart is"
+        " unknown",
+        "MISCONF",
+    )
+
+
+def snapshots_fail() -> CommandError:
+    return CommandError(
+        "Redis is configured to save RDB snapshots, but it's currently unable to persist to disk. Commands"
+        " that may modify the data set are disabled, because this instance is configured to report errors"
+        " during writes if RDB snapshotting fails (stop-writes-on-bgsave-error option). Please check the"
+        " Redis logs for details about the RDB error.",
+        "MISCONF",
+    )
 
 
 def invalid_stream_id() -> CommandError:

@@ -155,6 +155,13 @@ class Rax(NodeHeap):
         """Make an iterator, which is nowhere until it seeks."""
         return RaxIterator(self)
 
+    def items(self) -> Iterator[tuple[bytes, Any]]:
+        """All keys with their values, in order; the tree must not change meanwhile."""
+        found = self.iterator()
+        found.seek("^")
+        while found.next():
+            yield found.key, found.value
+
     def memory_bytes(self) -> int:
         """Count the bytes of the heap and of the list of values, not those of the values."""
         if self.top == 0:

@@ -25,5 +25,6 @@ cdef class Instant:
     cdef readonly long long us
     cdef readonly long long ms
 
+    cpdef void rewind(self) except *
     @cython.locals(us="long long")
     cpdef int advance(self) except -1

@@ -50,6 +50,11 @@ class Instant:
         self.us = 0
         self.ms = 0
 
+    def rewind(self) -> None:
+        """Stand at 1970 until the clock is read again: then no time is over."""
+        self.us = 0
+        self.ms = 0
+
     def advance(self) -> None:
         """Read the clock."""
         us = self._clock.now_us()

@@ -56,8 +56,8 @@ TABLE: dict[str, Command] = {
 class Engine:
     """Keys, commands and waiting readers, in memory.
 
-    Run: execute, run, serve_waiters. Waiting: park, give_up. Time: expire_due. Inside: context, waiters,
-    limits, list_limits, expired_keys.
+    Run: execute, run, serve_waiters. Waiting: park, give_up. Time: expire_due. Loading: spare, adopt.
+    Inside: context, waiters, limits, list_limits, expired_keys.
     """
 
     __slots__ = ("context", "expired_keys", "limits", "list_limits", "waiters")
@@ -67,9 +67,11 @@ class Engine:
         clock: Clock | None = None,
         compat_version: str | None = None,
         databases: int = DATABASES,
+        like: Engine | None = None,
     ) -> None:
-        self.limits = NodeLimits()
-        self.list_limits = ListLimits()
+        """`like`: share the limits of another engine, and behave as it does."""
+        self.limits = NodeLimits() if like is None else like.limits
+        self.list_limits = ListLimits() if like is None else like.list_limits
         level = compat.NEWEST if compat_version is None else compat.level(compat_version)
         instant = Instant(SystemClock() if clock is None else clock)
         keyspaces = [
@@ -80,6 +82,22 @@ class Engine:
         self.expired_keys = 0
         for keyspace in keyspaces:
             keyspace.on_expired = self._expire
+
+    def spare(self) -> Engine:
+        """An empty engine of the same kind, to load data into while this one goes on."""
+        made = Engine(databases=len(self.context.databases), like=self)
+        made.context.compat = self.context.compat
+        return made
+
+    def adopt(self, loaded: Engine) -> None:
+        """Have the data of a spare engine in the place of one's own; who waits is served, watches break."""
+        context = self.context
+        for keyspace, other in zip(context.databases, loaded.context.databases, strict=True):
+            for key in keyspace.watches:
+                keyspace.changed(key)
+            keyspace.swap_with(other)
+            context.touch_waiting(keyspace)
+        self.serve_waiters()
 
     def execute(self, command: Command, frame: Frame) -> Any:
         """Read the time, run one command and return its reply, or a Blocked. Raises: CommandError."""

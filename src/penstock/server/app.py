@@ -17,17 +17,21 @@ from penstock._version import VERSION
 from penstock.build import KIND
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
+from penstock.persist.disk import SystemDisk
+from penstock.persist.store import Store
 from penstock.server import log
 from penstock.server.buffered import BufferedConnection
 from penstock.server.config import Config
 from penstock.server.connection import Connection, Inbox
 from penstock.server.cron import Cron
-from penstock.server.directives import MEMORY_ONLY
+from penstock.server.durability import Durability
 from penstock.server.facts import StopRequest
 from penstock.server.listener import Door, allow_clients, open_sockets, shown_address
+from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
 from penstock.server.server import Loop, Server
-from penstock.server.table import ROWS
+from penstock.server.states import LOADING
+from penstock.server.table import DATA_ROWS, ROWS
 
 try:
     import uvloop
@@ -75,6 +79,9 @@ class App:
         self._paths: list[str] = []
         self._stop = asyncio.Event()
         self.broken = False
+        self._config = config
+        self._durability: Durability | None = None
+        self._save: bool | None = None
 
     async def start(self, sockets: list[socket.socket]) -> None:
         """Let clients in."""
@@ -96,12 +103,31 @@ class App:
 
     def request_stop(self, request: StopRequest | None = None) -> None:
         """Ask for an end; it comes when this turn is over."""
+        if request is not None:
+            self._save = request.save
         self._stop.set()
 
     def _on_broken(self, command: str) -> None:
         LOG.critical("%s failed half-way: what is in memory cannot be trusted, stopping", command)
         self.broken = True
         self._stop.set()
+
+    async def load(self, store: Store) -> None:
+        """Read the data and keep what is done from now on; clients are told meanwhile to come again.
+
+        Raises: CorruptData, OSError; CancelledError never: a stop that is asked for ends the loading.
+        """
+        loop = asyncio.get_running_loop()
+        self.server.state |= LOADING
+        logged = self._config.value("appendonly")
+        recovered = await load_in_thread(self.server, store, self._config, self._stop)
+        if recovered is None:
+            return
+        durability = Durability(self.server, store, self._config, loop)
+        if logged:
+            durability.begin_log(recovered)
+        self._durability = self.server.facts.durability = durability
+        self.server.state &= ~LOADING
 
     async def until_stopped(self) -> None:
         """Serve."""
@@ -114,6 +140,9 @@ class App:
         for path in self._paths:
             Path(path).unlink(missing_ok=True)
         self._cron.stop()
+        self._guard(self.server.turn.end)
+        if self._durability is not None:
+            self.broken |= not self._durability.close(self._save)
         self._guard(self._say_goodbye)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FAREWELL_SECONDS_MAX
@@ -123,7 +152,6 @@ class App:
         await asyncio.sleep(0)
 
     def _say_goodbye(self) -> None:
-        self.server.turn.end()
         for session in list(self.server.sessions.values()):
             session.close()
         self.server.turn.end()
@@ -164,11 +192,14 @@ async def _serve(config: Config, sockets: list[socket.socket]) -> bool:
     engine = Engine(
         compat_version=config.value("compat-version"), databases=config.value("databases")
     )
+    store = Store(SystemDisk(), layout_of(config), engine, DATA_ROWS)
+    store.lock()
     app = App(engine, config, loop)
     loop.set_exception_handler(_on_loop_error)
     loop.add_signal_handler(signal.SIGTERM, _on_signal, app, "SIGTERM")
     loop.add_signal_handler(signal.SIGINT, _on_interrupt, app)
     await app.start(sockets)
+    await app.load(store)
     _say_ready(config, app)
     # Entries and pending records make no garbage that needs a collector, and a full collection over a
     # million of them takes 63 ms (SPEED.md).
@@ -189,9 +220,8 @@ def _say_ready(config: Config, app: App) -> None:
         LOG.warning(
             "THIS BUILD IS INTERPRETED, many times slower than the compiled one: see README"
         )
-    LOG.warning("%s", MEMORY_ONLY)
-    if config.value("save"):
-        LOG.warning("save: no snapshots are made")
+    if not config.value("appendonly") and not config.value("save"):
+        LOG.warning("appendonly no and no save points: data are in memory only")
     LOG.info(
         "ready on %s (penstock %s, %s, compat %s, pid %d)",
         ", ".join(app.addresses),

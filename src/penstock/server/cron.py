@@ -64,6 +64,8 @@ class Cron:
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         self._watch_memory(context.instant.ms)
         self._rates.sample()
+        if server.facts.durability is not None:
+            server.facts.durability.tick(context.instant.ms)
         if not 0 <= context.instant.ms - self._clients_ms < _CLIENTS_EVERY_MS:
             self._clients_ms = context.instant.ms
             self._look_at_clients(context.instant.ms)

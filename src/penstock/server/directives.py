@@ -26,7 +26,9 @@ from penstock.server.config_kinds import (
 )
 from penstock.server.foreign_directives import IGNORED, REFUSED
 from penstock.server.in_force import (
+    apply_append_only,
     apply_events,
+    apply_fsync_policy,
     apply_hz,
     apply_list_node_size,
     apply_log_level,
@@ -44,9 +46,6 @@ from penstock.server.in_force import (
 )
 from penstock.server.output_limits import OutputLimits
 
-MEMORY_ONLY = (
-    "this version of penstock keeps data in memory only; durability comes with the next one"
-)
 POLICIES = (
     "volatile-lru",
     "volatile-lfu",
@@ -59,10 +58,6 @@ POLICIES = (
 )
 _GUARDED = Choice(("no", "yes", "local"))
 _LIMITS = OutputLimits()
-
-
-def _no_durability(value: bool) -> str | None:
-    return MEMORY_ONLY if value else None
 
 
 def _no_eviction(value: str) -> str | None:
@@ -246,7 +241,6 @@ WATCHING = (
     ),
 )
 
-# What issue 4 implements; until then the names are known and ask for nothing.
 DURABILITY = (
     Directive(
         "dir", Text("a path"), "penstock-data", "Where data lies; made if need be.", PROTECTED
@@ -259,12 +253,13 @@ DURABILITY = (
         PROTECTED,
         check=_is_file_name,
     ),
-    Directive("appendonly", YesNo(), False, "Log every change.", check=_no_durability),
+    Directive("appendonly", YesNo(), True, "Log every change.", apply=apply_append_only),
     Directive(
         "appendfsync",
         Choice(("everysec", "always", "no")),
         "always",
         "When what is logged must be on disk.",
+        apply=apply_fsync_policy,
     ),
     Directive(
         "appendfilename",
@@ -283,7 +278,13 @@ DURABILITY = (
         check=_is_file_name,
     ),
     Directive("save", SaveTimes(), (), "After how long and how many changes a snapshot is made."),
-    Directive("no-appendfsync-on-rewrite", YesNo(), False, "Sync less while the log is rewritten."),
+    Directive(
+        "no-appendfsync-on-rewrite",
+        YesNo(),
+        False,
+        "Do not sync while the log is rewritten.",
+        apply=apply_fsync_policy,
+    ),
     Directive(
         "auto-aof-rewrite-percentage",
         Number(0, INT_MAX),
@@ -295,7 +296,13 @@ DURABILITY = (
     ),
     Directive("aof-load-truncated", YesNo(), True, "Cut a torn end of the log off and go on."),
     Directive("aof-use-rdb-preamble", YesNo(), True, "Begin a rewritten log with a snapshot."),
-    Directive("aof-timestamp-enabled", YesNo(), False, "Note times in the log."),
+    Directive(
+        "aof-timestamp-enabled",
+        YesNo(),
+        False,
+        "Note times in the log.",
+        apply=apply_fsync_policy,
+    ),
     Directive("rdbcompression", YesNo(), True, "Compress snapshots."),
     Directive("rdbchecksum", YesNo(), True, "Check snapshots.", AT_START),
     Directive(

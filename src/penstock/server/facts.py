@@ -10,8 +10,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from penstock.server import process
+
+if TYPE_CHECKING:
+    from penstock.persist.recovery import Progress
+    from penstock.server.durability import Durability
 
 ID_BYTES = 20
 
@@ -51,6 +56,13 @@ class Facts:
     # --- Saving ---
     saved_s: int = -1  # -1: never, which INFO shows as the time of the start
     dirty_at_save: int = 0
+    bgsave_ok: bool = True
+    bgsave_seconds: int = -1
     appendonly: bool = False
+    rewrite_ok: bool = True
+    rewrite_seconds: int = -1
+    disk_error: str = ""  # why the log could not be written
+    loading: Progress | None = None
+    durability: Durability | None = None  # None while nothing is kept
     # --- Stopping: None while nobody has said how ---
     stop: Callable[[StopRequest], None] | None = None

@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
 from penstock.engine.table import Command, Flags
-from penstock.errors import CommandError, wrong_arity
-from penstock.server.states import MONITOR, OUT_OF_MEMORY, PAUSED_ALL, STRANGER, SUBSCRIBED
+from penstock.errors import CommandError, disk_failed, loading, snapshots_fail, wrong_arity
+from penstock.server.states import (
+    DISK_FAILED,
+    LOADING,
+    MONITOR,
+    OUT_OF_MEMORY,
+    PAUSED_ALL,
+    SAVE_FAILED,
+    STRANGER,
+    SUBSCRIBED,
+)
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
@@ -34,6 +43,9 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
         return CommandError("Command not allowed inside a transaction")
     if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command):
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
+    if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):
+        failed = session.server.state & DISK_FAILED
+        return disk_failed(session.server.facts.disk_error) if failed else snapshots_fail()
     if (
         session.state & SUBSCRIBED
         and not session.output.resp3
@@ -44,6 +56,8 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
             f"Can't execute '{shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
             " are allowed in this context"
         )
+    if session.server.state & LOADING and not command.flags & Flags.LOADING:
+        return loading()
     if session.state & MONITOR and command.flags & (Flags.READ | Flags.WRITE):
         return CommandError("Replica can't interact with the keyspace")  # to Redis a monitor is one
     return None
@@ -59,13 +73,18 @@ def _takes_memory(session: Session, command: Command) -> bool:
     )
 
 
+def _writes(session: Session, command: Command) -> bool:
+    """Tell whether a command changes data, or runs what was queued and does."""
+    if command.name == "EXEC" and session.transaction is not None:
+        return session.transaction.writes
+    return bool(command.flags & Flags.WRITE)
+
+
 def waits_for_pause(session: Session, command: Command) -> bool:
     """Tell whether the CLIENT PAUSE that is on holds a command back. One of all commands spares none."""
     if session.server.state & PAUSED_ALL:
         return True
-    if command.name == "EXEC" and session.transaction is not None:
-        return session.transaction.writes
-    return bool(command.flags & (Flags.WRITE | Flags.PAUSED_WITH_WRITES))
+    return _writes(session, command) or bool(command.flags & Flags.PAUSED_WITH_WRITES)
 
 
 def _may_debug(session: Session) -> bool:

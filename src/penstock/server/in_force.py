@@ -91,5 +91,16 @@ def apply_hz(server: Server, hz: int) -> None:
     server.facts.hz = hz
 
 
+def apply_append_only(server: Server, on: bool) -> None:
+    """Raises: ConfigError if a log cannot be begun now. At the start it is not asked for here."""
+    if server.facts.durability is not None:
+        server.facts.durability.switch_log(on)
+
+
+def apply_fsync_policy(server: Server, _value: object) -> None:
+    if server.facts.durability is not None:
+        server.facts.durability.apply_policy()
+
+
 def set_debug_allowed(server: Server, who: str) -> None:
     server.facts.debug_allowed = who

@@ -134,22 +134,52 @@ def about_persistence(server: Server) -> Fields:
     """What would have to be saved, and when it last was."""
     facts = server.facts
     saved_s = facts.saved_s if facts.saved_s >= 0 else facts.started_us // 1_000_000
-    return [
-        ("loading", 0),
+    durability = facts.durability
+    saving = durability is not None and durability.is_saving
+    rewriting = durability is not None and durability.is_rewriting
+    seconds = -1 if durability is None else durability.child_seconds
+    fields: Fields = [
+        ("loading", int(facts.loading is not None)),
         ("async_loading", 0),
         ("rdb_changes_since_last_save", server.engine.context.dirty - facts.dirty_at_save),
-        ("rdb_bgsave_in_progress", 0),
+        ("rdb_bgsave_in_progress", int(saving)),
         ("rdb_last_save_time", saved_s),
-        ("rdb_last_bgsave_status", "ok"),
-        ("rdb_last_bgsave_time_sec", -1),
-        ("rdb_current_bgsave_time_sec", -1),
+        ("rdb_last_bgsave_status", "ok" if facts.bgsave_ok else "err"),
+        ("rdb_last_bgsave_time_sec", facts.bgsave_seconds),
+        ("rdb_current_bgsave_time_sec", seconds if saving else -1),
         ("aof_enabled", int(facts.appendonly)),
-        ("aof_rewrite_in_progress", 0),
-        ("aof_rewrite_scheduled", 0),
-        ("aof_last_rewrite_time_sec", -1),
-        ("aof_current_rewrite_time_sec", -1),
-        ("aof_last_bgrewrite_status", "ok"),
-        ("aof_last_write_status", "ok"),
+        ("aof_rewrite_in_progress", int(rewriting)),
+        ("aof_rewrite_scheduled", int(durability is not None and durability.rewrite_scheduled)),
+        ("aof_last_rewrite_time_sec", facts.rewrite_seconds),
+        ("aof_current_rewrite_time_sec", seconds if rewriting else -1),
+        ("aof_last_bgrewrite_status", "ok" if facts.rewrite_ok else "err"),
+        ("aof_last_write_status", "err" if server.state & DISK_FAILED else "ok"),
+    ]
+    if durability is not None and facts.appendonly:
+        fields += _about_log(durability)
+    if facts.loading is not None:
+        fields += _about_loading(facts.loading)
+    return fields
+
+
+def _about_log(durability: Durability) -> Fields:
+    commit = durability.store.commit
+    return [
+        ("aof_current_size", durability.store.log_bytes()),
+        ("aof_base_size", durability.store.base_bytes),
+        ("aof_pending_rewrite", 0),
+        ("aof_buffer_length", durability.store.journal.size),
+        ("aof_pending_bio_fsync", 0 if commit is None else commit.position - commit.synced),
+        ("aof_delayed_fsync", 0),
+    ]
+
+
+def _about_loading(progress: Progress) -> Fields:
+    percent = 100 * progress.bytes_done / max(1, progress.bytes_total)
+    return [
+        ("loading_total_bytes", progress.bytes_total),
+        ("loading_loaded_bytes", progress.bytes_done),
+        ("loading_loaded_perc", f"{min(100.0, percent):.2f}"),
     ]
 
 

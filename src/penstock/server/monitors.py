@@ -12,6 +12,7 @@ from penstock.core.frame import Frame
 from penstock.engine.table import Command, Flags
 from penstock.reply import Status
 from penstock.server.redaction import public_words
+from penstock.server.states import MONITOR, MONITORED
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
@@ -24,6 +25,13 @@ class Monitors:
 
     def __init__(self) -> None:
         self.sessions: dict[Session, None] = {}
+
+    def leave(self, session: Session) -> None:
+        """Let one of them watch no longer."""
+        session.state &= ~MONITOR
+        self.sessions.pop(session, None)
+        if not self.sessions:
+            session.server.state &= ~MONITORED
 
     def show(self, session: Session, command: Command, frame: Frame) -> None:
         """Tell them of a command that has run."""

@@ -47,6 +47,7 @@ cdef class Session:
     cdef public object waiter
     cdef public object postponed
     cdef public object transaction
+    cdef public long long waiting_bytes
     cdef public object watching
     cdef readonly dict channels
     cdef readonly dict patterns
@@ -67,3 +68,6 @@ cdef class Session:
     cdef int _run_in_session(self, Tally tally, Frame frame) except -1
     cdef int _spill(self) except -1
     cpdef void flush(self) except *
+    cpdef list take_pieces(self)
+    @cython.locals(size="long long")
+    cpdef int deliver(self, list pieces) except -1

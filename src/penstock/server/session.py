@@ -34,7 +34,6 @@ from penstock.server.session_waiter import SessionWaiter
 from penstock.server.states import (
     BLOCKED,
     CLOSING,
-    MONITOR,
     MONITORED,
     PAUSED_ALL,
     PAUSED_WRITES,
@@ -62,8 +61,8 @@ _SPILL_BYTES = 1 << 20  # replies are put aside in such pieces: one buffer need 
 class Session:
     """One client.
 
-    In: feed, run. Out: say, push, answer, refuse, reject, flush. Waiting: block, unblock, postpone, resume.
-    Leaving: unsubscribe, unmonitor. End: close, kill, end.
+    In: feed, run. Out: say, push, answer, refuse, reject, flush, take_pieces, deliver. Waiting: block, unblock, postpone, resume.
+    Leaving: unsubscribe. End: close, kill, end.
     """
 
     __slots__ = (
@@ -92,6 +91,7 @@ class Session:
         "state",
         "transaction",
         "waiter",
+        "waiting_bytes",
         "watching",
     )
 
@@ -116,6 +116,7 @@ class Session:
         self.slow = False  # the socket takes no more for now
         self.held: list[bytes] = []
         self.held_bytes = 0
+        self.waiting_bytes = 0  # taken out, and not sent yet
         self.over_soft_since_ms = 0
         self.state = 0
         self.waiter: SessionWaiter | None = None
@@ -158,6 +159,8 @@ class Session:
         self._settle(self.frame if is_last else None)
         if self.output.size or self.held or self.state & CLOSING:
             self.server.turn.add(self)
+        else:
+            self.server.turn.note_effects()  # of commands that were not answered
 
     def run(self, frame: Frame) -> None:
         """Run one command and write its reply."""
@@ -356,22 +359,34 @@ class Session:
 
     def flush(self) -> None:
         """Send what has gathered."""
+        self.deliver(self.take_pieces())
+
+    def take_pieces(self) -> list[bytes]:
+        """All that has gathered, for somebody who will deliver it."""
+        pieces = self.held
+        if self.output.size:
+            self.held_bytes += self.output.size
+            pieces.append(self.output.take())
+        self.waiting_bytes += self.held_bytes
+        self.held = []
+        self.held_bytes = 0
+        return pieces
+
+    def deliver(self, pieces: list[bytes]) -> None:
+        """Send what was taken. Where more waits behind it, a client that is to go stays for that."""
         link = self.link
+        size = 0
+        for piece in pieces:
+            size += len(piece)
+        self.waiting_bytes -= size  # now: a limit that is checked meanwhile must not count them twice
         if link is None:
             return
-        if self.held:
-            held = self.held
-            self.server.bytes_out += self.held_bytes
-            self.held = []
-            self.held_bytes = 0  # now: a limit that is checked meanwhile must not count them twice
-            for piece in held:
-                link.write(piece)
-        if self.output.size:
-            self.server.bytes_out += self.output.size
-            link.write(self.output.take())
+        self.server.bytes_out += size
+        for piece in pieces:
+            link.write(piece)
         if self.slow:
             self.check_output_limit()
-        if self.state & CLOSING:
+        if self.state & CLOSING and not self.waiting_bytes and not self.due:
             link.close()
 
     def check_output_limit(self) -> None:
@@ -379,7 +394,7 @@ class Session:
         if self.link is None or self.state & CLOSING:
             return
         limit = self.server.output_limits.of(self.state)
-        unread = self.held_bytes + self.output.size + self.link.unsent_bytes()
+        unread = self.waiting_bytes + self.held_bytes + self.output.size + self.link.unsent_bytes()
         if 0 < limit.hard_bytes < unread:
             self._cut_off(f"it has left {unread} bytes unread")
         elif 0 < limit.soft_bytes < unread:
@@ -448,14 +463,6 @@ class Session:
         self.patterns.clear()
         self.state &= ~SUBSCRIBED
 
-    def unmonitor(self) -> None:
-        """Watch no commands go by."""
-        self.state &= ~MONITOR
-        monitors = self.server.monitors
-        monitors.sessions.pop(self, None)
-        if not monitors.sessions:
-            self.server.state &= ~MONITORED
-
     # --- End ---------------------------------------------------------------------------------------
 
     def close(self) -> None:
@@ -480,7 +487,7 @@ class Session:
             self.watching.forget()
             self.watching = None
         self.unsubscribe()
-        self.unmonitor()
+        self.server.monitors.leave(self)
         self.server.sessions.pop(self.id, None)
 
     def _stop_waiting(self) -> None:

@@ -16,3 +16,6 @@ MONITORED = 1
 PAUSED_WRITES = 2
 PAUSED_ALL = 4
 OUT_OF_MEMORY = 8
+LOADING = 16  # the data are still being read
+DISK_FAILED = 32  # what is written cannot be kept: no writes
+SAVE_FAILED = 64  # the last snapshot could not be made: no writes, if so wished

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from penstock.engine.execute import TABLE
 from penstock.engine.table import Command
+from penstock.persist.commands import dump
 from penstock.server.commands import (
     admin,
     client_rows,
@@ -15,6 +16,7 @@ from penstock.server.commands import (
     latency,
     memory,
     monitor,
+    persistence,
     pubsub,
     slowlog,
     transactions,
@@ -22,10 +24,13 @@ from penstock.server.commands import (
 
 _MODULES = (
     *(connection, client_rows, transactions, pubsub),
-    *(config, info, introspection, admin, slowlog, monitor, memory, latency, debug),
+    *(config, info, introspection, admin, persistence, slowlog, monitor, memory, latency, debug),
 )
 
+# What works on data, and may stand in a log.
+DATA_ROWS: tuple[Command, ...] = (*TABLE.values(), *dump.COMMANDS)
+
 ROWS: tuple[Command, ...] = (
-    *TABLE.values(),
+    *DATA_ROWS,
     *(row for module in _MODULES for row in module.COMMANDS),
 )

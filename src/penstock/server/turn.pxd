@@ -1,4 +1,4 @@
-# Sessions are typed where they are used: session.pxd needs this file.
+# Sessions are typed where they are used: session.pxd needs this file. The log is asked once a turn.
 
 import cython
 
@@ -8,8 +8,12 @@ cdef class Turn:
     cdef object _call_soon
     cdef list _due
     cdef list _freed
+    cdef object _held
     cdef bint _scheduled
+    cdef public object commit
+    cdef public object on_failure
 
     cpdef int add(self, object session) except -1
+    cpdef int note_effects(self) except -1
     cdef int _schedule(self) except -1
     cpdef int end(self) except -1

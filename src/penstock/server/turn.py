@@ -3,33 +3,49 @@
     1  every socket that has something is read, and its commands are run; blocked readers whose keys were
        touched are served within the command that touched them, in the order in which they blocked
     2  clients that were freed run what they had sent meanwhile
-    3  what the turn has changed is handed to the journal, in one write
-    4  the replies go out
+    3  what the turn has changed is handed over to the log, in one piece
+    4  the replies go out, as soon as what they tell of is as safe as the fsync policy says
 
 The first session that has something to say schedules the end of the turn, which the loop runs after all
-sockets that were ready. With a journal that must be on disk first, step 4 waits for it; that is why no reply
-leaves a session but through here.
+sockets that were ready. With `appendfsync always` step 4 waits for a sync in another thread, and the loop goes
+on with the next turns. Replies of those, to reads as well, queue up behind: what a reply shows was changed by
+an earlier turn, and a crash must not be able to undo it. That is why no reply leaves a session but through here.
+
+Invariants
+  T1  held replies leave in the order of their turns; none overtakes another.
+  T2  nothing is held unless the log says that something is not safe yet.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from penstock.persist.commit import Commit
+from penstock.wire.reply_walk import refuse_all
+
 if TYPE_CHECKING:
+    from penstock.errors import PenstockError
     from penstock.server.session import Session
 
 
 class Turn:
-    """The sessions with something to send, and those that may go on."""
+    """The sessions with something to send, those that may go on, and the replies that wait for the disk.
 
-    __slots__ = ("_call_soon", "_due", "_freed", "_scheduled")
+    `commit`: where effects go, None without a log. `on_failure`: called when it has failed.
+    """
+
+    __slots__ = ("_call_soon", "_due", "_freed", "_held", "_scheduled", "commit", "on_failure")
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
         self._due: list[Session] = []
         self._freed: list[Session] = []
+        self._held: deque[tuple[int, list[tuple[Session, list[bytes]]]]] = deque()
         self._scheduled = False
+        self.commit: Commit | None = None
+        self.on_failure: Callable[[], None] | None = None
 
     def add(self, session: Session) -> None:
         """Send what a session has to say at the end of this turn."""
@@ -42,6 +58,11 @@ class Turn:
         """Let a session that was blocked go on with what it has sent meanwhile."""
         self._freed.append(session)
         self._schedule()
+
+    def note_effects(self) -> None:
+        """Something may have changed that nobody is told of: it is to be logged all the same."""
+        if self.commit is not None and self.commit.journal.size:
+            self._schedule()
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -57,6 +78,54 @@ class Turn:
                     session.link.go_on()
         self._scheduled = False
         due, self._due = self._due, []
+        commit = self.commit
+        if commit is not None and not self._hand_over(commit):
+            self._hold(commit, due)
+            return
         for session in due:
             session.due = False
             session.flush()
+
+    def _hand_over(self, commit: Commit) -> bool:
+        """Step 3; True if the replies may go out at once."""
+        safe = commit.hand_over()
+        if self._held:
+            self.release()
+        if commit.failure is not None and self.on_failure is not None:
+            self.on_failure()
+            safe = True  # what was held is answered by now
+        return safe and not self._held
+
+    def _hold(self, commit: Commit, due: list[Session]) -> None:
+        group: list[tuple[Session, list[bytes]]] = []
+        for session in due:
+            session.due = False
+            group.append((session, session.take_pieces()))
+        if group:
+            self._held.append((commit.position, group))
+
+    def release(self) -> None:
+        """Send the replies of all turns that are safe by now."""
+        if self.commit is None:
+            return
+        released = self.commit.released
+        while self._held and self._held[0][0] <= released:
+            _, group = self._held.popleft()
+            for session, pieces in group:
+                session.deliver(pieces)
+
+    def release_all(self) -> None:
+        """Send all replies that are held: there is no log to wait for any longer."""
+        while self._held:
+            _, group = self._held.popleft()
+            for session, pieces in group:
+                session.deliver(pieces)
+
+    def refuse_held(self, error: PenstockError) -> None:
+        """Answer everything that is held with an error: what it told of may never be on disk."""
+        while self._held:
+            _, group = self._held.popleft()
+            for session, pieces in group:
+                refused = refuse_all(b"".join(pieces), error)
+                session.waiting_bytes += len(refused) - sum(len(piece) for piece in pieces)
+                session.deliver([refused] if refused else [])

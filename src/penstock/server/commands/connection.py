@@ -158,7 +158,7 @@ def _greeting(session: Session) -> Pairs:
 def reset(session: Session, frame: Frame) -> Status:
     """Be as new: no transaction, no subscriptions, no name, RESP2, database 0, not authenticated."""
     server = session.server
-    session.unmonitor()
+    session.server.monitors.leave(session)
     session.keyspace = server.engine.context.databases[0]
     session.output.resp3 = False
     leave(session)

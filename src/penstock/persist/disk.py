@@ -1,0 +1,260 @@
+"""The disk: the few operations that persistence needs, behind one seam, and the only fsync.
+
+    create     a new file, to be written from its start          temp-base
+    append_to  an old one, to be written on at its end           appendonly.aof.1.incr.aof
+    rename     one name takes the place of another, at once      temp -> final
+    sync_dir   makes names last: created, renamed, removed
+
+What lasts, on any file system that we know: bytes of a file after its `sync` has returned, names after
+`sync_dir` of their directory has returned. Before that, any part of what was written may be there after a
+power cut and any part may not, in any order. A `sync` that has failed says nothing about any byte since the
+last that succeeded, and a second one that succeeds does not either (Linux drops the pages and forgets): a file
+whose sync failed must not be trusted any more.
+
+Tests put a disk in memory in this place, one that stops at every single operation (tests/support/fake_disk.py).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from pathlib import Path
+from typing import Protocol
+
+_FILE_MODE = 0o644
+
+
+class File(Protocol):
+    """A file that is being written. `size`: how long it is."""
+
+    size: int
+
+    def write(self, data: bytes) -> None:
+        """Add all of the bytes at its end. Raises: OSError; then a part of them may be there."""
+
+    def sync(self) -> None:
+        """Return when all that was written will last. Raises: OSError."""
+
+    def close(self) -> None:
+        """Be done with it; nothing is synced."""
+
+
+class Source(Protocol):
+    """A file that is being read, from its start to its end."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill a buffer as far as there are bytes; return how many came, 0 at the end."""
+
+    def close(self) -> None:
+        """Be done with it."""
+
+
+class Lock(Protocol):
+    """The right to use a directory."""
+
+    def release(self) -> None:
+        """Let others have it."""
+
+
+class Disk(Protocol):
+    """Where files are. Every method raises OSError if the system refuses."""
+
+    def make_dir(self, path: str) -> None:
+        """Make a directory and those above it, unless it is there."""
+
+    def names(self, path: str) -> list[str]:
+        """What is in a directory; nothing if there is none."""
+
+    def exists(self, path: str) -> bool:
+        """Tell whether there is such a file or directory."""
+
+    def size(self, path: str) -> int:
+        """How long a file is."""
+
+    def read(self, path: str) -> Source:
+        """Open a file to read it."""
+
+    def create(self, path: str) -> File:
+        """A new empty file; one of that name is emptied."""
+
+    def append_to(self, path: str) -> File:
+        """Open a file that exists to write on."""
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut a file off, and return when that will last."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Give a file a name that another may have: that one is gone then."""
+
+    def remove(self, path: str) -> None:
+        """Take a file away."""
+
+    def sync_dir(self, path: str) -> None:
+        """Return when the names in a directory will last."""
+
+    def lock(self, path: str) -> Lock | None:
+        """Take the lock that a file stands for; None if somebody has it."""
+
+
+class SystemFile:
+    """A file of the operating system."""
+
+    __slots__ = ("_fd", "size")
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self.size = os.fstat(fd).st_size
+
+    def write(self, data: bytes) -> None:
+        """See File. A write may be short: a disk that is nearly full takes a part."""
+        view = memoryview(data)
+        while view:
+            written = os.write(self._fd, view)
+            self.size += written
+            view = view[written:]
+
+    def sync(self) -> None:
+        """See File. The size of a file that has grown is synced as well."""
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        """See File."""
+        os.close(self._fd)
+
+
+class SystemLock:
+    """A lock on a file. It goes with the process that has it, however that ends."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def release(self) -> None:
+        """See Lock. The file stays: removing it would let two others each have a lock of their own."""
+        os.close(self.fd)
+
+
+class SystemDisk:
+    """The disk of this machine."""
+
+    def make_dir(self, path: str) -> None:
+        """See Disk. Each directory that is made is synced into the one above it."""
+        missing = []
+        place = Path(path)
+        while not place.exists():
+            missing.append(place)
+            place = place.parent
+        for made in reversed(missing):
+            made.mkdir(exist_ok=True)
+            self.sync_dir(str(made.parent))
+        if not missing and not place.is_dir():
+            raise NotADirectoryError(20, "Not a directory", path)
+
+    def names(self, path: str) -> list[str]:
+        """See Disk."""
+        try:
+            return sorted(os.listdir(path))
+        except FileNotFoundError:
+            return []
+
+    def exists(self, path: str) -> bool:
+        """See Disk."""
+        return os.path.exists(path)
+
+    def size(self, path: str) -> int:
+        """See Disk."""
+        return os.stat(path).st_size
+
+    def read(self, path: str) -> Source:
+        """See Disk."""
+        return open(path, "rb", buffering=0)
+
+    def create(self, path: str) -> File:
+        """See Disk."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+        return SystemFile(os.open(path, flags, _FILE_MODE))
+
+    def append_to(self, path: str) -> File:
+        """See Disk."""
+        return SystemFile(os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC))
+
+    def truncate(self, path: str, size: int) -> None:
+        """See Disk."""
+        fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            os.ftruncate(fd, size)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def rename(self, old: str, new: str) -> None:
+        """See Disk."""
+        os.replace(old, new)
+
+    def remove(self, path: str) -> None:
+        """See Disk."""
+        os.unlink(path)
+
+    def sync_dir(self, path: str) -> None:
+        """See Disk."""
+        fd = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def lock(self, path: str) -> SystemLock | None:
+        """See Disk."""
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        except OSError:
+            os.close(fd)
+            raise
+        return SystemLock(fd)
+
+
+class SlowFile:
+    """A file whose sync takes longer, to see what a slow disk does to a server."""
+
+    def __init__(self, file: File, delay_s: float) -> None:
+        self._file = file
+        self._delay_s = delay_s
+
+    @property
+    def size(self) -> int:
+        """See File."""
+        return self._file.size
+
+    def write(self, data: bytes) -> None:
+        """See File."""
+        self._file.write(data)
+
+    def sync(self) -> None:
+        """See File."""
+        time.sleep(self._delay_s)
+        self._file.sync()
+
+    def close(self) -> None:
+        """See File."""
+        self._file.close()
+
+
+class SlowDisk(SystemDisk):
+    """A disk on which every sync of a file that is written on takes so much longer."""
+
+    def __init__(self, delay_s: float) -> None:
+        self._delay_s = delay_s
+
+    def create(self, path: str) -> File:
+        """See Disk."""
+        return SlowFile(super().create(path), self._delay_s)
+
+    def append_to(self, path: str) -> File:
+        """See Disk."""
+        return SlowFile(super().append_to(path), self._delay_s)

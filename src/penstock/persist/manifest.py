@@ -1,0 +1,169 @@
+"""The manifest: which files make up the log, in which order.
+
+    file appendonly.aof.2.base.rdb seq 2 type b      the base: a snapshot (.rdb) or commands (.aof)
+    file appendonly.aof.4.incr.aof seq 4 type i      what was done since, in this order
+    file appendonly.aof.5.incr.aof seq 5 type i
+    file appendonly.aof.3.incr.aof seq 3 type h      history: no longer needed, may be removed
+    #PSCRC:1a2b3c4d                                  the checksum of the lines above
+
+Redis's format; the last line is a comment to it. It is there because one flipped bit makes history of an
+increment, and nobody would miss it. A manifest without that line is Redis's, and read as it is.
+
+A manifest is never changed, only replaced: a new one is written beside it, synced, renamed, and the directory
+synced. So there is always one, and it is whole.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import zlib
+from dataclasses import dataclass
+
+from penstock.errors import CorruptData
+from penstock.persist.disk import Disk
+from penstock.persist.reading import read_all
+
+MANIFEST_BYTES_MAX = 1 << 20
+_BASE, _INCREMENT, _HISTORY = "b", "i", "h"
+_CHECKSUM = re.compile(rb"#PSCRC:([0-9a-f]{8})\n\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """One file of the log."""
+
+    name: str
+    seq: int
+
+    @property
+    def is_snapshot(self) -> bool:
+        """Whether its name says that it is a snapshot; what it is, its first bytes tell."""
+        return self.name.endswith(".rdb")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The files of a log. `base` is None before the first; `history` may be removed."""
+
+    base: LogFile | None = None
+    increments: tuple[LogFile, ...] = ()
+    history: tuple[LogFile, ...] = ()
+
+    @property
+    def files(self) -> list[LogFile]:
+        """What has to be read, in order."""
+        return [*([self.base] if self.base else []), *self.increments]
+
+    def next_base(self, filename: str, form: str = "rdb") -> LogFile:
+        """The name of a new base."""
+        seq = self.base.seq + 1 if self.base else 1
+        return LogFile(f"{filename}.{seq}.base.{form}", seq)
+
+    def next_increment(self, filename: str) -> LogFile:
+        """The name of a new increment."""
+        seq = max((file.seq for file in self.increments), default=0) + 1
+        return LogFile(f"{filename}.{seq}.incr.aof", seq)
+
+    def with_increment(self, file: LogFile) -> Manifest:
+        """The log goes on in one more file."""
+        return Manifest(self.base, (*self.increments, file), self.history)
+
+    def rebased(self, base: LogFile, increments: tuple[LogFile, ...]) -> Manifest:
+        """A new base takes the place of all but these increments."""
+        kept = {base, *increments}
+        return Manifest(base, increments, tuple(file for file in self.files if file not in kept))
+
+
+def path_of(directory: str, filename: str) -> str:
+    """Where the manifest of a log is."""
+    return f"{directory}/{filename}.manifest"
+
+
+def encode_manifest(manifest: Manifest) -> bytes:
+    """The text of a manifest."""
+    lines = [
+        f"file {_quoted(file.name)} seq {file.seq} type {kind}\n"
+        for kind, files in (
+            (_BASE, [manifest.base] if manifest.base else []),
+            (_HISTORY, manifest.history),
+            (_INCREMENT, manifest.increments),
+        )
+        for file in files
+    ]
+    text = "".join(lines).encode("utf-8", "surrogateescape")
+    return text + b"#PSCRC:%08x\n" % zlib.crc32(text)
+
+
+def _quoted(name: str) -> str:
+    return name if re.fullmatch(r"[\w.+-]+", name) else f'"{name}"'
+
+
+def save_manifest(disk: Disk, directory: str, filename: str, manifest: Manifest) -> None:
+    """Put a manifest in the place of the last one, for good."""
+    path = path_of(directory, filename)
+    temporary = f"{directory}/temp-{filename}.manifest"
+    file = disk.create(temporary)
+    try:
+        file.write(encode_manifest(manifest))
+        file.sync()
+    finally:
+        file.close()
+    disk.rename(temporary, path)
+    disk.sync_dir(directory)
+
+
+def load_manifest(disk: Disk, directory: str, filename: str) -> Manifest:
+    """Read a manifest. Raises: CorruptData, OSError."""
+    path = path_of(directory, filename)
+    if disk.size(path) > MANIFEST_BYTES_MAX:
+        raise CorruptData(f"{path}: a manifest of more than {MANIFEST_BYTES_MAX} bytes is none", 0)
+    return parse_manifest(read_all(disk, path), path)
+
+
+def parse_manifest(text: bytes, path: str) -> Manifest:
+    """Raises: CorruptData for a text that is no manifest."""
+    checksum = _CHECKSUM.search(text)
+    lines = text
+    if checksum is not None:
+        lines = text[: checksum.start()]
+        if zlib.crc32(lines) != int(checksum[1], 16):
+            raise CorruptData(f"{path}: the checksum is not that of the lines above it", 0)
+    elif b"#PSCRC" in text or not text.endswith(b"\n"):
+        raise CorruptData(f"{path}: it is cut off or damaged", len(text))
+    found: dict[str, list[LogFile]] = {_BASE: [], _INCREMENT: [], _HISTORY: []}
+    offset = 0
+    for line in lines.splitlines(keepends=True):
+        if not line.startswith(b"#"):
+            kind, file = _parse_line(line, path, offset)
+            found[kind].append(file)
+        offset += len(line)
+    return _checked(found, path)
+
+
+def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
+    """One `file NAME seq N type T`, its parts in any order."""
+    try:
+        words = shlex.split(line.decode("utf-8", "surrogateescape"))
+    except ValueError as error:
+        raise CorruptData(f"{path}: {error}", offset) from error
+    parts = dict(zip(words[::2], words[1::2], strict=False))
+    name, seq, kind = parts.get("file", ""), parts.get("seq", ""), parts.get("type", "")
+    if len(words) % 2 or not name or "/" in name or name in (".", ".."):
+        raise CorruptData(f"{path}: a line that names no file of this directory", offset)
+    if not seq.isdecimal() or int(seq) == 0 or kind not in (_BASE, _INCREMENT, _HISTORY):
+        raise CorruptData(f"{path}: the line of {name} has no seq above 0, or no type b, i, h", offset)
+    return kind, LogFile(name, int(seq))
+
+
+def _checked(found: dict[str, list[LogFile]], path: str) -> Manifest:
+    bases, increments = found[_BASE], found[_INCREMENT]
+    if len(bases) > 1:
+        names = " and ".join(file.name for file in bases)
+        raise CorruptData(f"{path}: two bases, {names}: remove the line of the wrong one", 0)
+    if not bases and not increments:
+        raise CorruptData(f"{path}: it names no files", 0)
+    for before, after in zip(increments, increments[1:], strict=False):
+        if before.seq >= after.seq:
+            raise CorruptData(f"{path}: {after.name} is behind {before.name}, out of order", 0)
+    return Manifest(bases[0] if bases else None, tuple(increments), tuple(found[_HISTORY]))

@@ -1,0 +1,28 @@
+"""Reading a file from its start to its end, in pieces."""
+
+from __future__ import annotations
+
+from penstock.persist.disk import Disk, Source
+
+PIECE_BYTES = 1 << 20
+
+
+def read_into(source: Source, view: memoryview) -> int:
+    """Fill a buffer as far as the file goes; return how much came. A read may be short."""
+    filled = 0
+    while filled < len(view):
+        count = source.readinto(view[filled:])
+        if not count:
+            break
+        filled += count
+    return filled
+
+
+def read_all(disk: Disk, path: str) -> bytes:
+    """All of a file that is known to be small enough."""
+    buffer = bytearray(disk.size(path) + 1)
+    source = disk.read(path)
+    try:
+        return bytes(buffer[: read_into(source, memoryview(buffer))])
+    finally:
+        source.close()

@@ -1,0 +1,225 @@
+"""Recovery: from the files of a directory to data in memory.
+
+    1  a manifest: its base, then its increments, in order
+    2  files of a log but no manifest: refused, for nobody can know which of them count
+    3  appendonly.aof, the log of an older Redis
+    4  dump.rdb
+    5  nothing: empty
+
+Without a log (appendonly no) only 4 and 5 are looked for. All is read into a spare engine; what runs gets the
+data when everything was read and found right. Files are not changed, with one exception: a tail of the last
+file that is torn (replay.py says when) is cut off, if `load_truncated` allows it, and reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from penstock.core.stream import Stream
+from penstock.engine.execute import Engine
+from penstock.engine.table import Command
+from penstock.errors import CorruptData
+from penstock.persist.disk import Disk, Source
+from penstock.persist.layout import Layout
+from penstock.persist.manifest import LogFile, Manifest, load_manifest
+from penstock.persist.rdb_read import RdbReader
+from penstock.persist.rdb_value import ValueLimits
+from penstock.persist.reading import read_into
+from penstock.persist.replay import Replay, Torn
+
+_MAGIC = b"REDIS"
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far recovery has come, for whoever watches."""
+
+    bytes_total: int = 0
+    bytes_done: int = 0
+    entries: int = 0  # commands and keys
+
+    def step(self, count: int) -> None:
+        """So many bytes more were read."""
+        self.bytes_done += count
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A tail that was cut off."""
+
+    path: str
+    offset: int
+    lost_bytes: int
+    why: str
+
+
+@dataclass(slots=True)
+class Recovered:
+    """What was found. `manifest` is None where there was no log."""
+
+    manifest: Manifest | None = None
+    sources: list[str] = field(default_factory=list)
+    keys: int = 0
+    commands: int = 0
+    cut: Cut | None = None
+
+
+class Recovery:
+    """Reads a directory into a spare engine: with_log(), snapshot_only()."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        layout: Layout,
+        engine: Engine,
+        rows: Iterable[Command],
+        load_truncated: bool = True,
+    ) -> None:
+        self._disk = disk
+        self._layout = layout
+        self._load_truncated = load_truncated
+        self.engine = engine
+        self.progress = Progress()
+        self._found = Recovered()
+        self._replay = Replay(engine, rows, self.progress.step)
+
+    def with_log(self) -> Recovered:
+        """Read the log, or what may become one. Raises: CorruptData, OSError."""
+        disk, layout = self._disk, self._layout
+        if disk.exists(layout.manifest):
+            manifest = load_manifest(disk, layout.log_dir, layout.appendfilename)
+            self._found.manifest = manifest
+            self._load_log(manifest)
+        else:
+            self._refuse_orphans()
+            if disk.exists(layout.old_log):
+                self._load_files([layout.old_log])
+            else:
+                self._load_snapshot()
+        return self._done()
+
+    def snapshot_only(self) -> Recovered:
+        """Read the snapshot, if there is one. Raises: CorruptData, OSError."""
+        self._load_snapshot()
+        return self._done()
+
+    def _done(self) -> Recovered:
+        self._found.commands = self._replay.commands
+        _see_consumers(self.engine)
+        return self._found
+
+    def _load_snapshot(self) -> None:
+        if self._disk.exists(self._layout.snapshot):
+            self._load_files([self._layout.snapshot])
+
+    def _refuse_orphans(self) -> None:
+        """Files of a log without a manifest are somebody's data: they are not ignored."""
+        names = self._disk.names(self._layout.log_dir)
+        orphans = [name for name in names if name.startswith(self._layout.appendfilename + ".")]
+        if orphans:
+            raise CorruptData(
+                f"{self._layout.manifest}: it is missing, but {', '.join(orphans[:5])} are there: "
+                "restore it, or move them away to start without them",
+                0,
+            )
+
+    def _load_log(self, manifest: Manifest) -> None:
+        for file in manifest.files:
+            self._check_is_there(file)
+        self._load_files([self._layout.log_file(file.name) for file in manifest.files])
+
+    def _check_is_there(self, file: LogFile) -> None:
+        if not self._disk.exists(self._layout.log_file(file.name)):
+            raise CorruptData(
+                f"{self._layout.manifest}: {file.name} is listed but missing: restore it, or see what "
+                "is left with penstock check --repair",
+                0,
+            )
+
+    def _load_files(self, paths: list[str]) -> None:
+        self.progress.bytes_total = sum(self._disk.size(path) for path in paths)
+        for path in paths:
+            try:
+                self._load_file(path)
+            except Torn as torn:
+                self._cut(path, torn, is_last=path == paths[-1])
+            self._found.sources.append(path)
+
+    def _load_file(self, path: str) -> None:
+        """Load a snapshot, commands, or a snapshot with commands behind it, whatever its name is."""
+        source = self._disk.read(path)
+        try:
+            first = bytearray(len(_MAGIC))
+            size = read_into(source, memoryview(first))
+            self.progress.step(size)
+            if size == len(_MAGIC) and first == _MAGIC:
+                self._load_rdb(_Joined(bytes(first), source), path)
+            elif size:
+                self._replay.run(source, path, bytes(first[:size]))
+        finally:
+            source.close()
+
+    def _load_rdb(self, source: Source, path: str) -> None:
+        reader = RdbReader(source, path, ValueLimits(self.engine.limits, self.engine.list_limits))
+        databases = self.engine.context.databases
+        for item in reader.items():
+            if item.database >= len(databases):
+                raise reader.corrupt(
+                    f"a key of database {item.database}, and there are {len(databases)}"
+                )
+            keyspace = databases[item.database]
+            keyspace.put(item.key, item.value)
+            if item.expiry_ms is not None:
+                keyspace.set_expiry(item.key, item.expiry_ms)
+            self._found.keys += 1
+            self.progress.entries += 1
+        # An old log may begin with a snapshot: commands follow.
+        self._replay.run(source, path, reader.rest(), reader.offset)
+
+    def _cut(self, path: str, torn: Torn, is_last: bool) -> None:
+        size = self._disk.size(path)
+        if not is_last:
+            raise CorruptData(f"{path}: {torn.why}, and more files follow it", torn.offset)
+        if not self._load_truncated:
+            raise CorruptData(
+                f"{path}: {torn.why}; {size - torn.offset} bytes would have to be cut off: "
+                "allow it with aof-load-truncated yes, or see penstock check --repair",
+                torn.offset,
+            )
+        self._disk.truncate(path, torn.offset)
+        self._found.cut = Cut(path, torn.offset, size - torn.offset, torn.why)
+
+
+class _Joined:
+    """A file of which the first bytes were read already."""
+
+    def __init__(self, first: bytes, source: Source) -> None:
+        self._first = first
+        self._source = source
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """See Source."""
+        if not self._first:
+            return self._source.readinto(buffer)
+        count = min(len(buffer), len(self._first))
+        buffer[:count] = self._first[:count]
+        self._first = self._first[count:]
+        return count
+
+    def close(self) -> None:
+        """See Source."""
+        self._source.close()
+
+
+def _see_consumers(engine: Engine) -> None:
+    """Consumers of which no file says when they were seen last count as seen now."""
+    engine.context.instant.advance()
+    now_ms = engine.context.now_ms()
+    for keyspace in engine.context.databases:
+        for value in keyspace.values.values():
+            if isinstance(value, Stream) and value.groups is not None:
+                for _, group in value.groups.items():
+                    for _, consumer in group.consumers.items():
+                        if consumer.seen_ms == 0:
+                            consumer.seen_ms = now_ms

@@ -1,0 +1,49 @@
+# Places in the window and in the file are Py_ssize_t: a file is no longer than memory addresses.
+
+import cython
+
+from penstock.core.frame cimport Frame
+from penstock.engine.context cimport Context
+from penstock.engine.execute cimport Engine
+from penstock.engine.table cimport Command
+from penstock.wire.parser cimport Parser
+
+cdef unsigned char _STAR
+cdef unsigned char _HASH
+cdef unsigned char _ONE
+cdef unsigned char _NINE
+
+
+@cython.final
+cdef class Replay:
+    cdef Py_ssize_t _at
+    cdef bint _batched
+    cdef Context _context
+    cdef Py_ssize_t _end
+    cdef Engine _engine
+    cdef Frame _frame
+    cdef Command _last
+    cdef bytes _last_word
+    cdef object _lookup
+    cdef Py_ssize_t _multi_at
+    cdef str _name
+    cdef object _on_piece
+    cdef Parser _parser
+    cdef list _queued
+    cdef object _source
+    cdef Py_ssize_t _start
+    cdef bytearray _window
+    cdef readonly long long commands
+
+    @cython.locals(at=Py_ssize_t)
+    cdef bint _more(self, Py_ssize_t count) except -1
+    @cython.locals(wanted=Py_ssize_t, count=Py_ssize_t)
+    cdef bint _fill(self, Py_ssize_t missing) except -1
+    @cython.locals(char="unsigned char")
+    cdef int _run_next(self) except -1
+    @cython.locals(parser=Parser, at=Py_ssize_t, digit="unsigned char")
+    cdef bint _parse(self, Py_ssize_t until) except -1
+    cdef int _step_to(self, Py_ssize_t place) except -1
+    @cython.locals(frame=Frame, row=Command)
+    cdef int _run_command(self) except -1
+    cdef int _execute(self, Command row, Frame frame) except -1

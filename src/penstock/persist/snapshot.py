@@ -1,0 +1,41 @@
+"""All data of an engine, written into a file: as a snapshot (RDB), or as the commands that make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.engine.execute import Engine
+from penstock.persist.commands_out import write_commands
+from penstock.persist.disk import File
+from penstock.persist.rdb_write import RdbWriter, aux_fields, write_databases
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotOptions:
+    """How data are written. `preamble`: a base is a snapshot too, not commands."""
+
+    compress: bool = True
+    checksum: bool = True
+    preamble: bool = True
+    used_memory: int = 0
+
+    @property
+    def form(self) -> str:
+        """How the name of a base ends."""
+        return "rdb" if self.preamble else "aof"
+
+
+def write_snapshot(file: File, engine: Engine, options: SnapshotOptions, is_base: bool) -> None:
+    """Write all data. Raises: OSError."""
+    if is_base and not options.preamble:
+        write_commands(file.write, engine.context.databases)
+        return
+    context = engine.context
+    writer = RdbWriter(
+        file.write, context.compat.rdb_version, options.compress, options.checksum
+    )
+    writer.begin(
+        aux_fields(context.compat.redis_version, context.now_ms(), options.used_memory, is_base)
+    )
+    write_databases(writer, context.databases)
+    writer.end()

@@ -1,0 +1,138 @@
+"""Saving on demand: SAVE, BGSAVE, BGREWRITEAOF, WAITAOF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core.frame import Frame
+from penstock.engine.arguments import int_at, int_between, timeout_at
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.engine.waiters import Blocked
+from penstock.errors import CommandError, syntax_error
+from penstock.reply import NO_REPLY, OK, NoReply, Status
+from penstock.server.durability import Durability
+from penstock.server.session import Session
+
+_REPLICAS = 0
+
+
+def _durability(session: Session) -> Durability:
+    durability = session.server.facts.durability
+    if durability is None:
+        raise CommandError("nothing is kept here: this database is in memory only")
+    return durability
+
+
+def save(session: Session, frame: Frame) -> Status:
+    """Write a snapshot while everybody waits."""
+    _durability(session).save()
+    return OK
+
+
+def bgsave(session: Session, frame: Frame) -> Status:
+    """Let a child process write a snapshot."""
+    schedule = frame.count == 2 and frame.is_word(1, b"SCHEDULE")
+    if frame.count > 2 or (frame.count == 2 and not schedule):
+        raise syntax_error()
+    return Status(_durability(session).bgsave(schedule))
+
+
+def bgrewriteaof(session: Session, frame: Frame) -> Status:
+    """Let a child process write a new base for the log."""
+    return Status(_durability(session).bgrewrite())
+
+
+class _Wait:
+    """A client in WAITAOF: answered when the disk has all, or told so at the end of its time."""
+
+    def __init__(self, session: Session, replicas: int) -> None:
+        self._session = session
+        self._replicas = replicas
+
+    def synced(self) -> None:
+        """See LogWaiter."""
+        waiter = self._session.waiter
+        if waiter is None or waiter.command.name != "WAITAOF":
+            return
+        waiter.on_timeout = [1, _REPLICAS]
+        if self._replicas <= _REPLICAS:
+            waiter.time_out()
+
+
+def waitaof(session: Session, frame: Frame) -> list[Any] | NoReply:
+    """Wait until what the client has done is on disk here, and on so many replicas, of which there are none."""
+    error = CommandError("value is out of range, must be between 0 and 1")
+    local = int_between(frame, 1, 0, 1, error)
+    replicas = int_at(frame, 2)
+    if replicas < 0:
+        raise CommandError("value is out of range, must be positive")
+    timeout_ms = timeout_at(frame, 3)
+    durability = session.server.facts.durability
+    logged = durability is not None and durability.store.commit is not None
+    if local and not logged:
+        raise CommandError(
+            "WAITAOF cannot be used when numlocal is set but appendonly is disabled."
+        )
+    wait = _Wait(session, replicas)
+    waits = durability is not None and logged and durability.wait_synced(wait)
+    if not (waits and local) and replicas <= _REPLICAS:
+        return [int(logged and not waits), _REPLICAS]
+    if not session.server.engine.context.may_block:
+        return [int(logged and not waits), _REPLICAS]
+    reached = [int(logged and not waits), _REPLICAS]
+    tally = session.server.tallies.by_name["WAITAOF"]
+    session.block(tally, Blocked(frame.copy(), [], timeout_ms, on_timeout=reached))
+    return NO_REPLY
+
+
+_ADMIN = Flags.ADMIN | Flags.NO_SCRIPT
+
+COMMANDS = (
+    Command(
+        "SAVE",
+        save,
+        1,
+        _ADMIN | Flags.NO_MULTI,
+        NO_KEYS,
+        "Write a snapshot while everybody waits.",
+        since="1.0.0",
+        complexity="O(n) for all keys",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "BGSAVE",
+        bgsave,
+        -1,
+        _ADMIN,
+        NO_KEYS,
+        "Write a snapshot in the background.",
+        syntax="[SCHEDULE]",
+        since="1.0.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "BGREWRITEAOF",
+        bgrewriteaof,
+        1,
+        _ADMIN,
+        NO_KEYS,
+        "Rewrite the log in the background.",
+        since="1.0.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "WAITAOF",
+        waitaof,
+        4,
+        Flags.BLOCKING,
+        NO_KEYS,
+        "Wait until what was done is on disk.",
+        syntax="numlocal numreplicas timeout",
+        since="7.2.0",
+        group="generic",
+        in_session=True,
+    ),
+)

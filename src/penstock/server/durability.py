@@ -1,0 +1,439 @@
+"""What keeps a running server's data: the log on its way to disk, snapshots, rewrites, failures.
+
+    SyncThread   writes and syncs what turns hand over; tells the loop when replies may go out
+    Child        a forked copy of this process writes a snapshot or a new base while the loop goes on
+    tick()       every second's sync, snapshots after so many changes, rewrites after so much growth
+
+A failed write or sync: everyone who waits for it is told that the outcome is unknown, writes are refused, reads
+go on. Every RETRY_MS a child tries to write a fresh base of what is in memory; when one is on disk, and only
+then, writes are taken again.
+
+One child at a time. A rewrite that is asked for while a snapshot is made waits for its end, and the other way
+round where the client says so (BGSAVE SCHEDULE).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from penstock.errors import CommandError, ConfigError, outcome_unknown
+from penstock.persist.child import Child, ChildFailed, start_child
+from penstock.persist.commit import Policy
+from penstock.persist.recovery import Recovered
+from penstock.persist.snapshot import SnapshotOptions
+from penstock.persist.store import Rewrite, Store
+from penstock.persist.sync_thread import SyncThread
+from penstock.server import process
+from penstock.server.config import Config
+from penstock.server.log import LOG
+from penstock.server.server import Server
+from penstock.server.states import DISK_FAILED, SAVE_FAILED
+
+RETRY_MS = 1000
+_SYNC_EVERY_MS = 1000
+_SAVE_RETRY_MS = 5000
+
+
+class LogWaiter(Protocol):
+    """A client that waits for the disk."""
+
+    def synced(self) -> None:
+        """It is there."""
+
+
+class Durability:
+    """The durable half of a server. `store.commit` is None without a log."""
+
+    def __init__(
+        self, server: Server, store: Store, config: Config, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.server = server
+        self.store = store
+        self._config = config
+        self._loop = loop
+        self._thread: SyncThread | None = None
+        self._child: Child | None = None
+        self._on_child: Callable[[str | None], None] | None = None
+        self._child_started_ms = 0
+        self._rewrite: Rewrite | None = None
+        self.rewrite_scheduled = False
+        self._save_scheduled = False
+        self._dirty_at_start = 0  # of the snapshot under way
+        self._waiting: list[tuple[int, LogWaiter]] = []
+        self._tried_ms = 0
+        self._saved_ms = server.engine.context.now_ms()
+        self._synced_ms = 0
+        server.facts.dirty_at_save = server.engine.context.dirty
+
+    # --- The log -----------------------------------------------------------------------------------
+
+    def begin_log(self, recovered: Recovered) -> None:
+        """Log what is done from now on. Raises: OSError."""
+        self.store.begin_log(recovered, self.policy, self.options())
+        self._watch_commit()
+
+    def _watch_commit(self) -> None:
+        commit = self.store.commit
+        assert commit is not None
+        self._thread = SyncThread(commit, self._on_synced)
+        self.server.turn.commit = commit
+        self.server.turn.on_failure = self._on_failure
+        self.server.facts.appendonly = True
+
+    @property
+    def policy(self) -> Policy:
+        """When what is logged must be on disk."""
+        return Policy(self._config.value("appendfsync"))
+
+    def apply_policy(self) -> None:
+        """`appendfsync` has changed, or a rewrite has begun or ended."""
+        commit = self.store.commit
+        if commit is None:
+            return
+        relaxed = self._rewrite is not None and self._config.value("no-appendfsync-on-rewrite")
+        commit.policy = Policy.NO if relaxed else self.policy
+
+    def options(self) -> SnapshotOptions:
+        """How snapshots and bases are written now."""
+        return SnapshotOptions(
+            compress=self._config.value("rdbcompression"),
+            checksum=self._config.value("rdbchecksum"),
+            preamble=self._config.value("aof-use-rdb-preamble"),
+            used_memory=process.resident_bytes(),
+        )
+
+    def switch_log(self, on: bool) -> None:
+        """CONFIG SET appendonly. Raises: ConfigError if there cannot be a log now."""
+        if on == (self.store.commit is not None):
+            return
+        if not on:
+            self._end_log()
+            return
+        if self._child is not None:
+            raise ConfigError("a snapshot is being written: try again when it is done")
+        try:
+            self._rewrite = self.store.begin_new_log(self.policy, self.options())
+            self._start(self._write_base, self._finish_rewrite)
+        except OSError as error:
+            self.store.drop_log()
+            raise ConfigError(f"the log cannot be begun: {error.strerror}") from error
+        self._watch_commit()
+
+    def _end_log(self) -> None:
+        """Keep no log; what was handed over is on disk when this returns."""
+        self._kill_child_of(self._finish_rewrite)
+        self._stop_thread()
+        try:
+            self.store.end_log()
+        except OSError as error:
+            LOG.error("the end of the log is not on disk: %s", error.strerror)
+        self.server.turn.commit = None
+        self.server.turn.release_all()
+        for _, waiter in self._waiting:
+            waiter.synced()
+        self._waiting = []
+        self.server.facts.appendonly = False
+        self._accept_writes()
+
+    def _stop_thread(self) -> None:
+        if self._thread is not None:
+            self._thread.stop()
+            self._thread = None
+
+    def _on_synced(self) -> None:
+        """Called by the thread."""
+        self._loop.call_soon_threadsafe(self._after_sync)
+
+    def _after_sync(self) -> None:
+        commit = self.store.commit
+        if commit is None:
+            return
+        self.server.turn.release()
+        if commit.failure is not None:
+            self._on_failure()
+        self._answer_waiting(commit.synced)
+
+    def wait_synced(self, waiter: LogWaiter) -> bool:
+        """Tell a client when all that was done so far is on disk; False if it is already."""
+        commit = self.store.commit
+        if commit is None:
+            return False
+        commit.hand_over()
+        if commit.synced >= commit.position:
+            return False
+        self._waiting.append((commit.position, waiter))
+        return True
+
+    def _answer_waiting(self, synced: int) -> None:
+        still = []
+        for position, waiter in self._waiting:
+            if position <= synced:
+                waiter.synced()
+            else:
+                still.append((position, waiter))
+        self._waiting = still
+
+    # --- Failures ----------------------------------------------------------------------------------
+
+    def _on_failure(self) -> None:
+        """A write or a sync has failed: tell who waits, and take no writes."""
+        commit = self.store.commit
+        if commit is None or commit.failure is None or self.server.state & DISK_FAILED:
+            return
+        why = commit.failure.strerror or str(commit.failure)
+        LOG.error(
+            "the log cannot be written: %s. Writes are refused until a fresh base is on disk; what clients"
+            " were waiting for may or may not be in the log",
+            why,
+        )
+        self.server.state |= DISK_FAILED
+        self.server.facts.disk_error = why
+        self._tried_ms = self.server.engine.context.now_ms()
+        self._kill_child_of(self._finish_rewrite)
+        self.server.turn.refuse_held(outcome_unknown(why))
+        commit.give_up_unreleased()
+
+    def _try_again(self) -> None:
+        """Begin a fresh base, in a new file, and see whether the disk takes it."""
+        try:
+            self._rewrite = self.store.begin_afresh(self.options())
+            self._start(self._write_base, self._finish_rewrite)
+        except OSError as error:
+            self._rewrite = None
+            commit = self.store.commit
+            if commit is not None and commit.failure is None:
+                commit.failure = error
+            LOG.warning("the log still cannot be written: %s", error.strerror)
+
+    def _accept_writes(self) -> None:
+        if self.server.state & DISK_FAILED:
+            self.server.state &= ~DISK_FAILED
+            LOG.warning("the log is on disk again: writes are taken")
+
+    # --- Children ----------------------------------------------------------------------------------
+
+    @property
+    def is_saving(self) -> bool:
+        """Whether a child writes a snapshot."""
+        return self._on_child == self._finish_save
+
+    @property
+    def is_rewriting(self) -> bool:
+        """Whether a child writes a base."""
+        return self._on_child == self._finish_rewrite
+
+    def _start(self, work: Callable[[], None], on_end: Callable[[str | None], None]) -> None:
+        """Let a child work. Raises: OSError."""
+        self._child = start_child(work)
+        self._on_child = on_end
+        self._child_started_ms = self.server.engine.context.now_ms()
+        self._loop.add_reader(self._child.pipe, self._on_child_ended)
+
+    def _on_child_ended(self) -> None:
+        child, on_end = self._child, self._on_child
+        if child is None or on_end is None:
+            return
+        self._loop.remove_reader(child.pipe)
+        self._child = self._on_child = None
+        try:
+            child.finish()
+        except ChildFailed as error:
+            on_end(str(error))
+        else:
+            on_end(None)
+
+    def _kill_child_of(self, on_end: Callable[[str | None], None]) -> None:
+        """End the child that works for this, if there is one."""
+        if self._child is not None and self._on_child == on_end:
+            self._child.kill()
+            self._on_child_ended()
+
+    # --- Snapshots ---------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """SAVE: write a snapshot while everything waits. Raises: CommandError."""
+        if self.is_saving:
+            raise CommandError("Background save already in progress")
+        try:
+            self.store.save(self.options())
+        except OSError as error:
+            LOG.error("the snapshot cannot be written: %s", error.strerror)
+            raise CommandError(f"the snapshot cannot be written: {error.strerror}") from error
+        self._note_saved(self.server.engine.context.dirty)
+
+    def bgsave(self, schedule: bool) -> str:
+        """BGSAVE: let a child write a snapshot; return what to answer. Raises: CommandError."""
+        if self.is_saving:
+            raise CommandError("Background save already in progress")
+        if self._child is not None:
+            if not schedule:
+                raise CommandError(
+                    "Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE"
+                    " in order to schedule a BGSAVE whenever possible."
+                )
+            self._save_scheduled = True
+            return "Background saving scheduled"
+        self._save_scheduled = False
+        dirty = self.server.engine.context.dirty
+        options = self.options()
+        try:
+            self._start(lambda: self.store.save(options), self._finish_save)
+        except OSError as error:
+            self._finish_save(error.strerror or str(error))
+            raise CommandError(f"no child process: {error.strerror}") from error
+        self._dirty_at_start = dirty
+        return "Background saving started"
+
+    def _finish_save(self, failure: str | None) -> None:
+        facts = self.server.facts
+        facts.bgsave_seconds = self.child_seconds
+        facts.bgsave_ok = failure is None
+        if failure is None:
+            self._note_saved(self._dirty_at_start)
+            LOG.info("snapshot saved in %d s", facts.bgsave_seconds)
+        else:
+            LOG.error("the snapshot cannot be written: %s", failure)
+            self._tried_ms = self.server.engine.context.now_ms()
+            if self._config.value("save") and self._config.value("stop-writes-on-bgsave-error"):
+                self.server.state |= SAVE_FAILED
+
+    def _note_saved(self, dirty: int) -> None:
+        facts = self.server.facts
+        self._saved_ms = self.server.engine.context.now_ms()
+        facts.saved_s = self._saved_ms // 1000
+        facts.dirty_at_save = dirty
+        facts.bgsave_ok = True
+        self.server.state &= ~SAVE_FAILED
+
+    @property
+    def child_seconds(self) -> int:
+        """How long the child has been at work, or was."""
+        return max(0, self.server.engine.context.now_ms() - self._child_started_ms) // 1000
+
+    # --- Rewrites ----------------------------------------------------------------------------------
+
+    def bgrewrite(self) -> str:
+        """BGREWRITEAOF; return what to answer. Raises: CommandError."""
+        if self.is_rewriting:
+            raise CommandError("Background append only file rewriting already in progress")
+        if self.store.commit is None:
+            raise CommandError("there is no log: CONFIG SET appendonly yes begins one")
+        if self._child is not None:
+            self.rewrite_scheduled = True
+            return "Background append only file rewriting scheduled"
+        self.rewrite_scheduled = False
+        # All effects so far must be in the old files, and the child must have seen no others.
+        self._rewrite = self.store.begin_rewrite(self.options())
+        try:
+            self._start(self._write_base, self._finish_rewrite)
+        except OSError as error:
+            self._finish_rewrite(error.strerror or str(error))
+            raise CommandError(f"no child process: {error.strerror}") from error
+        self.apply_policy()
+        return "Background append only file rewriting started"
+
+    def _write_base(self) -> None:
+        """In the child."""
+        assert self._rewrite is not None
+        self.store.write_base(self._rewrite.temporary, self.options())
+
+    def _finish_rewrite(self, failure: str | None) -> None:
+        rewrite, self._rewrite = self._rewrite, None
+        commit = self.store.commit
+        facts = self.server.facts
+        facts.rewrite_seconds = self.child_seconds
+        self._tried_ms = self.server.engine.context.now_ms()
+        if rewrite is None or commit is None:
+            return
+        self.apply_policy()
+        if failure is not None:
+            facts.rewrite_ok = False
+            LOG.error("the log cannot be rewritten: %s", failure)
+            self.store.abandon_rewrite(rewrite)
+            if self.server.state & DISK_FAILED and commit.failure is None:
+                commit.failure = OSError(0, failure)
+            return
+
+        def finish() -> None:
+            self.store.finish_rewrite(rewrite)
+            self._loop.call_soon_threadsafe(self._on_rewritten)
+
+        commit.do(finish)
+
+    def _on_rewritten(self) -> None:
+        self.server.facts.rewrite_ok = True
+        LOG.info("log rewritten: %d bytes", self.store.base_bytes)
+        self._accept_writes()
+
+    # --- Regularly ---------------------------------------------------------------------------------
+
+    def tick(self, now_ms: int) -> None:
+        """Sync, save, rewrite, try again: whatever is due."""
+        self.server.turn.note_effects()
+        commit = self.store.commit
+        if commit is not None:
+            if commit.policy is Policy.EVERY_SECOND and now_ms - self._synced_ms >= _SYNC_EVERY_MS:
+                self._synced_ms = now_ms
+                if commit.synced != commit.position:
+                    commit.wake()
+            if self.server.state & DISK_FAILED:
+                if self._child is None and now_ms - self._tried_ms >= RETRY_MS:
+                    self._tried_ms = now_ms
+                    self._try_again()
+                return
+        if self._child is None:
+            self._start_what_is_due(now_ms)
+
+    def _start_what_is_due(self, now_ms: int) -> None:
+        try:
+            if self.rewrite_scheduled or self._has_grown():
+                self.bgrewrite()
+            elif self._save_scheduled or self._is_save_due(now_ms):
+                self.bgsave(schedule=False)
+        except CommandError as error:
+            LOG.error("%s", error)
+
+    def _has_grown(self) -> bool:
+        """Tell whether the log has grown so much that it should be rewritten."""
+        percentage = self._config.value("auto-aof-rewrite-percentage")
+        if self.store.commit is None or not percentage:
+            return False
+        size = self.store.log_bytes()
+        if size < self._config.value("auto-aof-rewrite-min-size"):
+            return False
+        base = max(1, self.store.base_bytes)
+        return (size - base) * 100 >= percentage * base
+
+    def _is_save_due(self, now_ms: int) -> bool:
+        facts = self.server.facts
+        changes = self.server.engine.context.dirty - facts.dirty_at_save
+        if not facts.bgsave_ok and now_ms - self._tried_ms < _SAVE_RETRY_MS:
+            return False
+        return any(
+            changes >= wanted and now_ms - self._saved_ms > seconds * 1000
+            for seconds, wanted in self._config.value("save")
+        )
+
+    # --- The end -----------------------------------------------------------------------------------
+
+    def close(self, save: bool | None) -> bool:
+        """Put everything on disk; False if that failed. `save`: what SHUTDOWN was told."""
+        self._kill_child_of(self._finish_save)
+        self._kill_child_of(self._finish_rewrite)
+        good = True
+        wanted = bool(self._config.value("save")) if save is None else save
+        if wanted:
+            try:
+                self.save()
+            except CommandError:
+                good = False
+        self._stop_thread()
+        self.server.turn.release()
+        try:
+            self.store.close()
+        except OSError as error:
+            LOG.error("the end of the log is not on disk: %s", error.strerror or error)
+            good = False
+        return good

@@ -1,0 +1,45 @@
+"""Walking over replies that are written already: how many there are, where each ends.
+
+Needed where replies turn out not to be true after all: those that tell of a write which could not be kept are
+replaced, each by an error, so that a client who has sent ten commands still gets ten answers.
+"""
+
+from __future__ import annotations
+
+from penstock.errors import PenstockError
+from penstock.wire.encoder import Output
+
+_SIZED = b"$=!"
+_NESTED = {ord("*"): 1, ord("~"): 1, ord(">"): 1, ord("%"): 2}
+_PUSH = ord(">")
+
+
+def end_of_reply(data: bytes, at: int) -> int:
+    """The place behind the reply that begins here."""
+    left = 1
+    while left:
+        left -= 1
+        line_end = data.index(b"\r\n", at)
+        kind = data[at]
+        if kind in _SIZED:
+            size = int(data[at + 1 : line_end])
+            at = line_end + 2 + (size + 2 if size >= 0 else 0)
+        else:
+            if kind in _NESTED:
+                left += max(0, int(data[at + 1 : line_end])) * _NESTED[kind]
+            at = line_end + 2
+    return at
+
+
+def refuse_all(data: bytes, error: PenstockError) -> bytes:
+    """The same number of replies, all of them this error. What was pushed to the client stays."""
+    output = Output()
+    at = 0
+    while at < len(data):
+        end = end_of_reply(data, at)
+        if data[at] == _PUSH:
+            output.put_raw(data[at:end])
+        else:
+            output.put_error(error)
+        at = end
+    return output.take()
