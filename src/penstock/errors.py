@@ -49,11 +49,14 @@ class ProtocolError(PenstockError):
 
 
 class CorruptData(PenstockError):
-    """Bytes that are not what they claim to be."""
+    """Bytes that are not what they claim to be: what was found, where, and in which file if in one."""
 
-    def __init__(self, what: str, offset: int) -> None:
-        super().__init__(f"{what} (at byte {offset})")
+    def __init__(self, what: str, offset: int, path: str = "") -> None:
+        place = f"{path}: " if path else ""
+        super().__init__(f"{place}{what} (at byte {offset})")
+        self.what = what
         self.offset = offset
+        self.path = path
 
 
 class ConfigError(PenstockError):

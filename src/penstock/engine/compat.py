@@ -57,6 +57,8 @@ class Compat:
     """7.4: CLIENT LIST shows how many keys a client watches."""
     kill_by_age: bool
     """7.4: CLIENT KILL takes MAXAGE."""
+    rdb_version: int
+    """Of snapshots and of DUMP: what is written, and the newest payload that RESTORE takes."""
 
     def knows(self, since: str) -> bool:
         """Tell whether a command of that version, such as 7.2.0, exists in this one."""
@@ -86,6 +88,7 @@ _7_0 = Compat(
     reset_forgets_options=False,
     client_lists_watches=False,
     kill_by_age=False,
+    rdb_version=10,
 )
 _7_2 = replace(
     _7_0,
@@ -101,6 +104,7 @@ _7_2 = replace(
     pushes_follow_reply=True,
     hello_shows_version=True,
     reset_forgets_options=True,
+    rdb_version=11,
 )
 _7_4 = replace(
     _7_2,
@@ -111,6 +115,7 @@ _7_4 = replace(
     lag_after_trims=True,
     client_lists_watches=True,
     kill_by_age=True,
+    rdb_version=12,
 )
 
 LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4)}

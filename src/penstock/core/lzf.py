@@ -1,0 +1,188 @@
+# cython: wraparound=False
+"""LZF: the quick compression of Redis's snapshots.
+
+    abcabcabcabcx  ->  02 a b c | e0 00 02 | 00 x           13 bytes in 9
+                       \\ 3 literals           \\ 1 literal
+                                   \\ 9 bytes, from 3 back
+
+    000LLLLL               L + 1 bytes follow as they are
+    LLLooooo oooooooo      L + 2 bytes that stand o + 1 bytes back; L is 1 to 6
+    111ooooo LLLLLLLL oooooooo      as before, L + 9 bytes
+
+What is repeated may overlap what is being written, as above. One pass finds repetitions: a table remembers for
+each hash of three bytes where they stood last. Positions in the table are counted on from call to call, so
+that it need not be emptied: what is below the number at which a call began is somebody else's.
+
+Our choice of repetitions is not Redis's; the format leaves it free, and every reader reads both.
+
+Invariants
+  Z1  decompress writes exactly the promised bytes, or raises: it reads nothing outside of its input, and copies
+      from nothing that it has not written.
+  Z2  a promise of more than 88 times the input is refused before anything is allocated: three bytes can stand
+      for 264, and no more.
+
+Cost: compressing 2 to 4 ns a byte, decompressing about 1 (compiled).
+"""
+
+from __future__ import annotations
+
+from penstock.core import memory
+from penstock.errors import CorruptData
+
+RATIO_MAX = 88
+
+_RATIO_MAX = RATIO_MAX
+_LITERALS_MAX = 32
+_DISTANCE_MAX = 8192
+_MATCH_MAX = 264
+_HASH_BITS = 14
+_HASH_SHIFT = 32 - _HASH_BITS
+_HASH_FACTOR = 0x9E3779B1
+_MASK32 = 0xFFFFFFFF
+_BASE_MAX = 1 << 30  # positions and a string of up to 1 GiB fit 32 bits
+
+
+def decompress(source: bytearray, start: int, size: int, promised: int) -> bytearray:
+    """The `promised` bytes that `size` bytes of a buffer stand for. Raises: CorruptData (Z1, Z2)."""
+    if start < 0 or size < 0 or start > len(source) - size:
+        raise IndexError(f"{size} bytes at {start}, in a buffer of {len(source)}")
+    if promised < 0 or promised > size * _RATIO_MAX:
+        raise CorruptData(f"LZF: {size} bytes cannot stand for {promised}", 0)
+    target = bytearray(promised)
+    at = start
+    end = start + size
+    out = 0
+    while at < end:
+        control = source[at]
+        at += 1
+        if control < _LITERALS_MAX:
+            control += 1
+            if control > end - at or control > promised - out:
+                raise CorruptData(f"LZF: {control} literal bytes do not fit", at - 1 - start)
+            memory.copy(target, out, source, at, control)
+            at += control
+            out += control
+            continue
+        length = (control >> 5) + 2
+        if length == 9 and at < end:
+            length += source[at]
+            at += 1
+        if at >= end:
+            raise CorruptData("LZF: the input ends inside of a repetition", at - start)
+        back = ((control & 0x1F) << 8 | source[at]) + 1
+        at += 1
+        if back > out or length > promised - out:
+            raise CorruptData(
+                f"LZF: {length} bytes from {back} back, at {out} of {promised}", at - start
+            )
+        _repeat(target, out, back, length)
+        out += length
+    if out != promised:
+        raise CorruptData(f"LZF: {out} bytes came, {promised} were promised", size)
+    return target
+
+
+def _repeat(target: bytearray, at: int, back: int, length: int) -> None:
+    """Write bytes that stand `back` bytes before, the first of what is written perhaps among them."""
+    source = at - back
+    while length > 0:
+        step = min(at - source, length)
+        memory.move(target, at, source, step)
+        at += step
+        length -= step
+
+
+class Compressor:
+    """The table of places, kept from one call to the next."""
+
+    __slots__ = ("_base", "_table")
+
+    def __init__(self) -> None:
+        self._table = bytearray(4 << _HASH_BITS)
+        self._base = 1
+
+    def compress(
+        self, source: bytearray, start: int, size: int, target: bytearray, room: int
+    ) -> int:
+        """Compress a piece of one buffer to the beginning of another; 0 if it takes more than `room`.
+
+        The caller's room decides what is worth it: Redis wants to save four bytes.
+        """
+        if start < 0 or size < 0 or start > len(source) - size:
+            raise IndexError(f"{size} bytes at {start}, in a buffer of {len(source)}")
+        if size >= _BASE_MAX:
+            return 0
+        if self._base > _BASE_MAX:
+            self._table = bytearray(len(self._table))
+            self._base = 1
+        out = self._compress(source, start, size, target, min(room, len(target)))
+        self._base += size
+        return out
+
+    def _compress(
+        self, source: bytearray, start: int, size: int, target: bytearray, room: int
+    ) -> int:
+        table = self._table
+        base = self._base
+        shift = base - start  # from a place in the source to a number in the table
+        end = start + size
+        at = start
+        pending = start  # literals from here on are not written yet
+        out = 0
+        while at < end - 3:
+            word = memory.load32(source, at) & 0xFFFFFF
+            slot = (word * _HASH_FACTOR & _MASK32) >> _HASH_SHIFT << 2
+            seen = memory.load32(table, slot)
+            memory.store32(table, slot, at + shift)
+            back = at + shift - seen
+            if (
+                seen < base
+                or back > _DISTANCE_MAX
+                or memory.load32(source, at - back) & 0xFFFFFF != word
+            ):
+                at += 1
+                continue
+            length = 3
+            most = min(end - at, _MATCH_MAX)
+            while length < most and source[at - back + length] == source[at + length]:
+                length += 1
+            out = _put_literals(source, pending, at, target, room, out)
+            if out < 0 or room - out < 3:
+                return 0
+            out = _put_match(target, out, back - 1, length - 2)
+            at += length
+            pending = at
+            if at < end - 3:
+                # The place before: fields of one width repeat where the last repetition has ended.
+                word = memory.load32(source, at - 1) & 0xFFFFFF
+                slot = (word * _HASH_FACTOR & _MASK32) >> _HASH_SHIFT << 2
+                memory.store32(table, slot, at - 1 + shift)
+        out = _put_literals(source, pending, end, target, room, out)
+        return max(out, 0)
+
+
+def _put_literals(
+    source: bytearray, at: int, until: int, target: bytearray, room: int, out: int
+) -> int:
+    """Write bytes as they are; return the place behind them, or -2 if they do not fit."""
+    while at < until:
+        run = min(until - at, _LITERALS_MAX)
+        if run >= room - out:
+            return -2
+        target[out] = run - 1
+        memory.copy(target, out + 1, source, at, run)
+        at += run
+        out += run + 1
+    return out
+
+
+def _put_match(target: bytearray, out: int, back: int, length: int) -> int:
+    """Write a repetition, both numbers in their stored form; return the place behind it."""
+    if length < 7:
+        target[out] = length << 5 | back >> 8
+    else:
+        target[out] = 0xE0 | back >> 8
+        out += 1
+        target[out] = length - 7
+    target[out + 1] = back & 0xFF
+    return out + 2

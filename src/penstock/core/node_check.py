@@ -1,0 +1,220 @@
+# cython: wraparound=False
+"""Nodes from elsewhere: may they be used as if we had written them?
+
+    validate_node      a stream's node: L1 to L4, N1 to N3, each element looked at once
+    validate_listpack  a list's node: L1 to L4
+
+check.py asks the same of structures that are ours, by their own readers, and takes its time. Here the bytes may be
+anything, so no reader is trusted before the element that it would read was found to lie inside. What passes,
+passes `check_node` too, with one exception: a node of tombstones only is sound here (`live` may be 0), for Redis
+keeps such nodes and saves them. Whoever loads one leaves it out.
+
+Cost: 4 to 6 ns an element, compiled.
+"""
+
+from __future__ import annotations
+
+from penstock.core import listpack, memory, stream_id
+from penstock.core.stream_id import StreamID
+from penstock.errors import CorruptData
+
+_HEADER_BYTES = listpack.HEADER_BYTES
+_END = listpack.END
+_COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
+_DELETED = 1
+_SAME_FIELDS = 2
+_DIGITS_MAX = 20
+_FIXED_PIECES = 3
+
+
+def validate_listpack(lp: bytearray) -> None:
+    """Check L1 to L4 of a listpack without room behind it. Raises: CorruptData."""
+    elements = _open(lp)
+    while elements.at < elements.end:
+        elements.step()
+    elements.close()
+
+
+def validate_node(node: bytearray, ms: int, seq: int) -> StreamID:
+    """Check a stream's node under the key ms-seq; return the id of its last entry. Raises: CorruptData."""
+    elements = _open(node)
+    live = elements.integer()
+    deleted = elements.integer()
+    fields = elements.integer()
+    if live < 0 or deleted < 0 or fields < 0:
+        elements.refuse(f"counts of {live} live, {deleted} deleted entries and {fields} fields")
+    names_at = elements.at
+    elements.skip(fields)
+    names_end = elements.at
+    if elements.integer() != 0:
+        elements.refuse("the header does not end with zero")
+    found = found_deleted = 0
+    last_ms = last_seq = 0
+    while elements.at < elements.end:
+        flags = elements.integer()
+        if flags & ~(_DELETED | _SAME_FIELDS):
+            elements.refuse(f"an entry with unknown flags {flags}")
+        entry_ms = memory.advance(ms, elements.integer())
+        entry_seq = memory.advance(seq, elements.integer())
+        if found == 0 and (entry_ms != ms or entry_seq != seq):
+            elements.refuse(f"the first entry is {entry_ms}-{entry_seq}, not the key {ms}-{seq}")
+        if found and stream_id.compare(entry_ms, entry_seq, last_ms, last_seq) <= 0:
+            elements.refuse(f"{entry_ms}-{entry_seq} stands behind {last_ms}-{last_seq}")
+        last_ms = entry_ms
+        last_seq = entry_seq
+        if flags & _SAME_FIELDS:
+            elements.skip(fields)
+            pieces = fields + _FIXED_PIECES
+        else:
+            pieces = 2 * elements.own_fields(fields, names_at, names_end) + _FIXED_PIECES + 1
+        stated = elements.integer()
+        if stated != pieces:
+            elements.refuse(f"{last_ms}-{last_seq} says {stated} pieces, there are {pieces}")
+        found += 1
+        if flags & _DELETED:
+            found_deleted += 1
+    elements.close()
+    if found == 0:
+        elements.refuse("a node without an entry")
+    if live != found - found_deleted or deleted != found_deleted:
+        elements.refuse(
+            f"{live} live and {deleted} deleted entries are stated,"
+            f" there are {found - found_deleted} and {found_deleted}"
+        )
+    return stream_id.make(last_ms, last_seq)
+
+
+def _open(lp: bytearray) -> _Elements:
+    made = _Elements.__new__(_Elements)
+    made._reset(lp)
+    return made
+
+
+class _Elements:
+    """A walk over elements that are not trusted yet; `at` is never behind `end`, the end byte's place."""
+
+    __slots__ = ("at", "count", "end", "lp")
+
+    def _reset(self, lp: bytearray) -> None:
+        size = len(lp)
+        self.lp = lp
+        self.at = _HEADER_BYTES
+        self.end = size - 1
+        self.count = 0
+        if size < _HEADER_BYTES + 1:
+            raise CorruptData(f"listpack: {size} bytes are too few for a header and an end", 0)
+        if memory.load32(lp, 0) != size:
+            stated = memory.load32(lp, 0)
+            raise CorruptData(f"listpack: header says {stated} bytes, there are {size}", 0)
+        if lp[size - 1] != _END:
+            raise CorruptData("listpack: the last byte is not 0xff", size - 1)
+
+    def refuse(self, what: str) -> None:
+        raise CorruptData(what, self.at)
+
+    def close(self) -> None:
+        """Check the count, at the end."""
+        stated = memory.load16(self.lp, 4)
+        # One that is below 65535 is told; a count that is not known is allowed to be any.
+        if stated != self.count and stated != _COUNT_UNKNOWN:
+            raise CorruptData(f"listpack: header says {stated} elements, there are {self.count}", 4)
+
+    def skip(self, count: int) -> None:
+        """Go over so many elements."""
+        while count > 0:
+            self.step()
+            count -= 1
+
+    def integer(self) -> int:
+        """The element that comes next, which must be an integer."""
+        at = self.at
+        lp = self.lp
+        if self.end - at >= 2 and lp[at] < 0x80 and lp[at + 1] == 1:
+            self.at = at + 2  # nearly always
+            self.count += 1
+            return lp[at]
+        self.step()
+        return listpack.get_int(lp, at)
+
+    def step(self) -> None:
+        """Check the element that comes next, and go behind it."""
+        lp = self.lp
+        at = self.at
+        left = self.end - at
+        if left < 2:
+            self.refuse("listpack: it ends where an element is expected")
+        lead = lp[at]
+        if 0x80 <= lead < 0xC0 or lead < 0x80:
+            size = 1 if lead < 0x80 else 1 + (lead & 0x3F)
+            if size + 1 > left:
+                self.refuse(f"listpack: an element of {size} bytes runs past the end")
+            if lp[at + size] != size:
+                self.refuse(f"listpack: the backlen of an element of {size} bytes is wrong")
+            if size > 1 and lp[at + 1] <= 57:
+                self.check_string(at + 1, size - 1)
+            self.at = at + size + 1
+        else:
+            self.step_wide(lead, left)
+        self.count += 1
+
+    def step_wide(self, lead: int, left: int) -> None:
+        """As step, for an element with a longer head."""
+        lp = self.lp
+        at = self.at
+        if left < 3 or (lead == 0xF0 and left < 6):
+            self.refuse("listpack: an element's length is cut off")
+        size = listpack.encoded_size(lp, at)
+        width = listpack.backlen_size(size)
+        if size + width > left:
+            self.refuse(f"listpack: an element of {size} bytes runs past the end")
+        continued = 0
+        place = at + size
+        while width > 0:
+            width -= 1
+            if lp[place] != (size >> (7 * width) & 0x7F | continued):
+                self.refuse(f"listpack: the backlen of an element of {size} bytes is wrong")
+            continued = 0x80
+            place += 1
+        self.at = place
+        if listpack.is_int(lp, at):
+            shortest = listpack.int_size(listpack.get_int(lp, at)) == place - at
+        else:
+            shortest = listpack.string_size(lp, at) >= (4096 if lead == 0xF0 else 64)
+        if not shortest:
+            self.refuse("listpack: an element is not in its shortest form")
+
+    def check_string(self, at: int, size: int) -> None:
+        """Refuse a string that would have been stored as an integer (L3)."""
+        lp = self.lp
+        end = at + size
+        digits = at + 1 if lp[at] == 45 else at
+        while digits < end and 48 <= lp[digits] <= 57:
+            digits += 1
+        if digits == end and size <= _DIGITS_MAX:
+            element = bytearray(size + listpack.ELEMENT_OVERHEAD_MAX)
+            listpack.put_string(element, 0, lp, at, size)
+            if listpack.is_int(element, 0):
+                self.refuse("listpack: an integer is stored as a string")
+
+    def own_fields(self, header_fields: int, names_at: int, names_end: int) -> int:
+        """Go over the count, the names and values of an entry that has its own; return the count."""
+        lp = self.lp
+        fields = self.integer()
+        if fields < 0 or fields > self.end - self.at:
+            self.refuse(f"an entry with {fields} fields")
+        same = fields == header_fields
+        left = fields
+        while left > 0:
+            at = self.at
+            self.step()
+            # Elements in their shortest form are equal when their bytes are.
+            if same:
+                size = self.at - at
+                if size > names_end - names_at or not memory.equal(lp, at, lp, names_at, size):
+                    same = False
+                names_at += size
+            self.step()
+            left -= 1
+        if same:
+            self.refuse("an entry has the header's field names and does not say so")
+        return fields

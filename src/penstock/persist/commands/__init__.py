@@ -1,0 +1,1 @@
+"""Commands that need the formats of this layer."""

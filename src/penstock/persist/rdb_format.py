@@ -1,0 +1,79 @@
+"""The vocabulary of RDB files: operations, kinds of values, lengths. docs/formats/rdb.md shows the bytes.
+
+    REDIS0010 | fa redis-ver 7.0.15 | fe 00 | fb 02 01 | fc <ms> 00 key value | 13 key stream | ff <crc64>
+    magic       a note                database  sizes     expiry, type, key, value    type ...    end
+
+An operation and the type of a value share one byte: small numbers are types, large ones operations.
+"""
+
+from __future__ import annotations
+
+MAGIC = b"REDIS"
+HEADER_BYTES = 9
+VERSION_MAX = 13
+"""The newest version whose files we understand; of its new types we hold none, and say so when we meet one."""
+CHECKSUM_SINCE = 5
+CHECKSUM_BYTES = 8
+
+SLOT_INFO = 244
+FUNCTION = 245
+FUNCTION_PRE_RELEASE = 246
+MODULE_AUX = 247
+IDLE = 248
+FREQUENCY = 249
+AUX = 250
+RESIZE = 251
+EXPIRY_MS = 252
+EXPIRY_SECONDS = 253
+SELECT = 254
+END = 255
+OPERATIONS_FROM = 240
+
+STRING = 0
+LIST = 1
+LIST_ZIPLIST = 10
+LIST_ZIPLISTS = 14
+STREAM_1 = 15
+LIST_NODES = 18
+STREAM_2 = 19
+STREAM_3 = 21
+
+LIST_TYPES = frozenset({LIST, LIST_ZIPLIST, LIST_ZIPLISTS, LIST_NODES})
+STREAM_TYPES = frozenset({STREAM_1, STREAM_2, STREAM_3})
+HELD_TYPES = LIST_TYPES | STREAM_TYPES | {STRING}
+
+NODE_PLAIN = 1
+NODE_PACKED = 2
+
+INT8 = 0
+INT16 = 1
+INT32 = 2
+LZF = 3
+
+FOREIGN_TYPES = {
+    2: "a set",
+    3: "a sorted set",
+    4: "a hash",
+    5: "a sorted set",
+    6: "a module's value",
+    7: "a module's value",
+    9: "a hash (zipmap)",
+    11: "a set (intset)",
+    12: "a sorted set (ziplist)",
+    13: "a hash (ziplist)",
+    16: "a hash (listpack)",
+    17: "a sorted set (listpack)",
+    20: "a set (listpack)",
+    22: "a hash with expiring fields",
+    23: "a hash with expiring fields (listpack)",
+    24: "a hash with expiring fields",
+    25: "a hash with expiring fields (listpack)",
+    26: "a stream that remembers producers (Redis 8.6)",
+    27: "a stream with entries given back (Redis 8.8)",
+}
+"""What other servers keep and we do not."""
+
+
+def type_name(number: int) -> str:
+    """What a type that we do not hold is called."""
+    return FOREIGN_TYPES.get(number, "unknown")
