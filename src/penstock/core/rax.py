@@ -155,7 +155,7 @@ class Rax(NodeHeap):
         """Make an iterator, which is nowhere until it seeks."""
         return RaxIterator(self)
 
-    def items(self) -> Iterator[tuple[bytes, Any]]:
+    def pairs(self) -> Iterator[tuple[bytes, Any]]:
         """All keys with their values, in order; the tree must not change meanwhile."""
         found = self.iterator()
         found.seek("^")

@@ -70,8 +70,8 @@ class Engine:
         like: Engine | None = None,
     ) -> None:
         """`like`: share the limits of another engine, and behave as it does."""
-        self.limits = NodeLimits() if like is None else like.limits
-        self.list_limits = ListLimits() if like is None else like.list_limits
+        self.limits: NodeLimits = NodeLimits() if like is None else like.limits
+        self.list_limits: ListLimits = ListLimits() if like is None else like.list_limits
         level = compat.NEWEST if compat_version is None else compat.level(compat_version)
         instant = Instant(SystemClock() if clock is None else clock)
         keyspaces = [

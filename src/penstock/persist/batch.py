@@ -3,9 +3,9 @@
     #PSCRC:1:57:8c1f33a0:1042\\r\\n          version, bytes that follow, their CRC-32, what was synced before
     *5\\r\\n$4\\r\\nXADD\\r\\n...               57 bytes: whole commands
 
-To Redis a line that begins with # is an annotation, which it skips, so it reads these files as they are. To us
-it tells damage from a torn tail, which the commands alone cannot: a flipped bit inside of a value would still
-be a command.
+To Redis a line that begins with # is an annotation, which it skips, so it reads these files as they are. To
+us it tells damage from a torn tail, which the commands alone cannot: a flipped bit inside of a value would
+still be a command.
 
 `synced` is how many bytes of this file were known to be on disk when the batch was written. Up to the largest
 such number nothing can be torn: what is wrong there is damage. Behind it a power cut may have left anything,
@@ -50,7 +50,7 @@ def parse_batch_or_none(line: bytes) -> Batch | None:
     return Batch(found.end(), int(found[2]), int(found[3], 16), int(found[4]))
 
 
-def synced_after(data: bytes | bytearray, start: int) -> int:
+def synced_after(data: bytes, start: int) -> int:
     """The largest `synced` that a whole batch behind a place claims; 0 if there is none.
 
     Looked for from the back: of what was synced, later batches know more.

@@ -46,6 +46,7 @@ class Child:
 
     def finish(self) -> None:
         """Wait for its end. Raises: ChildFailed unless it did its work."""
+        os.set_blocking(self.pipe, True)  # a loop that watched it may have changed that
         said = b""
         while piece := os.read(self.pipe, 4096):
             said += piece

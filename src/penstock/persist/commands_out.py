@@ -86,7 +86,7 @@ def _write_entries(out: _Out, key: bytes, stream: Stream) -> list[bytes]:
         {
             entry_key
             for _, group in _groups(stream)
-            for entry_key, _ in group.pending.items()
+            for entry_key, _ in group.pending.pairs()
             if not stream.contains(stream_id.from_key(entry_key))
         },
         reverse=True,
@@ -114,9 +114,9 @@ def _write_entries(out: _Out, key: bytes, stream: Stream) -> list[bytes]:
 def _write_group(out: _Out, key: bytes, name: bytes, group: Group) -> None:
     place = [group.last_id.text, b"ENTRIESREAD", b"%d" % group.entries_read]
     out([b"XGROUP", b"CREATE", key, name, *place])
-    for consumer_name, consumer in group.consumers.items():
+    for consumer_name, consumer in group.consumers.pairs():
         out([b"XGROUP", b"CREATECONSUMER", key, name, consumer_name])
-        for entry_key, record in consumer.pending.items():
+        for entry_key, record in consumer.pending.pairs():
             words = [b"XCLAIM", key, name, consumer_name, b"0", stream_id.from_key(entry_key).text]
             words += [b"TIME", b"%d" % record.delivery_ms]
             words += [b"RETRYCOUNT", b"%d" % record.delivery_count]
@@ -124,4 +124,4 @@ def _write_group(out: _Out, key: bytes, name: bytes, group: Group) -> None:
 
 
 def _groups(stream: Stream) -> Iterable[tuple[bytes, Group]]:
-    return () if stream.groups is None else stream.groups.items()
+    return () if stream.groups is None else stream.groups.pairs()

@@ -12,16 +12,16 @@
     everysec   writes it itself                  it is written; sync() is called every second
     no         writes it itself                  it is written; the system syncs when it likes
 
-The owner never waits for the disk: with `always` he goes on executing while sync() runs elsewhere, and all that
-he hands over meanwhile is the next group. Only when more than QUEUE_BYTES_MAX wait does he wait too: a disk
-that is slower than its producers must slow them down, or memory would run out.
+The owner never waits for the disk: with `always` he goes on executing while sync() runs elsewhere, and all
+that he hands over meanwhile is the next group. Only when more than QUEUE_BYTES_MAX wait does he wait too: a
+disk that is slower than its producers must slow them down, or memory would run out.
 
 Changing to another file (a rewrite begins or ends) is a job in the same queue: what was handed over before it
 goes into the old file, what comes behind it into the new one.
 
 After a failed write or sync nothing is known of what was not synced before, and a later sync that succeeds
-would prove nothing. So the first failure is final (`failure`) until somebody begins a new file on a fresh base
-(`start_afresh`): what is handed over until then is dropped, for the base will have it.
+would prove nothing. So the first failure is final (`failure`) until somebody begins a new file on a fresh
+base (`start_afresh`): what is handed over until then is dropped, for the base will have it.
 
 Invariants
   C1  synced <= released <= position with `always`; released <= position with the others.
@@ -72,9 +72,13 @@ class Commit:
         self._queue: list[bytes | Callable[[], None]] = []
         self._queued_bytes = 0
         self._busy = False  # sync() has taken something out of the queue and is at work on it
-        self._state = threading.Condition()  # guards all of the above; told when something was synced
+        self._state = (
+            threading.Condition()
+        )  # guards all of the above; told when something was synced
         self._writing = threading.Lock()  # held by who writes or syncs (C2)
-        self.wake: Callable[[], None] = _wake_nobody  # tells whoever calls sync() that there is work
+        self.wake: Callable[[], None] = (
+            _wake_nobody  # tells whoever calls sync() that there is work
+        )
 
     # --- The owner's side --------------------------------------------------------------------------
 

@@ -8,10 +8,11 @@
 What lasts, on any file system that we know: bytes of a file after its `sync` has returned, names after
 `sync_dir` of their directory has returned. Before that, any part of what was written may be there after a
 power cut and any part may not, in any order. A `sync` that has failed says nothing about any byte since the
-last that succeeded, and a second one that succeeds does not either (Linux drops the pages and forgets): a file
-whose sync failed must not be trusted any more.
+last that succeeded, and a second one that succeeds does not either (Linux drops the pages and forgets): a
+file whose sync failed must not be trusted any more.
 
-Tests put a disk in memory in this place, one that stops at every single operation (tests/support/fake_disk.py).
+Tests put a disk in memory in this place, one that stops at every single operation
+(tests/support/fake_disk.py).
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ _FILE_MODE = 0o644
 
 
 class File(Protocol):
-    """A file that is being written. `size`: how long it is."""
+    """A file that is being written."""
 
-    size: int
+    @property
+    def size(self) -> int:
+        """How long it is."""
 
     def write(self, data: bytes) -> None:
         """Add all of the bytes at its end. Raises: OSError; then a part of them may be there."""
@@ -155,21 +158,21 @@ class SystemDisk:
     def names(self, path: str) -> list[str]:
         """See Disk."""
         try:
-            return sorted(os.listdir(path))
+            return sorted(found.name for found in Path(path).iterdir())
         except FileNotFoundError:
             return []
 
     def exists(self, path: str) -> bool:
         """See Disk."""
-        return os.path.exists(path)
+        return Path(path).exists()
 
     def size(self, path: str) -> int:
         """See Disk."""
-        return os.stat(path).st_size
+        return Path(path).stat().st_size
 
     def read(self, path: str) -> Source:
         """See Disk."""
-        return open(path, "rb", buffering=0)
+        return Path(path).open("rb", buffering=0)
 
     def create(self, path: str) -> File:
         """See Disk."""
@@ -191,11 +194,11 @@ class SystemDisk:
 
     def rename(self, old: str, new: str) -> None:
         """See Disk."""
-        os.replace(old, new)
+        Path(old).replace(new)
 
     def remove(self, path: str) -> None:
         """See Disk."""
-        os.unlink(path)
+        Path(path).unlink()
 
     def sync_dir(self, path: str) -> None:
         """See Disk."""

@@ -1,12 +1,12 @@
 """Where the files of one data directory are, by the names that redis.conf has for them.
 
-    DIR/penstock.lock                       held by whoever uses the directory
-    DIR/dump.rdb                            the snapshot of SAVE and BGSAVE            (dbfilename)
-    DIR/appendonlydir/                      the log                                    (appenddirname)
-        appendonly.aof.manifest             which of the files below count             (appendfilename)
-        appendonly.aof.1.base.rdb
-        appendonly.aof.1.incr.aof
-    DIR/appendonly.aof                      the log of a Redis before 7: read, never written
+DIR/penstock.lock                       held by whoever uses the directory
+DIR/dump.rdb                            the snapshot of SAVE and BGSAVE            (dbfilename)
+DIR/appendonlydir/                      the log                                    (appenddirname)
+    appendonly.aof.manifest             which of the files below count             (appendfilename)
+    appendonly.aof.1.base.rdb
+    appendonly.aof.1.incr.aof
+DIR/appendonly.aof                      the log of a Redis before 7: read, never written
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ synced. So there is always one, and it is whole.
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 import zlib
@@ -152,7 +153,9 @@ def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
     if len(words) % 2 or not name or "/" in name or name in (".", ".."):
         raise CorruptData(f"{path}: a line that names no file of this directory", offset)
     if not seq.isdecimal() or int(seq) == 0 or kind not in (_BASE, _INCREMENT, _HISTORY):
-        raise CorruptData(f"{path}: the line of {name} has no seq above 0, or no type b, i, h", offset)
+        raise CorruptData(
+            f"{path}: the line of {name} has no seq above 0, or no type b, i, h", offset
+        )
     return kind, LogFile(name, int(seq))
 
 
@@ -163,7 +166,7 @@ def _checked(found: dict[str, list[LogFile]], path: str) -> Manifest:
         raise CorruptData(f"{path}: two bases, {names}: remove the line of the wrong one", 0)
     if not bases and not increments:
         raise CorruptData(f"{path}: it names no files", 0)
-    for before, after in zip(increments, increments[1:], strict=False):
+    for before, after in itertools.pairwise(increments):
         if before.seq >= after.seq:
             raise CorruptData(f"{path}: {after.name} is behind {before.name}, out of order", 0)
     return Manifest(bases[0] if bases else None, tuple(increments), tuple(found[_HISTORY]))

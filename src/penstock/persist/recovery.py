@@ -13,7 +13,7 @@ file that is torn (replay.py says when) is cut off, if `load_truncated` allows i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from penstock.core.stream import Stream
@@ -37,7 +37,6 @@ class Progress:
 
     bytes_total: int = 0
     bytes_done: int = 0
-    entries: int = 0  # commands and keys
 
     def step(self, count: int) -> None:
         """So many bytes more were read."""
@@ -103,6 +102,10 @@ class Recovery:
         """Read the snapshot, if there is one. Raises: CorruptData, OSError."""
         self._load_snapshot()
         return self._done()
+
+    def entries(self) -> int:
+        """How many keys and commands were read so far."""
+        return self._found.keys + self._replay.commands
 
     def _done(self) -> Recovered:
         self._found.commands = self._replay.commands
@@ -173,7 +176,6 @@ class Recovery:
             if item.expiry_ms is not None:
                 keyspace.set_expiry(item.key, item.expiry_ms)
             self._found.keys += 1
-            self.progress.entries += 1
         # An old log may begin with a snapshot: commands follow.
         self._replay.run(source, path, reader.rest(), reader.offset)
 
@@ -219,7 +221,7 @@ def _see_consumers(engine: Engine) -> None:
     for keyspace in engine.context.databases:
         for value in keyspace.values.values():
             if isinstance(value, Stream) and value.groups is not None:
-                for _, group in value.groups.items():
-                    for _, consumer in group.consumers.items():
+                for _, group in value.groups.pairs():
+                    for _, consumer in group.consumers.pairs():
                         if consumer.seen_ms == 0:
                             consumer.seen_ms = now_ms

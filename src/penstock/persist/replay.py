@@ -32,7 +32,7 @@ from penstock.core.frame import Frame
 from penstock.engine.execute import Engine
 from penstock.engine.lookup import Lookup
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.errors import CommandError, CorruptData, ProtocolError
+from penstock.errors import CommandError, CorruptData, ProtocolError, wrong_arity
 from penstock.persist import batch
 from penstock.persist.disk import Source
 from penstock.persist.reading import PIECE_BYTES, read_into
@@ -201,7 +201,9 @@ class Replay:
             except ProtocolError as error:
                 raise self._damage(f"{error}, though the checksum is right") from error
             if not whole:
-                raise self._damage("a batch that ends within a command, though its checksum is right")
+                raise self._damage(
+                    "a batch that ends within a command, though its checksum is right"
+                )
             self._run_command()
         if self._multi_at >= 0:
             raise self._damage("a batch that ends within a transaction")
@@ -240,10 +242,10 @@ class Replay:
         frame = self._frame
         row = self._last
         if row is None or not frame.is_word(0, self._last_word):
-            if self._run_control(frame):
-                return
-            row = self._find(frame)
-        if self._multi_at >= 0:
+            row = None if self._run_control(frame) else self._find(frame)
+        if row is None:
+            pass  # it was about other commands
+        elif self._multi_at >= 0:
             self._queued.append((row, frame.copy()))
         else:
             self._execute(row, frame)
@@ -281,16 +283,16 @@ class Replay:
         return row
 
     def _execute(self, row: Command, frame: Frame) -> None:
-        if row is _SELECT:
-            self._select(frame)
-            return
         try:
-            if not row.takes(frame.count):
-                raise CommandError(f"wrong number of arguments for '{row.name.lower()}' command")
-            self._engine.run(row, frame)
+            if row is _SELECT:
+                self._select(frame)
+            elif row.takes(frame.count):
+                self._engine.run(row, frame)
+                self.commands += 1
+            else:
+                raise wrong_arity(row.name)
         except CommandError as error:
             raise self._foreign(frame, error) from error
-        self.commands += 1
 
     def _select(self, frame: Frame) -> None:
         text = frame.piece(1)
@@ -312,7 +314,7 @@ class Replay:
         while self._fill(1):
             pass
         offset = self._at
-        rest = self._window[offset - self._start : self._end]
+        rest = bytes(self._window[offset - self._start : self._end])
         if not rest.strip(b"\0"):
             raise Torn(offset, f"the last {len(rest)} bytes are zeros")
         # Only where batches are written can the rest be known to be unpromised.

@@ -31,9 +31,7 @@ def write_snapshot(file: File, engine: Engine, options: SnapshotOptions, is_base
         write_commands(file.write, engine.context.databases)
         return
     context = engine.context
-    writer = RdbWriter(
-        file.write, context.compat.rdb_version, options.compress, options.checksum
-    )
+    writer = RdbWriter(file.write, context.compat.rdb_version, options.compress, options.checksum)
     writer.begin(
         aux_fields(context.compat.redis_version, context.now_ms(), options.used_memory, is_base)
     )

@@ -16,7 +16,7 @@ from typing import Any, cast
 from penstock._version import VERSION
 from penstock.build import KIND
 from penstock.engine.execute import Engine
-from penstock.errors import ConfigError
+from penstock.errors import ConfigError, CorruptData, DirectoryInUse
 from penstock.persist.disk import SystemDisk
 from penstock.persist.store import Store
 from penstock.server import log
@@ -173,8 +173,13 @@ def run(config: Config) -> bool:
     make_dir(config)
     allow_clients(config)
     sockets = open_sockets(config)
-    with asyncio.Runner(loop_factory=new_event_loop) as runner:
-        return runner.run(_serve(config, sockets))
+    try:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+            return runner.run(_serve(config, sockets))
+    except (DirectoryInUse, CorruptData) as error:
+        raise ConfigError(str(error)) from error
+    except OSError as error:
+        raise ConfigError(f"{error.filename or config.value('dir')}: {error.strerror}") from error
 
 
 def make_dir(config: Config) -> None:

@@ -404,7 +404,7 @@ class Durability:
         if size < self._config.value("auto-aof-rewrite-min-size"):
             return False
         base = max(1, self.store.base_bytes)
-        return (size - base) * 100 >= percentage * base
+        return bool((size - base) * 100 >= percentage * base)
 
     def _is_save_due(self, now_ms: int) -> bool:
         facts = self.server.facts

@@ -20,9 +20,12 @@ from itertools import islice
 from penstock._version import VERSION
 from penstock.build import KIND
 from penstock.engine.keyspace import Keyspace
+from penstock.persist.recovery import Progress
 from penstock.server import process
 from penstock.server.catalogue import shown_name
+from penstock.server.durability import Durability
 from penstock.server.server import Server
+from penstock.server.states import DISK_FAILED
 
 Fields = list[tuple[str, object]]
 

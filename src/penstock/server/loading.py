@@ -95,7 +95,7 @@ def _report(recovery: Recovery, seconds: float) -> None:
     progress = recovery.progress
     done = progress.bytes_done
     percent = 100 * done // max(1, progress.bytes_total)
-    entries = recovery.entries
+    entries = recovery.entries()
     LOG.info(
         "loading: %d%% of %d MB, %d entries, %d entries/s",
         min(percent, 100),

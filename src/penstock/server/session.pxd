@@ -70,4 +70,4 @@ cdef class Session:
     cpdef void flush(self) except *
     cpdef list take_pieces(self)
     @cython.locals(size="long long")
-    cpdef int deliver(self, list pieces) except -1
+    cpdef void deliver(self, list pieces) except *

@@ -378,7 +378,8 @@ class Session:
         size = 0
         for piece in pieces:
             size += len(piece)
-        self.waiting_bytes -= size  # now: a limit that is checked meanwhile must not count them twice
+        # Before they are sent: a limit that is checked meanwhile must not count them twice.
+        self.waiting_bytes -= size
         if link is None:
             return
         self.server.bytes_out += size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from penstock.engine.execute import TABLE
 from penstock.engine.table import Command
-from penstock.persist.commands import dump
 from penstock.server.commands import (
     admin,
     client_rows,
@@ -28,7 +27,7 @@ _MODULES = (
 )
 
 # What works on data, and may stand in a log.
-DATA_ROWS: tuple[Command, ...] = (*TABLE.values(), *dump.COMMANDS)
+DATA_ROWS: tuple[Command, ...] = tuple(TABLE.values())
 
 ROWS: tuple[Command, ...] = (
     *DATA_ROWS,

@@ -16,4 +16,4 @@ cdef class Turn:
     cpdef int add(self, object session) except -1
     cpdef int note_effects(self) except -1
     cdef int _schedule(self) except -1
-    cpdef int end(self) except -1
+    cpdef void end(self) except *
