@@ -54,6 +54,7 @@ COMPILED = (
     "penstock.server.connection",
     "penstock.shapes",
     "penstock.turn_lock",
+    "penstock.runner",
     "penstock.embedded",
 )
 

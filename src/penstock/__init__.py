@@ -1,22 +1,24 @@
-"""penstock: a message queue with the data model of Redis Streams, in compiled Python.
+"""penstock: a durable message queue with the data model of Redis Streams, in compiled Python.
 
     import penstock
-    db = penstock.open()
+    db = penstock.open("data")
     db.xadd("orders", {"sku": "A1", "qty": 2})
 
 See `Database` for what it can do, and `open` for how to get one.
 """
 
 from penstock._version import VERSION as __version__
-from penstock.embedded import Database, open
+from penstock.embedded import Database
 from penstock.errors import (
     CommandError,
     ConfigError,
     CorruptData,
     DatabaseClosed,
     DataError,
+    DirectoryInUse,
     PenstockError,
 )
+from penstock.opening import open
 
 __all__ = [
     "CommandError",
@@ -25,6 +27,7 @@ __all__ = [
     "DataError",
     "Database",
     "DatabaseClosed",
+    "DirectoryInUse",
     "PenstockError",
     "__version__",
     "open",

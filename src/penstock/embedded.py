@@ -1,6 +1,6 @@
 """The embedded database: the engine in this process, with redis-py's names, arguments and results.
 
-    db = penstock.open()
+    db = penstock.open("data")
     db.xadd("orders", {"sku": "A1", "qty": 2})        ->  b"1700000000000-0"
 
 A program written for `redis.Redis` runs on this class unchanged as far as streams go: the same method
@@ -8,198 +8,27 @@ builds the same words, the engine answers them, and the answer gets the shape th
 it by default. Errors carry the same texts: DataError for what redis-py refuses itself, CommandError for
 what a server would refuse.
 
-Threads may share a Database. One lock is held while a command runs; a blocking read waits outside of it, and
-whoever adds the entry runs the waiting read and hands over its result.
+With a directory every call returns when what it did, or saw, is on disk. Threads may share a Database.
 
-`words.py` makes the words of a command out of redis-py's arguments, `shapes.py` its results out of replies.
+`runner.py` runs commands. `words.py` makes the words of a command out of redis-py's arguments, `shapes.py` its results out of replies.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any
 
 from penstock import shapes, words
-from penstock.core.frame import Frame
-from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
-from penstock.engine.clock import Clock
-from penstock.engine.execute import TABLE, Engine
-from penstock.engine.waiters import Blocked
-from penstock.errors import ConfigError, DatabaseClosed, DataError
-from penstock.reply import NULL_ARRAY
-from penstock.thread_waiter import ThreadWaiter
-from penstock.turn_lock import TurnLock
+from penstock.engine.execute import TABLE
+from penstock.errors import DatabaseClosed, DataError
+from penstock.runner import Runner
 
-if TYPE_CHECKING:
-    from penstock.server.shared import Serving
-
-_LIMIT_MAX = 2**40  # beyond any machine, and a hundred times it still fits 64 bits
-_WAIT_SECONDS_MAX = threading.TIMEOUT_MAX  # about 292 years
 _XADD = TABLE["XADD"]
-_WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
 
 
-def open(
-    *,
-    decode_responses: bool = False,
-    compat_version: str | None = None,
-    clock: Clock | None = None,
-    node_bytes_max: int = NODE_BYTES_MAX,
-    node_entries_max: int = NODE_ENTRIES_MAX,
-) -> Database:
-    """A new database in memory.
-
-    decode_responses: give text instead of bytes. compat_version: behave as this Redis ("7.0", "7.2",
-    "7.4"; the newest by default). clock: where ids get their time from; the system's clock by default.
-    node_bytes_max, node_entries_max: how large a node of a stream may become, 0 for no limit.
-    """
-    for name, value in (("node_bytes_max", node_bytes_max), ("node_entries_max", node_entries_max)):
-        if type(value) is not int or not 0 <= value <= _LIMIT_MAX:
-            raise ConfigError(f"{name} is a number from 0 to {_LIMIT_MAX}, not {value!r}")
-    engine = Engine(clock, compat_version)
-    engine.limits.bytes_max = node_bytes_max
-    engine.limits.entries_max = node_entries_max
-    return Database(engine, decode_responses)
-
-
-class Database:
+class Database(Runner):
     """Streams in this process. The methods are those of redis.Redis; see there for their arguments."""
 
-    __slots__ = ("_closed", "_decode", "_engine", "_frame", "_serving", "_turn")
-
-    def __init__(self, engine: Engine, decode_responses: bool) -> None:
-        self._turn = TurnLock()
-        self._engine = engine
-        self._frame = Frame()
-        self._decode = decode_responses
-        self._closed = False
-        self._serving: list[Serving] = []
-
-    def serve(
-        self,
-        port: int = 6379,
-        host: str = "127.0.0.1",
-        unixsocket: str | None = None,
-        password: str | None = None,
-    ) -> Serving:
-        """Put the database on a socket, for any client of Redis, while this program goes on using it.
-
-        port: 0 for any that is free; the result's `port` is it. The result's close(), or the end of its
-        `with`, ends the serving; so does close() of the database. Raises: ConfigError.
-        """
-        # Here, for most programs that embed a database need no event loop.
-        from penstock.server import directives, shared  # noqa: PLC0415
-
-        if self._closed:
-            raise DatabaseClosed("the database is closed")
-        config = directives.default_config()
-        config.set_at_start("port", str(port))
-        config.set_at_start("bind", host)
-        config.set_at_start("unixsocket", unixsocket or "")
-        config.set_at_start("requirepass", password or "")
-        serving = shared.serve(self._engine, self._turn, config)
-        self._serving.append(serving)
-        return serving
-
-    def close(self) -> None:
-        """End the use of the database; who still waits in a blocking read gets DatabaseClosed."""
-        while self._serving:
-            self._serving.pop().close()
-        self._turn.acquire()
-        try:
-            self._closed = True
-            for waiter in self._engine.waiters.all():
-                waiter.error = DatabaseClosed("the database was closed while this call waited")
-                self._engine.give_up(waiter)
-                waiter.wake()
-        finally:
-            self._turn.release()
-
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a penstock.Database cannot be copied or pickled: open another one")
-
-    # --- Running a command -------------------------------------------------------------------------
-
-    def _run(
-        self, name: str, pieces: list[Any], shape: Callable[[Any], Any] = shapes.as_it_is
-    ) -> Any:
-        """Run a command given by its words and bring the reply into shape."""
-        command = TABLE[name]
-        self._turn.acquire()
-        try:
-            self._begin(_WORDS[name])
-            for piece in pieces:
-                self._put(piece)
-            reply = self._engine.execute(command, self._frame)
-            if isinstance(reply, Blocked):
-                waiter = ThreadWaiter(command, reply, self._engine.context.keyspace, shape)
-                reply = self._wait(waiter, reply.timeout_ms)
-            else:
-                reply = shape(reply)
-        finally:
-            self._turn.release()
-        return shapes.decoded(reply) if self._decode else reply
-
-    def _begin(self, words: list[bytes]) -> None:
-        if self._closed:
-            raise DatabaseClosed("the database is closed")
-        self._frame.clear()
-        for word in words:
-            self._frame.add(word)
-
-    def _put(self, value: Any) -> None:
-        """Add one argument as redis-py would encode it. Raises: DataError for what it would refuse."""
-        kind = type(value)
-        if kind is str:
-            self._frame.add_text(value)
-        elif kind is bytes:
-            self._frame.add(value)
-        elif isinstance(value, bool) or not isinstance(
-            value, (str, bytes, bytearray, memoryview, int, float)
-        ):
-            raise DataError(
-                f"Invalid input of type: '{kind.__name__}'. "
-                "Convert to a bytes, string, int or float first."
-            )
-        elif isinstance(value, (int, float)):
-            self._frame.add_text(repr(value))
-        elif isinstance(value, str):
-            self._frame.add(value.encode())
-        else:
-            self._frame.add(bytes(value))
-
-    def _wait(self, waiter: ThreadWaiter, timeout_ms: int) -> Any:
-        """Sleep until the read is served or its time is over. The lock is open meanwhile."""
-        self._engine.park(waiter)
-        self._turn.release()
-        try:
-            waiter.served.wait(min(timeout_ms / 1000, _WAIT_SECONDS_MAX) if timeout_ms else None)
-        finally:
-            interrupt = self._take_turn_back()
-            self._engine.give_up(waiter)
-        if interrupt is not None:
-            raise interrupt
-        if waiter.error is not None:
-            raise waiter.error
-        return waiter.reply if waiter.served.is_set() else shapes.served(NULL_ARRAY)
-
-    def _take_turn_back(self) -> BaseException | None:
-        """Have the turn again, come what may: the caller will release it. Returns what came."""
-        interrupt: BaseException | None = None
-        while True:
-            try:
-                self._turn.acquire()
-            except BaseException as error:  # noqa: BLE001 - raised by the caller, once it has the turn
-                interrupt = error
-            else:
-                return interrupt
+    __slots__ = ()
 
     # --- Adding and removing -----------------------------------------------------------------------
 
@@ -253,9 +82,11 @@ class Database:
                     frame.add_text(value)
                 else:
                     self._put(value)
+            if self._keeper is not None:
+                self._keeper.check_writable()
             reply = self._engine.execute(_XADD, frame)
         finally:
-            self._turn.release()
+            self._end()
         return reply.decode() if self._decode and reply is not None else reply
 
     def xtrim(

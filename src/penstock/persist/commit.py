@@ -71,6 +71,7 @@ class Commit:
         self._noted_s = 0
         self._queue: list[bytes | Callable[[], None]] = []
         self._queued_bytes = 0
+        self._led = False  # one of those who wait is at work for all
         self._busy = False  # sync() has taken something out of the queue and is at work on it
         self._state = (
             threading.Condition()
@@ -158,38 +159,58 @@ class Commit:
     # --- Anybody's side ----------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Write and sync all that was handed over. With nothing queued, sync what was written."""
+        """Write and sync all that was handed over, until there is nothing left."""
         with self._writing:
-            while self.failure is None:
-                with self._state:
-                    queue, self._queue = self._queue, []
-                    self._queued_bytes = 0
-                    self._busy = bool(queue)
-                    # What the owner writes himself while this syncs belongs to the next round.
-                    written = self.position if queue else self._written
-                if not queue and written == self.synced:
-                    break
-                try:
-                    self._work(queue)
-                except OSError as error:
-                    self._fail(error)
-                    break
-                with self._state:
-                    self._written = max(self._written, written)
-                    self.released = max(self.released, written)
-                    self.synced = written
-                    self._busy = False
-                    self._state.notify_all()
+            while self._sync_once():
+                pass
 
     def wait_synced(self, position: int) -> None:
         """Return when a position is on disk, syncing it if nobody else does. Raises: OSError.
 
-        Of several threads one does the work for all that have handed over by then.
+        Of several threads one works for all that have handed over by then; the others sleep meanwhile, and
+        those that handed over too late for it find the next one among them.
         """
-        while self.synced < position:
-            if self.failure is not None:
-                raise self.failure
-            self.sync()
+        while True:
+            with self._state:
+                while self._led and self.synced < position and self.failure is None:
+                    self._state.wait()
+                if self.synced >= position:
+                    return
+                if self.failure is not None:
+                    raise self.failure
+                self._led = True
+            try:
+                with self._writing:
+                    self._sync_once()
+            finally:
+                with self._state:
+                    self._led = False
+                    self._state.notify_all()
+
+    def _sync_once(self) -> bool:
+        """One write and one sync for all that is queued; False if there was nothing to do, or it failed."""
+        if self.failure is not None:
+            return False
+        with self._state:
+            queue, self._queue = self._queue, []
+            self._queued_bytes = 0
+            self._busy = bool(queue)
+            # What the owner writes himself while this syncs belongs to the next round.
+            written = self.position if queue else self._written
+        if not queue and written == self.synced:
+            return False
+        try:
+            self._work(queue)
+        except OSError as error:
+            self._fail(error)
+            return False
+        with self._state:
+            self._written = max(self._written, written)
+            self.released = max(self.released, written)
+            self.synced = written
+            self._busy = False
+            self._state.notify_all()
+        return True
 
     def _work(self, queue: list[bytes | Callable[[], None]]) -> None:
         """Write, sync, and do jobs, in their order."""

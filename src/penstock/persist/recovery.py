@@ -93,7 +93,7 @@ class Recovery:
         else:
             self._refuse_orphans()
             if disk.exists(layout.old_log):
-                self._load_files([layout.old_log])
+                self.read_files([layout.old_log])
             else:
                 self._load_snapshot()
         return self._done()
@@ -114,7 +114,7 @@ class Recovery:
 
     def _load_snapshot(self) -> None:
         if self._disk.exists(self._layout.snapshot):
-            self._load_files([self._layout.snapshot])
+            self.read_files([self._layout.snapshot])
 
     def _refuse_orphans(self) -> None:
         """Files of a log without a manifest are somebody's data: they are not ignored."""
@@ -130,7 +130,7 @@ class Recovery:
     def _load_log(self, manifest: Manifest) -> None:
         for file in manifest.files:
             self._check_is_there(file)
-        self._load_files([self._layout.log_file(file.name) for file in manifest.files])
+        self.read_files([self._layout.log_file(file.name) for file in manifest.files])
 
     def _check_is_there(self, file: LogFile) -> None:
         if not self._disk.exists(self._layout.log_file(file.name)):
@@ -140,7 +140,8 @@ class Recovery:
                 0,
             )
 
-    def _load_files(self, paths: list[str]) -> None:
+    def read_files(self, paths: list[str]) -> None:
+        """Read the files of a log, or one that stands alone. Raises: CorruptData, OSError."""
         self.progress.bytes_total = sum(self._disk.size(path) for path in paths)
         for path in paths:
             try:

@@ -135,9 +135,13 @@ class Store:
         try:
             self.end_log()
         finally:
-            if self._lock is not None:
-                self._lock.release()
-                self._lock = None
+            self.release_lock()
+
+    def release_lock(self) -> None:
+        """Let others have the directory; in a forked copy, leave it to the parent."""
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
 
     def log_bytes(self) -> int:
         """How long the files of the log are together."""
@@ -207,19 +211,29 @@ class Store:
 
     def write_base(self, path: str, options: SnapshotOptions) -> None:
         """Write all data as a base, and return when it is on disk. Raises: OSError."""
-        self._write(path, options, is_base=True)
+        self._write(path, self.engine, options, is_base=True)
+
+    def compact(self, rewrite: Rewrite, options: SnapshotOptions) -> None:
+        """Step 2 without the data in memory: out of the files that the base will replace.
+
+        Step 1 must be over. Raises: OSError, CorruptData.
+        """
+        recovery = self.recovery(load_truncated=False)
+        replaced = [file for file in self.manifest.files if file not in rewrite.increments]
+        recovery.read_files([self.layout.log_file(file.name) for file in replaced])
+        self._write(rewrite.temporary, recovery.engine, options, is_base=True)
 
     def save(self, options: SnapshotOptions) -> None:
         """Write all data as the snapshot of the directory. Raises: OSError."""
         temporary = f"{self.layout.directory}/{TEMP_SNAPSHOT}"
-        self._write(temporary, options, is_base=False)
+        self._write(temporary, self.engine, options, is_base=False)
         self.disk.rename(temporary, self.layout.snapshot)
         self.disk.sync_dir(self.layout.directory)
 
-    def _write(self, path: str, options: SnapshotOptions, is_base: bool) -> None:
+    def _write(self, path: str, engine: Engine, options: SnapshotOptions, is_base: bool) -> None:
         file = self.disk.create(path)
         try:
-            write_snapshot(file, self.engine, options, is_base)
+            write_snapshot(file, engine, options, is_base)
             file.sync()
         except OSError:
             with suppress(OSError):

@@ -30,6 +30,7 @@ from penstock.server.listener import Door, allow_clients, open_sockets, shown_ad
 from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
 from penstock.server.server import Loop, Server
+from penstock.server.shared_log import SharedLog
 from penstock.server.states import LOADING
 from penstock.server.table import DATA_ROWS, ROWS
 
@@ -81,6 +82,7 @@ class App:
         self.broken = False
         self._config = config
         self._durability: Durability | None = None
+        self._shared_log: SharedLog | None = None
         self._save: bool | None = None
 
     async def start(self, sockets: list[socket.socket]) -> None:
@@ -129,6 +131,12 @@ class App:
         self._durability = self.server.facts.durability = durability
         self.server.state &= ~LOADING
 
+    def share_log(self, store: Store, post: Callable[[Callable[[], None]], object]) -> None:
+        """Let replies wait for the log of a database that a program has open."""
+        shared = SharedLog(self.server, store, post)
+        shared.begin()
+        self._shared_log = shared
+
     async def until_stopped(self) -> None:
         """Serve."""
         await self._stop.wait()
@@ -143,6 +151,8 @@ class App:
         self._guard(self.server.turn.end)
         if self._durability is not None:
             self.broken |= not self._durability.close(self._save)
+        if self._shared_log is not None:
+            self._shared_log.end()
         self._guard(self._say_goodbye)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FAREWELL_SECONDS_MAX

@@ -26,6 +26,7 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from penstock.engine.execute import Engine
+from penstock.persist.store import Store
 from penstock.server.app import App, new_event_loop
 from penstock.server.buffered import BufferedConnection
 from penstock.server.config import Config
@@ -167,8 +168,9 @@ class SharedConnection(BufferedConnection):
 class Serving:
     """A database on a socket, served by a thread. `port`: the TCP port. Ends by close() or a `with`."""
 
-    def __init__(self, engine: Engine, lock: Lock, config: Config) -> None:
+    def __init__(self, engine: Engine, lock: Lock, config: Config, store: Store | None) -> None:
         self._engine = engine
+        self._store = store
         self._lock = lock
         self._config = config
         sockets = open_sockets(config, any_port=True)
@@ -216,14 +218,17 @@ class Serving:
         app = shared.locked(lambda: App(self._engine, self._config, shared, shared.locked))
         app.protocol = lambda: SharedConnection(shared, app.new_connection)
         self._app, self._shared = app, shared
+        if self._store is not None:
+            store = self._store
+            shared.locked(lambda: app.share_log(store, shared.call_soon))
         await app.start(sockets)
         self._started.set()
         await app.until_stopped()
         await app.end()
 
 
-def serve(engine: Engine, lock: Lock, config: Config) -> Serving:
-    """Serve an engine from a thread. Raises: ConfigError if the socket cannot be opened."""
+def serve(engine: Engine, lock: Lock, config: Config, store: Store | None = None) -> Serving:
+    """Serve an engine from a thread; `store` keeps its data. Raises: ConfigError if the socket cannot be opened."""
     limits = engine.limits
     config.values["stream-node-max-bytes"] = limits.bytes_max
     config.values["stream-node-max-entries"] = limits.entries_max
@@ -235,4 +240,4 @@ def serve(engine: Engine, lock: Lock, config: Config) -> Serving:
     if open_files_max != resource.RLIM_INFINITY:
         most = max(1, open_files_max - RESERVED_FILES)
         config.values["maxclients"] = min(config.value("maxclients"), most)
-    return Serving(engine, lock, config)
+    return Serving(engine, lock, config, store)
