@@ -39,7 +39,7 @@ cdef class AddArguments:
     @cython.locals(text=bytes)
     cdef int _read_id(self, Frame frame, Py_ssize_t at) except -1
     @cython.locals(limit="long long")
-    cpdef int settle(self, bint adding, long long node_entries_max) except -1
+    cpdef int settle(self, bint adding, long long node_entries_max, bint replaying) except -1
     cpdef long long trim(self, Stream stream) except -1
 
 

@@ -129,13 +129,15 @@ class AddArguments:
         else:
             self.id = stream_id.parse(text)
 
-    def settle(self, adding: bool, node_entries_max: int) -> None:
+    def settle(self, adding: bool, node_entries_max: int, replaying: bool) -> None:
         """Check what goes together, and choose the limit of an approximate trim."""
         if self.limit and self.trim_by == _BY_NOTHING:
             raise syntax_error("LIMIT cannot be used without specifying a trimming strategy")
         if not adding and self.trim_by == _BY_NOTHING:
             raise syntax_error("XTRIM must be called with a trimming strategy")
-        if self.limit_given:
+        if replaying:
+            self.limit = 0  # an effect says how much went; Redis leaves the LIMIT in, behind `=`
+        elif self.limit_given:
             if not self.approximate:
                 raise syntax_error("LIMIT cannot be used without the special ~ option")
         elif self.approximate:
@@ -171,7 +173,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
     else:
         arguments = _no_arguments()
         arguments.read(frame, True)
-        arguments.settle(True, context.keyspace.limits.entries_max)
+        arguments.settle(True, context.keyspace.limits.entries_max, context.replaying)
         pieces = frame.count - arguments.fields_at
         if arguments.fields_at == 0 or pieces < 2 or pieces & 1:
             raise wrong_arity("xadd")
@@ -225,7 +227,7 @@ def xtrim(context: Context, frame: Frame) -> int:
     """Drop the oldest entries."""
     arguments = _no_arguments()
     arguments.read(frame, False)
-    arguments.settle(False, context.keyspace.limits.entries_max)
+    arguments.settle(False, context.keyspace.limits.entries_max, context.replaying)
     stream = context.keyspace.stream_at(frame, 1)
     if stream is None:
         return 0

@@ -84,7 +84,9 @@ def swapdb(context: Context, frame: Frame) -> Status:
         for at, word in ((1, "first"), (2, "second"))
     ]
     one, other = (database_of(context, number) for number in numbers)
-    if one is not other:
+    if one is other:
+        context.recorded = True  # a change to count, as in Redis, but nothing to do again
+    else:
         _break_watches(one, other)
         _break_watches(other, one)
         one.swap_with(other)

@@ -114,11 +114,25 @@ def _expire(context: Context, frame: Frame, moment: Moment) -> int:
     if not conditions.allow(keyspace.expiry_or_none(key), when_ms):
         return 0
     if when_ms <= context.now_ms():
-        remove_now(context, key)
+        remove_over(context, key)
     else:
-        keyspace.set_expiry(key, when_ms)
-        context.changed(key, events.GENERIC, b"expire")
+        change_expiry(context, key, when_ms)
     return 1
+
+
+def remove_over(context: Context, key: bytes) -> None:
+    """Remove a key that was given a time which is over already."""
+    remove_now(context, key)
+    if context.effects is not None:
+        context.record([b"DEL", key])
+
+
+def change_expiry(context: Context, key: bytes, when_ms: int) -> None:
+    """Let a key that is there go at a time, and say so."""
+    context.keyspace.set_expiry(key, when_ms)
+    context.changed(key, events.GENERIC, b"expire")
+    if context.effects is not None:
+        context.record([b"PEXPIREAT", key, b"%d" % when_ms])
 
 
 def persist(context: Context, frame: Frame) -> int:

@@ -94,6 +94,8 @@ def _pop_or_wait(context: Context, frame: Frame, left: bool) -> Any:
     for key in keys:
         value = _awaited(context, key)
         if value is not None:
+            if context.effects is not None:
+                context.record([b"LPOP" if left else b"RPOP", key])
             return [key, pop_one(context, key, value, left)]
     if not context.may_block:
         return NULL_ARRAY
@@ -103,20 +105,26 @@ def _pop_or_wait(context: Context, frame: Frame, left: bool) -> Any:
 def blmove(context: Context, frame: Frame) -> Any:
     """As lmove, waiting for an element if there is none."""
     from_left, to_left = _is_left(frame, 3), _is_left(frame, 4)
-    return _move_or_wait(context, frame, from_left, to_left)
+    return _move_or_wait(context, frame, b"LMOVE", from_left, to_left)
 
 
 def brpoplpush(context: Context, frame: Frame) -> Any:
     """As rpoplpush, waiting for an element if there is none."""
-    return _move_or_wait(context, frame, False, True)
+    return _move_or_wait(context, frame, b"RPOPLPUSH", False, True)
 
 
-def _move_or_wait(context: Context, frame: Frame, from_left: bool, to_left: bool) -> Any:
+def _move_or_wait(
+    context: Context, frame: Frame, name: bytes, from_left: bool, to_left: bool
+) -> Any:
+    """Do what the command called `name` does without waiting, or wait."""
     timeout_ms = seconds_at(context, frame, frame.count - 1)
     key = frame.piece(1)
     value = _awaited(context, key)
     if value is not None:
-        return _move(context, frame, value, from_left, to_left)
+        element = _move(context, frame, value, from_left, to_left)
+        if context.effects is not None:
+            context.record([name, *(frame.piece(at) for at in range(1, frame.count - 1))])
+        return element
     if not context.may_block:
         return None  # unlike the null array of one whose time is over
     return Blocked(frame.copy(), [key], timeout_ms, _POSITION)

@@ -58,6 +58,9 @@ def incrbyfloat(context: Context, frame: Frame) -> bytes:
     shown = long_double.text_of(total)
     put_string(context, key, shown)
     context.changed(key, events.STRING, b"incrbyfloat")
+    if context.effects is not None:
+        # The sum, not the amount: another machine's long double may round it otherwise.
+        context.record([b"SET", key, shown, b"KEEPTTL"])
     return shown
 
 

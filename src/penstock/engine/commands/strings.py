@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from penstock.core.frame import Frame
 from penstock.engine import events
-from penstock.engine.commands.expiry import Moment, remove_now
+from penstock.engine.commands.expiry import Moment, change_expiry, remove_now, remove_over
 from penstock.engine.context import Context
 from penstock.engine.table import ALL_KEYS, KEYS_WITH_VALUES, ONE_KEY, Command, Flags
 from penstock.errors import syntax_error, wrong_arity, wrong_type
 from penstock.reply import OK, Status
 
 _EXPIRY_WORDS = (b"EX", b"PX", b"EXAT", b"PXAT")
+_SET_WORDS = 3  # of a SET without options
 
 
 def string_or_none(context: Context, key: bytes) -> bytes | None:
@@ -121,14 +122,20 @@ def set_(context: Context, frame: Frame) -> bytes | Status | None:
         context.keyspace.clear_expiry(key)
     _tell_set(context, key)
     if when_ms is not None:
-        _set_expiry(context, key, when_ms)
+        _set_expiry(context, key, frame.piece(2), when_ms)
+    elif frame.count > _SET_WORDS and context.effects is not None:
+        # Without conditions and questions: that they were met is known.
+        kept = [b"KEEPTTL"] if options.expiry else []
+        context.record([b"SET", key, frame.piece(2), *kept])
     return old if options.get else OK
 
 
-def _set_expiry(context: Context, key: bytes, when_ms: int) -> None:
-    """Set the time to go of a key that was just changed."""
+def _set_expiry(context: Context, key: bytes, value: bytes, when_ms: int) -> None:
+    """Set the time to go of a key that was just made a string."""
     context.keyspace.set_expiry(key, when_ms)
     context.event(events.GENERIC, b"expire", key)
+    if context.effects is not None:
+        context.record([b"SET", key, value, b"PXAT", b"%d" % when_ms])
 
 
 def setnx(context: Context, frame: Frame) -> int:
@@ -154,7 +161,7 @@ def _set_for(context: Context, frame: Frame, moment: Moment) -> Status:
     when_ms = moment.read_positive(context, frame, 2)
     key = frame.piece(1)
     _replace(context, key, frame.piece(3))
-    _set_expiry(context, key, when_ms)
+    _set_expiry(context, key, frame.piece(3), when_ms)
     return OK
 
 
@@ -187,11 +194,12 @@ def getex(context: Context, frame: Frame) -> bytes | None:
     if when_ms is None:
         if options.expiry == b"PERSIST" and context.keyspace.clear_expiry(key):
             context.changed(key, events.GENERIC, b"persist")
+            if context.effects is not None:
+                context.record([b"PERSIST", key])
     elif when_ms <= context.now_ms() and options.expiry in (b"EXAT", b"PXAT"):
-        remove_now(context, key)
+        remove_over(context, key)
     else:
-        context.keyspace.set_expiry(key, when_ms)
-        context.changed(key, events.GENERIC, b"expire")
+        change_expiry(context, key, when_ms)
     return value
 
 

@@ -41,14 +41,19 @@ def execute(session: Session, frame: Frame) -> NoReply | NullArray:
     if broken_watch:
         return NULL_ARRAY
     engine = session.server.engine
+    effects = engine.context.effects
     engine.context.may_block = False
     session.output.put_array_head(len(transaction.commands))
+    if effects is not None:
+        effects.begin()  # all that follows is one unit
     try:
         for tally, queued in transaction.commands:
             _run_queued(session, tally, queued)
     finally:
         engine.context.may_block = True
         engine.context.keyspace = session.keyspace
+        if effects is not None:
+            effects.end()
     engine.serve_waiters()
     return NO_REPLY
 
