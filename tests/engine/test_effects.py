@@ -1,0 +1,353 @@
+"""What each command leaves in the journal, and that it does the same again.
+
+A case is `what came before | command => effects` and begins at millisecond 1000. An engine that did the effects
+alone must hold the same in the end. Beside commands there are `wait MS`, `sweep` (of overdue keys), `select N`,
+`park COMMAND` (it has to block), `nodes N` (entries in a node) and `exec A & B` (a unit).
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import pytest
+
+from penstock.engine.execute import TABLE
+from penstock.engine.table import Flags
+from penstock.errors import CommandError
+from tests.support.effects import Recorder, Replay, texts_of
+from tests.support.engine_state import engine_state
+from tests.support.engines import command_of
+from tests.support.streams import frame_of
+
+START_MS = 1000
+PRIMER = "SET z z"  # selects database 0, so that no case has to begin with it
+
+STRINGS = """
+SET k v => SET k v
+SET k v | SET k w KEEPTTL => SET k w KEEPTTL
+SET k v | set k w xx get => SET k w
+SET k v | SET k w NX GET =>
+SET k w XX =>
+SET k v NX => SET k v
+SET k v EX 10 => SET k v PXAT 11000
+SET k v PX 10 NX GET => SET k v PXAT 1010
+SET k v EXAT 20 => SET k v PXAT 20000
+SET k v PXAT 20 => SET k v PXAT 20
+RPUSH l a | SET l v GET =>
+RPUSH l a | SET l v => SET l v
+SET k v PX 5; wait 6 | SET k w KEEPTTL => MULTI; DEL k; SET k w KEEPTTL; EXEC
+SET k v PX 5; wait 6 | SET k w XX => DEL k
+SETEX k 10 v => SET k v PXAT 11000
+PSETEX k 10 v => SET k v PXAT 1010
+SETNX k v => SETNX k v
+SET k v | SETNX k v =>
+GETSET k v => GETSET k v
+RPUSH l a | GETSET l v =>
+SET k v | GETDEL k => GETDEL k
+GETDEL k =>
+SET k v | GETEX k =>
+SET k v | GETEX k EX 10 => PEXPIREAT k 11000
+SET k v | GETEX k PX 10 => PEXPIREAT k 1010
+SET k v | GETEX k EXAT 10 => PEXPIREAT k 10000
+SET k v | GETEX k PXAT 10 => DEL k
+SET k v | GETEX k PERSIST =>
+SET k v EX 10 | GETEX k PERSIST => PERSIST k
+GETEX k EX 10 =>
+MSET a 1 b 2 => MSET a 1 b 2
+MSETNX a 1 b 2 => MSETNX a 1 b 2
+SET b 1 | MSETNX a 1 b 2 =>
+SET b 1 PX 1; wait 2 | MSETNX a 1 b 2 => MULTI; DEL b; MSETNX a 1 b 2; EXEC
+INCR n => INCR n
+DECR n => DECR n
+INCRBY n 5 => INCRBY n 5
+DECRBY n 5 => DECRBY n 5
+SET n x | INCR n =>
+SET n 1 EX 10 | INCRBYFLOAT n 0.5 => SET n 1.5 KEEPTTL
+INCRBYFLOAT n x =>
+APPEND k v => APPEND k v
+SETRANGE k 2 v => SETRANGE k 2 v
+GET k =>
+"""
+
+KEYS = """
+SET a 1 | DEL a b => DEL a b
+DEL a =>
+SET a 1 PX 5; SET b 1; wait 6 | DEL a b => MULTI; DEL a; DEL a b; EXEC
+SET a 1 PX 5; wait 6 | DEL a => DEL a
+SET a 1 | UNLINK a => UNLINK a
+SET a 1 | RENAME a b => RENAME a b
+SET a 1 | RENAME a a =>
+SET a 1; SET b 1 PX 5; wait 6 | RENAMENX a b => MULTI; DEL b; RENAMENX a b; EXEC
+SET a 1; SET b 1 | RENAMENX a b =>
+SET a 1 | MOVE a 3 => MOVE a 3
+SET a 1; select 3; SET a 1; select 0 | MOVE a 3 =>
+SET a 1; select 3; SET a 1 PX 5; wait 6; select 0 | MOVE a 3
+    => MULTI; DEL a; SELECT 0; MOVE a 3; EXEC
+SET a 1 EX 10 | COPY a b DB 2 REPLACE => COPY a b DB 2 REPLACE
+SET a 1; SET b 1 | COPY a b =>
+SWAPDB 0 1 => SWAPDB 0 1
+SWAPDB 1 1 =>
+SET a 1 | FLUSHDB ASYNC => FLUSHDB ASYNC
+FLUSHALL SYNC => FLUSHALL SYNC
+select 1 | FLUSHDB =>
+SET k v | EXPIRE k 10 => PEXPIREAT k 11000
+SET k v | PEXPIRE k 10 => PEXPIREAT k 1010
+SET k v | EXPIREAT k 10 => PEXPIREAT k 10000
+SET k v EX 5 | PEXPIREAT k 9000 GT XX => PEXPIREAT k 9000
+SET k v EX 5 | EXPIRE k 9 LT =>
+SET k v | EXPIRE k 0 => DEL k
+SET k v | PEXPIRE k -5 => DEL k
+SET k v | EXPIREAT k 1 => DEL k
+SET k v | PEXPIREAT k 1000 => DEL k
+EXPIRE k 10 =>
+SET k v EX 5 | PERSIST k => PERSIST k
+SET k v | PERSIST k =>
+SET k v PX 5; wait 6 | GET k => DEL k
+SET k v PX 5; wait 6 | TTL k => DEL k
+SET k v PX 5; wait 6 | RPUSH z a k =>
+SET k v PX 5; wait 6 | EXPIRE k 5 => DEL k
+SET k v PX 5; wait 5 | TYPE k =>
+SET a 1 PX 5; SET b 1 PX 6; SET c 1; wait 9 | sweep => DEL a; DEL b
+SET a 1; select 2; SET a 1 PX 6; wait 9; select 0; SET b 1 | sweep => SELECT 2; DEL a
+SET a 1 | select 1 =>
+select 1 | SET a 1 => SELECT 1; SET a 1
+select 1; SET a 1; select 0 | SET a 1 => SELECT 0; SET a 1
+select 1; SET a 1 PX 5; wait 6 | EXISTS a b => DEL a
+exec SET a 1 => SET a 1
+exec GET a & TTL b =>
+exec SET a 1 & INCR a & GET a & EXPIRE a 1 => MULTI; SET a 1; INCR a; PEXPIREAT a 2000; EXEC
+exec SET a 1 & INCR z & DEL a => MULTI; SET a 1; DEL a; EXEC
+exec SET a 1 & select 5 & SET a 1 => MULTI; SET a 1; SELECT 5; SET a 1; EXEC
+"""
+
+LISTS = """
+RPUSH l a b => RPUSH l a b
+LPUSH l a => LPUSH l a
+LPUSHX l a =>
+RPUSH l a | LPUSHX l b => LPUSHX l b
+RPUSH l a | RPUSHX l b => RPUSHX l b
+RPUSH l a b | LPOP l => LPOP l
+RPUSH l a b | RPOP l 5 => RPOP l 5
+RPUSH l a b | RPOP l 0 =>
+RPUSH l a b | LREM l 0 a => LREM l 0 a
+RPUSH l a b | LREM l 0 c =>
+RPUSH l a b | LTRIM l 1 -1 => LTRIM l 1 -1
+RPUSH l a b | LTRIM l 0 -1 =>
+RPUSH l a b | LMOVE l m LEFT RIGHT => LMOVE l m LEFT RIGHT
+RPUSH l a b | RPOPLPUSH l m => RPOPLPUSH l m
+RPUSH l a b | BLPOP k l 0 => LPOP l
+RPUSH l a b | BRPOP l 0 => RPOP l
+RPUSH l a b | BLMOVE l m LEFT left 0 => LMOVE l m LEFT left
+RPUSH l a b | BRPOPLPUSH l l 0 => RPOPLPUSH l l
+RPUSH l a b | BLMOVE l z LEFT left 0 =>
+RPUSH m a; PEXPIREAT m 1005; wait 9; RPUSH l a | LMOVE l m LEFT LEFT
+    => MULTI; DEL m; LMOVE l m LEFT LEFT; EXEC
+park BLPOP l 0 =>
+park BLPOP k l 0 | RPUSH l a b => RPUSH l a b; LPOP l
+park BRPOP l 0; park BLPOP l 0 | RPUSH l a b => RPUSH l a b; RPOP l; LPOP l
+park BLMOVE l m LEFT RIGHT 0; park BRPOP m 0 | LPUSH l a => LPUSH l a; LMOVE l m LEFT RIGHT; RPOP m
+park BRPOPLPUSH l m 0; select 1 | SET a 1 => SELECT 1; SET a 1
+park BRPOPLPUSH l m 0; RPUSH k a; select 1; RPUSH l b | SWAPDB 0 1
+    => SWAPDB 0 1; SELECT 0; RPOPLPUSH l m
+park BLMOVE l z LEFT LEFT 0 | RPUSH l a => RPUSH l a
+"""
+
+ADDED = "XADD s 1 k v; XADD s 2 k v; XADD s 3 k v"
+SMALL = "nodes 2; XADD s 1 k v; XADD s 2 k v; XADD s 3 k v; XADD s 4 k v; XADD s 5 k v"
+
+STREAMS = f"""
+XADD s * k v => XADD s 1000-0 k v
+XADD s 5 k v => XADD s 5-0 k v
+XADD s * k v; wait -5 | XADD s * k w => XADD s 1000-1 k w
+XADD s 5 k v | XADD s 5-* k v a b => XADD s 5-1 k v a b
+XADD s 5 k v | XADD s 4 k v =>
+XADD s NOMKSTREAM * k v =>
+XADD s 5 k v | XADD s NOMKSTREAM * k v => XADD s 1000-0 k v
+XADD s 5 k v | PEXPIREAT s 1010 => PEXPIREAT s 1010
+XADD s 5 k v; PEXPIREAT s 1010; wait 11 | XADD s 1 k v => MULTI; DEL s; XADD s 1-0 k v; EXEC
+{ADDED} | XADD s MAXLEN 9 * k v => XADD s 1000-0 k v
+{ADDED} | XADD s MAXLEN 2 * k v => XADD s MAXLEN = 2 1000-0 k v
+{ADDED} | XADD s MAXLEN 0 * k v => XADD s MAXLEN = 0 1000-0 k v
+{ADDED} | XADD s MINID 3 * k v => XADD s MINID = 3-0 1000-0 k v
+{ADDED} | XADD s MINID 2000 * k v => XADD s MINID = 2000-0 1000-0 k v
+{SMALL} | XADD s MAXLEN ~ 5 * k v => XADD s 1000-0 k v
+{SMALL} | XADD s MAXLEN ~ 3 * k v => XADD s MAXLEN = 4 1000-0 k v
+{SMALL} | XADD s MAXLEN ~ 0 LIMIT 3 * k v => XADD s MAXLEN = 4 1000-0 k v
+{SMALL} | XADD s MINID ~ 4 LIMIT 9 * k v => XADD s MINID = 3-0 1000-0 k v
+{SMALL}; XDEL s 3 | XADD s MINID ~ 4 LIMIT 9 * k v => XADD s MINID = 4-0 1000-0 k v
+{SMALL} | XTRIM s MAXLEN ~ 2 LIMIT 3 => XTRIM s MAXLEN = 3
+{SMALL} | XTRIM s MAXLEN ~ 4 =>
+{SMALL} | XTRIM s MAXLEN 2 => XTRIM s MAXLEN = 2
+{SMALL} | XTRIM s MINID ~ 4 => XTRIM s MINID = 3-0
+{SMALL} | XTRIM s MINID ~ 9 => XTRIM s MINID = 9-0
+{SMALL} | XTRIM s MINID = 4 => XTRIM s MINID = 4-0
+XTRIM s MAXLEN 0 =>
+{ADDED} | XDEL s 1 9 => XDEL s 1 9
+{ADDED} | XDEL s 9 =>
+{ADDED} | XSETID s 9 ENTRIESADDED 20 MAXDELETEDID 8 => XSETID s 9 ENTRIESADDED 20 MAXDELETEDID 8
+XSETID s 9 =>
+"""
+
+GROUPED = f"{ADDED}; XGROUP CREATE s g 0"
+PENDING = f"{GROUPED}; XREADGROUP GROUP g a COUNT 2 STREAMS s >; wait 5"
+READ_UP = f"{GROUPED}; XREADGROUP GROUP g a STREAMS s >; wait 5"
+ONCE = "TIME 1000 RETRYCOUNT 1 FORCE JUSTID LASTID"
+LATER = "TIME 1005 RETRYCOUNT 1 FORCE JUSTID LASTID"
+TWICE = "TIME 1005 RETRYCOUNT 2 FORCE JUSTID LASTID"
+MADE = "XGROUP CREATECONSUMER s g"
+AT_3 = "XGROUP SETID s g 3-0 ENTRIESREAD 3"
+AT_4 = "XGROUP SETID s g 4-0 ENTRIESREAD 4"
+
+GROUPS = f"""
+XGROUP CREATE s g $ MKSTREAM => XGROUP CREATE s g $ MKSTREAM
+{ADDED} | XGROUP CREATE s g $ ENTRIESREAD 2 => XGROUP CREATE s g $ ENTRIESREAD 2
+{GROUPED} | XGROUP CREATE s g 0 =>
+{GROUPED} | XGROUP SETID s g $ => XGROUP SETID s g $
+{GROUPED} | XGROUP CREATECONSUMER s g a => XGROUP CREATECONSUMER s g a
+{PENDING} | XGROUP CREATECONSUMER s g a =>
+{PENDING} | XGROUP DELCONSUMER s g a => XGROUP DELCONSUMER s g a
+{PENDING} | XGROUP DELCONSUMER s g b =>
+{PENDING} | XGROUP DESTROY s g => XGROUP DESTROY s g
+{PENDING} | XGROUP DESTROY s h =>
+{PENDING} | XACK s g 1 3 => XACK s g 1 3
+{PENDING} | XACK s g 3 =>
+{GROUPED} | XREADGROUP GROUP g a STREAMS s >
+    => MULTI; {MADE} a; XCLAIM s g a 0 1-0 2-0 3-0 {ONCE} 3-0; {AT_3}; EXEC
+{PENDING} | XREADGROUP GROUP g a STREAMS s > => MULTI; XCLAIM s g a 0 3-0 {LATER} 3-0; {AT_3}; EXEC
+{PENDING} | XREADGROUP GROUP g a NOACK STREAMS s > => {AT_3}
+{PENDING} | XREADGROUP GROUP g b NOACK STREAMS s > => MULTI; {MADE} b; {AT_3}; EXEC
+{READ_UP} | XREADGROUP GROUP g a STREAMS s > =>
+{READ_UP} | XREADGROUP GROUP g b STREAMS s > => {MADE} b
+{PENDING} | XREADGROUP GROUP g a STREAMS s 0 => XCLAIM s g a 0 1-0 2-0 {TWICE} 2-0
+{PENDING} | XREADGROUP GROUP g a COUNT 1 STREAMS s 1 => XCLAIM s g a 0 2-0 {TWICE} 2-0
+{PENDING}; XDEL s 1 | XREADGROUP GROUP g a STREAMS s 0 => XCLAIM s g a 0 2-0 {TWICE} 2-0
+{PENDING}; XDEL s 1 2 | XREADGROUP GROUP g a STREAMS s 0 =>
+{PENDING} | XREADGROUP GROUP g b STREAMS s 0 => {MADE} b
+{PENDING}; XREADGROUP GROUP g b STREAMS s >; XGROUP SETID s g 1 | XREADGROUP GROUP g b COUNT 1 STREAMS s >
+    => MULTI; XCLAIM s g b 0 2-0 {LATER} 2-0; XGROUP SETID s g 2-0 ENTRIESREAD -1; EXEC
+{READ_UP}; XGROUP CREATE t g 0 MKSTREAM; XADD t 7 k v | XREADGROUP GROUP g a STREAMS s t 2 >
+    => MULTI; XCLAIM s g a 0 3-0 {TWICE} 3-0; XGROUP CREATECONSUMER t g a;
+    XCLAIM t g a 0 7-0 {LATER} 7-0; XGROUP SETID t g 7-0 ENTRIESREAD 1; EXEC
+{READ_UP}; park XREADGROUP GROUP g a BLOCK 0 STREAMS s > | XADD s 4 k v
+    => XADD s 4-0 k v; MULTI; XCLAIM s g a 0 4-0 {LATER} 4-0; {AT_4}; EXEC
+{READ_UP} | park XREADGROUP GROUP g b BLOCK 0 STREAMS s > => {MADE} b
+{READ_UP}; park XREADGROUP GROUP g a NOACK BLOCK 0 STREAMS s > | XADD s 4 k v
+    => XADD s 4-0 k v; {AT_4}
+{READ_UP}; park XREADGROUP GROUP g a BLOCK 0 STREAMS s > | XGROUP DESTROY s g => XGROUP DESTROY s g
+{READ_UP}; park XREADGROUP GROUP g a BLOCK 0 STREAMS s > | exec XADD s 4 k v & DEL s
+    => MULTI; XADD s 4-0 k v; DEL s; EXEC
+{PENDING} | XCLAIM s g a 0 1 => XCLAIM s g a 0 1-0 {TWICE} 2-0
+{PENDING} | XCLAIM s g b 0 1 2 JUSTID => MULTI; {MADE} b; XCLAIM s g b 0 1-0 2-0 {LATER} 2-0; EXEC
+{PENDING} | XCLAIM s g a 0 1 IDLE 105 RETRYCOUNT 9
+    => XCLAIM s g a 0 1-0 TIME 900 RETRYCOUNT 9 FORCE JUSTID LASTID 2-0
+{PENDING} | XCLAIM s g a 0 3 FORCE LASTID 3 => XCLAIM s g a 0 3-0 {TWICE} 3-0
+{PENDING}; XCLAIM s g a 0 1 JUSTID | XCLAIM s g a 0 1 2 TIME 3
+    => XCLAIM s g a 0 1-0 2-0 TIME 3 RETRYCOUNT 2 FORCE JUSTID LASTID 2-0
+{PENDING}; XCLAIM s g a 0 1 | XCLAIM s g a 0 1 2
+    => MULTI; XCLAIM s g a 0 1-0 TIME 1005 RETRYCOUNT 3 FORCE JUSTID LASTID 2-0;
+    XCLAIM s g a 0 2-0 {TWICE} 2-0; EXEC
+{PENDING} | XCLAIM s g a 0 9 LASTID 7 => XGROUP SETID s g 7-0 ENTRIESREAD 2
+{PENDING} | XCLAIM s g a 100 1 =>
+{PENDING} | XCLAIM s g b 100 1 => {MADE} b
+{PENDING}; XDEL s 1 | XCLAIM s g a 0 1 2
+    => MULTI; XCLAIM s g a 0 2-0 {TWICE} 2-0; XACK s g 1-0; EXEC
+{PENDING}; XDEL s 1 | XCLAIM s g b 0 1 => MULTI; {MADE} b; XACK s g 1-0; EXEC
+{PENDING} | XAUTOCLAIM s g a 0 0 COUNT 1 => XCLAIM s g a 0 1-0 {TWICE} 2-0
+{PENDING} | XAUTOCLAIM s g b 0 0 JUSTID => MULTI; {MADE} b; XCLAIM s g b 0 1-0 2-0 {LATER} 2-0; EXEC
+{PENDING}; XDEL s 1 | XAUTOCLAIM s g a 0 0
+    => MULTI; XCLAIM s g a 0 2-0 {TWICE} 2-0; XACK s g 1-0; EXEC
+{PENDING} | XAUTOCLAIM s g a 100 0 =>
+{PENDING} | XREAD STREAMS s 0 =>
+"""
+
+# Before 7.2 only who got something was made a consumer.
+GROUPS_7_0 = f"""
+{READ_UP} | XREADGROUP GROUP g b STREAMS s > =>
+{READ_UP}; park XREADGROUP GROUP g b BLOCK 0 STREAMS s > | XADD s 4 k v
+    => XADD s 4-0 k v; MULTI; {MADE} b; XCLAIM s g b 0 4-0 {LATER} 4-0; {AT_4}; EXEC
+{PENDING} | XREADGROUP GROUP g a STREAMS s 0 => XCLAIM s g a 0 1-0 2-0 {TWICE} 2-0
+{PENDING}; XDEL s 1 2 | XREADGROUP GROUP g a STREAMS s 0 =>
+{PENDING} | XREADGROUP GROUP g b STREAMS s 0 => {MADE} b
+{PENDING} | XCLAIM s g b 100 1 =>
+{PENDING}; XDEL s 1 | XCLAIM s g b 0 1 => XACK s g 1-0
+{PENDING} | XAUTOCLAIM s g b 100 0 =>
+"""
+
+NEWEST = [STRINGS, KEYS, LISTS, STREAMS, GROUPS]
+
+
+def cases_of(*tables: str) -> list[str]:
+    """The cases of tables, each with the indented lines behind its own."""
+    lines = "\n".join(table.strip() for table in tables)
+    return lines.replace("\n    ", " ").splitlines()
+
+
+def parts_of(case: str) -> tuple[str, str, str]:
+    """What comes before, the command, and its effects."""
+    asked, effects = case.split("=>")
+    before, _, line = asked.rpartition("|")
+    return before.strip(), line.strip(), effects.strip()
+
+
+@pytest.mark.parametrize("case", cases_of(*NEWEST))
+def test_effects_of(case: str) -> None:
+    check(case, Recorder(None, START_MS), Replay())
+
+
+@pytest.mark.parametrize("case", cases_of(GROUPS_7_0))
+def test_effects_in_7_0_of(case: str) -> None:
+    check(case, Recorder("7.0", START_MS), Replay("7.0"))
+
+
+def check(case: str, bench: Recorder, replay: Replay) -> None:
+    before, line, effects = parts_of(case)
+    play(bench, replay, PRIMER)
+    for earlier in filter(None, before.split("; ")):
+        play(bench, replay, earlier)
+    bench.take()
+    play(bench, replay, line)
+    assert "; ".join(texts_of(bench.take())) == effects
+    replay.feed(bench.data)
+    assert replay.state() == engine_state(bench.engine)
+
+
+def play(bench: Recorder, replay: Replay, line: str) -> None:
+    """Run one command of a case, or what stands for something else."""
+    word, _, rest = line.strip().partition(" ")
+    if word == "wait":
+        bench.clock.at_ms += int(rest)
+    elif word == "sweep":
+        bench.engine.expire_due(100)
+    elif word == "select":
+        bench.select(int(rest))
+    elif word == "nodes":
+        bench.engine.limits.entries_max = replay.engine.limits.entries_max = int(rest)
+    elif word == "park":
+        bench.park(rest)
+    elif word == "exec":
+        run_unit(bench, rest.split(" & "))
+    else:
+        bench.ask(line)
+
+
+def run_unit(bench: Recorder, lines: list[str]) -> None:
+    """Run commands as EXEC does."""
+    selected = bench.engine.context.keyspace
+    bench.journal.begin()
+    for line in lines:
+        word, _, rest = line.partition(" ")
+        if word == "select":
+            bench.select(int(rest))
+        else:
+            command, pieces = command_of(line.split())
+            with suppress(CommandError):
+                bench.engine.run(command, frame_of(*pieces))
+    bench.journal.end()
+    bench.engine.context.keyspace = selected
+    bench.engine.serve_waiters()
+
+
+def test_every_command_that_writes_has_a_case() -> None:
+    lines = [parts_of(case)[1] for case in cases_of(*NEWEST)]
+    names = {command_of(line.split())[0].name for line in lines if line[0].isupper()}
+    assert names >= {command.name for command in TABLE.values() if command.flags & Flags.WRITE}
