@@ -1,8 +1,8 @@
 """What each command leaves in the journal, and that it does the same again.
 
-A case is `what came before | command => effects` and begins at millisecond 1000. An engine that did the effects
-alone must hold the same in the end. Beside commands there are `wait MS`, `sweep` (of overdue keys), `select N`,
-`park COMMAND` (it has to block), `nodes N` (entries in a node) and `exec A & B` (a unit).
+A case is `what came before | command => effects` and begins at millisecond 1000. An engine that did only the
+effects must hold the same in the end. Beside commands there are `wait MS`, `sweep` (of overdue keys),
+`select N`, `park COMMAND` (it has to block), `nodes N` (entries in a node) and `exec A & B` (a unit).
 """
 
 from __future__ import annotations
@@ -104,7 +104,6 @@ SET k v EX 5 | PERSIST k => PERSIST k
 SET k v | PERSIST k =>
 SET k v PX 5; wait 6 | GET k => DEL k
 SET k v PX 5; wait 6 | TTL k => DEL k
-SET k v PX 5; wait 6 | RPUSH z a k =>
 SET k v PX 5; wait 6 | EXPIRE k 5 => DEL k
 SET k v PX 5; wait 5 | TYPE k =>
 SET a 1 PX 5; SET b 1 PX 6; SET c 1; wait 9 | sweep => DEL a; DEL b

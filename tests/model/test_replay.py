@@ -1,0 +1,50 @@
+"""An engine that does only the effects of another holds the same, at every moment: random work shows it.
+
+A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.support.campaign import cases, seed
+from tests.support.effects import Recorder, Replay, texts_of
+from tests.support.engine_state import engine_state
+from tests.support.random_effects import Work
+
+FULL_COMMANDS = 200_000
+ROUND_COMMANDS = 400
+VERSIONS = ("7.0", "7.4")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_effects_done_again_make_the_same_data(version: str) -> None:
+    start = seed()
+    for n in range(max(1, cases(FULL_COMMANDS // len(VERSIONS)) // ROUND_COMMANDS)):
+        play(f"{start}/{n}", version)
+
+
+def play(name: str, version: str) -> None:
+    recorder, replay = Recorder(version), Replay(version)
+    work = Work(recorder, name)
+    for limits, other in (
+        (replay.engine.limits, recorder.engine.limits),
+        (replay.engine.list_limits, recorder.engine.list_limits),
+    ):
+        limits.bytes_max, limits.entries_max = other.bytes_max, other.entries_max
+    for n in range(ROUND_COMMANDS):
+        work.step()
+        if n == ROUND_COMMANDS - 1 or work.dice.random() < 0.1:
+            compare(work, recorder, replay, name)
+
+
+def compare(work: Work, recorder: Recorder, replay: Replay, name: str) -> None:
+    """Bring the second engine up to date and see whether it holds the same."""
+    data = recorder.take()
+    try:
+        replay.feed(data)
+        assert replay.state() == engine_state(recorder.engine)
+    except Exception as error:
+        effects = "\n".join(texts_of(data))
+        story = work.story(f"the effects since the last comparison:\n{effects}")
+        raise AssertionError(f"seed {name}\n{story}\n{error}") from error
