@@ -14,6 +14,7 @@ from tests.support.random_effects import Work
 
 FULL_COMMANDS = 200_000
 ROUND_COMMANDS = 400
+COMPARED = 0.05  # after so many of the commands
 VERSIONS = ("7.0", "7.4")
 
 
@@ -34,7 +35,7 @@ def play(name: str, version: str) -> None:
         limits.bytes_max, limits.entries_max = other.bytes_max, other.entries_max
     for n in range(ROUND_COMMANDS):
         work.step()
-        if n == ROUND_COMMANDS - 1 or work.dice.random() < 0.1:
+        if n == ROUND_COMMANDS - 1 or work.dice.random() < COMPARED:
             compare(work, recorder, replay, name)
 
 

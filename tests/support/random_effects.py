@@ -13,35 +13,63 @@ from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError
 from tests.support.effects import Recorder
 from tests.support.engines import LOOKUP, Reader
-from tests.support.random_commands import HOUR_MS, Words, World
-from tests.support.random_key_commands import ALL_KEYS, DATABASES, KeyWorld
+from tests.support.random_commands import GROUPS, HOUR_MS, STREAM_KEYS, Words, World
+from tests.support.random_key_commands import DATABASES, KeyWorld
 from tests.support.random_list_commands import LIST_KEYS, ListWorld
 from tests.support.streams import frame_of
 
 WAITERS_MAX = 6
+WEIGHTS = [(95, 2, 3), (95, 2, 3), (60, 20, 20), (5, 85, 10), (20, 20, 60)]  # streams, lists, keys
+IDS_KNOWN = 20
 UNIT_COMMANDS = [1, 2, 2, 3, 5]
 STEPS_MS = [0, 0, 0, 0, 1, 1, 2, 5, 20, HOUR_MS // 2, HOUR_MS]
 SHOWN_LINES = 40
 
 
 class EffectWorld(KeyWorld):
-    """Commands of every kind, on keys that hold now this and now that."""
+    """Commands of every kind, in one round mostly of this and in another mostly of that."""
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__(dice)
+        self.deletes = self.min_ids = True
+        self.nodes_differ = False
+        self.known: list[bytes] = []  # ids that entries have got
         lists = ListWorld(dice)
         self.listpack_size = lists.listpack_size
-        own = list(self._makers)
-        streams: list[Callable[[], Words]] = World(dice)._makers
-        # The same commands, but with this world's keys and settings.
-        mine = [getattr(self, maker.__name__) for maker in streams]
-        self._makers = [*own, *mine, *[lists.command] * 25, *[self.waiting_read] * 5]
+        # The commands of a plain world, but with this one's keys and settings.
+        streams = [getattr(self, maker.__name__) for maker in World(dice)._makers]
+        self._of_streams: list[Callable[[], Words]] = [*streams, self.xdel, *[self.waiting_read] * 5]
+        self._kinds = [self._of_streams, [lists.command], self._makers]
+        self._weights = dice.choice(WEIGHTS)
+
+    def command(self) -> Words:
+        self._makers = self.dice.choices(self._kinds, self._weights)[0]
+        return super().command()
 
     def key(self) -> bytes:
-        return self.dice.choice(LIST_KEYS) if self.roll(0.05) else self.any_key()
+        if self._makers is self._of_streams and self.roll(0.97):
+            return self.dice.choices(STREAM_KEYS, [6, 3, 1])[0]
+        return self.dice.choice(LIST_KEYS) if self.roll(0.1) else super().key()
 
-    def any_key(self) -> bytes:
-        return self.dice.choices(ALL_KEYS, [4, 3, 1, 1, 1, 1, 8, 5, 3, 1])[0]
+    def entry_id(self) -> bytes:
+        if self.known and self.roll(0.6):
+            return self.dice.choice(self.known[-IDS_KNOWN:])
+        return super().entry_id()
+
+    def ids(self) -> Words:
+        return [self.entry_id() for _ in range(self.dice.choice([1, 2, 5, 10, 20]))]
+
+    def group(self) -> bytes:
+        return self.dice.choices(GROUPS, [10, 2, 1])[0]
+
+    def xsetid(self) -> Words:
+        words = super().xsetid()
+        if self.known and self.roll(0.7):
+            words[2] = b"%d-7" % int(self.known[-1].split(b"-")[0])
+        return words
+
+    def new_id(self) -> bytes:
+        return b"*" if self.roll(0.7) else super().new_id()
 
     def from_now(self, unit: int) -> bytes:
         if self.roll(0.6):
@@ -100,6 +128,8 @@ class Work:
             reply = engine.execute(command, frame)
         except CommandError:
             return
+        if words[0].upper() == b"XADD" and isinstance(reply, bytes):
+            self.world.known.append(reply)
         if isinstance(reply, Blocked):
             self._park(Reader(command, reply, engine.context.keyspace))
 
