@@ -11,7 +11,8 @@ from penstock.engine.execute import Engine
 from penstock.persist.journal import Journal
 from penstock.wire.parser import Parser, WireLimits
 from tests.support.engine_state import engine_state
-from tests.support.engines import LOOKUP, START_MS, Bench
+from tests.support.engines import LOOKUP, START_MS, Bench, plain
+from tests.support.streams import frame_of
 
 REPLAY_MS = 0  # when nothing is over yet
 
@@ -41,7 +42,8 @@ class Replay:
     """An engine that does effects again, at a time when none of them is over."""
 
     def __init__(self, compat_version: str | None = None) -> None:
-        self.engine = Engine(ManualClock(REPLAY_MS), compat_version)
+        self.clock = ManualClock(REPLAY_MS)
+        self.engine = Engine(self.clock, compat_version)
         self.engine.context.replaying = True
         self._queue: list[Frame] | None = None
 
@@ -71,6 +73,11 @@ class Replay:
         reply = self.engine.execute(LOOKUP.find(frame), frame)
         assert context.dirty > before, f"{text_of(frame)} did nothing"
         return reply
+
+    def ask(self, words: list[bytes]) -> Any:
+        """The reply to a question, as a client would see it."""
+        frame = frame_of(*words)
+        return plain(self.engine.execute(LOOKUP.find(frame), frame))
 
     def state(self) -> list[str]:
         return engine_state(self.engine)
