@@ -17,6 +17,7 @@ from penstock.errors import CommandError
 from tests.support.effects import Recorder, Replay, texts_of
 from tests.support.engine_state import engine_state
 from tests.support.engines import command_of
+from tests.support.raw_redis import Refusal, encode
 from tests.support.streams import frame_of
 
 START_MS = 1000
@@ -350,3 +351,55 @@ def test_every_command_that_writes_has_a_case() -> None:
     lines = [parts_of(case)[1] for case in cases_of(*NEWEST)]
     names = {command_of(line.split())[0].name for line in lines if line[0].isupper()}
     assert names >= {command.name for command in TABLE.values() if command.flags & Flags.WRITE}
+
+
+# --- Doing effects again ----------------------------------------------------------------------------
+
+
+def replayed(*lines: str) -> Replay:
+    replay = Replay()
+    for line in lines:
+        replay.feed(encode(line.encode().split(b" ")))
+    return replay
+
+
+def test_a_limit_behind_an_exact_trim_is_taken_while_replaying_only() -> None:
+    """Redis leaves the LIMIT of an approximate trim in its file, behind the `=` that it has put there."""
+    adds = [f"XADD s {number} k v" for number in range(1, 8)]
+    trims = ["XADD s MAXLEN = 6 LIMIT 1 8 k v", "XTRIM s MINID = 5 LIMIT 1"]
+    replay = replayed(*adds, *trims)
+    assert [entry[0] for entry in replay.ask([b"XRANGE", b"s", b"-", b"+"])] == [
+        *(b"5-0", b"6-0", b"7-0", b"8-0")
+    ]
+    bench = Recorder()
+    refusal = Refusal("ERR syntax error, LIMIT cannot be used without the special ~ option")
+    assert [bench.ask(line) for line in trims] == [refusal, refusal]
+
+
+def test_an_approximate_trim_has_no_limit_of_its_own_while_replaying() -> None:
+    replay = Replay()
+    replay.engine.limits.entries_max = 1
+    for number in range(1, 150):
+        replay.feed(encode([b"XADD", b"s", b"%d" % number, b"k", b"v"]))
+    replay.feed(encode([b"XTRIM", b"s", b"MAXLEN", b"~", b"5"]))
+    assert replay.ask([b"XLEN", b"s"]) == 5
+
+
+def test_no_time_is_over_while_replaying() -> None:
+    replay = replayed("SET k v PXAT 1", "SET l v", "PEXPIREAT l 1", "APPEND k w", "RENAME k m")
+    assert replay.state() == ["0 'l' goes 1", "  string 'v'", "0 'm' goes 1", "  string 'vw'"]
+    replay.clock.at_ms = 2
+    assert replay.ask([b"EXISTS", b"l", b"m"]) == 0
+
+
+def test_the_time_of_a_claim_is_taken_as_it_stands_while_replaying() -> None:
+    claim = "XCLAIM s g a 0 1-0 TIME 1700000000000 RETRYCOUNT 3 FORCE JUSTID LASTID 1-0"
+    replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim)
+    assert replay.state()[-1] == "    pending 1-0 to 'a' at 1700000000000 x3"
+
+
+def test_a_claim_of_what_is_gone_takes_its_record_away_as_redis_writes_it() -> None:
+    """Redis 7.0 writes no XACK for it, but the claim of the consumer who had it."""
+    claim = "XCLAIM s g a 0 1-0 TIME 1000 RETRYCOUNT 1 FORCE JUSTID LASTID 1-0"
+    replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim, "XDEL s 1", claim)
+    assert replay.state()[-1] == "    consumer 'a'"

@@ -1,9 +1,17 @@
-"""Transactions among other things: watched keys that go, memory that runs out, the slow log."""
+"""Transactions among other things: watched keys that go, memory that runs out, the slow log, effects."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from penstock.core.frame import Frame
+from penstock.engine.context import Context
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.persist.journal import Journal
 from penstock.server.states import OUT_OF_MEMORY
-from tests.support.connections import ServerBench
+from penstock.server.table import ROWS
+from tests.support.connections import ManualClient, ServerBench
+from tests.support.effects import texts_of
 from tests.support.raw_redis import Refusal
 
 OOM = "OOM command not allowed when used memory > 'maxmemory'."
@@ -40,3 +48,70 @@ def test_commands_of_a_transaction_reach_the_slow_log() -> None:
     bench.server.slow_us = 0
     client.reply("EXEC")
     assert [b"SET", b"a", b"1"] in [entry.words for entry in bench.server.slow_log.entries]
+
+
+# --- Effects ----------------------------------------------------------------------------------------
+
+
+def recorded(rows: Iterable[Command] = ROWS) -> tuple[ServerBench, Journal]:
+    """A server that keeps the effects of its commands; database 0 is selected."""
+    bench = ServerBench(rows=rows)
+    journal = Journal()
+    bench.engine.context.effects = journal
+    bench.connect().reply("SET z z")
+    journal.take()
+    return bench, journal
+
+
+def run_all(client: ManualClient, *lines: str) -> None:
+    for line in ("MULTI", *lines, "EXEC"):
+        client.tell(line)
+
+
+def test_a_transaction_is_one_unit_of_effects_whatever_is_refused_in_it() -> None:
+    bench, journal = recorded()
+    run_all(bench.connect(), "SET a 1 EX 1", "INCR z", "SELECT 2", "GET a", "SET a 2")
+    expires = f"SET a 1 PXAT {bench.clock.at_ms + 1000}"
+    effects = ["MULTI", expires, "SELECT 2", "SET a 2", "EXEC"]
+    assert texts_of(journal.take()) == effects
+
+
+def test_a_transaction_of_one_effect_needs_no_multi_and_one_of_none_leaves_nothing() -> None:
+    bench, journal = recorded()
+    client = bench.connect()
+    run_all(client, "GET a", "SET a 1", "LPOP a")
+    assert texts_of(journal.take()) == ["SET a 1"]
+    run_all(client, "GET a")
+    run_all(client)
+    assert journal.take() == b""
+
+
+def test_a_transaction_that_a_watch_or_an_error_forbids_leaves_nothing() -> None:
+    bench, journal = recorded()
+    client, other = bench.connect(), bench.connect()
+    client.tell("WATCH a")
+    other.tell("SET a 1")
+    journal.take()
+    run_all(client, "SET a 2", "SET b 2")
+    run_all(client, "SET a 2", "NONSENSE")
+    assert journal.take() == b""
+
+
+def test_who_waited_for_a_transaction_is_served_behind_its_unit() -> None:
+    bench, journal = recorded()
+    bench.connect().tell("BLPOP l 0")
+    run_all(bench.connect(), "RPUSH l a", "RPUSH l b")
+    effects = ["MULTI", "RPUSH l a", "RPUSH l b", "EXEC", "LPOP l"]
+    assert texts_of(journal.take()) == effects
+
+
+def test_a_unit_ends_even_where_a_command_of_it_breaks() -> None:
+    def broken(_context: Context, _frame: Frame) -> None:
+        raise ZeroDivisionError
+
+    row = Command("BREAK", broken, 1, Flags.READ, NO_KEYS, "Break.", group="generic")
+    bench, journal = recorded([*ROWS, row])
+    run_all(bench.connect(), "SET a 1", "SET b 1", "BREAK", "SET c 1")
+    assert texts_of(journal.take()) == ["MULTI", "SET a 1", "SET b 1", "EXEC"]
+    bench.connect().tell("SET d 1")
+    assert texts_of(journal.take()) == ["SET d 1"]

@@ -38,7 +38,11 @@ class EffectWorld(KeyWorld):
         self.listpack_size = lists.listpack_size
         # The commands of a plain world, but with this one's keys and settings.
         streams = [getattr(self, maker.__name__) for maker in World(dice)._makers]
-        self._of_streams: list[Callable[[], Words]] = [*streams, self.xdel, *[self.waiting_read] * 5]
+        self._of_streams: list[Callable[[], Words]] = [
+            *streams,
+            self.xdel,
+            *[self.waiting_read] * 5,
+        ]
         self._kinds = [self._of_streams, [lists.command], self._makers]
         self._weights = dice.choice(WEIGHTS)
 
