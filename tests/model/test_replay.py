@@ -1,12 +1,18 @@
 """An engine that does only the effects of another holds the same, at every moment: random work shows it.
 
+In the end all of them are read as the file that they would be.
+
 A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
 """
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
+from penstock.engine.execute import TABLE
+from penstock.persist.replay import Replay as FileReplay
 from tests.support.campaign import cases, seed
 from tests.support.effects import Recorder, Replay, texts_of
 from tests.support.engine_state import engine_state
@@ -37,6 +43,9 @@ def play(name: str, version: str) -> None:
         work.step()
         if n == ROUND_COMMANDS - 1 or work.dice.random() < COMPARED:
             compare(work, recorder, replay, name)
+    loaded = recorder.engine.spare()
+    FileReplay(loaded, TABLE.values()).run(io.BytesIO(recorder.data), name)
+    assert engine_state(loaded) == engine_state(recorder.engine), f"seed {name}, as a file"
 
 
 def compare(work: Work, recorder: Recorder, replay: Replay, name: str) -> None:
