@@ -77,10 +77,10 @@ def test_the_file_that_redis_writes_is_done_again_as_redis_does_it() -> None:
 
 
 def commands_of(name: str) -> list[Words]:
-    """Random commands of which none waits for long."""
+    """Random commands; none waits for long, and none is XSETID, with which 7.0 goes below tombstones."""
     world = EffectWorld(random.Random(name))
     made = (world.command() for _ in range(COMMANDS))
-    return [words for words in made if b"BLOCK" not in map(bytes.upper, words)]
+    return [words for words in made if not {b"BLOCK", b"XSETID"} & set(map(bytes.upper, words))]
 
 
 def journal_of(name: str, start_ms: int) -> bytes:
