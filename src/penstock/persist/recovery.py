@@ -57,6 +57,7 @@ class Cut:
 class Recovered:
     """What was found. `manifest` is None where there was no log."""
 
+    engine: Engine
     manifest: Manifest | None = None
     sources: list[str] = field(default_factory=list)
     keys: int = 0
@@ -80,7 +81,7 @@ class Recovery:
         self._load_truncated = load_truncated
         self.engine = engine
         self.progress = Progress()
-        self._found = Recovered()
+        self._found = Recovered(engine)
         self._replay = Replay(engine, rows, self.progress.step)
 
     def with_log(self) -> Recovered:

@@ -18,7 +18,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.errors import CommandError, ConfigError, outcome_unknown
+from penstock.errors import CommandError, ConfigError, CorruptData, outcome_unknown
 from penstock.persist.child import Child, ChildFailed, start_child
 from penstock.persist.commit import Policy
 from penstock.persist.recovery import Recovered
@@ -311,6 +311,31 @@ class Durability:
     def child_seconds(self) -> int:
         """How long the child has been at work, or was."""
         return max(0, self.server.engine.context.now_ms() - self._child_started_ms) // 1000
+
+    # --- Reading again -----------------------------------------------------------------------------
+
+    def reload_snapshot(self, save: bool) -> None:
+        """DEBUG RELOAD. Raises: CommandError; then nothing has changed."""
+        if save:
+            self.save()
+        self._reload(self.store.recovery(load_truncated=False).snapshot_only)
+
+    def reload_log(self) -> None:
+        """DEBUG LOADAOF. Raises: CommandError; then nothing has changed."""
+        commit = self.store.commit
+        if commit is None:
+            raise CommandError("there is no log: CONFIG SET appendonly yes begins one")
+        commit.hand_over()
+        commit.sync()
+        self._reload(self.store.recovery(load_truncated=False).with_log)
+
+    def _reload(self, read: Callable[[], Recovered]) -> None:
+        try:
+            recovered = read()
+        except (CorruptData, OSError) as error:
+            LOG.error("%s", error)
+            raise CommandError(f"Error trying to load the data: {error}") from error
+        self.server.engine.adopt(recovered.engine)
 
     # --- Rewrites ----------------------------------------------------------------------------------
 

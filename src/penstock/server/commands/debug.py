@@ -1,4 +1,4 @@
-"""For tests of servers and clients: DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, HELP.
+"""For tests of servers and clients: DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, DIGEST, RELOAD, LOADAOF, HELP.
 
 Refused unless enable-debug-command allows it (gate.py): a client that can stop the server for an hour is
 nothing to have by default.
@@ -10,10 +10,12 @@ import re
 import time
 
 from penstock.core.frame import Frame
+from penstock.engine.digest import data_digest
 from penstock.engine.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.errors import no_such_key, unknown_subcommand
+from penstock.errors import CommandError, no_such_key, unknown_subcommand
 from penstock.reply import OK, Status
+from penstock.server.durability import Durability
 from penstock.server.session import Session
 
 _LEADING_NUMBER = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)")
@@ -34,7 +36,30 @@ def debug(session: Session, frame: Frame) -> Status | list[Status]:
         number = _LEADING_INTEGER.match(frame.piece(2))
         session.server.facts.active_expire = number is not None and int(number[0]) != 0
         return OK
+    if frame.is_word(1, b"DIGEST") and frame.count == 2:
+        return Status(data_digest(session.server.engine.context.databases))
+    if frame.is_word(1, b"RELOAD"):
+        return _reload(session, frame)
+    if frame.is_word(1, b"LOADAOF") and frame.count == 2:
+        _durability(session).reload_log()
+        return OK
     raise unknown_subcommand("DEBUG", frame.piece(1))
+
+
+def _durability(session: Session) -> Durability:
+    durability = session.server.facts.durability
+    if durability is None:
+        raise CommandError("nothing is kept here: this database is in memory only")
+    return durability
+
+
+def _reload(session: Session, frame: Frame) -> Status:
+    """Save everything and read it again: what comes back is what a restart would find."""
+    words = {frame.piece(at).upper() for at in range(2, frame.count)}
+    if not words <= {b"NOSAVE"}:
+        raise CommandError("DEBUG RELOAD only supports the NOSAVE option.")
+    _durability(session).reload_snapshot(save=not words)
+    return OK
 
 
 def _leading_number(text: bytes) -> float:
@@ -53,8 +78,14 @@ def _describe(session: Session, frame: Frame) -> Status:
 
 
 _HELP = [
+    "DIGEST",
+    "    A digest of all data, equal for equal data.",
+    "LOADAOF",
+    "    Read the log again.",
     "OBJECT <key>",
     "    Where a value is and how Redis would store it.",
+    "RELOAD [NOSAVE]",
+    "    Save a snapshot and read it again.",
     "SET-ACTIVE-EXPIRE <0|1>",
     "    Whether keys go by themselves when their time is over, or only when somebody looks.",
     "SLEEP <seconds>",
