@@ -10,7 +10,8 @@ what a server would refuse.
 
 With a directory every call returns when what it did, or saw, is on disk. Threads may share a Database.
 
-`runner.py` runs commands. `words.py` makes the words of a command out of redis-py's arguments, `shapes.py` its results out of replies.
+`runner.py` runs commands. `words.py` makes the words of a command out of redis-py's arguments, `shapes.py`
+its results out of replies.
 """
 
 from __future__ import annotations

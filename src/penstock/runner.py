@@ -1,7 +1,8 @@
 """Running commands on an engine in this process: one at a time, from any thread, kept on disk if asked for.
 
-One lock is held while a command runs; a blocking read waits outside of it, and whoever adds the entry runs the
-waiting read and hands over its result. With a keeper every call returns when what it did, or saw, is on disk.
+One lock is held while a command runs; a blocking read waits outside of it, and whoever adds the entry runs
+the waiting read and hands over its result. With a keeper every call returns when what it did, or saw, is on
+disk.
 """
 
 from __future__ import annotations

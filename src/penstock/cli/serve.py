@@ -24,13 +24,15 @@ def serve(
     """Run a server until SIGTERM or ctrl-C. Every client of Redis can talk to it.
 
     \b
-    penstock serve                                 on 127.0.0.1:6379, settings at their defaults
+    penstock serve                                 on 127.0.0.1:6379, durable, in ./penstock-data
     penstock serve penstock.conf --port 7000       a file; the command line wins
+    penstock serve --dir /var/lib/penstock --appendfsync everysec
+    penstock serve --appendonly no                 in memory only
     penstock serve --bind 127.0.0.1 ::1 --requirepass secret
     penstock serve --port 0 --unixsocket /run/penstock.sock --unixsocketperm 770
     penstock serve --client-output-buffer-limit "pubsub 32mb 8mb 60" --save ""
 
-    Directives have the names of redis.conf: docs/configuration.md lists them. Data is in memory only.
+    Directives have the names of redis.conf: docs/configuration.md lists them.
 
     Exit codes: 0 ended by a signal or by SHUTDOWN; 1 a setting was refused, the server could not start, or it
     had to stop; 2 the command line makes no sense.

@@ -13,8 +13,8 @@ A rewrite, step by step; a crash between any two leaves a manifest whose files a
     3  finish    temp-rewrite gets the next base's name; a manifest with that base and the increments since
                  step 1 takes the old one's place; the files that it no longer names are removed
 
-After a failed write the log is not to be trusted any more (commit.py), so step 1 differs: the new increment is
-not listed before step 3, and nothing is accepted until then.
+After a failed write the log is not to be trusted any more (commit.py), so step 1 differs: the new increment
+is not listed before step 3, and nothing is accepted until then.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from penstock._version import VERSION
 from penstock.build import KIND
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError, CorruptData, DirectoryInUse
-from penstock.persist.disk import SystemDisk
+from penstock.persist.disk import Disk, SystemDisk
 from penstock.persist.store import Store
 from penstock.server import log
 from penstock.server.buffered import BufferedConnection
@@ -171,7 +171,7 @@ class App:
             session.kill()
 
 
-def run(config: Config) -> bool:
+def run(config: Config, disk: Disk | None = None) -> bool:
     """Serve until somebody ends it; False if it had to end. Raises: ConfigError if it cannot start."""
     try:
         log.start(config.value("logfile"))
@@ -185,7 +185,7 @@ def run(config: Config) -> bool:
     sockets = open_sockets(config)
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(config, sockets))
+            return runner.run(_serve(config, sockets, SystemDisk() if disk is None else disk))
     except (DirectoryInUse, CorruptData) as error:
         raise ConfigError(str(error)) from error
     except OSError as error:
@@ -202,12 +202,12 @@ def make_dir(config: Config) -> None:
     config.values["dir"] = str(path)
 
 
-async def _serve(config: Config, sockets: list[socket.socket]) -> bool:
+async def _serve(config: Config, sockets: list[socket.socket], disk: Disk) -> bool:
     loop = asyncio.get_running_loop()
     engine = Engine(
         compat_version=config.value("compat-version"), databases=config.value("databases")
     )
-    store = Store(SystemDisk(), layout_of(config), engine, DATA_ROWS)
+    store = Store(disk, layout_of(config), engine, DATA_ROWS)
     store.lock()
     app = App(engine, config, loop)
     loop.set_exception_handler(_on_loop_error)

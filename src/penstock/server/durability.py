@@ -4,9 +4,9 @@
     Child        a forked copy of this process writes a snapshot or a new base while the loop goes on
     tick()       every second's sync, snapshots after so many changes, rewrites after so much growth
 
-A failed write or sync: everyone who waits for it is told that the outcome is unknown, writes are refused, reads
-go on. Every RETRY_MS a child tries to write a fresh base of what is in memory; when one is on disk, and only
-then, writes are taken again.
+A failed write or sync: everyone who waits for it is told that the outcome is unknown, writes are refused,
+reads go on. Every RETRY_MS a child tries to write a fresh base of what is in memory; when one is on disk,
+and only then, writes are taken again.
 
 One child at a time. A rewrite that is asked for while a snapshot is made waits for its end, and the other way
 round where the client says so (BGSAVE SCHEDULE).

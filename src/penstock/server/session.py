@@ -61,8 +61,8 @@ _SPILL_BYTES = 1 << 20  # replies are put aside in such pieces: one buffer need 
 class Session:
     """One client.
 
-    In: feed, run. Out: say, push, answer, refuse, reject, flush, take_pieces, deliver. Waiting: block, unblock, postpone, resume.
-    Leaving: unsubscribe. End: close, kill, end.
+    In: feed, run. Out: say, push, answer, refuse, reject, flush, take_pieces, deliver. Waiting: block,
+    unblock, postpone, resume. Leaving: unsubscribe. End: close, kill, end.
     """
 
     __slots__ = (

@@ -228,7 +228,7 @@ class Serving:
 
 
 def serve(engine: Engine, lock: Lock, config: Config, store: Store | None = None) -> Serving:
-    """Serve an engine from a thread; `store` keeps its data. Raises: ConfigError if the socket cannot be opened."""
+    """Serve an engine from a thread; `store` keeps its data. Raises: ConfigError without a socket."""
     limits = engine.limits
     config.values["stream-node-max-bytes"] = limits.bytes_max
     config.values["stream-node-max-entries"] = limits.entries_max

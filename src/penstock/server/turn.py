@@ -7,9 +7,10 @@
     4  the replies go out, as soon as what they tell of is as safe as the fsync policy says
 
 The first session that has something to say schedules the end of the turn, which the loop runs after all
-sockets that were ready. With `appendfsync always` step 4 waits for a sync in another thread, and the loop goes
-on with the next turns. Replies of those, to reads as well, queue up behind: what a reply shows was changed by
-an earlier turn, and a crash must not be able to undo it. That is why no reply leaves a session but through here.
+sockets that were ready. With `appendfsync always` step 4 waits for a sync in another thread, and the loop
+goes on with the next turns. Replies of those, to reads as well, queue up behind: what a reply shows was
+changed by an earlier turn, and a crash must not be able to undo it. That is why no reply leaves a session
+but through here.
 
 Invariants
   T1  held replies leave in the order of their turns; none overtakes another.

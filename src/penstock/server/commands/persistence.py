@@ -60,7 +60,7 @@ class _Wait:
 
 
 def waitaof(session: Session, frame: Frame) -> list[Any] | NoReply:
-    """Wait until what the client has done is on disk here, and on so many replicas, of which there are none."""
+    """Wait until what the client did is on disk, here and on so many replicas, of which there are none."""
     error = CommandError("value is out of range, must be between 0 and 1")
     local = int_between(frame, 1, 0, 1, error)
     replicas = int_at(frame, 2)

@@ -1,0 +1,14 @@
+"""A server whose every sync takes some ms longer: `python _slow_disk.py MS PORT DIR`."""
+
+from __future__ import annotations
+
+import sys
+
+from penstock.persist.disk import SlowDisk
+from penstock.server import app, directives
+
+delay_ms, port, folder = sys.argv[1:]
+config = directives.default_config()
+for name, value in (("port", port), ("dir", folder), ("auto-aof-rewrite-percentage", "0")):
+    config.set_at_start(name, value)
+sys.exit(0 if app.run(config, SlowDisk(int(delay_ms) / 1000)) else 1)
