@@ -16,6 +16,7 @@ INTENDED = {
     "DataError",
     "Database",
     "DatabaseClosed",
+    "DirectoryInUse",
     "PenstockError",
     "__version__",
     "open",

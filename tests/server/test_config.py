@@ -110,9 +110,11 @@ def test_what_would_be_missed_is_refused_unless_it_asks_for_nothing() -> None:
     assert config.warnings == []
 
 
-def test_durability_is_refused_as_long_as_there_is_none() -> None:
-    assert "keeps data in memory only" in refusal("--appendonly", "yes")
-    assert loaded("--appendonly", "no", "--save", "").value("save") == ()
+def test_every_change_is_synced_before_it_is_answered_unless_somebody_says_otherwise() -> None:
+    config = loaded("--save", "")
+    assert config.value("appendonly")
+    assert config.value("appendfsync") == "always"
+    assert config.value("save") == ()
 
 
 def test_only_the_policy_that_evicts_nothing_is_taken() -> None:

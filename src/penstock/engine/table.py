@@ -39,6 +39,7 @@ class Flags(IntFlag):
     WHILE_SUBSCRIBED = auto()  # allowed to a RESP2 client that listens to channels
     PAUSED_WITH_WRITES = auto()  # changes no data, yet CLIENT PAUSE WRITE holds it back
     PROTECTED = auto()  # only where enable-debug-command allows it
+    NO_ASYNC_LOADING = auto()  # not while a replica loads; shown, and never so here
 
 
 # First key, last key (-1: the last word, -2: the one before), distance between keys.

@@ -33,6 +33,7 @@ FLAG_NAMES = {
     Flags.FAST: "fast",
     Flags.NO_AUTH: "no_auth",
     Flags.NO_MULTI: "no_multi",
+    Flags.NO_ASYNC_LOADING: "no_async_loading",
 }
 
 # In Redis's order too.

@@ -85,7 +85,7 @@ def waitaof(session: Session, frame: Frame) -> list[Any] | NoReply:
     return NO_REPLY
 
 
-_ADMIN = Flags.ADMIN | Flags.NO_SCRIPT
+_ADMIN = Flags.ADMIN | Flags.NO_SCRIPT | Flags.NO_ASYNC_LOADING
 
 COMMANDS = (
     Command(
