@@ -1,10 +1,6 @@
-import cython
-
 from penstock.core cimport memory
 
 cdef bytearray _TABLES
-cdef Py_ssize_t _TABLE_BYTES
 
 # Any 64 bits are a checksum, so every value may also mean an error: 0xffffffff is asked about.
-@cython.locals(tables=bytearray, at=Py_ssize_t)
 cpdef unsigned long long update(unsigned long long crc, bytearray buffer, Py_ssize_t start, Py_ssize_t until) except? 0xFFFFFFFF

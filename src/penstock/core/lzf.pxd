@@ -28,7 +28,7 @@ cdef class Compressor:
     cpdef Py_ssize_t compress(self, bytearray source, Py_ssize_t start, Py_ssize_t size, bytearray target, Py_ssize_t room) except -1
     @cython.locals(table=bytearray, base=Py_ssize_t, shift=Py_ssize_t, end=Py_ssize_t,
                    at=Py_ssize_t, pending=Py_ssize_t, out=Py_ssize_t, word="unsigned long long",
-                   slot=Py_ssize_t, seen=Py_ssize_t, back=Py_ssize_t, length=Py_ssize_t, most=Py_ssize_t)
+                   slot=Py_ssize_t, seen=Py_ssize_t, place=Py_ssize_t, back=Py_ssize_t, length=Py_ssize_t, most=Py_ssize_t)
     cdef Py_ssize_t _compress(self, bytearray source, Py_ssize_t start, Py_ssize_t size, bytearray target, Py_ssize_t room) except -1
 
 

@@ -513,3 +513,34 @@ cdef inline Py_ssize_t put_bulk_pair(bytearray target, Py_ssize_t at, unsigned l
     place[0] = 13
     place[1] = 10
     return place + 2 - PyByteArray_AS_STRING(target)
+
+
+# Sixteen bytes a step: their loads do not wait for each other. Of the tables 2048 bytes are one.
+cdef inline unsigned long long fold_crc(unsigned long long crc, bytearray tables, bytearray buffer,
+                                        Py_ssize_t start, Py_ssize_t until) except? 0xFFFFFFFF:
+    cdef const unsigned long long* table
+    cdef const unsigned char* place
+    cdef const unsigned char* end
+    cdef unsigned long long word
+    _check(_length(tables), 0, 32768)
+    _check(_length(buffer), start, until - start)
+    table = <const unsigned long long*> PyByteArray_AS_STRING(tables)
+    place = <const unsigned char*> PyByteArray_AS_STRING(buffer) + start
+    end = place + (until - start)
+    while end - place >= 16:
+        memcpy(&word, place, 8)
+        crc = crc ^ word
+        memcpy(&word, place + 8, 8)
+        crc = (table[3840 + (crc & 255)] ^ table[3584 + (crc >> 8 & 255)]
+               ^ table[3328 + (crc >> 16 & 255)] ^ table[3072 + (crc >> 24 & 255)]
+               ^ table[2816 + (crc >> 32 & 255)] ^ table[2560 + (crc >> 40 & 255)]
+               ^ table[2304 + (crc >> 48 & 255)] ^ table[2048 + (crc >> 56)]
+               ^ table[1792 + (word & 255)] ^ table[1536 + (word >> 8 & 255)]
+               ^ table[1280 + (word >> 16 & 255)] ^ table[1024 + (word >> 24 & 255)]
+               ^ table[768 + (word >> 32 & 255)] ^ table[512 + (word >> 40 & 255)]
+               ^ table[256 + (word >> 48 & 255)] ^ table[word >> 56])
+        place += 16
+    while place < end:
+        crc = crc >> 8 ^ table[(crc ^ place[0]) & 255]
+        place += 1
+    return crc

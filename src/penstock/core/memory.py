@@ -331,3 +331,13 @@ def put_small_numbers(node: bytearray, at: int, first: int, second: int, third: 
         return 0
     put(node, at, bytes((first, 1, second, 1, third, 1)))
     return at + 6
+
+
+def fold_crc(crc: int, tables: bytearray, buffer: bytearray, start: int, until: int) -> int:
+    """A reflected CRC of 64 bits continued over some bytes; core/crc64 makes the sixteen tables."""
+    _check(len(tables), 0, 32768)
+    _check(len(buffer), start, until - start)
+    with memoryview(tables) as view, view.cast("Q") as table:
+        for byte in buffer[start:until]:
+            crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]
+    return crc
