@@ -44,6 +44,11 @@ def refusal_or_none(kind: int) -> str | None:
     )
 
 
+def is_empty_list(value: Value) -> bool:
+    """Tell whether a value is a list of nothing, which no key may hold."""
+    return isinstance(value, ListValue) and value.length == 0
+
+
 def read_value(source: RdbInput, kind: int, limits: ValueLimits, deep: bool) -> Value:
     """One value. With `deep`, nothing inside of it is believed. A list may come out empty.
 
