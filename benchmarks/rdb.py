@@ -2,9 +2,9 @@
 
     python benchmarks/rdb.py [entries]
 
-Redis makes the file (5 fields x 16 random bytes, its defaults), then both load and save it, in turns, three times;
-the best of each counts. Redis's times are its own: the log line of the load, rdb_last_bgsave_time_sec is too
-coarse, so its saving is SAVE as a client sees it.
+Redis makes the file (5 fields x 16 random bytes, its defaults), then both load and save it, in turns, three
+times; the best of each counts. Redis's times are its own: the log line of the load,
+rdb_last_bgsave_time_sec is too coarse, so its saving is SAVE as a client sees it.
 """
 
 from __future__ import annotations

@@ -16,10 +16,15 @@ from penstock.errors import CorruptData
 from penstock.persist import rdb_format, ziplist
 from penstock.persist.rdb_read import load_databases
 from tests.support.rdb import key, length, look, rdb_file, read_all, read_one, reader_of, string
+from tests.support.rdb_by_hand import (
+    NODE,
+    NODE_KEY,
+    ZIPLIST_FORMS,
+    group_bytes,
+    stream_bytes,
+    ziplist_of,
+)
 from tests.support.streams import ids_of, pending_of, sid, stream_of
-
-NODE = bytes.fromhex("1f000000 0a00 0101 0001 0101 84 74656d70 05 0001 0201 0001 0001 1501 0401 ff")
-NODE_KEY = sid("1700000000000-0").key
 
 
 def refusal(data: bytes, deep: bool = True) -> str:
@@ -30,19 +35,6 @@ def refusal(data: bytes, deep: bool = True) -> str:
     assert f"(at byte {caught.value.offset})" in text
     assert 0 <= caught.value.offset <= len(data)
     return text
-
-
-def ziplist_of(*elements: bytes) -> bytes:
-    """A ziplist of elements in their encodings, without the lengths of those before them."""
-    body = b""
-    previous = tail = 0
-    for element in elements:
-        tail = 10 + len(body)
-        head = bytes([previous]) if previous < 254 else b"\xfe" + struct.pack("<I", previous)
-        body += head + element
-        previous = len(head + element)
-    size = 10 + len(body) + 1
-    return struct.pack("<IIH", size, tail or 10, len(elements)) + body + b"\xff"
 
 
 def elements_of(value: object) -> list[bytes]:
@@ -79,7 +71,10 @@ def test_a_string_in_each_of_its_forms(stored: bytes, text: bytes) -> None:
         (b"\x81" + b"\xff" * 8, "a string of 18446744073709551615 bytes"),
         (b"\x81\x00\x00\x10" + bytes(5), "bytes are missing"),
         (b"\x80\x7f\xff\xff\xff", "bytes are missing"),
-        (b"\xc3\x02\x81" + bytes(4) + b"\x7f\xff\xff\xff\x00a", "2 bytes cannot stand for 2147483647"),
+        (
+            b"\xc3\x02\x81" + bytes(4) + b"\x7f\xff\xff\xff\x00a",
+            "2 bytes cannot stand for 2147483647",
+        ),
         (b"\xc3\xc0\x01", "an encoded string, where a number belongs"),
     ],
 )
@@ -88,24 +83,6 @@ def test_a_string_that_is_none_is_refused(stored: bytes, said: str) -> None:
 
 
 # --- Lists ----------------------------------------------------------------------------------------
-
-ZIPLIST_FORMS = [
-    (b"\x00", b""),
-    (b"\x01a", b"a"),
-    (b"\x3f" + b"x" * 63, b"x" * 63),
-    (b"\x40\x40" + b"x" * 64, b"x" * 64),
-    (b"\x40\x01y", b"y"),
-    (b"\x7f\xff" + b"x" * 16383, b"x" * 16383),
-    (b"\x80\x00\x00\x40\x00" + b"x" * 16384, b"x" * 16384),
-    (b"\x80\x00\x00\x00\x01z", b"z"),
-    (b"\xc0\x00\x80", b"-32768"),
-    (b"\xd0\x00\x00\x00\x80", b"-2147483648"),
-    (b"\xe0" + bytes(7) + b"\x80", b"-9223372036854775808"),
-    (b"\xf0\xff\xff\x7f", b"8388607"),
-    (b"\xf0\x00\x00\x80", b"-8388608"),
-    (b"\xfe\x80", b"-128"),
-    *((bytes([0xF1 + n]), b"%d" % n) for n in range(13)),
-]
 
 
 @pytest.mark.parametrize(("element", "text"), ZIPLIST_FORMS)
@@ -124,7 +101,12 @@ def test_all_of_them_in_one_list() -> None:
 
 
 def test_a_ziplist_becomes_a_node_and_an_empty_one_none() -> None:
-    nodes = length(3) + string(ziplist_of(b"\x01a")) + string(ziplist_of()) + string(ziplist_of(b"\xf3"))
+    nodes = (
+        length(3)
+        + string(ziplist_of(b"\x01a"))
+        + string(ziplist_of())
+        + string(ziplist_of(b"\xf3"))
+    )
     value = read_one(rdb_file(key(14, b"l", nodes)))
     assert look(value) == [
         bytes.fromhex("0a000000 0100 8161 02 ff"),
@@ -133,7 +115,9 @@ def test_a_ziplist_becomes_a_node_and_an_empty_one_none() -> None:
 
 
 def test_a_list_of_strings() -> None:
-    value = read_one(rdb_file(key(1, b"l", length(3) + b"\x01a" + b"\xc0\x07" + b"\x00"), version=1))
+    value = read_one(
+        rdb_file(key(1, b"l", length(3) + b"\x01a" + b"\xc0\x07" + b"\x00"), version=1)
+    )
     assert elements_of(value) == [b"a", b"7", b""]
 
 
@@ -185,46 +169,14 @@ def test_a_damaged_ziplist_is_refused(packed: bytes, said: str) -> None:
 
 
 def test_a_damaged_list_names_key_and_place() -> None:
-    text = refusal(rdb_file(key(18, b"jobs", b"\x01\x02\x09" + bytes.fromhex("09000000 0200 0201 ff"))))
+    text = refusal(
+        rdb_file(key(18, b"jobs", b"\x01\x02\x09" + bytes.fromhex("09000000 0200 0201 ff")))
+    )
     assert "the key b'jobs': a list's node is damaged at its byte 4" in text
     assert "a list's node of kind 3" in refusal(rdb_file(key(18, b"l", b"\x01\x03\x00")))
 
 
 # --- Streams --------------------------------------------------------------------------------------
-
-
-def stream_bytes(
-    kind: int = 19,
-    nodes: list[tuple[bytes, bytes]] | None = None,
-    counters: bytes | None = None,
-    groups: bytes = b"\x00",
-) -> bytes:
-    """A stream by hand; one entry, 1700000000000-0 temp=21, unless told otherwise."""
-    rows = [(NODE_KEY, NODE)] if nodes is None else nodes
-    data = length(len(rows)) + b"".join(string(k) + string(node) for k, node in rows)
-    if counters is None:
-        counters = length(len(rows)) + length(1700000000000) + b"\x00"
-        if kind >= 19:
-            counters += length(1700000000000) + b"\x00" + b"\x00\x00" + length(len(rows))
-    return data + counters + groups
-
-
-def group_bytes(
-    kind: int, pending: list[bytes], consumers: list[tuple[bytes, list[bytes]]]
-) -> bytes:
-    """One group g that has read all."""
-    data = b"\x01" + string(b"g") + length(1700000000000) + b"\x00"
-    if kind >= 19:
-        data += length(1)
-    data += length(len(pending))
-    data += b"".join(row + struct.pack("<q", 1234) + length(3) for row in pending)
-    data += length(len(consumers))
-    for name, rows in consumers:
-        data += string(name) + struct.pack("<q", 5000)
-        if kind >= 21:
-            data += struct.pack("<q", 4000)
-        data += length(len(rows)) + b"".join(rows)
-    return data
 
 
 def stream_in(data: bytes) -> Stream:
@@ -236,7 +188,9 @@ def stream_in(data: bytes) -> Stream:
 @pytest.mark.parametrize(("kind", "version"), [(15, 9), (19, 10), (21, 11), (21, 12), (21, 13)])
 def test_a_stream_of_every_age(kind: int, version: int) -> None:
     groups = group_bytes(kind, [NODE_KEY], [(b"alice", [NODE_KEY]), (b"bob", [])])
-    stream = stream_in(rdb_file(key(kind, b"s", stream_bytes(kind, groups=groups)), version=version))
+    stream = stream_in(
+        rdb_file(key(kind, b"s", stream_bytes(kind, groups=groups)), version=version)
+    )
     assert ids_of(stream) == ["1700000000000-0"]
     assert (stream.length, stream.entries_added, str(stream.max_deleted_id)) == (1, 1, "0-0")
     assert stream.groups is not None
@@ -250,13 +204,15 @@ def test_a_stream_of_every_age(kind: int, version: int) -> None:
 def test_an_old_group_has_read_what_its_position_tells() -> None:
     """Type 15 says nothing of it: known at the ends of the stream, unknown between."""
     stream = stream_of("1-0", "2-0", "3-0", entries_max=100)
-    (node_key, node), = [(sid("1-0").key, bytes(stream.tail_or_none()[1]))]  # type: ignore[index]
+    ((node_key, node),) = [(sid("1-0").key, bytes(stream.tail_or_none()[1]))]  # type: ignore[index]
     node = node[: int.from_bytes(node[:4], "little")]
     counters = length(3) + length(3) + b"\x00"
     for position, entries_read in ((0, 0), (1, 1), (2, -1), (3, 3)):
         group = b"\x01" + string(b"g") + length(position) + b"\x00" + b"\x00\x00"
         loaded = stream_in(
-            rdb_file(key(15, b"s", stream_bytes(15, [(node_key, node)], counters, group)), version=9)
+            rdb_file(
+                key(15, b"s", stream_bytes(15, [(node_key, node)], counters, group)), version=9
+            )
         )
         assert loaded.groups is not None
         assert loaded.groups.find(b"g").entries_read == entries_read
@@ -275,7 +231,13 @@ def test_a_node_of_tombstones_is_left_out() -> None:
     counters = length(1) + length(1700000000000) + b"\x00" * 3 + b"\x05\x00" + length(2)
     for deep in (True, False):
         value = read_one(
-            rdb_file(key(19, b"s", stream_bytes(19, [(sid("5-0").key, bytes(dead)), (NODE_KEY, NODE)], counters))),
+            rdb_file(
+                key(
+                    19,
+                    b"s",
+                    stream_bytes(19, [(sid("5-0").key, bytes(dead)), (NODE_KEY, NODE)], counters),
+                )
+            ),
             deep,
         )
         assert isinstance(value, Stream)
@@ -289,14 +251,22 @@ OTHER = sid("1700000000001-0").key
     ("stream", "said"),
     [
         (lambda: stream_bytes(nodes=[(NODE_KEY[:15], NODE)]), "a node's key of 15 bytes"),
-        (lambda: stream_bytes(nodes=[(NODE_KEY, NODE)] * 2), "stands behind the id 1700000000000-0"),
+        (
+            lambda: stream_bytes(nodes=[(NODE_KEY, NODE)] * 2),
+            "stands behind the id 1700000000000-0",
+        ),
         (lambda: stream_bytes(nodes=[(NODE_KEY, NODE[:-1] + b"\x00")]), "damaged at its byte 30"),
         (lambda: stream_bytes(nodes=[(NODE_KEY, b"\x07\x00\x00\x00\x00\x00\xff")]), "is damaged"),
         (lambda: stream_bytes(nodes=[(bytes(16), NODE)]), "an entry under the id 0-0"),
-        (lambda: stream_bytes(nodes=[], counters=b"\x01\x00\x00\x00\x00\x00\x00\x00"), "its nodes hold 0"),
+        (
+            lambda: stream_bytes(nodes=[], counters=b"\x01\x00\x00\x00\x00\x00\x00\x00"),
+            "its nodes hold 0",
+        ),
         (lambda: stream_bytes(counters=b"\x01\x05\x00" + b"\x00" * 5), "the last id is 5-0, below"),
         (
-            lambda: stream_bytes(counters=length(1) + length(1700000000000) + b"\x00" * 3 + length(2**60)),
+            lambda: stream_bytes(
+                counters=length(1) + length(1700000000000) + b"\x00" * 3 + length(2**60)
+            ),
             "was deleted, above the last id",
         ),
         (
@@ -304,25 +274,39 @@ OTHER = sid("1700000000001-0").key
             "0 entries were added, but 1 are there",
         ),
         (
-            lambda: stream_bytes(counters=length(1) + length(1700000000000) + b"\x00" * 5 + length(2**63)),
+            lambda: stream_bytes(
+                counters=length(1) + length(1700000000000) + b"\x00" * 5 + length(2**63)
+            ),
             "9223372036854775808 entries were added",
         ),
-        (lambda: stream_bytes(groups=group_bytes(19, [NODE_KEY], [])), "1 pending entries of group b'g' belong"),
+        (
+            lambda: stream_bytes(groups=group_bytes(19, [NODE_KEY], [])),
+            "1 pending entries of group b'g' belong",
+        ),
         (
             lambda: stream_bytes(groups=group_bytes(19, [], [(b"a", [NODE_KEY])])),
             "is pending for b'a', not in its group",
         ),
         (
-            lambda: stream_bytes(groups=group_bytes(19, [NODE_KEY], [(b"a", [NODE_KEY]), (b"b", [NODE_KEY])])),
+            lambda: stream_bytes(
+                groups=group_bytes(19, [NODE_KEY], [(b"a", [NODE_KEY]), (b"b", [NODE_KEY])])
+            ),
             "is pending for two consumers",
         ),
         (
-            lambda: stream_bytes(groups=group_bytes(19, [NODE_KEY], [(b"a", [NODE_KEY, NODE_KEY])])),
+            lambda: stream_bytes(
+                groups=group_bytes(19, [NODE_KEY], [(b"a", [NODE_KEY, NODE_KEY])])
+            ),
             "is pending for two consumers",
         ),
-        (lambda: stream_bytes(groups=group_bytes(19, [], [(b"a", []), (b"a", [])])), "a second consumer b'a'"),
         (
-            lambda: stream_bytes(groups=group_bytes(19, [NODE_KEY, NODE_KEY], [(b"a", [NODE_KEY])])),
+            lambda: stream_bytes(groups=group_bytes(19, [], [(b"a", []), (b"a", [])])),
+            "a second consumer b'a'",
+        ),
+        (
+            lambda: stream_bytes(
+                groups=group_bytes(19, [NODE_KEY, NODE_KEY], [(b"a", [NODE_KEY])])
+            ),
             "is pending twice in a group",
         ),
         (
@@ -334,7 +318,9 @@ OTHER = sid("1700000000001-0").key
             "has read -2 entries",
         ),
         (
-            lambda: stream_bytes(groups=group_bytes(19, [NODE_KEY], []).replace(struct.pack("<q", 1234), b"\xff" * 8)),
+            lambda: stream_bytes(
+                groups=group_bytes(19, [NODE_KEY], []).replace(struct.pack("<q", 1234), b"\xff" * 8)
+            ),
             "an entry delivered at -1 ms",
         ),
     ],
@@ -394,7 +380,9 @@ def test_every_version_up_to_the_newest_is_read(version: int) -> None:
     assert reader.vouched == (version >= 5)
 
 
-@pytest.mark.parametrize("head", [b"REDIS0014", b"REDIS9999", b"REDIS0000", b"REDIS-001", b"RIDES0010"])
+@pytest.mark.parametrize(
+    "head", [b"REDIS0014", b"REDIS9999", b"REDIS0000", b"REDIS-001", b"RIDES0010"]
+)
 def test_another_head_is_refused(head: bytes) -> None:
     refusal(head + rdb_file(key(0, b"k", b"\x01v"))[9:])
 

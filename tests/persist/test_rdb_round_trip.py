@@ -114,10 +114,8 @@ def test_what_follows_a_file_is_kept() -> None:
 
 def test_a_value_larger_than_a_chunk_goes_through_and_its_memory_is_given_back() -> None:
     giant = b"0123456789abcdef" * (9 << 13)
-    items = [
-        RdbItem(0, b"%d" % n, None, v)
-        for n, v in enumerate([b"a", giant, b"b", list_of(giant * 2), b"c"])
-    ]
+    values: list[Value] = [b"a", giant, b"b", list_of(giant * 2), b"c"]
+    items = [RdbItem(0, b"%d" % number, None, value) for number, value in enumerate(values)]
     for compress in (True, False):
         data = write_items(items, compress=compress)
         assert looks(read_all(data)) == looks(items)

@@ -2,9 +2,9 @@
 
     update(0, b"123456789")  ->  e9c6d914c4b8d9ca          nothing is inverted at either end
 
-A CRC is the rest of a division of polynomials, and dividing is shifting. The rest after one more byte depends
-on that byte and on the eight bits that it pushes out: a table of 256 answers. Sixteen tables, the k-th telling
-what a byte does that k more bytes follow, take sixteen bytes at a time ("slicing"):
+A CRC is the rest of a division of polynomials, and dividing is shifting. The rest after one more byte
+depends on that byte and on the eight bits that it pushes out: a table of 256 answers. Sixteen tables, the
+k-th telling what a byte does that k more bytes follow, take sixteen bytes at a time ("slicing"):
 
     crc ^ eight bytes, eight bytes  =  b0 b1 b2 ... b15        (little-endian)
     next crc                        =  T15[b0] ^ T14[b1] ^ ... ^ T0[b15]

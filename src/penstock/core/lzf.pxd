@@ -32,6 +32,7 @@ cdef class Compressor:
     cdef Py_ssize_t _compress(self, bytearray source, Py_ssize_t start, Py_ssize_t size, bytearray target, Py_ssize_t room) except -1
 
 
+cdef Py_ssize_t _literal_bytes(Py_ssize_t count) noexcept
 @cython.locals(run=Py_ssize_t)
-cdef Py_ssize_t _put_literals(bytearray source, Py_ssize_t at, Py_ssize_t until, bytearray target, Py_ssize_t room, Py_ssize_t out) except -1
+cdef Py_ssize_t _put_literals(bytearray source, Py_ssize_t at, Py_ssize_t until, bytearray target, Py_ssize_t out) except -1
 cdef Py_ssize_t _put_match(bytearray target, Py_ssize_t out, Py_ssize_t back, Py_ssize_t length) except -1

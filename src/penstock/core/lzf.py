@@ -9,15 +9,15 @@
     LLLooooo oooooooo      L + 2 bytes that stand o + 1 bytes back; L is 1 to 6
     111ooooo LLLLLLLL oooooooo      as before, L + 9 bytes
 
-What is repeated may overlap what is being written, as above. One pass finds repetitions: a table remembers for
-each hash of three bytes where they stood last. Positions in the table are counted on from call to call, so
-that it need not be emptied: what is below the number at which a call began is somebody else's.
+What is repeated may overlap what is being written, as above. One pass finds repetitions: a table remembers
+for each hash of three bytes where they stood last. Positions in the table are counted on from call to call,
+so that it need not be emptied: what is below the number at which a call began is somebody else's.
 
 Our choice of repetitions is not Redis's; the format leaves it free, and every reader reads both.
 
 Invariants
-  Z1  decompress writes exactly the promised bytes, or raises: it reads nothing outside of its input, and copies
-      from nothing that it has not written.
+  Z1  decompress writes exactly the promised bytes, or raises: it reads nothing outside of its input, and
+      copies from nothing that it has not written.
   Z2  a promise of more than 88 times the input is refused before anything is allocated: three bytes can stand
       for 264, and no more.
 
@@ -149,9 +149,9 @@ class Compressor:
             most = min(end - at, _MATCH_MAX)
             while length < most and source[place + length] == source[at + length]:
                 length += 1
-            out = _put_literals(source, pending, at, target, room, out)
-            if out < 0 or room - out < 3:
+            if out + _literal_bytes(at - pending) + 3 > room:
                 return 0
+            out = _put_literals(source, pending, at, target, out)
             out = _put_match(target, out, back - 1, length - 2)
             at += length
             pending = at
@@ -160,18 +160,20 @@ class Compressor:
                 word = memory.load32(source, at - 1) & 0xFFFFFF
                 slot = (word * _HASH_FACTOR & _MASK32) >> _HASH_SHIFT << 2
                 memory.store32(table, slot, at - 1 + shift)
-        out = _put_literals(source, pending, end, target, room, out)
-        return max(out, 0)
+        if out + _literal_bytes(end - pending) > room:
+            return 0
+        return _put_literals(source, pending, end, target, out)
 
 
-def _put_literals(
-    source: bytearray, at: int, until: int, target: bytearray, room: int, out: int
-) -> int:
-    """Write bytes as they are; return the place behind them, or -2 if they do not fit."""
+def _literal_bytes(count: int) -> int:
+    """What so many bytes take as they are."""
+    return count + (count + 31 >> 5)
+
+
+def _put_literals(source: bytearray, at: int, until: int, target: bytearray, out: int) -> int:
+    """Write bytes as they are; return the place behind them."""
     while at < until:
         run = min(until - at, _LITERALS_MAX)
-        if run >= room - out:
-            return -2
         target[out] = run - 1
         memory.copy(target, out + 1, source, at, run)
         at += run

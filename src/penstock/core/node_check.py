@@ -4,10 +4,10 @@
     validate_node      a stream's node: L1 to L4, N1 to N3, each element looked at once
     validate_listpack  a list's node: L1 to L4
 
-check.py asks the same of structures that are ours, by their own readers, and takes its time. Here the bytes may be
-anything, so no reader is trusted before the element that it would read was found to lie inside. What passes,
-passes `check_node` too, with one exception: a node of tombstones only is sound here (`live` may be 0), for Redis
-keeps such nodes and saves them. Whoever loads one leaves it out.
+check.py asks the same of structures that are ours, by their own readers, and takes its time. Here the bytes
+may be anything, so no reader is trusted before the element that it would read was found to lie inside. What
+passes, passes `check_node` too, with one exception: a node of tombstones only is sound here (`live` may be
+0), for Redis keeps such nodes and saves them. Whoever loads one leaves it out.
 
 Cost: 4 to 6 ns an element, compiled.
 """

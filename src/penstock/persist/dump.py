@@ -3,9 +3,9 @@
     SET n 17          00 | c0 11 | 0a 00 | 49 2b 7c 1f 90 5d c9 0e       (the checksum here is made up)
                       type value   version  checksum of all before it
 
-A payload comes from a client, so nothing of it is believed: the seal tells only that it was not damaged on the way.
-The value is read with `deep`, must end where the seal begins, and may not be empty. Redis itself reads on into the
-seal when a value is too short, and takes what is too long; we take neither.
+A payload comes from a client, so nothing of it is believed: the seal tells only that it was not damaged on
+the way. The value is read with `deep`, must end where the seal begins, and may not be empty. Redis itself
+reads on into the seal when a value is too short, and takes what is too long; we take neither.
 """
 
 from __future__ import annotations

@@ -11,7 +11,8 @@ from __future__ import annotations
 MAGIC = b"REDIS"
 HEADER_BYTES = 9
 VERSION_MAX = 13
-"""The newest version whose files we understand; of its new types we hold none, and say so when we meet one."""
+"""The newest version whose files we understand; of its new types we hold none, and say so where we meet one.
+"""
 CHECKSUM_SINCE = 5
 CHECKSUM_BYTES = 8
 

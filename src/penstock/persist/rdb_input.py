@@ -4,9 +4,9 @@
     buffer   [ read ........ | at: not read yet ........ end | room ]
     offset   base + at, in the file
 
-`need(n)` is the only place that waits for a file: when fewer than n bytes are at hand, what was read is added to
-the checksum and dropped, the rest moves to the front, and the buffer is filled up. So anything up to the next
-`need` lies in one piece, and a node goes from here into its bytearray in one copy.
+`need(n)` is the only place that waits for a file: when fewer than n bytes are at hand, what was read is
+added to the checksum and dropped, the rest moves to the front, and the buffer is filled up. So anything up
+to the next `need` lies in one piece, and a node goes from here into its bytearray in one copy.
 
 A length is one to nine bytes; its first two bits tell which:
 
@@ -18,8 +18,8 @@ A length is one to nine bytes; its first two bits tell which:
 Invariants
   I1  a length is believed as far as bytes come: the buffer grows with what was read, never with what was
       promised; a compressed string may promise 88 times what it has (core/lzf).
-  I2  crc is the checksum of everything before `_crc_from`, and what lies between that and `at` is still in the
-      buffer.
+  I2  crc is the checksum of everything before `_crc_from`, and what lies between that and `at` is still
+      in the buffer.
 
 Cost: a length is a few ns, a string its copy, 0.7 ns a byte for the checksum.
 """
@@ -51,7 +51,8 @@ class Source(Protocol):
 class RdbInput:
     """A place in a file, and what can be read there.
 
-    Read: byte, length, number, signed, string, blob, raw, milliseconds. Look: offset, crc_now, rest. Complain: corrupt.
+    Read: byte, length, number, string, blob, raw, milliseconds. Look: offset, crc_now, rest.
+    Complain: corrupt.
     """
 
     __slots__ = ("_crc", "_crc_from", "_source", "at", "base", "buffer", "end", "name", "value")

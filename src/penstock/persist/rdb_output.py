@@ -3,10 +3,10 @@
 
     buffer   [ written, not given away yet ... at | room ]
 
-The forms of lengths and strings are those of rdb_input.py, always the shortest. A string is written the way Redis
-does it: one that reads as an integer of 32 bits as that integer; one above 20 bytes compressed, if that
-saves four bytes; else as it is. So what Redis and we write of the same value is the same, byte for byte, except
-inside of what is compressed.
+The forms of lengths and strings are those of rdb_input.py, always the shortest. A string is written the way
+Redis does it: one that reads as an integer of 32 bits as that integer; one above 20 bytes compressed, if
+that saves four bytes; else as it is. So what Redis and we write of the same value is the same, byte for
+byte, except inside of what is compressed.
 
 It holds no lock and starts nothing: a forked child may use it.
 

@@ -6,14 +6,15 @@
             item.database, item.key, item.expiry_ms, item.value
         reader.aux[b"redis-ver"], reader.rest()
 
-The file is a row of operations (rdb_format.py). Those that say something of the next key (its expiry, how often or
-when it was last used) come before it. Uses are read and forgotten: nothing is evicted here. Libraries of functions
-and what modules write about themselves are refused: we could not write them again.
+The file is a row of operations (rdb_format.py). Those that say something of the next key (its expiry, how
+often or when it was last used) come before it. Uses are read and forgotten: nothing is evicted here.
+Libraries of functions and what modules write about themselves are refused: we could not write them again.
 
-Damage is a CorruptData with the file's name and the offset. Everything is checked as it comes, the inside of nodes
-too, because a checksum stands at the end, may be missing (`rdbchecksum no`), and says nothing about whoever computed
-it. `deep=False` leaves out the inside of nodes: a fifth of the time. `vouched` tells at the end whether there was a
-checksum; a caller must not use what it got before `items` has come to its end.
+Damage is a CorruptData with the file's name and the offset. Everything is checked as it comes, the inside
+of nodes too, because a checksum stands at the end, may be missing (`rdbchecksum no`), and says nothing
+about whoever computed it. `deep=False` leaves out the inside of nodes: a fifth of the time. `vouched` tells
+at the end whether there was a checksum; a caller must not use what it got before `items` has come to its
+end.
 
 A list of nothing holds nothing: like Redis, the reader counts such keys (`empty_keys`) and goes on.
 

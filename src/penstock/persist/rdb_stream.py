@@ -10,13 +10,13 @@
                    from 7.2 on (type 21) 8 bytes when it last got something,
                    pending: count, then 16 bytes of id: rows of the group's that are its own
 
-What a stream of Redis 5 does not say (type 15) is taken from what there is, as Redis 7 does: nothing was deleted,
-as many were added as there are, and a group has read as many as its position tells.
+What a stream of Redis 5 does not say (type 15) is taken from what there is, as Redis 7 does: nothing was
+deleted, as many were added as there are, and a group has read as many as its position tells.
 
-Checked always: that ids rise from node to node, that counters agree with the nodes, that every row has one owner and
-every owner's row is the group's. The inside of a node is checked only when nobody vouches for it (`deep`); a
-checksum that is right does. A node of tombstones only, which Redis can leave behind (issue 15808), is left out: it
-holds nothing.
+Checked always: that ids rise from node to node, that counters agree with the nodes, that every row has one
+owner and every owner's row is the group's. The inside of a node is checked unless told otherwise (`deep`).
+A node of tombstones only, which Redis can leave behind (issue
+15808), is left out: it holds nothing.
 
 The first id is written for Redis and not believed: it is found when asked for.
 """
@@ -84,6 +84,8 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID:
             raise source.corrupt(
                 f"the node {master} is damaged at its byte {error.offset}: {error.what}", start
             ) from None
+        except IndexError:
+            raise source.corrupt(f"the node {master} ends inside of its header", start) from None
         if live > 0:
             stream.load_node(master, node)
         if deep and last == stream_id.SMALLEST:

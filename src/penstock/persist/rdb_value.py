@@ -5,11 +5,12 @@
        1     1.0   a list: count, strings
       10     2.6   a list: one ziplist, as a string
       14     3.2   a list: count, ziplists as strings
-      18     7.0   a list: count, then of each node 1 and a string (one element) or 2 and a listpack as a string
+      18     7.0   a list: count, then of each node 2 and a listpack as a string, or 1 and its only element
       15     5.0   a stream; 19 from 7.0, 21 from 7.2 on: rdb_stream.py
 
-Lists of listpacks keep their nodes; so do those of several ziplists, each converted. The others are pushed anew, as
-Redis does. What we do not hold is refused by its number and name: leaving it out would lose it at the next save.
+Lists of listpacks keep their nodes; so do those of several ziplists, each converted. The others are pushed
+anew, as Redis does. What we do not hold is refused by its number and name: leaving it out would lose it at
+the next save.
 """
 
 from __future__ import annotations

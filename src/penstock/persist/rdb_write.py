@@ -10,8 +10,8 @@
     52 45 44 49 53 30 30 31 30 | fa .. | fe 00 | fb 02 01 | 13 01 73 .. | fc <ms> 00 01 6e c0 11 | ff <crc64>
     REDIS0010                    aux     db 0    sizes      stream s      n = 17                   end
 
-The version decides how a stream is written: 10 (Redis 7.0) does not know when a consumer last got something, so what
-we know of it is left out. Lists are written as listpacks in every version that we write.
+The version decides how a stream is written: 10 (Redis 7.0) does not know when a consumer last got
+something, so what we know of it is left out. Lists are written as listpacks in every version that we write.
 
 Values are written from the bytes they consist of. Nothing here locks, logs or starts a thread, and nothing is
 changed: a forked child writes a snapshot with it while its parent goes on.

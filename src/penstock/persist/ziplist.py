@@ -14,9 +14,9 @@ An element is the length of the one before it, an encoding, and its content:
     1111nnnn             the integer n - 1, n from 1 to 13   11110000 + 3 bytes     integer of 24 bits
                                                              11111110 + 1 byte      integer of 8 bits
 
-All integers are signed and little-endian. Nothing is believed: every length is compared with what is there, the
-total, the tail and the count with what was found. Where a Redis before 3.2 wrote a 32-bit head, its low bits may
-be anything; so they may here.
+All integers are signed and little-endian. Nothing is believed: every length is compared with what is there,
+the total, the tail and the count with what was found. Of a head with 32 bits of
+length the low six bits are not looked at, as in Redis.
 
 Cost: O(bytes), in Python: what comes from here is converted once.
 """
