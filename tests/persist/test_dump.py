@@ -6,31 +6,13 @@ from typing import Any
 
 import pytest
 
-from penstock.core.frame import Frame
-from penstock.engine.effects import EffectSink
+from penstock.persist.journal import Journal
 from tests.support.dumps import DumpBench, body_of, sealed
-from tests.support.raw_redis import Refusal
+from tests.support.raw_redis import Refusal, encode
 
 WRONG = Refusal("ERR DUMP payload version or checksum are wrong")
 BAD = Refusal("ERR Bad data format")
 SEVENTEEN = sealed(b"\x00\xc0\x11")
-
-
-class Effects(EffectSink):
-    """Notes effects by their words."""
-
-    def __init__(self) -> None:
-        self.seen: list[list[bytes]] = []
-
-    def begin(self) -> None: ...
-
-    def end(self) -> None: ...
-
-    def verbatim(self, database: int, frame: Frame) -> None:
-        self.seen.append([frame.piece(at) for at in range(frame.count)])
-
-    def words(self, database: int, words: list[bytes]) -> None:
-        self.seen.append(words)
 
 
 @pytest.fixture
@@ -121,18 +103,24 @@ def test_a_time_that_is_over_removes_what_is_replaced(bench: DumpBench) -> None:
 
 
 def test_it_is_recorded_with_its_absolute_time(bench: DumpBench) -> None:
-    effects = Effects()
-    bench.engine.context.effects = effects
+    journal = Journal()
+    bench.engine.context.effects = journal
     bench.run("RESTORE", "k", 5000, SEVENTEEN, "IDLETIME", 3)
     when = b"%d" % (bench.clock.at_ms + 5000)
     bench.run("RESTORE", "k", 0, SEVENTEEN, "REPLACE")
     bench.run("RESTORE", "k", 1, SEVENTEEN, "ABSTTL", "REPLACE")
     bench.run("RESTORE", "k", 1, SEVENTEEN, "ABSTTL", "REPLACE")
-    assert effects.seen == [
-        [b"RESTORE", b"k", when, SEVENTEEN, b"ABSTTL"],
-        [b"RESTORE", b"k", b"0", SEVENTEEN, b"ABSTTL", b"REPLACE"],
-        [b"DEL", b"k"],
-    ]
+    assert journal.take() == b"".join(
+        map(
+            encode,
+            [
+                [b"SELECT", b"0"],
+                [b"RESTORE", b"k", when, SEVENTEEN, b"ABSTTL"],
+                [b"RESTORE", b"k", b"0", SEVENTEEN, b"ABSTTL", b"REPLACE"],
+                [b"DEL", b"k"],
+            ],
+        )
+    )
 
 
 def test_what_is_recorded_is_done_again_whatever_the_time(bench: DumpBench) -> None:

@@ -1,6 +1,6 @@
 """The payload of DUMP and RESTORE: one value as an RDB file has it, and a seal.
 
-    SET n 17          00 | c0 11 | 0a 00 | 49 2b 7c 1f 90 5d c9 0e       (the checksum here is made up)
+    SET n 17          00 | c0 11 | 0a 00 | e4 03 29 45 3c f4 2b 1c
                       type value   version  checksum of all before it
 
 A payload comes from a client, so nothing of it is believed: the seal tells only that it was not damaged on
