@@ -53,6 +53,12 @@ def test_a_node_of_tombstones_is_sound() -> None:
     assert node_check.validate_node(pack(0, 1, 1, b"k", 0, 3, 0, 0, b"v", 4), 5, 3) == sid("5-3")
 
 
+def test_ids_that_do_not_rise_are_told() -> None:
+    """Redis 7.0 gives ids again after XSETID below a tombstone; whoever loads must look closer."""
+    twice = pack(1, 1, 1, b"k", 0, 3, 0, 0, b"v", 4, 2, 0, 0, b"v", 4)
+    assert node_check.validate_node(twice, 5, 3) is None
+
+
 @pytest.mark.parametrize(
     ("elements", "said"),
     [
@@ -65,7 +71,6 @@ def test_a_node_of_tombstones_is_sound() -> None:
         ((1, 0, 1, b"k", 0, 2, 0, 0, b"v", 5), "says 5 pieces, there are 4"),
         ((2, 0, 1, b"k", 0, 2, 0, 0, b"v", 4), "2 live and 0 deleted entries are stated"),
         ((1, 0, 1, b"k", 0, 6, 0, 0, b"v", 4), "unknown flags 6"),
-        ((2, 0, 1, b"k", 0, 2, 0, 0, b"v", 4, 2, 0, 0, b"v", 4), "5-3 stands behind 5-3"),
         ((1, 0, 1, b"k", 0, 0, 0, 0, 1, b"k", b"v", 6), "has the header's field names"),
         ((1, 0, 1, b"k", 0, 0, 0, 0, -1, 2), "with -1 fields"),
         ((1, 0, 2**62, b"k", 0, 2, 0, 0, b"v", 4), "it ends where an element is expected"),
@@ -118,8 +123,10 @@ def test_it_agrees_with_check_node_on_damaged_nodes(seed: int) -> None:
         for _ in range(dice.choice([1, 1, 1, 2, 3])):
             bad[dice.randrange(4, len(bad))] = dice.choice([dice.randrange(256), dice.randrange(8)])
         try:
-            node_check.validate_node(bad, 5, 3)
+            in_order = node_check.validate_node(bad, 5, 3) is not None
         except CorruptData:
+            in_order = False
+        if not in_order:
             with pytest.raises((InvariantBroken, CorruptData, IndexError, AssertionError)):
                 check_node(sid("5-3").key, bad)
             continue

@@ -218,3 +218,38 @@ def test_restore_says_what_redis_says(redis_server: RedisServer) -> None:
             )
             assert bench.engine.context.dirty - before == changed, line
             assert everything(ours) == everything(theirs), line
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["XADD s 1-0 k v", "XADD s 2-0 k v", "XADD s 3-0 k v", "XDEL s 3-0", "XSETID s 2-0"],
+        [
+            *("XADD s 1-0 k v", "XADD s 2-0 k v", "XADD s 3-0 k v", "XADD s 4-0 k v"),
+            *("XDEL s 3-0 4-0", "XSETID s 2-0", "XADD s 3-0 k again", "XADD s 3-1 k v"),
+        ],
+        [
+            *(
+                "CONFIG SET stream-node-max-entries 2",
+                "XADD s 1-0 k v",
+                "XADD s 2-0 k v",
+                "XADD s 3-0 k v",
+            ),
+            *("XDEL s 2-0", "XTRIM s MINID 2", "CONFIG SET stream-node-max-entries 100"),
+        ],
+    ],
+    ids=["the last id is a tombstone's", "ids given again", "a node of tombstones"],
+)
+def test_tombstones_that_only_redis_leaves_are_no_obstacle(
+    redis_server: RedisServer, lines: list[str]
+) -> None:
+    bench = empty_bench()
+    with RawRedis(redis_server.port) as redis:
+        ask = ask_of(redis)
+        for line in lines:
+            ask(line.encode().split())
+        assert bench.run("RESTORE", "s", 0, ask([b"DUMP", b"s"])) == "OK"
+        check_value(bench.stream())
+        for line in ("XRANGE s - +", "XLEN s", "XADD s * a b", "XREVRANGE s + - COUNT 1"):
+            words = line.replace("*", "9-9").encode().split()
+            assert ask_bench(bench)(words) == ask(words)

@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.core import listpack
+from penstock.core import listpack, stream_node
+from penstock.core.frame import Frame
 from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.engine.clock import ManualClock
@@ -24,7 +25,7 @@ from tests.support.rdb_by_hand import (
     stream_bytes,
     ziplist_of,
 )
-from tests.support.streams import ids_of, pending_of, sid, stream_of
+from tests.support.streams import ids_of, nodes_of, pending_of, sid, stream_of
 
 
 def refusal(data: bytes, deep: bool = True) -> str:
@@ -253,7 +254,7 @@ OTHER = sid("1700000000001-0").key
         (lambda: stream_bytes(nodes=[(NODE_KEY[:15], NODE)]), "a node's key of 15 bytes"),
         (
             lambda: stream_bytes(nodes=[(NODE_KEY, NODE)] * 2),
-            "stands behind the id 1700000000000-0",
+            "stands behind the node 1700000000000-0",
         ),
         (lambda: stream_bytes(nodes=[(NODE_KEY, NODE[:-1] + b"\x00")]), "damaged at its byte 30"),
         (lambda: stream_bytes(nodes=[(NODE_KEY, b"\x07\x00\x00\x00\x00\x00\xff")]), "is damaged"),
@@ -263,12 +264,6 @@ OTHER = sid("1700000000001-0").key
             "its nodes hold 0",
         ),
         (lambda: stream_bytes(counters=b"\x01\x05\x00" + b"\x00" * 5), "the last id is 5-0, below"),
-        (
-            lambda: stream_bytes(
-                counters=length(1) + length(1700000000000) + b"\x00" * 3 + length(2**60)
-            ),
-            "was deleted, above the last id",
-        ),
         (
             lambda: stream_bytes(counters=length(1) + length(1700000000000) + b"\x00" * 6),
             "0 entries were added, but 1 are there",
@@ -402,3 +397,46 @@ def test_a_second_key_and_a_database_too_many_are_refused() -> None:
     far = rdb_file(b"\xfe\x10", key(0, b"k", b"\x01v"))
     with pytest.raises(CorruptData, match="is in database 16, there are 16"):
         load_databases(reader_of(far), Engine(ManualClock(0)).context.databases)
+
+
+def test_tombstones_out_of_order_go_and_entries_stay() -> None:
+    """Redis 7.0: XADD 1-0 .. 4-0, XDEL 3-0 4-0, XSETID 2-0, XADD 3-0."""
+    stream = stream_of("1-0", "2-0", "3-0", "4-0", entries_max=100)
+    stream.delete(sid("3-0"))
+    stream.delete(sid("4-0"))
+    below = stream_with(
+        stream, "2-0", length(2) + b"\x02\x00" + b"\x01\x00" + b"\x04\x00" + b"\x04"
+    )
+    assert (ids_of(below), str(below.last_id)) == (["1-0", "2-0"], "2-0")
+    assert (below.entries_added, str(below.max_deleted_id)) == (4, "2-0")
+    again = stream.copy()
+    node = again.tail_or_none()
+    assert node is not None
+    frame = Frame()
+    frame.add(b"k")
+    frame.add(b"v")
+    stream_node.append_entry(node[1], 2, 0, frame, 0, 2)
+    loaded = stream_with(
+        again, "3-0", length(3) + b"\x03\x00" + b"\x01\x00" + b"\x04\x00" + b"\x05"
+    )
+    assert ids_of(loaded) == ["1-0", "2-0", "3-0"]
+
+
+def stream_with(stream: Stream, last: str, counters: bytes) -> Stream:
+    nodes = [(sid(key_text).key, node) for key_text, node in nodes_of(stream)]
+    return stream_in(rdb_file(key(19, b"s", stream_bytes(19, nodes, counters))))
+
+
+def test_entries_out_of_order_are_refused() -> None:
+    stream = stream_of("1-0", "2-0", entries_max=100)
+    nodes = nodes_of(stream)
+    node = bytearray(nodes[0][1])
+    place = node.rindex(
+        bytes.fromhex("0201 0101 0001")
+    )  # the second entry, one ms behind the first
+    node[place + 2] = 0
+    counters = length(2) + b"\x02\x00" + b"\x01\x00" + b"\x00\x00" + b"\x02"
+    data = stream_bytes(19, [(sid("1-0").key, bytes(node))], counters)
+    assert "1-0 behind 1-0: The ID specified in XADD is equal or smaller" in refusal(
+        rdb_file(key(19, b"s", data))
+    )

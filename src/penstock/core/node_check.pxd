@@ -17,7 +17,7 @@ cpdef int validate_listpack(bytearray lp) except -1
 @cython.locals(elements=_Elements, live="long long", deleted="long long", fields="long long", names_at=Py_ssize_t,
                names_end=Py_ssize_t, found="long long", found_deleted="long long", last_ms="unsigned long long",
                last_seq="unsigned long long", entry_ms="unsigned long long", entry_seq="unsigned long long",
-               flags="long long", pieces="long long", stated="long long")
+               rising=bint, flags="long long", pieces="long long", stated="long long")
 cpdef StreamID validate_node(bytearray node, unsigned long long ms, unsigned long long seq)
 @cython.locals(made=_Elements)
 cdef _Elements _open(bytearray lp)

@@ -15,7 +15,7 @@ cdef unsigned char _END
 cdef Py_ssize_t _SMALLEST_NODE_BYTES
 
 # Typed is what runs once a node or once a pending row; the rest is once a stream or a group.
-@cython.locals(last=StreamID, master=StreamID, key=bytes, node=bytearray, live="long long", start=Py_ssize_t,
+@cython.locals(previous=StreamID, last=StreamID, rising=bint, master=StreamID, key=bytes, node=bytearray, live="long long", start=Py_ssize_t,
                number=Py_ssize_t)
 cdef StreamID _read_nodes(RdbInput source, Stream stream, bint deep)
 @cython.locals(size=Py_ssize_t, at=Py_ssize_t)

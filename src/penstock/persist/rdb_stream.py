@@ -16,7 +16,8 @@ deleted, as many were added as there are, and a group has read as many as its po
 Checked always: that ids rise from node to node, that counters agree with the nodes, that every row has one
 owner and every owner's row is the group's. The inside of a node is checked unless told otherwise (`deep`).
 A node of tombstones only, which Redis can leave behind (issue
-15808), is left out: it holds nothing.
+15808), is left out: it holds nothing. So are all tombstones of a stream in which they are out of order: Redis
+7.0 lets XSETID go below what was deleted, and then gives the same ids again. Live entries must rise.
 
 The first id is written for Redis and not believed: it is found when asked for.
 """
@@ -24,11 +25,12 @@ The first id is written for Redis and not believed: it is found when asked for.
 from __future__ import annotations
 
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
+from penstock.core.frame import Frame
 from penstock.core.group import Consumer, Group, Pending
 from penstock.core.rax import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
-from penstock.errors import CorruptData
+from penstock.errors import CommandError, CorruptData
 from penstock.persist import rdb_format
 from penstock.persist.rdb_input import RdbInput
 
@@ -44,6 +46,7 @@ _TOTAL_BYTES_MAX = listpack.TOTAL_BYTES_MAX
 def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> Stream:
     """A stream of type 15, 19 or 21. Raises: CorruptData."""
     stream = Stream(limits)
+    nodes_start = source.offset
     last = _read_nodes(source, stream, deep)
     start = source.offset
     length = source.length()
@@ -51,7 +54,15 @@ def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> 
         raise source.corrupt(
             f"a stream says that it has {length} entries, its nodes hold {stream.length}", start
         )
-    _read_counters(source, stream, last, kind)
+    start = source.offset
+    last_id = read_id(source)
+    if last is None or last_id < last:
+        stream = _in_order(source, stream, nodes_start)
+        if last_id < stream.last_id:
+            raise source.corrupt(
+                f"the last id is {last_id}, below the entry {stream.last_id}", start
+            )
+    _read_counters(source, stream, last_id, kind)
     count = source.length()
     if count > 0:
         stream.groups = Rax()
@@ -60,9 +71,11 @@ def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> 
     return stream
 
 
-def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID:
-    """Load the nodes; return an id that is not below any of them."""
-    last = stream_id.SMALLEST
+def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None:
+    """Load the nodes; return the last of their ids, or None if these do not rise."""
+    previous = stream_id.SMALLEST  # the last node's key
+    last: StreamID | None = previous
+    rising = True
     for number in range(source.length()):
         start = source.offset
         key = source.string()
@@ -71,14 +84,17 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID:
         master = stream_id.from_key(key)
         start = source.offset
         node = source.blob()
-        if number > 0 and stream_id.compare(master.ms, master.seq, last.ms, last.seq) <= 0:
-            raise source.corrupt(f"the node {master} stands behind the id {last}", start)
+        if number > 0 and master <= previous:
+            raise source.corrupt(f"the node {master} stands behind the node {previous}", start)
+        previous = master
+        if last is None or (number > 0 and master <= last):
+            rising = False
         try:
             if deep:
                 last = node_check.validate_node(node, master.ms, master.seq)
             else:
                 check_head(node)
-                last = master
+                last = master  # as much as is known without looking
             live = stream_node.live_count(node)
         except CorruptData as error:
             raise source.corrupt(
@@ -88,9 +104,36 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID:
             raise source.corrupt(f"the node {master} ends inside of its header", start) from None
         if live > 0:
             stream.load_node(master, node)
-        if deep and last == stream_id.SMALLEST:
+        if last is not None and last == stream_id.SMALLEST:
             raise source.corrupt("an entry under the id 0-0", start)
-    return last
+    return last if rising else None
+
+
+def _in_order(source: RdbInput, stream: Stream, start: int) -> Stream:
+    """The live entries of a stream in which tombstones stand where they may not (S3), added anew."""
+    made = Stream(stream.limits)
+    entry = stream_node.new_cursor()
+    nodes = stream.nodes.iterator()
+    nodes.seek("^")
+    while nodes.next():
+        master = stream_id.from_key(nodes.key)
+        entry.open(nodes.value, master.ms, master.seq)
+        found = entry.first()
+        while found:
+            if not entry.deleted:
+                frame = Frame()
+                for piece in entry.fields():
+                    frame.add(piece)
+                _append(source, made, stream_id.make(entry.ms, entry.seq), frame, start)
+            found = entry.next()  # fields() has moved on: next() goes on from there
+    return made
+
+
+def _append(source: RdbInput, made: Stream, entry_id: StreamID, frame: Frame, start: int) -> None:
+    try:
+        made.append_at(entry_id.ms, entry_id.seq, frame, 0)
+    except CommandError as error:
+        raise source.corrupt(f"{entry_id} behind {made.last_id}: {error}", start) from None
 
 
 def check_head(node: bytearray) -> None:
@@ -110,19 +153,13 @@ _SMALLEST_NODE_BYTES = (
 )  # four elements of header, four of an entry
 
 
-def _read_counters(source: RdbInput, stream: Stream, last: StreamID, kind: int) -> None:
-    start = source.offset
-    last_id = read_id(source)
-    if last_id < last:
-        raise source.corrupt(f"the last id is {last_id}, below the entry {last}", start)
+def _read_counters(source: RdbInput, stream: Stream, last_id: StreamID, kind: int) -> None:
     if kind < _STREAM_2:
         stream.set_last_id(last_id, stream.length, stream_id.SMALLEST)
         return
     read_id(source)  # the first entry's
-    start = source.offset
-    max_deleted = read_id(source)
-    if max_deleted > last_id:
-        raise source.corrupt(f"{max_deleted} was deleted, above the last id {last_id}", start)
+    # Above the last id after such an XSETID: there it deletes nothing that is or will be counted (S4).
+    max_deleted = min(read_id(source), last_id)
     start = source.offset
     added = source.number()
     if not stream.length <= added <= _COUNT_MAX:
