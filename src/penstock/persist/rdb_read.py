@@ -18,7 +18,7 @@ end.
 
 A list of nothing holds nothing: like Redis, the reader counts such keys (`empty_keys`) and goes on.
 
-Cost: a million entries of five fields, 97 MB, in 0.26 s; Redis takes 0.31 (benchmarks/rdb.py).
+Cost: a million entries of five fields, 97 MB, in 0.26 s; Redis takes 0.31 (benchmarks/_rdb.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A snapshot of a million entries: loading and saving it, beside Redis.
 
-    python benchmarks/rdb.py [entries]
+    python benchmarks/_rdb.py [entries]
 
 Redis makes the file (5 fields x 16 random bytes, its defaults), then both load and save it, in turns, three
 times; the best of each counts. Redis's times are its own: the log line of the load,
