@@ -13,7 +13,19 @@ from penstock.persist.rdb_value import Value
 from penstock.persist.rdb_write import RdbWriter
 from tests.support.campaign import cases
 from tests.support.engines import Bench
-from tests.support.rdb import Dribble, looks, read_all, write_all, write_items
+from tests.support.rdb import (
+    Dribble,
+    key,
+    length,
+    look,
+    looks,
+    rdb_file,
+    read_all,
+    write_all,
+    write_items,
+)
+from tests.support.rdb_by_hand import NODE_KEY, group_bytes, stream_bytes
+from tests.support.streams import pending_of
 
 STRINGS = [
     b"", b"0", b"-1", b"127", b"128", b"-128", b"-129", b"32767", b"32768", b"-32769", b"2147483647",
@@ -130,3 +142,28 @@ def test_chunks_are_bytes_of_about_a_quarter_of_a_megabyte() -> None:
     writer.end()
     assert all(type(chunk) is bytes and len(chunk) <= 256 * 1024 for chunk in chunks)
     assert len(chunks) < 8
+
+
+@pytest.mark.parametrize("version", [10, 12])
+def test_the_largest_counts_and_ids_come_back(version: int) -> None:
+    bench = Bench("7.4")
+    bench.ask(f"XADD s {2**64 - 1}-{2**64 - 2} k v")
+    bench.ask(f"XSETID s {2**64 - 1}-{2**64 - 1} ENTRIESADDED {2**63 - 1}")
+    bench.ask(f"XGROUP CREATE s g 0 ENTRIESREAD {2**63 - 1}")
+    claim = f"XCLAIM s g c 0 {2**64 - 1}-{2**64 - 2} FORCE"
+    bench.ask(f"{claim} TIME 0 RETRYCOUNT {2**63 - 1}")
+    (item,) = [
+        i for i in read_all(write_all(bench.engine.context.databases, version)) if i.key == b"s"
+    ]
+    assert look(item.value)[:7] == look(bench.stream())[:7]  # type: ignore[index]
+    assert pending_of(item.value.groups.find(b"g"))[0][2:] == (0, 2**63 - 1)  # type: ignore[union-attr]
+
+
+def test_a_count_beyond_what_is_counted_stays_at_the_largest() -> None:
+    """Redis lets a delivery count of 2**63 - 1 turn negative."""
+    groups = group_bytes(19, [NODE_KEY], [(b"c", [NODE_KEY])])
+    groups = groups.replace(
+        b"\x00\x00\x03\x01\x01c", b"\x00\x00" + length(2**64 - 5) + b"\x01\x01c"
+    )
+    (item,) = read_all(rdb_file(key(19, b"s", stream_bytes(groups=groups))))
+    assert pending_of(item.value.groups.find(b"g"))[0][3] == 2**63 - 1  # type: ignore[union-attr]

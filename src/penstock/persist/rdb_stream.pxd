@@ -11,6 +11,7 @@ cdef Py_ssize_t _KEY_BYTES
 cdef int _STREAM_2
 cdef int _STREAM_3
 cdef int _NOBODY
+cdef unsigned long long _COUNT_MAX
 cdef unsigned char _END
 cdef Py_ssize_t _SMALLEST_NODE_BYTES
 
@@ -20,7 +21,7 @@ cdef Py_ssize_t _SMALLEST_NODE_BYTES
 cdef StreamID _read_nodes(RdbInput source, Stream stream, bint deep)
 @cython.locals(size=Py_ssize_t, at=Py_ssize_t)
 cpdef int check_head(bytearray node) except -1
-@cython.locals(pending=Rax, left=Py_ssize_t, key=bytes, delivery_ms="long long", count=Py_ssize_t)
+@cython.locals(pending=Rax, left=Py_ssize_t, key=bytes, delivery_ms="long long", count="unsigned long long")
 cdef int _read_pending(RdbInput source, Group group) except -1
 @cython.locals(count=Py_ssize_t, left=Py_ssize_t, key=bytes, record=Pending)
 cdef Py_ssize_t _read_rows(RdbInput source, Group group, Consumer consumer) except -1

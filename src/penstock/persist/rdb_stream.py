@@ -198,7 +198,9 @@ def _read_pending(source: RdbInput, group: Group) -> None:
         left -= 1
         key = source.raw(_KEY_BYTES)
         delivery_ms = source.milliseconds()
-        count = source.length()
+        source.take_number()
+        # Redis counts on into negative numbers; here a count stays at its largest.
+        count = min(source.value, _COUNT_MAX)
         if delivery_ms < 0:
             raise source.corrupt(f"an entry delivered at {delivery_ms} ms")
         if not pending.try_insert(key, Pending(_NOBODY, delivery_ms, count)):
