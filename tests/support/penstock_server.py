@@ -2,6 +2,9 @@
 
 with running_penstock("--requirepass", "secret") as server:
     server.port, server.pid, server.log()
+
+with running_penstock(data=folder) as server:
+    server.kill(), server.start()
 """
 
 from __future__ import annotations
@@ -25,22 +28,58 @@ END_SECONDS_MAX = 20.0
 
 
 class PenstockServer:
-    """A process that serves on 127.0.0.1; `folder` is its own and goes with it."""
+    """A process that serves on 127.0.0.1; `folder` is its own and goes with it, `data` need not be."""
 
-    def __init__(self, process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
-        self.process = process
-        self.port = port
+    def __init__(self, arguments: list[str], folder: Path, data: Path) -> None:
+        self._arguments = arguments
         self.folder = folder
-        self.pid = process.pid
+        self.data = data
         self.log_path = folder / "penstock.log"
+        self.port = 0
+        self.process: subprocess.Popen[bytes]
+        self.start()
+
+    @property
+    def pid(self) -> int:
+        """Of the process that runs now, or ran last."""
+        return self.process.pid
 
     def client(self, **options: object) -> redis.Redis:
         """A new client of redis-py."""
         return redis.Redis(port=self.port, **options)  # type: ignore[arg-type]
 
     def log(self) -> str:
-        """What it has logged so far."""
+        """What it has logged so far, before it was started again as well."""
         return self.log_path.read_text()
+
+    def start(self, *more: str) -> None:
+        """Start it, once more perhaps, on the same data and on a new port; ready when this returns."""
+        self.begin(*more)
+        self._wait_until_ready()
+
+    def begin(self, *more: str) -> None:
+        """Start it without waiting until it is ready."""
+        # The port that it had may be somebody's by now.
+        self.port = free_port()
+        # A file of settings comes first; what comes last wins.
+        file = self._arguments[:1] if not self._arguments[0].startswith("--") else []
+        command = [*penstock_command("serve"), *file, "--port", str(self.port)]
+        # A session and files of its own: it must not hold the pipes on which somebody waits for our end.
+        with self.log_path.open("ab") as output:
+            self._logged_before = output.tell()
+            self.process = subprocess.Popen(
+                [*command, *self._arguments[len(file) :], *more],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                cwd=self.folder,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(_absolute_paths())},
+            )
+
+    def kill(self) -> None:
+        """End it as a power cut would, but for what the system still has in memory."""
+        assert self.end(signal.SIGKILL) == -signal.SIGKILL
 
     def end(self, how: int = signal.SIGTERM) -> int:
         """Send a signal and wait for the end; the exit status."""
@@ -51,6 +90,24 @@ class PenstockServer:
         """Wait for its end; the exit status."""
         return self.process.wait(timeout=END_SECONDS_MAX)
 
+    def children(self) -> list[int]:
+        """The processes that it has forked and that are still there."""
+        try:
+            return [
+                int(pid)
+                for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            ]
+        except OSError:  # it has just ended
+            return []
+
+    def _wait_until_ready(self) -> None:
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while self.process.poll() is None and time.monotonic() < deadline:
+            if b" * ready on " in self.log_path.read_bytes()[self._logged_before :]:
+                return
+            time.sleep(0.02)
+        raise RuntimeError(f"penstock does not start:\n{self.log()}")
+
 
 def penstock_command(*arguments: str) -> list[str]:
     """How a test starts penstock: the build that it runs on itself."""
@@ -58,52 +115,37 @@ def penstock_command(*arguments: str) -> list[str]:
 
 
 @contextmanager
-def running_penstock(*arguments: str, file: str | None = None) -> Iterator[PenstockServer]:
+def running_penstock(
+    *arguments: str, file: str | None = None, data: Path | None = None
+) -> Iterator[PenstockServer]:
     """Start `penstock serve` on a free port, in a folder of its own, and end it afterwards.
 
     `arguments` are directives, as on the command line; `file` is the text of a file of settings. `--port 0`
-    among the arguments starts a server without TCP: then it is ready when its log says so.
+    among the arguments starts a server without TCP: then it is ready when its log says so. `data` is a
+    directory that stays; without one nothing is kept, unless the arguments say `--appendonly yes`.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-") as name:
         folder = Path(name)
-        command = penstock_command("serve")
+        words = []
         if file is not None:
             (folder / "penstock.conf").write_text(file)
-            command.append(str(folder / "penstock.conf"))
-        port = free_port()
-        command += ["--port", str(port), "--dir", str(folder / "data"), *arguments]
-        # A session and files of its own: it must not hold the pipes on which somebody waits for our end.
-        with (folder / "penstock.log").open("ab") as output:
-            process = subprocess.Popen(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-                cwd=folder,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(_absolute_paths())},
-            )
-        server = PenstockServer(process, port, folder)
+            words.append(str(folder / "penstock.conf"))
+        words += ["--dir", str(data or folder / "data")]
+        if data is None:
+            words += ["--appendonly", "no"]
+        server: PenstockServer | None = None
         try:
-            _wait_until_ready(server)
+            server = PenstockServer([*words, *arguments], folder, data or folder / "data")
             yield server
         finally:
-            _end(process)
+            if server is not None:
+                _end(server.process)
 
 
 def _absolute_paths() -> list[str]:
     """The server runs in another folder: relative parts of PYTHONPATH would lead nowhere."""
     given = os.environ.get("PYTHONPATH", "")
     return [str(Path(part).absolute()) for part in given.split(os.pathsep) if part]
-
-
-def _wait_until_ready(server: PenstockServer) -> None:
-    deadline = time.monotonic() + START_SECONDS_MAX
-    while server.process.poll() is None and time.monotonic() < deadline:
-        if " * ready on " in server.log():
-            return
-        time.sleep(0.02)
-    raise RuntimeError(f"penstock does not start:\n{server.log()}")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

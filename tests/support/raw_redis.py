@@ -80,7 +80,7 @@ class Push:
 def read_reply(replies: BinaryIO) -> Any:
     """The next reply of either protocol. Raises: EOFError if there is none."""
     line = replies.readline()
-    if not line:
+    if not line.endswith(b"\r\n"):  # a server that was killed within a reply has said nothing
         raise EOFError
     kind, rest = line[:1], line[1:-2]
     if kind == b"-":
@@ -95,9 +95,9 @@ def read_reply(replies: BinaryIO) -> Any:
     if kind == b":":
         return size
     if kind == b"$":
-        return None if size < 0 else replies.read(size + 2)[:-2]
+        return None if size < 0 else _read_bulk(replies, size)
     if kind == b"=":
-        return replies.read(size + 2)[4:-2]
+        return _read_bulk(replies, size)[4:]
     if kind == b"%":
         return {read_reply(replies): read_reply(replies) for _ in range(size)}
     items = [read_reply(replies) for _ in range(max(0, size))]
@@ -107,6 +107,13 @@ def read_reply(replies: BinaryIO) -> Any:
         return Push(items)
     assert kind == b"*", line
     return NULL_ARRAY if size < 0 else items
+
+
+def _read_bulk(replies: BinaryIO, size: int) -> bytes:
+    data = replies.read(size + 2)
+    if len(data) < size + 2:
+        raise EOFError
+    return data[:-2]
 
 
 def encode(words: Sequence[bytes]) -> bytes:
