@@ -90,10 +90,10 @@ class Commit:
         data = self.journal.take()
         if self.failure is not None:
             return self.released == self.position
-        self.position += 1
         if self.policy is Policy.ALWAYS or self._queue or self._busy:
             self._enqueue(data)
             return False
+        self.position += 1
         try:
             self._write(data)
         except OSError as error:
@@ -152,6 +152,8 @@ class Commit:
         with self._state:
             while self._queued_bytes > QUEUE_BYTES_MAX and self.failure is None:
                 self._state.wait()
+            # Together, or sync() could take the number for that of something it has in hand.
+            self.position += 1
             self._queue.append(data)
             self._queued_bytes += len(data)
         self.wake()
@@ -192,9 +194,10 @@ class Commit:
         if self.failure is not None:
             return False
         with self._state:
+            # The owner looks without the lock, at the queue first: he must find one of the two.
+            self._busy = bool(self._queue)
             queue, self._queue = self._queue, []
             self._queued_bytes = 0
-            self._busy = bool(queue)
             # What the owner writes himself while this syncs belongs to the next round.
             written = self.position if queue else self._written
         if not queue and written == self.synced:

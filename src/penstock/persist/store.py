@@ -154,8 +154,9 @@ class Store:
         """Step 1: what is done from now on goes into a new increment, made by whoever syncs."""
         assert self.commit is not None
         increment = self.manifest.next_increment(self.layout.appendfilename)
-        listed = self.manifest.with_increment(increment)
-        self.commit.change_file(lambda: self._open_increment(increment, listed))
+        self.commit.change_file(
+            lambda: self._open_increment(increment, self.manifest.with_increment(increment))
+        )
         return self._plan(options, (increment,))
 
     def begin_afresh(self, options: SnapshotOptions) -> Rewrite:

@@ -118,6 +118,7 @@ class Durability:
             self._start(self._write_base, self._finish_rewrite)
         except OSError as error:
             self.store.drop_log()
+            self._rewrite = None
             raise ConfigError(f"the log cannot be begun: {error.strerror}") from error
         self._watch_commit()
 
@@ -134,6 +135,7 @@ class Durability:
         for _, waiter in self._waiting:
             waiter.synced()
         self._waiting = []
+        self._rewrite = None
         self.server.facts.appendonly = False
         self._accept_writes()
 
@@ -150,8 +152,11 @@ class Durability:
         commit = self.store.commit
         if commit is None:
             return
-        self.server.turn.release()
-        if commit.failure is not None:
+        if commit.failure is None:
+            self.server.turn.release()
+        else:
+            # What was done since the failure is in no log either: its replies must be among those refused.
+            self.server.turn.end()
             self._on_failure()
         self._answer_waiting(commit.synced)
 
@@ -180,7 +185,11 @@ class Durability:
     def _on_failure(self) -> None:
         """A write or a sync has failed: tell who waits, and take no writes."""
         commit = self.store.commit
-        if commit is None or commit.failure is None or self.server.state & DISK_FAILED:
+        if commit is None or commit.failure is None:
+            return
+        if self._child is None:
+            self._rewrite = None  # if it was about to be finished, it never will be
+        if self.server.state & DISK_FAILED:
             return
         why = commit.failure.strerror or str(commit.failure)
         LOG.error(
@@ -221,8 +230,8 @@ class Durability:
 
     @property
     def is_rewriting(self) -> bool:
-        """Whether a child writes a base."""
-        return self._on_child == self._finish_rewrite
+        """Whether a child writes a base, or one that is written takes the old one's place."""
+        return self._rewrite is not None
 
     def _start(self, work: Callable[[], None], on_end: Callable[[str | None], None]) -> None:
         """Let a child work. Raises: OSError."""
@@ -365,15 +374,19 @@ class Durability:
         self.store.write_base(self._rewrite.temporary, self.options())
 
     def _finish_rewrite(self, failure: str | None) -> None:
-        rewrite, self._rewrite = self._rewrite, None
+        rewrite = self._rewrite
         commit = self.store.commit
         facts = self.server.facts
         facts.rewrite_seconds = self.child_seconds
         self._tried_ms = self.server.engine.context.now_ms()
         if rewrite is None or commit is None:
+            self._rewrite = None
             return
-        self.apply_policy()
+        if failure is None and commit.failure is not None:
+            failure = commit.failure.strerror or str(commit.failure)
         if failure is not None:
+            self._rewrite = None
+            self.apply_policy()
             facts.rewrite_ok = False
             LOG.error("the log cannot be rewritten: %s", failure)
             self.store.abandon_rewrite(rewrite)
@@ -383,11 +396,16 @@ class Durability:
 
         def finish() -> None:
             self.store.finish_rewrite(rewrite)
-            self._loop.call_soon_threadsafe(self._on_rewritten)
+            self._loop.call_soon_threadsafe(self._on_rewritten, rewrite)
 
+        # Until that is done there must be no other rewrite: it would begin with a manifest of the past.
         commit.do(finish)
 
-    def _on_rewritten(self) -> None:
+    def _on_rewritten(self, rewrite: Rewrite) -> None:
+        if self._rewrite is not rewrite:
+            return  # the log was ended meanwhile
+        self._rewrite = None
+        self.apply_policy()
         self.server.facts.rewrite_ok = True
         LOG.info("log rewritten: %d bytes", self.store.base_bytes)
         self._accept_writes()
@@ -404,7 +422,8 @@ class Durability:
                 if commit.synced != commit.position:
                     commit.wake()
             if self.server.state & DISK_FAILED:
-                if self._child is None and now_ms - self._tried_ms >= RETRY_MS:
+                idle = self._child is None and self._rewrite is None
+                if idle and now_ms - self._tried_ms >= RETRY_MS:
                     self._tried_ms = now_ms
                     self._try_again()
                 return
@@ -413,7 +432,7 @@ class Durability:
 
     def _start_what_is_due(self, now_ms: int) -> None:
         try:
-            if self.rewrite_scheduled or self._has_grown():
+            if self._rewrite is None and (self.rewrite_scheduled or self._has_grown()):
                 self.bgrewrite()
             elif self._save_scheduled or self._is_save_due(now_ms):
                 self.bgsave(schedule=False)

@@ -45,10 +45,11 @@ class SharedLog:
         self._post(self._after_sync)
 
     def _after_sync(self) -> None:
-        self._server.turn.release()
         if self._commit.failure is not None:
+            self._server.turn.end()  # what it has done is in no log either
             self._on_failure()
         else:
+            self._server.turn.release()
             self._server.state &= ~DISK_FAILED
 
     def _on_failure(self) -> None:

@@ -24,11 +24,30 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.persist.commit import Commit
+from penstock.server.states import MONITOR, SUBSCRIBED
 from penstock.wire.reply_walk import refuse_all
 
 if TYPE_CHECKING:
     from penstock.errors import PenstockError
     from penstock.server.session import Session
+
+
+_MESSAGES = tuple(
+    b"*%d\r\n$%d\r\n%b\r\n" % (4 if kind == b"pmessage" else 3, len(kind), kind)
+    for kind in (
+        *(b"message", b"pmessage", b"smessage"),
+        *(b"subscribe", b"psubscribe", b"ssubscribe"),
+        *(b"unsubscribe", b"punsubscribe", b"sunsubscribe"),
+    )
+)
+_MONITOR_LINES = (b"+1", b"+2")  # they begin with the time
+
+
+def _spared(session: Session) -> tuple[bytes, ...]:
+    """How that begins which a session is sent without having asked, if it is not marked as a push."""
+    if session.state & MONITOR:
+        return _MONITOR_LINES
+    return _MESSAGES if session.state & SUBSCRIBED else ()
 
 
 class Turn:
@@ -82,6 +101,8 @@ class Turn:
         commit = self.commit
         if commit is not None and not self._hand_over(commit):
             self._hold(commit, due)
+            if commit.failure is not None:
+                self._tell_failure()
             return
         for session in due:
             session.due = False
@@ -92,10 +113,13 @@ class Turn:
         safe = commit.hand_over()
         if self._held:
             self.release()
-        if commit.failure is not None and self.on_failure is not None:
+        return safe and not self._held and commit.failure is None
+
+    def _tell_failure(self) -> None:
+        """What this turn did is in no log. Whoever hears of that first refuses all that is held."""
+        if self.on_failure is not None:
             self.on_failure()
-            safe = True  # what was held is answered by now
-        return safe and not self._held
+        self.release_all()  # of later turns: reads go on
 
     def _hold(self, commit: Commit, due: list[Session]) -> None:
         group: list[tuple[Session, list[bytes]]] = []
@@ -127,6 +151,6 @@ class Turn:
         while self._held:
             _, group = self._held.popleft()
             for session, pieces in group:
-                refused = refuse_all(b"".join(pieces), error)
+                refused = refuse_all(b"".join(pieces), error, _spared(session))
                 session.waiting_bytes += len(refused) - sum(len(piece) for piece in pieces)
                 session.deliver([refused] if refused else [])

@@ -31,13 +31,16 @@ def end_of_reply(data: bytes, at: int) -> int:
     return at
 
 
-def refuse_all(data: bytes, error: PenstockError) -> bytes:
-    """The same number of replies, all of them this error. What was pushed to the client stays."""
+def refuse_all(data: bytes, error: PenstockError, spared: tuple[bytes, ...] = ()) -> bytes:
+    """The same number of replies, all of them this error. What was pushed to the client stays.
+
+    `spared`: how that begins which is a push too, though nothing marks it (RESP2).
+    """
     output = Output()
     at = 0
     while at < len(data):
         end = end_of_reply(data, at)
-        if data[at] == _PUSH:
+        if data[at] == _PUSH or data.startswith(spared, at):
             output.put_raw(data[at:end])
         else:
             output.put_error(error)

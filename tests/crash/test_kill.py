@@ -1,0 +1,183 @@
+"""Real processes, killed at any moment: what clients were told is there when the server is started again.
+
+The server syncs always, rewrites its log all the time (the sizes are set small) and is asked for rewrites and
+snapshots besides. Clients write, read for a group, claim, acknowledge and delete meanwhile, and note what they
+are told (tests/support/ledger). After each kill the server is started on what is left, and compared.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import select
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.campaign import cases, seed
+from tests.support.ledger import GROUP, STREAMS, Ledger
+from tests.support.penstock_server import PenstockServer, running_penstock
+from tests.support.raw_redis import RawRedis
+from tests.support.workload import Workload, prepare
+
+KILLS = cases(30) + 2 if cases(30) < 30 else 30
+END_SECONDS_MAX = 10
+SMALL = ("--auto-aof-rewrite-min-size", "64kb", "--auto-aof-rewrite-percentage", "30", "--hz", "50")
+# Of a stream in full, what no file keeps: when a consumer was seen is known by the clock alone.
+_FORGOTTEN = {b"seen-time", b"active-time"}
+_COSTS = {b"radix-tree-keys", b"radix-tree-nodes"}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[PenstockServer]:
+    with running_penstock(*SMALL, data=tmp_path / "data") as running:
+        prepare(running.port)
+        yield running
+
+
+def whole_state(port: int) -> list[Any]:
+    """All that the server says of its streams, but for what a restart may forget."""
+    with RawRedis(port) as client:
+        replies = client.ask([[b"XINFO", b"STREAM", s, b"FULL", b"COUNT", b"0"] for s in STREAMS])
+    return [_remembered(reply) for reply in replies]
+
+
+def _remembered(reply: Any) -> Any:
+    if not isinstance(reply, list):
+        return reply
+    if reply and reply[0] in (b"length", b"name"):
+        pairs = zip(reply[::2], reply[1::2], strict=True)
+        dropped = _FORGOTTEN | _COSTS
+        return [(name, _remembered(value)) for name, value in pairs if name not in dropped]
+    return [_remembered(part) for part in reply]
+
+
+def wait_for_child(server: PenstockServer) -> int:
+    """The child that the server has been asked to fork, when it has begun to write."""
+    deadline = time.monotonic() + END_SECONDS_MAX
+    while time.monotonic() < deadline:
+        if any(path.stat().st_size for path in server.data.rglob("temp-[rs]*")):
+            [pid] = server.children()
+            return pid
+    raise AssertionError("there is no child")
+
+
+def wait_for_end(pidfd: int) -> None:
+    """A process that is none of ours has ended; its fd can be read then."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    assert poll.poll(END_SECONDS_MAX * 1000), "the child lives on without its parent"
+    os.close(pidfd)
+
+
+def open_children(server: PenstockServer) -> list[int]:
+    """Handles on the children that there are."""
+    found = []
+    for pid in server.children():
+        try:
+            found.append(os.pidfd_open(pid))
+        except ProcessLookupError:
+            continue
+    return found
+
+
+def kill_and_start(server: PenstockServer, dice: random.Random) -> None:
+    children = open_children(server)
+    server.kill()
+    for child in children:
+        wait_for_end(child)
+    if dice.random() < 0.3:  # a start may be cut off as well
+        server.begin()
+        time.sleep(dice.random() * 0.5)
+        server.kill()
+    server.start()
+
+
+def test_what_was_told_is_there_after_every_kill(server: PenstockServer) -> None:
+    start = seed()
+    dice = random.Random(start)
+    ledger = Ledger()
+    for kill in range(KILLS):
+        load = Workload(server.port, ledger, dice)
+        time.sleep(0.1 + dice.random())
+        background = dice.choice([None, b"BGREWRITEAOF", b"BGSAVE"])
+        if background is not None:
+            with RawRedis(server.port) as client:
+                client.ask([[background]])
+            time.sleep(dice.random() * 0.02)
+        kill_and_start(server, dice)
+        load.join()
+        try:
+            ledger.check_and_settle(server.port)
+        except AssertionError as error:
+            raise AssertionError(f"after kill {kill}, PENSTOCK_SEED={start}: {error}") from error
+    assert len(ledger.added) > 10 * KILLS
+    read_the_rest(server, ledger)
+
+
+def read_the_rest(server: PenstockServer, ledger: Ledger) -> None:
+    """Nothing was left out for the group: with what is still to be read, all entries were delivered."""
+    with RawRedis(server.port) as client:
+        for stream in STREAMS:
+            words = [b"XREADGROUP", b"GROUP", GROUP, b"last", b"STREAMS", stream, b">"]
+            [reply] = client.ask([words])
+            rest = {(stream, entry[0]) for entry in reply[0][1]} if reply else set()
+            assert not rest & ledger.delivered.keys()
+            told = {place for place in ledger.delivered if place[0] == stream}
+            assert {place for place in ledger.added if place[0] == stream} <= rest | told
+
+
+def test_a_server_that_is_killed_at_rest_comes_back_the_same(server: PenstockServer) -> None:
+    dice = random.Random(seed())
+    ledger = Ledger()
+    for _ in range(cases(20)):
+        load = Workload(server.port, ledger, dice)
+        time.sleep(0.3)
+        load.stop()
+        before = whole_state(server.port)
+        server.kill()
+        server.start()
+        assert whole_state(server.port) == before
+        ledger.check_and_settle(server.port)
+
+
+@pytest.mark.parametrize("command", [b"BGREWRITEAOF", b"BGSAVE"])
+def test_a_child_dies_with_its_server_and_leaves_the_data_as_they_were(
+    tmp_path: Path, command: bytes
+) -> None:
+    with running_penstock(data=tmp_path / "data") as server:
+        prepare(server.port)
+        with RawRedis(server.port) as client:
+            add = [b"XADD", STREAMS[0], b"*", b"load", b"x" * 4000]
+            client.ask([add] * 5000)
+            client.ask([[b"XREADGROUP", b"GROUP", GROUP, b"c", b"STREAMS", STREAMS[0], b">"]])
+            client.send([[command]])
+            child = wait_for_child(server)
+            os.kill(child, signal.SIGSTOP)  # within its work, for as long as we like
+            handle = os.pidfd_open(child)
+            assert isinstance(client.read(), str)
+            client.ask([add] * 10)
+            before = whole_state(server.port)
+        server.kill()
+        wait_for_end(handle)
+        server.start()
+        assert whole_state(server.port) == before
+
+
+def test_sigterm_under_load_loses_nothing(server: PenstockServer) -> None:
+    dice = random.Random(seed())
+    ledger = Ledger()
+    for _ in range(cases(20)):
+        load = Workload(server.port, ledger, dice)
+        time.sleep(0.2 + dice.random() / 2)
+        if dice.random() < 0.5:
+            with RawRedis(server.port) as client:
+                client.ask([[dice.choice([b"BGREWRITEAOF", b"BGSAVE"])]])
+        assert server.end(signal.SIGTERM) == 0
+        load.join()
+        server.start()
+        ledger.check_and_settle(server.port)
