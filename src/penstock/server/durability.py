@@ -108,6 +108,8 @@ class Durability:
         """CONFIG SET appendonly. Raises: ConfigError if there cannot be a log now."""
         if on == (self.store.commit is not None):
             return
+        if self._in_exec:
+            raise ConfigError("not within a transaction: its effects would be split")
         if not on:
             self._end_log()
             return
@@ -160,14 +162,18 @@ class Durability:
             self._on_failure()
         self._answer_waiting(commit.synced)
 
-    def wait_synced(self, waiter: LogWaiter) -> bool:
+    def wait_synced(self, waiter: LogWaiter, may_wait: bool) -> bool:
         """Tell a client when all that was done so far is on disk; False if it is already."""
         commit = self.store.commit
         if commit is None:
             return False
+        if not may_wait:  # within a transaction, which must stay in one piece
+            return bool(commit.journal.size) or commit.synced < commit.position
         commit.hand_over()
         if commit.synced >= commit.position:
             return False
+        if commit.policy is not Policy.ALWAYS:
+            commit.wake()
         self._waiting.append((commit.position, waiter))
         return True
 
@@ -259,6 +265,11 @@ class Durability:
             self._child.kill()
             self._on_child_ended()
 
+    @property
+    def _in_exec(self) -> bool:
+        """Whether a transaction runs: what it does belongs into one file, and into one snapshot."""
+        return not self.server.engine.context.may_block
+
     # --- Snapshots ---------------------------------------------------------------------------------
 
     def save(self) -> None:
@@ -276,8 +287,8 @@ class Durability:
         """BGSAVE: let a child write a snapshot; return what to answer. Raises: CommandError."""
         if self.is_saving:
             raise CommandError("Background save already in progress")
-        if self._child is not None:
-            if not schedule:
+        if self._child is not None or self._in_exec:
+            if not schedule and not self._in_exec:
                 raise CommandError(
                     "Another child process is active (AOF?): can't BGSAVE right now. Use BGSAVE SCHEDULE"
                     " in order to schedule a BGSAVE whenever possible."
@@ -354,7 +365,7 @@ class Durability:
             raise CommandError("Background append only file rewriting already in progress")
         if self.store.commit is None:
             raise CommandError("there is no log: CONFIG SET appendonly yes begins one")
-        if self._child is not None:
+        if self._child is not None or self._in_exec:
             self.rewrite_scheduled = True
             return "Background append only file rewriting scheduled"
         self.rewrite_scheduled = False

@@ -12,6 +12,7 @@ from penstock.errors import CommandError, syntax_error
 from penstock.reply import NO_REPLY, OK, NoReply, Status
 from penstock.server.durability import Durability
 from penstock.server.session import Session
+from penstock.server.session_waiter import SessionWaiter
 
 _REPLICAS = 0
 
@@ -48,12 +49,13 @@ class _Wait:
     def __init__(self, session: Session, replicas: int) -> None:
         self._session = session
         self._replicas = replicas
+        self.waiter: SessionWaiter | None = None
 
     def synced(self) -> None:
         """See LogWaiter."""
-        waiter = self._session.waiter
-        if waiter is None or waiter.command.name != "WAITAOF":
-            return
+        waiter = self.waiter
+        if waiter is None or waiter is not self._session.waiter:
+            return  # its time was over before
         waiter.on_timeout = [1, _REPLICAS]
         if self._replicas <= _REPLICAS:
             waiter.time_out()
@@ -74,14 +76,14 @@ def waitaof(session: Session, frame: Frame) -> list[Any] | NoReply:
             "WAITAOF cannot be used when numlocal is set but appendonly is disabled."
         )
     wait = _Wait(session, replicas)
-    waits = durability is not None and logged and durability.wait_synced(wait)
-    if not (waits and local) and replicas <= _REPLICAS:
-        return [int(logged and not waits), _REPLICAS]
-    if not session.server.engine.context.may_block:
-        return [int(logged and not waits), _REPLICAS]
+    may_block = session.server.engine.context.may_block
+    waits = durability is not None and logged and durability.wait_synced(wait, may_block)
     reached = [int(logged and not waits), _REPLICAS]
+    if not may_block or (not (waits and local) and replicas <= _REPLICAS):
+        return reached
     tally = session.server.tallies.by_name["WAITAOF"]
     session.block(tally, Blocked(frame.copy(), [], timeout_ms, on_timeout=reached))
+    wait.waiter = session.waiter
     return NO_REPLY
 
 
