@@ -1,8 +1,8 @@
 """Real processes, killed at any moment: what clients were told is there when the server is started again.
 
 The server syncs always, rewrites its log all the time (the sizes are set small) and is asked for rewrites and
-snapshots besides. Clients write, read for a group, claim, acknowledge and delete meanwhile, and note what they
-are told (tests/support/ledger). After each kill the server is started on what is left, and compared.
+snapshots besides. Clients write, read for a group, claim, acknowledge and delete meanwhile, and note what
+they are told (tests/support/ledger). After each kill the server is started on what is left, and compared.
 """
 
 from __future__ import annotations
@@ -125,7 +125,9 @@ def read_the_rest(server: PenstockServer, ledger: Ledger) -> None:
         for stream in STREAMS:
             words = [b"XREADGROUP", b"GROUP", GROUP, b"last", b"STREAMS", stream, b">"]
             [reply] = client.ask([words])
-            rest = {(stream, entry[0]) for entry in reply[0][1]} if reply else set()
+            rest = (
+                {(stream, entry[0]) for entry in reply[0][1]} if isinstance(reply, list) else set()
+            )
             assert not rest & ledger.delivered.keys()
             told = {place for place in ledger.delivered if place[0] == stream}
             assert {place for place in ledger.added if place[0] == stream} <= rest | told

@@ -14,6 +14,7 @@ from __future__ import annotations
 import heapq
 import io
 import itertools
+import select
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -51,6 +52,7 @@ class ManualLoop:
         self._clock = clock
         self._soon: list[Callable[[], None]] = []
         self._later: list[tuple[float, int, ManualTimer]] = []
+        self._readers: dict[int, Callable[[], None]] = {}
         self._numbers = itertools.count()
 
     def call_soon(self, callback: Callable[[], None]) -> object:
@@ -62,6 +64,22 @@ class ManualLoop:
         at_ms = self._clock.at_ms + delay * 1000
         heapq.heappush(self._later, (at_ms, next(self._numbers), timer))
         return timer
+
+    def call_soon_threadsafe(self, callback: Callable[..., None], *arguments: object) -> object:
+        return self.call_soon(lambda: callback(*arguments))
+
+    def add_reader(self, fd: int, callback: Callable[[], None]) -> None:
+        self._readers[fd] = callback
+
+    def remove_reader(self, fd: int) -> None:
+        del self._readers[fd]
+
+    def wait_for_files(self) -> None:
+        """Wait until one of the files that are watched can be read, and run what that brings about."""
+        ready, _, _ = select.select(list(self._readers), [], [])
+        for fd in ready:
+            self._readers[fd]()
+        self.run()
 
     def run(self) -> None:
         """Run everything that is to happen now."""

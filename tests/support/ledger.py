@@ -94,7 +94,9 @@ class Ledger:
             assert known, f"{place} {token!r} was never asked for"
         for writer, units in self.asked_adds.items():
             whole = [self._is_there(unit, there) for unit in units]
-            assert whole == sorted(whole, reverse=True), f"{writer}: a later write without an earlier"
+            assert whole == sorted(whole, reverse=True), (
+                f"{writer}: a later write without an earlier"
+            )
 
     @staticmethod
     def _is_there(unit: Unit, there: set[tuple[bytes, bytes]]) -> bool:
@@ -111,7 +113,9 @@ class Ledger:
                 allowed = {owned, *self._asked_for(place, owned)}
                 assert found.pending[place] in allowed, (place, found.pending[place], allowed)
             else:
-                assert place in self.asked_acks, f"{place} was delivered to {owned} and is not pending"
+                assert place in self.asked_acks, (
+                    f"{place} was delivered to {owned} and is not pending"
+                )
         for place, owned in found.pending.items():
             if place not in expected:
                 readers = [reader for stream, reader in self.asked_reads if stream == place[0]]

@@ -1,4 +1,4 @@
-"""Clients that load a server until it dies or they are asked to stop, and note in a ledger what they were told."""
+"""Clients that load a server until it dies or they are to stop, and note in a ledger what they were told."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ class _Reader:
         [reply] = client.ask([[*words, b"BLOCK", b"50", b"STREAMS", stream, b">"]])
         check_answered(reply)
         places = []
-        if reply:
+        if isinstance(reply, list):
             for entry_id, _ in reply[0][1]:
                 place = (stream, entry_id)
                 assert place not in ledger.delivered, f"{place} is delivered twice"

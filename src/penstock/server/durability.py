@@ -20,7 +20,7 @@ from typing import Protocol
 
 from penstock.errors import CommandError, ConfigError, CorruptData, outcome_unknown
 from penstock.persist.child import Child, ChildFailed, start_child
-from penstock.persist.commit import Policy
+from penstock.persist.commit import Commit, Policy
 from penstock.persist.recovery import Recovered
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Rewrite, Store
@@ -28,6 +28,7 @@ from penstock.persist.sync_thread import SyncThread
 from penstock.server import process
 from penstock.server.config import Config
 from penstock.server.log import LOG
+from penstock.server.log_waiters import LogWaiter, LogWaiters
 from penstock.server.server import Server
 from penstock.server.states import DISK_FAILED, SAVE_FAILED
 
@@ -36,24 +37,31 @@ _SYNC_EVERY_MS = 1000
 _SAVE_RETRY_MS = 5000
 
 
-class LogWaiter(Protocol):
-    """A client that waits for the disk."""
+class Syncer(Protocol):
+    """Whoever syncs."""
 
-    def synced(self) -> None:
-        """It is there."""
+    def stop(self) -> None:
+        """Sync what there is and end."""
 
 
 class Durability:
     """The durable half of a server. `store.commit` is None without a log."""
 
     def __init__(
-        self, server: Server, store: Store, config: Config, loop: asyncio.AbstractEventLoop
+        self,
+        server: Server,
+        store: Store,
+        config: Config,
+        loop: asyncio.AbstractEventLoop,
+        new_thread: Callable[[Commit, Callable[[], None]], Syncer] = SyncThread,
     ) -> None:
+        """`new_thread`: who calls sync() of a commit that is begun, and then what it is given."""
         self.server = server
         self.store = store
         self._config = config
         self._loop = loop
-        self._thread: SyncThread | None = None
+        self._new_thread = new_thread
+        self._thread: Syncer | None = None
         self._child: Child | None = None
         self._on_child: Callable[[str | None], None] | None = None
         self._child_started_ms = 0
@@ -61,7 +69,7 @@ class Durability:
         self.rewrite_scheduled = False
         self._save_scheduled = False
         self._dirty_at_start = 0  # of the snapshot under way
-        self._waiting: list[tuple[int, LogWaiter]] = []
+        self._waiting = LogWaiters()
         self._tried_ms = 0
         self._saved_ms = server.engine.context.now_ms()
         self._synced_ms = 0
@@ -77,7 +85,7 @@ class Durability:
     def _watch_commit(self) -> None:
         commit = self.store.commit
         assert commit is not None
-        self._thread = SyncThread(commit, self._on_synced)
+        self._thread = self._new_thread(commit, self._on_synced)
         self.server.turn.commit = commit
         self.server.turn.on_failure = self._on_failure
         self.server.facts.appendonly = True
@@ -134,9 +142,7 @@ class Durability:
             LOG.error("the end of the log is not on disk: %s", error.strerror)
         self.server.turn.commit = None
         self.server.turn.release_all()
-        for _, waiter in self._waiting:
-            waiter.synced()
-        self._waiting = []
+        self._waiting.answer_all()
         self._rewrite = None
         self.server.facts.appendonly = False
         self._accept_writes()
@@ -160,31 +166,18 @@ class Durability:
             # What was done since the failure is in no log either: its replies must be among those refused.
             self.server.turn.end()
             self._on_failure()
-        self._answer_waiting(commit.synced)
+        self._answer_waiting()
 
     def wait_synced(self, waiter: LogWaiter, may_wait: bool) -> bool:
         """Tell a client when all that was done so far is on disk; False if it is already."""
         commit = self.store.commit
-        if commit is None:
-            return False
-        if not may_wait:  # within a transaction, which must stay in one piece
-            return bool(commit.journal.size) or commit.synced < commit.position
-        commit.hand_over()
-        if commit.synced >= commit.position:
-            return False
-        if commit.policy is not Policy.ALWAYS:
-            commit.wake()
-        self._waiting.append((commit.position, waiter))
-        return True
+        failed = bool(self.server.state & DISK_FAILED)
+        return commit is not None and self._waiting.add(commit, waiter, may_wait, failed)
 
-    def _answer_waiting(self, synced: int) -> None:
-        still = []
-        for position, waiter in self._waiting:
-            if position <= synced:
-                waiter.synced()
-            else:
-                still.append((position, waiter))
-        self._waiting = still
+    def _answer_waiting(self) -> None:
+        commit = self.store.commit
+        if commit is not None and not self.server.state & DISK_FAILED:
+            self._waiting.answer(commit.synced)
 
     # --- Failures ----------------------------------------------------------------------------------
 
@@ -420,6 +413,7 @@ class Durability:
         self.server.facts.rewrite_ok = True
         LOG.info("log rewritten: %d bytes", self.store.base_bytes)
         self._accept_writes()
+        self._answer_waiting()
 
     # --- Regularly ---------------------------------------------------------------------------------
 
