@@ -61,9 +61,15 @@ def lines(policy: str) -> list[Line]:
 
 @contextmanager
 def both_sides(policy: str) -> Iterator[tuple[Side, Side]]:
-    settings = ("--appendonly", "yes", "--appendfsync", policy)
     # No rewrite in the middle of a measurement.
-    settings += ("--auto-aof-rewrite-percentage", "0")
+    settings = [
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        policy,
+        "--auto-aof-rewrite-percentage",
+        "0",
+    ]
     with ExitStack() as stack:
         ours = stack.enter_context(running_penstock(*settings, "--compat-version", "7.0"))
         theirs = stack.enter_context(running_redis(*settings))

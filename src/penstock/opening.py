@@ -8,12 +8,13 @@ from pathlib import Path
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
 from penstock.embedded import Database
 from penstock.engine.clock import Clock
-from penstock.engine.execute import TABLE, Engine
+from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.keeper import Keeper, watch_forks
 from penstock.persist.commit import Policy
 from penstock.persist.disk import SystemDisk
 from penstock.persist.layout import Layout
+from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store
 
@@ -57,7 +58,7 @@ def open(
 def _keep(engine: Engine, path: str, policy: Policy) -> Keeper:
     """Read what is in a directory, and keep there what is done from now on."""
     options = SnapshotOptions()
-    store = Store(SystemDisk(), Layout(str(Path(path).absolute())), engine, TABLE.values())
+    store = Store(SystemDisk(), Layout(str(Path(path).absolute())), engine, DATA_ROWS)
     store.lock()
     try:
         recovery = store.recovery(load_truncated=True)

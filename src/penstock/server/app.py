@@ -18,6 +18,7 @@ from penstock.build import KIND
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError, CorruptData, DirectoryInUse
 from penstock.persist.disk import Disk, SystemDisk
+from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
 from penstock.server import log
 from penstock.server.buffered import BufferedConnection
@@ -32,7 +33,7 @@ from penstock.server.log import LOG
 from penstock.server.server import Loop, Server
 from penstock.server.shared_log import SharedLog
 from penstock.server.states import LOADING
-from penstock.server.table import DATA_ROWS, ROWS
+from penstock.server.table import ROWS
 
 try:
     import uvloop

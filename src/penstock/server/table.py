@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.engine.execute import TABLE
 from penstock.engine.table import Command
+from penstock.persist.rows import DATA_ROWS
 from penstock.server.commands import (
     admin,
     client_rows,
@@ -25,9 +25,6 @@ _MODULES = (
     *(connection, client_rows, transactions, pubsub),
     *(config, info, introspection, admin, persistence, slowlog, monitor, memory, latency, debug),
 )
-
-# What works on data, and may stand in a log.
-DATA_ROWS: tuple[Command, ...] = tuple(TABLE.values())
 
 ROWS: tuple[Command, ...] = (
     *DATA_ROWS,
