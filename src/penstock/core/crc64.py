@@ -10,10 +10,10 @@ k-th telling what a byte does that k more bytes follow, take sixteen bytes at a 
     next crc                        =  T15[b0] ^ T14[b1] ^ ... ^ T0[b15]
 
 The loads do not wait for each other; that is where the speed comes from. The tables lie in one bytearray
-of 32 KiB, table k from byte 2048 k on, and are made at import, in two milliseconds. The loop is
+of 32 KiB, table k from byte 2048 k on, and are made at import, in about a millisecond. The loop is
 `memory.fold_crc`: checked once for all bytes, instead of seventeen times for sixteen.
 
-Cost: about 0.6 ns a byte compiled (1.0 with eight tables and every load checked), 60 in Python.
+Cost: about 0.6 ns a byte compiled (1.0 with eight tables and every load checked), 100 in Python.
 """
 
 from __future__ import annotations
