@@ -12,9 +12,9 @@ Libraries of functions and what modules write about themselves are refused: we c
 
 Damage is a CorruptData with the file's name and the offset. Everything is checked as it comes, the inside
 of nodes too, because a checksum stands at the end, may be missing (`rdbchecksum no`), and says nothing
-about whoever computed it. `deep=False` leaves out the inside of nodes, which saves up to a fifth of the time. `vouched` tells
-at the end whether there was a checksum; a caller must not use what it got before `items` has come to its
-end.
+about whoever computed it. `deep=False` leaves out the inside of nodes, which saves up to a fifth of the
+time. `vouched` tells at the end whether there was a checksum; a caller must not use what it got before
+`items` has come to its end.
 
 A list of nothing holds nothing: like Redis, the reader counts such keys (`empty_keys`) and goes on.
 

@@ -16,7 +16,8 @@ something, so what we know of it is left out. Lists are written as listpacks in 
 Values are written from the bytes they consist of. Nothing here locks, logs or starts a thread, and nothing is
 changed: a forked child writes a snapshot with it while its parent goes on.
 
-Cost: between 0.9 and 1.1 times what Redis takes (benchmarks/_rdb.py, a noisy machine); the checksum and the compression are most of it.
+Cost: between 0.9 and 1.1 times what Redis takes (benchmarks/_rdb.py, a noisy machine); the checksum and the
+compression are most of it.
 """
 
 from __future__ import annotations
