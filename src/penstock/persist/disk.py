@@ -17,8 +17,11 @@ Tests put a disk in memory in this place, one that stops at every single operati
 
 from __future__ import annotations
 
+import errno
 import fcntl
+import io
 import os
+import stat
 import time
 from pathlib import Path
 from typing import Protocol
@@ -139,6 +142,21 @@ class SystemLock:
         os.close(self.fd)
 
 
+def is_lock_held(path: str) -> bool:
+    """Tell whether somebody has the lock that a file stands for; the file is not made. Raises: OSError."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)  # which lets go of it
+    return False
+
+
 class SystemDisk:
     """The disk of this machine."""
 
@@ -171,8 +189,15 @@ class SystemDisk:
         return Path(path).stat().st_size
 
     def read(self, path: str) -> Source:
-        """See Disk."""
-        return Path(path).open("rb", buffering=0)
+        """See Disk. A pipe or a device has no end, and opening one may wait for ever: refused."""
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        mode = os.fstat(fd).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(fd)
+            if stat.S_ISDIR(mode):
+                raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+            raise OSError(errno.EINVAL, "Not a regular file", path)
+        return io.FileIO(fd)
 
     def create(self, path: str) -> File:
         """See Disk."""
