@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Iterator
 
 HEAD = b"#PSCRC:"
 HEAD_BYTES_MAX = 80
@@ -64,3 +65,22 @@ def synced_after(data: bytes, start: int) -> int:
         if until <= len(data) and zlib.crc32(data[found.end() : until]) == batch.crc:
             most = batch.synced
     return most
+
+
+def whole_batches(data: bytes, start: int) -> Iterator[int]:
+    """Where batches begin, from a place of a file on, whose checksums are right.
+
+    One that claims more to be synced than there was before it is no batch but somebody's value. Those that
+    lie within another are values too.
+    """
+    view = memoryview(data)
+    found = _NEXT.search(data, start)
+    while found is not None:
+        batch = parse_batch_or_none(found[0])
+        after = found.end()
+        if batch is not None and batch.synced <= found.start():
+            until = after + batch.size
+            if until <= len(data) and zlib.crc32(view[after:until]) == batch.crc:
+                yield found.start()
+                after = until
+        found = _NEXT.search(data, after)

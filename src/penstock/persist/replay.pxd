@@ -33,11 +33,15 @@ cdef class Replay:
     cdef object _source
     cdef Py_ssize_t _start
     cdef bytearray _window
+    cdef readonly long long batches
     cdef readonly long long commands
+    cdef readonly Py_ssize_t database
+    cdef public object on_refused
+    cdef readonly long long unvouched
 
     @cython.locals(at=Py_ssize_t)
     cdef bint _more(self, Py_ssize_t count) except -1
-    @cython.locals(wanted=Py_ssize_t, count=Py_ssize_t)
+    @cython.locals(got=Py_ssize_t, count=Py_ssize_t)
     cdef bint _fill(self, Py_ssize_t missing) except -1
     @cython.locals(char="unsigned char")
     cdef int _run_next(self) except -1

@@ -54,7 +54,12 @@ class Torn(Exception):
 
 
 class Replay:
-    """Does files again, in an engine. `commands`: how many so far."""
+    """Does files again, in an engine.
+
+    Look: commands, batches (how many so far), unvouched (commands outside of batches), database (the one
+    selected where the last file ended). With `on_refused` set, a command that is refused is told to it and
+    left out; otherwise it ends the replay.
+    """
 
     __slots__ = (
         "_at",
@@ -74,7 +79,11 @@ class Replay:
         "_source",
         "_start",
         "_window",
+        "batches",
         "commands",
+        "database",
+        "on_refused",
+        "unvouched",
     )
 
     def __init__(
@@ -90,6 +99,10 @@ class Replay:
         self._last: Command | None = None
         self._last_word = b""
         self.commands = 0
+        self.batches = 0
+        self.unvouched = 0
+        self.database = 0
+        self.on_refused: Callable[[CorruptData], None] | None = None
 
     def run(self, source: Source, name: str, first: bytes = b"", offset: int = 0) -> None:
         """Do all of a file again; `first` are bytes of it, from `offset` on, that were read already.
@@ -117,6 +130,7 @@ class Replay:
                 raise Torn(self._multi_at, "the transaction that begins there does not end")
         finally:
             context.replaying = False
+            self.database = context.keyspace.index
             context.keyspace = context.databases[0]
             context.instant.advance()
 
@@ -136,15 +150,20 @@ class Replay:
 
     def _fill(self, missing: int) -> bool:
         """Read at least so many bytes behind the window; False if the file ends before."""
-        wanted = max(missing, PIECE_BYTES)
-        if len(self._window) < self._end + wanted:
-            self._window.extend(bytes(self._end + wanted - len(self._window)))
-        count = read_into(self._source, memoryview(self._window)[self._end : self._end + wanted])
-        self._end += count
-        del self._window[self._end :]
-        if self._on_piece is not None and count:
-            self._on_piece(count)
-        return count >= missing
+        got = 0
+        count = PIECE_BYTES
+        # Piece by piece: what a line promises may be more than there is memory.
+        while got < missing and count == PIECE_BYTES:
+            self._window.extend(bytes(PIECE_BYTES))
+            count = read_into(
+                self._source, memoryview(self._window)[self._end : self._end + PIECE_BYTES]
+            )
+            self._end += count
+            got += count
+            del self._window[self._end :]
+            if self._on_piece is not None and count:
+                self._on_piece(count)
+        return got >= missing
 
     # --- What is next --------------------------------------------------------------------------------
 
@@ -192,6 +211,7 @@ class Replay:
             self._refuse("a batch whose checksum is wrong")
         self._step_to(body)
         self._batched = True
+        self.batches += 1
         while self._parser.start < until:
             if self._window[self._parser.start] == _HASH:
                 self._step_to(self._window.find(b"\n", self._parser.start, until) + 1 or until)
@@ -217,6 +237,7 @@ class Replay:
                     raise Torn(torn_at, "the file ends within a command")
         except ProtocolError as error:
             self._refuse(str(error))
+        self.unvouched += 1
         self._run_command()
 
     def _parse(self, until: int) -> bool:
@@ -272,11 +293,12 @@ class Replay:
             return False
         return True
 
-    def _find(self, frame: Frame) -> Command:
+    def _find(self, frame: Frame) -> Command | None:
         try:
             row = self._lookup.find(frame)
         except CommandError as error:
-            raise self._foreign(frame, error) from error
+            self._meet_refusal(frame, error)
+            return None
         if " " not in row.name:  # a container has more than one row under its word
             self._last = row
             self._last_word = row.name.encode()
@@ -292,7 +314,7 @@ class Replay:
             else:
                 raise wrong_arity(row.name)
         except CommandError as error:
-            raise self._foreign(frame, error) from error
+            self._meet_refusal(frame, error)
 
     def _select(self, frame: Frame) -> None:
         text = frame.piece(1)
@@ -326,10 +348,14 @@ class Replay:
     def _damage(self, what: str) -> CorruptData:
         return CorruptData(f"{self._name}: {what}", self._at)
 
-    def _foreign(self, frame: Frame, error: CommandError) -> CorruptData:
+    def _meet_refusal(self, frame: Frame, error: CommandError) -> None:
+        """Raises: CorruptData, unless somebody wants to hear of it instead."""
         words = b" ".join(frame.piece(at) for at in range(min(frame.count, 4)))[:100]
         shown = words.decode("utf-8", "backslashreplace")
-        return CorruptData(f"{self._name}: {shown}: {error}", self._at)
+        refusal = CorruptData(f"{self._name}: {shown}: {error}", self._at)
+        if self.on_refused is None:
+            raise refusal from error
+        self.on_refused(refusal)
 
 
 def _select_nothing(_context: object, _frame: Frame) -> None:
