@@ -27,6 +27,7 @@ from penstock.persist.reading import read_all
 
 MANIFEST_BYTES_MAX = 1 << 20
 _BASE, _INCREMENT, _HISTORY = "b", "i", "h"
+_SEQ = re.compile(r"[0-9]{1,18}")
 _CHECKSUM = re.compile(rb"#PSCRC:([0-9a-f]{8})\n\Z")
 
 
@@ -142,6 +143,35 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
     return _checked(found, path)
 
 
+@dataclass(frozen=True, slots=True)
+class Salvage:
+    """What can be read of a text that is no manifest: `unreadable` are the lines that cannot."""
+
+    bases: tuple[LogFile, ...]
+    increments: tuple[LogFile, ...]
+    history: tuple[LogFile, ...]
+    unreadable: tuple[CorruptData, ...]
+
+
+def salvage_manifest(text: bytes, path: str) -> Salvage:
+    """Take every line that names a file, whatever the others are; files in the order of their numbers."""
+    found: dict[str, dict[str, LogFile]] = {_BASE: {}, _INCREMENT: {}, _HISTORY: {}}
+    unreadable = []
+    offset = 0
+    for line in text.splitlines(keepends=True):
+        if not line.startswith(b"#"):
+            try:
+                kind, file = _parse_line(line, path, offset)
+                found[kind][file.name] = file
+            except CorruptData as error:
+                unreadable.append(error)
+        offset += len(line)
+    bases, increments, history = (
+        tuple(sorted(files.values(), key=lambda file: file.seq)) for files in found.values()
+    )
+    return Salvage(bases, increments, history, tuple(unreadable))
+
+
 def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
     """One `file NAME seq N type T`, its parts in any order."""
     try:
@@ -150,9 +180,9 @@ def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
         raise CorruptData(f"{path}: {error}", offset) from error
     parts = dict(zip(words[::2], words[1::2], strict=False))
     name, seq, kind = parts.get("file", ""), parts.get("seq", ""), parts.get("type", "")
-    if len(words) % 2 or not name or "/" in name or name in (".", ".."):
+    if len(words) % 2 or not name or "/" in name or "\0" in name or name in (".", ".."):
         raise CorruptData(f"{path}: a line that names no file of this directory", offset)
-    if not seq.isdecimal() or int(seq) == 0 or kind not in (_BASE, _INCREMENT, _HISTORY):
+    if not _SEQ.fullmatch(seq) or int(seq) == 0 or kind not in (_BASE, _INCREMENT, _HISTORY):
         raise CorruptData(
             f"{path}: the line of {name} has no seq above 0, or no type b, i, h", offset
         )
