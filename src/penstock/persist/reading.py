@@ -26,3 +26,24 @@ def read_all(disk: Disk, path: str) -> bytes:
         return bytes(buffer[: read_into(source, memoryview(buffer))])
     finally:
         source.close()
+
+
+class Joined:
+    """A file of which the first bytes were read already."""
+
+    def __init__(self, first: bytes, source: Source) -> None:
+        self._first = first
+        self._source = source
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """See Source."""
+        if not self._first:
+            return self._source.readinto(buffer)
+        count = min(len(buffer), len(self._first))
+        buffer[:count] = self._first[:count]
+        self._first = self._first[count:]
+        return count
+
+    def close(self) -> None:
+        """See Source."""
+        self._source.close()

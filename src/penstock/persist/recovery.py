@@ -25,7 +25,7 @@ from penstock.persist.layout import Layout
 from penstock.persist.manifest import LogFile, Manifest, load_manifest
 from penstock.persist.rdb_read import RdbReader
 from penstock.persist.rdb_value import ValueLimits
-from penstock.persist.reading import read_into
+from penstock.persist.reading import Joined, read_into
 from penstock.persist.replay import Replay, Torn
 
 _MAGIC = b"REDIS"
@@ -158,12 +158,18 @@ class Recovery:
             first = bytearray(len(_MAGIC))
             size = read_into(source, memoryview(first))
             self.progress.step(size)
+            if self._is_snapshot(path) and not first[:size].strip(b"\0"):
+                # As a log it would be an empty or a torn one, and all that it held would be gone unseen.
+                raise CorruptData(f"{path}: zeros or nothing, where a snapshot should be", 0)
             if size == len(_MAGIC) and first == _MAGIC:
-                self._load_rdb(_Joined(bytes(first), source), path)
+                self._load_rdb(Joined(bytes(first), source), path)
             elif size:
                 self._replay.run(source, path, bytes(first[:size]))
         finally:
             source.close()
+
+    def _is_snapshot(self, path: str) -> bool:
+        return path == self._layout.snapshot or path.endswith(".rdb")
 
     def _load_rdb(self, source: Source, path: str) -> None:
         reader = RdbReader(source, path, ValueLimits(self.engine.limits, self.engine.list_limits))
@@ -193,27 +199,6 @@ class Recovery:
             )
         self._disk.truncate(path, torn.offset)
         self._found.cut = Cut(path, torn.offset, size - torn.offset, torn.why)
-
-
-class _Joined:
-    """A file of which the first bytes were read already."""
-
-    def __init__(self, first: bytes, source: Source) -> None:
-        self._first = first
-        self._source = source
-
-    def readinto(self, buffer: memoryview, /) -> int | None:
-        """See Source."""
-        if not self._first:
-            return self._source.readinto(buffer)
-        count = min(len(buffer), len(self._first))
-        buffer[:count] = self._first[:count]
-        self._first = self._first[count:]
-        return count
-
-    def close(self) -> None:
-        """See Source."""
-        self._source.close()
 
 
 def _see_consumers(engine: Engine) -> None:
