@@ -13,8 +13,11 @@ from rich.progress import Progress as Bars
 class Progress:
     """A bar from the second report on, so that a short input shows none. Use it in a `with`."""
 
-    def __init__(self, bytes_total: int | None, ids_are_printed: bool) -> None:
+    def __init__(
+        self, bytes_total: int | None, ids_are_printed: bool, count_format: str = "{} added"
+    ) -> None:
         self._bytes_total = bytes_total
+        self._count_format = count_format
         # Ids that scroll over the same terminal are progress enough.
         self._wanted = sys.stderr.isatty() and not (ids_are_printed and sys.stdout.isatty())
         self._bars_or_none: Bars | None = None
@@ -38,16 +41,17 @@ class Progress:
         if self._reports == 2 and self._wanted:
             self._start()
         if self._bars_or_none is not None:
-            self._bars_or_none.update(self._task, completed=bytes_read, added=added)
+            counted = self._count_format.format(added)
+            self._bars_or_none.update(self._task, completed=bytes_read, counted=counted)
 
     def _start(self) -> None:
         self._bars_or_none = Bars(
             BarColumn(),
-            TextColumn("{task.fields[added]} added"),
+            TextColumn("{task.fields[counted]}"),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             transient=True,
             redirect_stdout=False,
         )
-        self._task = self._bars_or_none.add_task("", total=self._bytes_total, added=0)
+        self._task = self._bars_or_none.add_task("", total=self._bytes_total, counted="")
         self._bars_or_none.start()
