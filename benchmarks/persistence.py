@@ -309,7 +309,7 @@ def main() -> None:
         table = Table(*head)
         for row in rows:
             table.add_row(*row)
-        Console().print(table)
+        Console(width=130).print(table)
     if given.write:
         note = f"{given.rounds} rounds; {machine_line()}"
         write_section(ROOT / "docs/performance.md", "persistence", note, tables)

@@ -244,7 +244,7 @@ def main() -> None:
     table = Table(*head)
     for row in rows:
         table.add_row(*row)
-    Console().print(table)
+    Console(width=130).print(table)
     if arguments.write:
         note = f"{arguments.rounds} rounds, {CLIENTS} clients, no persistence; {machine_line()}"
         write_section(ROOT / "docs/performance.md", "server", note, [(head, rows)])
