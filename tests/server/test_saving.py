@@ -372,3 +372,11 @@ def test_while_loading_some_commands_are_answered(
     bench.server.state |= LOADING
     client.tell(line)
     assert b"LOADING" not in client.heard()
+
+
+def test_info_is_answered_while_whoever_syncs_removes_old_files(
+    bench: DurableBench, client: ManualClient
+) -> None:
+    """Found by tests/differential/test_exchange: a file was gone when its size was asked for."""
+    Path(bench.store.layout.log_dir, manifest(bench)[0]).unlink()
+    assert b"aof_current_size:0" in client.ask("INFO persistence")

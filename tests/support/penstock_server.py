@@ -37,7 +37,6 @@ class PenstockServer:
         self.log_path = folder / "penstock.log"
         self.port = 0
         self.process: subprocess.Popen[bytes]
-        self.start()
 
     @property
     def pid(self) -> int:
@@ -55,7 +54,7 @@ class PenstockServer:
     def start(self, *more: str) -> None:
         """Start it, once more perhaps, on the same data and on a new port; ready when this returns."""
         self.begin(*more)
-        self._wait_until_ready()
+        self.wait_until_ready()
 
     def begin(self, *more: str) -> None:
         """Start it without waiting until it is ready."""
@@ -100,7 +99,8 @@ class PenstockServer:
         except OSError:  # it has just ended
             return []
 
-    def _wait_until_ready(self) -> None:
+    def wait_until_ready(self) -> None:
+        """Raises: RuntimeError if it ends before, or takes too long."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while self.process.poll() is None and time.monotonic() < deadline:
             if b" * ready on " in self.log_path.read_bytes()[self._logged_before :]:
@@ -116,13 +116,14 @@ def penstock_command(*arguments: str) -> list[str]:
 
 @contextmanager
 def running_penstock(
-    *arguments: str, file: str | None = None, data: Path | None = None
+    *arguments: str, file: str | None = None, data: Path | None = None, wait: bool = True
 ) -> Iterator[PenstockServer]:
     """Start `penstock serve` on a free port, in a folder of its own, and end it afterwards.
 
     `arguments` are directives, as on the command line; `file` is the text of a file of settings. `--port 0`
     among the arguments starts a server without TCP: then it is ready when its log says so. `data` is a
-    directory that stays; without one nothing is kept, unless the arguments say `--appendonly yes`.
+    directory that stays; without one nothing is kept, unless the arguments say `--appendonly yes`. `wait`:
+    until it is ready, and has loaded its data.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-") as name:
         folder = Path(name)
@@ -133,13 +134,15 @@ def running_penstock(
         words += ["--dir", str(data or folder / "data")]
         if data is None:
             words += ["--appendonly", "no"]
-        server: PenstockServer | None = None
+        server = PenstockServer([*words, *arguments], folder, data or folder / "data")
         try:
-            server = PenstockServer([*words, *arguments], folder, data or folder / "data")
+            if wait:
+                server.start()
+            else:
+                server.begin()
             yield server
         finally:
-            if server is not None:
-                _end(server.process)
+            _end(server.process)
 
 
 def _absolute_paths() -> list[str]:

@@ -145,8 +145,11 @@ class Store:
 
     def log_bytes(self) -> int:
         """How long the files of the log are together."""
-        names = [self.layout.log_file(file.name) for file in self.manifest.files]
-        return sum(self.disk.size(name) for name in names if self.disk.exists(name))
+        size = 0
+        for file in self.manifest.files:
+            with suppress(FileNotFoundError):  # whoever syncs may be removing it, or may not have made it yet
+                size += self.disk.size(self.layout.log_file(file.name))
+        return size
 
     # --- Rewriting ---------------------------------------------------------------------------------
 
