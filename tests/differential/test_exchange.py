@@ -1,10 +1,11 @@
-"""A directory of ours starts a real Redis 7.0, and one of Redis starts us: with the same data, to the last detail.
+"""A directory of ours starts a real Redis 7.0, and one of Redis starts us: with the same data in all detail.
 
 The work is random. A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
 """
 
 from __future__ import annotations
 
+import logging
 import random
 import shutil
 from pathlib import Path
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.skipif(redis_program_or_none() is None, reason=NO_REDIS
 @pytest.fixture(params=range(ROUNDS))
 def dice(request: pytest.FixtureRequest) -> random.Random:
     name = f"{seed()}/{request.param}"
-    print(f"seed {name}")  # shown if the test fails
+    logging.getLogger(__name__).warning("seed %s", name)  # shown if the test fails
     return random.Random(name)
 
 
