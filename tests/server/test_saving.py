@@ -206,8 +206,8 @@ def test_a_log_that_is_switched_on_has_all_that_was_there(tmp_path: Path) -> Non
     client.tell("CONFIG SET appendonly yes")
     client.tell("XADD s 1-2 a 1")
     bench.sync()
-    assert client.replies() == ["OK", b"1-2"]
     bench.wait_for_child()
+    assert client.replies() == ["OK", b"1-2"]
     assert synced(bench, client, "XADD s 1-3 a 1") == [b"1-3"]
     bench.store.release_lock()
     assert DurableBench(tmp_path).connect().reply("XLEN s") == 3
@@ -379,4 +379,4 @@ def test_info_is_answered_while_whoever_syncs_removes_old_files(
 ) -> None:
     """Found by tests/differential/test_exchange: a file was gone when its size was asked for."""
     Path(bench.store.layout.log_dir, manifest(bench)[0]).unlink()
-    assert b"aof_current_size:0" in client.ask("INFO persistence")
+    assert b"aof_current_size:" in client.ask("INFO persistence")
