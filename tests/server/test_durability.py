@@ -364,15 +364,14 @@ def test_a_disk_that_stays_full_is_tried_again_and_again(
     client.replies()
     for _ in range(3):
         bench.tick(1000)
-    bench.disk.faulty = {"write"}  # a file can be made, but the child cannot fill it
-    for _ in range(2):
+    bench.disk.faulty_name = (
+        "temp-rewrite"  # an increment can be made, but the child cannot fill a base
+    )
+    for operations in ({"create"}, {"write"}, {"sync"}):
+        bench.disk.faulty = operations
         bench.tick(1000)
         bench.wait_for_child()
         assert client.reply("XADD s 1-3 a 1") == REFUSED
-    bench.disk.faulty = {"sync"}
-    bench.tick(1000)
-    bench.wait_for_child()
-    assert client.reply("XADD s 1-3 a 1") == REFUSED
     before = bench.abandon().connect().reply("XRANGE s - +")
     assert before[0] == [b"1-1", [b"a", b"1"]]
 

@@ -76,6 +76,7 @@ class ManualLoop:
 
     def wait_for_files(self) -> None:
         """Wait until one of the files that are watched can be read, and run what that brings about."""
+        assert self._readers, "it would be for ever"
         ready, _, _ = select.select(list(self._readers), [], [])
         for fd in ready:
             self._readers[fd]()

@@ -30,20 +30,21 @@ from tests.support.connections import ManualClient, ServerBench
 class FaultyFile:
     """A file of a FaultyDisk."""
 
-    def __init__(self, file: File, disk: FaultyDisk) -> None:
+    def __init__(self, file: File, disk: FaultyDisk, path: str) -> None:
         self._file = file
         self._disk = disk
+        self._path = path
 
     @property
     def size(self) -> int:
         return self._file.size
 
     def write(self, data: bytes) -> None:
-        self._disk.check("write")
+        self._disk.check("write", self._path)
         self._file.write(data)
 
     def sync(self) -> None:
-        self._disk.check("sync")
+        self._disk.check("sync", self._path)
         self._file.sync()
         self._disk.syncs += 1
 
@@ -52,23 +53,27 @@ class FaultyFile:
 
 
 class FaultyDisk(SystemDisk):
-    """`fault`: the error that every operation in `faulty` meets, or 0. A forked child has a copy of it."""
+    """`fault`: the error that every operation in `faulty` meets, or 0. A forked child has a copy of it.
+
+    `faulty_name`: only files with this in their names.
+    """
 
     def __init__(self) -> None:
         self.fault = 0
         self.faulty = {"write", "sync", "create"}
+        self.faulty_name = ""
         self.syncs = 0
 
-    def check(self, what: str) -> None:
-        if self.fault and what in self.faulty:
+    def check(self, what: str, path: str) -> None:
+        if self.fault and what in self.faulty and self.faulty_name in path:
             raise OSError(self.fault, os.strerror(self.fault))
 
     def create(self, path: str) -> File:
-        self.check("create")
-        return FaultyFile(super().create(path), self)
+        self.check("create", path)
+        return FaultyFile(super().create(path), self, path)
 
     def append_to(self, path: str) -> File:
-        return FaultyFile(super().append_to(path), self)
+        return FaultyFile(super().append_to(path), self, path)
 
 
 class ManualSync:
