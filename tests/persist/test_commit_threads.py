@@ -25,8 +25,9 @@ class CountingFile:
 
     def write(self, data: bytes) -> None:
         assert not self.closed
-        self.size += len(data)
+        # In this order, as a real one: the bytes are there before the size says so.
         self.written += data.count(b"XADD")
+        self.size += len(data)
 
     def sync(self) -> None:
         self.synced = self.written
