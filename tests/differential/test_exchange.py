@@ -19,7 +19,7 @@ from tests.support.exchange import check_files, ours, theirs
 from tests.support.redis_server import redis_program_or_none
 
 COMMANDS = 500
-ROUNDS = cases(20)
+ROUNDS = cases(10)
 COMMANDS_ONLY = ("--aof-use-rdb-preamble", "no")
 SNAPSHOTS_ONLY = ("--appendonly", "no")
 
