@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -10,10 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.penstock_server import penstock_command, running_penstock
-from tests.support.raw_redis import RawRedis, Refusal, encode
+from tests.support.raw_redis import RawRedis
 from tests.support.redis_server import free_port
-
-LOADING = Refusal("LOADING Redis is loading the dataset in memory")
 
 
 def refused_start(folder: Path) -> tuple[int, str]:
@@ -83,29 +80,3 @@ def test_all_that_was_set_and_expires_is_there_after_a_restart(tmp_path: Path) -
         client = server.client(db=3)
         assert client.pexpiretime("k") == at_ms
         assert client.llen("l") == 1000
-
-
-def test_clients_are_told_while_data_are_loaded(tmp_path: Path) -> None:
-    """The log is a pipe: as long as nobody writes into it, it is being loaded."""
-    os.mkfifo(tmp_path / "appendonly.aof")
-    with running_penstock(data=tmp_path, wait=False) as server:
-        with (tmp_path / "appendonly.aof").open("wb", buffering=0) as log:
-            log.write(encode([b"XADD", b"s", b"1-1", b"a", b"1"]))
-            with RawRedis(server.port) as client:
-                replies = client.ask(
-                    [[b"XLEN", b"s"], [b"PING"], [b"XADD", b"s", b"*", b"a", b"1"], [b"ECHO", b"x"]]
-                )
-                assert replies == [LOADING, LOADING, LOADING, b"x"]
-                [info] = client.ask([[b"INFO", b"persistence"]])
-                assert b"loading:1\r\n" in info
-                assert b"loading_total_bytes:" in info
-        server.wait_until_ready()
-        assert server.client().xlen("s") == 1
-
-
-def test_a_server_that_loads_can_be_stopped(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "appendonly.aof")
-    with running_penstock(data=tmp_path, wait=False) as server:
-        with (tmp_path / "appendonly.aof").open("wb", buffering=0):
-            assert server.end(signal.SIGTERM) == 0
-        assert not (tmp_path / "appendonlydir").exists()

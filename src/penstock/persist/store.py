@@ -147,7 +147,9 @@ class Store:
         """How long the files of the log are together."""
         size = 0
         for file in self.manifest.files:
-            with suppress(FileNotFoundError):  # whoever syncs may be removing it, or may not have made it yet
+            with suppress(
+                FileNotFoundError
+            ):  # whoever syncs may be removing it, or may not have made it yet
                 size += self.disk.size(self.layout.log_file(file.name))
         return size
 
