@@ -11,6 +11,9 @@ still be a command.
 such number nothing can be torn: what is wrong there is damage. Behind it a power cut may have left anything,
 in any order, and none of it was ever promised to anybody: from the first batch there that is not whole, the
 rest of the file goes.
+
+A file begins with the line of an empty batch, synced before the manifest names it: so a file of ours is known
+as such even when a power cut has left nothing else of it in one piece.
 """
 
 from __future__ import annotations
@@ -51,15 +54,22 @@ def parse_batch_or_none(line: bytes) -> Batch | None:
     return Batch(found.end(), int(found[2]), int(found[3], 16), int(found[4]))
 
 
-def synced_after(data: bytes, start: int) -> int:
+def is_newer(line: bytes) -> bool:
+    """Tell whether a line vouches for a batch in a way that only later versions understand."""
+    found = _LINE.match(line)
+    return found is not None and int(found[1]) > _VERSION
+
+
+def synced_after(data: bytes, start: int, offset: int = 0) -> int:
     """The largest `synced` that a whole batch behind a place claims; 0 if there is none.
 
-    Looked for from the back: of what was synced, later batches know more.
+    `offset`: where the data begin in their file. A batch that claims more than what is before itself is
+    none of ours: it stands inside of a value.
     """
     most = 0
     for found in _NEXT.finditer(data, start):
         batch = parse_batch_or_none(data[found.start() : found.end()])
-        if batch is None or batch.synced <= most:
+        if batch is None or not most < batch.synced <= offset + found.start():
             continue
         until = found.end() + batch.size
         if until <= len(data) and zlib.crc32(data[found.end() : until]) == batch.crc:

@@ -42,6 +42,8 @@ _STAR = 42
 _HASH = 35
 _ONE, _NINE = 49, 57
 _ANNOTATION_BYTES_MAX = 1024
+_NUMBER_BYTES_MAX = 18
+_TIME = b"#TS:"
 
 
 class Torn(Exception):
@@ -96,6 +98,7 @@ class Replay:
         self._on_piece = on_piece
         self._parser = Parser(WireLimits())
         self._frame = Frame()
+        self._batched = False
         self._last: Command | None = None
         self._last_word = b""
         self.commands = 0
@@ -133,6 +136,10 @@ class Replay:
             self.database = context.keyspace.index
             context.keyspace = context.databases[0]
             context.instant.advance()
+
+    def is_batched(self) -> bool:
+        """Tell whether what was read last was a batch."""
+        return self._batched
 
     # --- The window ----------------------------------------------------------------------------------
 
@@ -186,14 +193,16 @@ class Replay:
         until = min(self._end, at + _ANNOTATION_BYTES_MAX)
         line_end = self._window.find(b"\n", at, until)
         if line_end < 0:
-            if self._end - at < _ANNOTATION_BYTES_MAX:
-                self._refuse("an annotation that does not end")
-            raise self._damage("an annotation that does not end")
+            self._refuse("an annotation that does not end")
         line = bytes(self._window[at : line_end + 1])
         if not line.startswith(batch.HEAD):
+            if self._batched and not line.startswith(_TIME):
+                self._refuse("an annotation that nobody writes")
             self._step_to(line_end + 1)
             return
         found = batch.parse_batch_or_none(line)
+        if batch.is_newer(line):
+            raise self._damage("a batch of a later version of penstock: use that one")
         if found is None:
             self._refuse("a line that should vouch for a batch, but does not")
         elif not self._more(found.head_bytes + found.size):
@@ -319,7 +328,7 @@ class Replay:
     def _select(self, frame: Frame) -> None:
         text = frame.piece(1)
         databases = self._context.databases
-        if not text.isdigit() or int(text) >= len(databases):
+        if not text.isdigit() or len(text) > _NUMBER_BYTES_MAX or int(text) >= len(databases):
             raise self._damage(
                 f"SELECT {text[:20].decode('ascii', 'replace')}: there are {len(databases)} databases"
                 " (see the setting `databases`)"
@@ -341,7 +350,7 @@ class Replay:
             raise Torn(offset, f"the last {len(rest)} bytes are zeros")
         # Only where batches are written can the rest be known to be unpromised.
         batched = self._batched or rest.startswith(batch.HEAD[: len(rest)])
-        if batched and batch.synced_after(rest, 1) <= offset:
+        if batched and batch.synced_after(rest, 1, offset) <= offset:
             raise Torn(offset, what)
         raise self._damage(what)
 

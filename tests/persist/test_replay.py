@@ -1,0 +1,153 @@
+"""Doing a file again: what is torn, what is damage, what is foreign."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.engine.execute import TABLE, Engine
+from penstock.errors import CorruptData
+from penstock.persist.batch import encode_batch
+from penstock.persist.replay import Replay, Torn
+from tests.support.engine_state import engine_state
+from tests.support.fake_disk import FakeSource
+
+FIRST = encode_batch(b"", 0)
+
+
+def words(line: str) -> bytes:
+    pieces = line.split()
+    found = b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in pieces)
+    return b"*%d\r\n" % len(pieces) + found
+
+
+def batch(line: str, synced: int = 0) -> bytes:
+    data = words(line)
+    return encode_batch(data, synced) + data
+
+
+def read(data: bytes) -> list[str]:
+    """What is there after a file was read."""
+    engine = Engine()
+    Replay(engine, TABLE.values()).run(FakeSource(data), "f")
+    return engine_state(engine)
+
+
+def torn_at(data: bytes) -> int:
+    with pytest.raises(Torn) as caught:
+        read(data)
+    return caught.value.offset
+
+
+def damage(data: bytes) -> str:
+    with pytest.raises(CorruptData) as caught:
+        read(data)
+    assert str(caught.value).startswith("f: ")
+    return str(caught.value)
+
+
+A, B = batch("SET a 1"), batch("SET b 2")
+STATE_A = ["0 'a'", "  string '1'"]
+
+
+def test_batches_and_plain_commands_are_done_in_their_order() -> None:
+    data = (
+        FIRST
+        + A
+        + words("SET a 3")
+        + b"#TS:17\r\n"
+        + batch("INCR a")
+        + words("SELECT 2")
+        + words("SET c 1")
+    )
+    assert read(data) == ["0 'a'", "  string '4'", "2 'c'", "  string '1'"]
+    assert read(b"") == read(FIRST) == []
+
+
+def test_a_transaction_is_done_as_a_whole_or_is_torn() -> None:
+    begun = words("SET z 1") + words("MULTI") + words("SET a 1")
+    assert len(read(begun + words("EXEC"))) == 4
+    assert torn_at(begun) == len(words("SET z 1"))
+    assert torn_at(begun + words("EXEC")[:-1]) == len(words("SET z 1"))
+
+
+@pytest.mark.parametrize("cut", range(1, len(B)))
+def test_a_file_that_ends_within_its_last_batch_is_torn_there(cut: int) -> None:
+    assert torn_at(FIRST + A + B[:cut]) == len(FIRST + A)
+
+
+def test_a_hole_in_what_nobody_was_promised_is_torn() -> None:
+    for hole in range(len(B)):
+        data = FIRST + A + bytes(hole) + B[hole:] + batch("SET c 3")
+        if hole:
+            assert torn_at(data) == len(FIRST + A)
+
+
+def test_a_hole_in_what_was_promised_is_damage() -> None:
+    start = len(FIRST + A)
+    behind = batch("SET c 3", synced=start + len(B))
+    assert "byte 0x00" in damage(FIRST + A + bytes(9) + B[9:] + behind)
+
+
+def test_a_file_of_which_only_the_first_line_is_whole_is_torn() -> None:
+    """The first block of a new increment was lost and the second was not: it was refused as damage."""
+    assert torn_at(FIRST + bytes(600) + A[20:]) == len(FIRST)
+
+
+def test_a_line_that_goes_over_into_zeros_is_torn() -> None:
+    """A block ended within it, and the next ones were lost: no line end in sight, and it was damage."""
+    for zeros in (10, 1023, 1024, 5000):
+        assert torn_at(FIRST + A + B[:9] + bytes(zeros) + b"more") == len(FIRST + A)
+
+
+def test_a_line_of_a_later_version_is_refused_and_not_cut_off() -> None:
+    """The whole rest of the file would have gone."""
+    later = b"#PSCRC:2" + A[len(b"#PSCRC:1") :]
+    assert "later version" in damage(FIRST + later)
+
+
+def test_a_line_before_a_batch_that_is_no_longer_one_is_not_skipped() -> None:
+    """The commands behind it would be done, with nobody to vouch for them."""
+    damaged = b"#QSCRC" + B[6:]
+    assert torn_at(FIRST + A + damaged) == len(FIRST + A)
+    vouched = batch("SET c 3", synced=len(FIRST + A + B))
+    assert "nobody writes" in damage(FIRST + A + damaged + vouched)
+
+
+def test_a_batch_inside_of_a_value_does_not_make_damage_of_a_torn_tail() -> None:
+    forged = "#PSCRC:1:0:00000000:99999999"
+    data = words(f"SET k {forged}").replace(b"\r\n#", b"\r\n#", 1)
+    value = forged.encode() + b"\r\n"
+    data = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$%d\r\n%s\r\n" % (len(value), value)
+    line = encode_batch(data, 0)
+    assert torn_at(FIRST + line + data[:-1]) == len(FIRST)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (words("SELECT 16"), "there are 16 databases"),
+        (words("SELECT " + "9" * 5000), "there are 16 databases"),
+        (words("NOSUCH a"), "unknown command"),
+        (words("SET a"), "wrong number"),
+        (words("SET a 1") + words("LPUSH a 1"), "WRONGTYPE"),
+        (words("EXEC"), "EXEC without MULTI"),
+        (words("MULTI") + words("MULTI"), "MULTI within MULTI"),
+        (b"PING\r\n", "where a command should begin"),
+        (b"*0\r\n" + words("SET a 1"), "no command"),
+        (b"*1\r\n:1\r\n" + words("SET a 1"), "expected '$'"),
+        (encode_batch(words("SET a 1")[:-3], 0) + words("SET a 1")[:-3], "checksum is right"),
+        (encode_batch(words("MULTI"), 0) + words("MULTI"), "within a transaction"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(data: bytes, text: str) -> None:
+    assert text in damage(data)
+
+
+def test_a_batch_that_claims_to_be_endless_takes_no_memory() -> None:
+    assert torn_at(FIRST + b"#PSCRC:1:999999999999999999:00000000:0\r\n" + A) == len(FIRST)
+
+
+def test_zeros_to_the_end_are_torn_in_a_plain_file_too() -> None:
+    plain = words("SET a 1")
+    assert torn_at(plain + bytes(100)) == len(plain)
+    assert "0x00" in damage(plain + bytes(100) + plain)
