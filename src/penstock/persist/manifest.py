@@ -1,13 +1,16 @@
 """The manifest: which files make up the log, in which order.
 
     file appendonly.aof.2.base.rdb seq 2 type b      the base: a snapshot (.rdb) or commands (.aof)
-    file appendonly.aof.4.incr.aof seq 4 type i      what was done since, in this order
+    file appendonly.aof.4.incr.aof seq 4 type i bytes 1042      what was done since, in this order
     file appendonly.aof.5.incr.aof seq 5 type i
     file appendonly.aof.3.incr.aof seq 3 type h      history: no longer needed, may be removed
     #PSCRC:1a2b3c4d                                  the checksum of the lines above
 
 Redis's format; the last line is a comment to it. It is there because one flipped bit makes history of an
 increment, and nobody would miss it. A manifest without that line is Redis's, and read as it is.
+
+`bytes` is how long a file is that is no longer written: all but the last. Nobody else would miss a tail that
+begins where a command does. Redis reads over it.
 
 A manifest is never changed, only replaced: a new one is written beside it, synced, renamed, and the directory
 synced. So there is always one, and it is whole.
@@ -19,7 +22,7 @@ import itertools
 import re
 import shlex
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from penstock.errors import CorruptData
 from penstock.persist.disk import Disk
@@ -27,7 +30,8 @@ from penstock.persist.reading import read_all
 
 MANIFEST_BYTES_MAX = 1 << 20
 _BASE, _INCREMENT, _HISTORY = "b", "i", "h"
-_SEQ = re.compile(r"[0-9]{1,18}")
+_REMEDY = "restore it from a copy, or see what is left with penstock check --repair"
+_NUMBER = re.compile(r"[0-9]{1,18}")
 _CHECKSUM = re.compile(rb"#PSCRC:([0-9a-f]{8})\n\Z")
 
 
@@ -37,6 +41,7 @@ class LogFile:
 
     name: str
     seq: int
+    size: int | None = field(default=None, compare=False)  # once it is complete, if that is known
 
     @property
     def is_snapshot(self) -> bool:
@@ -57,19 +62,22 @@ class Manifest:
         """What has to be read, in order."""
         return [*([self.base] if self.base else []), *self.increments]
 
-    def next_base(self, filename: str, form: str = "rdb") -> LogFile:
-        """The name of a new base."""
-        seq = self.base.seq + 1 if self.base else 1
+    def next_base(self, filename: str, form: str = "rdb", above: int = 0) -> LogFile:
+        """The name of a new base, with a number above one that was given away."""
+        seq = max(above, self.base.seq if self.base else 0) + 1
         return LogFile(f"{filename}.{seq}.base.{form}", seq)
 
-    def next_increment(self, filename: str) -> LogFile:
-        """The name of a new increment."""
-        seq = max((file.seq for file in self.increments), default=0) + 1
+    def next_increment(self, filename: str, above: int = 0) -> LogFile:
+        """The name of a new increment, with a number above one that was given away."""
+        seq = max([above, *(file.seq for file in self.increments)]) + 1
         return LogFile(f"{filename}.{seq}.incr.aof", seq)
 
-    def with_increment(self, file: LogFile) -> Manifest:
-        """The log goes on in one more file."""
-        return Manifest(self.base, (*self.increments, file), self.history)
+    def with_increment(self, file: LogFile, last_size: int | None = None) -> Manifest:
+        """The log goes on in one more file; `last_size`: how long the last one has become."""
+        before = self.increments
+        if before and last_size is not None:
+            before = (*before[:-1], replace(before[-1], size=last_size))
+        return Manifest(self.base, (*before, file), self.history)
 
     def rebased(self, base: LogFile, increments: tuple[LogFile, ...]) -> Manifest:
         """A new base takes the place of all but these increments."""
@@ -85,7 +93,7 @@ def path_of(directory: str, filename: str) -> str:
 def encode_manifest(manifest: Manifest) -> bytes:
     """The text of a manifest."""
     lines = [
-        f"file {_quoted(file.name)} seq {file.seq} type {kind}\n"
+        f"file {_quoted(file.name)} seq {file.seq} type {kind}{_sized(file)}\n"
         for kind, files in (
             (_BASE, [manifest.base] if manifest.base else []),
             (_HISTORY, manifest.history),
@@ -95,6 +103,10 @@ def encode_manifest(manifest: Manifest) -> bytes:
     ]
     text = "".join(lines).encode("utf-8", "surrogateescape")
     return text + b"#PSCRC:%08x\n" % zlib.crc32(text)
+
+
+def _sized(file: LogFile) -> str:
+    return "" if file.size is None else f" bytes {file.size}"
 
 
 def _quoted(name: str) -> str:
@@ -130,9 +142,12 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
     if checksum is not None:
         lines = text[: checksum.start()]
         if zlib.crc32(lines) != int(checksum[1], 16):
-            raise CorruptData(f"{path}: the checksum is not that of the lines above it", 0)
-    elif b"#PSCRC" in text or not text.endswith(b"\n"):
-        raise CorruptData(f"{path}: it is cut off or damaged", len(text))
+            raise CorruptData(
+                f"{path}: the checksum is not that of the lines above it: {_REMEDY}", 0
+            )
+    elif b"#PSCRC" in text or b" bytes " in text or not text.endswith(b"\n"):
+        # Redis writes no `bytes`: this one has lost its last line, and perhaps more.
+        raise CorruptData(f"{path}: it is cut off or damaged: {_REMEDY}", len(text))
     found: dict[str, list[LogFile]] = {_BASE: [], _INCREMENT: [], _HISTORY: []}
     offset = 0
     for line in lines.splitlines(keepends=True):
@@ -177,26 +192,33 @@ def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
     try:
         words = shlex.split(line.decode("utf-8", "surrogateescape"))
     except ValueError as error:
-        raise CorruptData(f"{path}: {error}", offset) from error
+        raise CorruptData(f"{path}: {error}: {_REMEDY}", offset) from error
     parts = dict(zip(words[::2], words[1::2], strict=False))
     name, seq, kind = parts.get("file", ""), parts.get("seq", ""), parts.get("type", "")
     if len(words) % 2 or not name or "/" in name or "\0" in name or name in (".", ".."):
-        raise CorruptData(f"{path}: a line that names no file of this directory", offset)
-    if not _SEQ.fullmatch(seq) or int(seq) == 0 or kind not in (_BASE, _INCREMENT, _HISTORY):
+        raise CorruptData(f"{path}: a line that names no file of this directory: {_REMEDY}", offset)
+    if not _NUMBER.fullmatch(seq) or int(seq) == 0 or kind not in (_BASE, _INCREMENT, _HISTORY):
         raise CorruptData(
-            f"{path}: the line of {name} has no seq above 0, or no type b, i, h", offset
+            f"{path}: the line of {name} has no seq above 0, or no type b, i, h: {_REMEDY}", offset
         )
-    return kind, LogFile(name, int(seq))
+    size = parts.get("bytes", "")
+    return kind, LogFile(name, int(seq), int(size) if _NUMBER.fullmatch(size) else None)
 
 
 def _checked(found: dict[str, list[LogFile]], path: str) -> Manifest:
     bases, increments = found[_BASE], found[_INCREMENT]
     if len(bases) > 1:
-        names = " and ".join(file.name for file in bases)
-        raise CorruptData(f"{path}: two bases, {names}: remove the line of the wrong one", 0)
+        both = " and ".join(file.name for file in bases)
+        raise CorruptData(f"{path}: two bases, {both}: remove the line of the wrong one", 0)
     if not bases and not increments:
-        raise CorruptData(f"{path}: it names no files", 0)
+        raise CorruptData(f"{path}: it names no files: {_REMEDY}", 0)
     for before, after in itertools.pairwise(increments):
         if before.seq >= after.seq:
-            raise CorruptData(f"{path}: {after.name} is behind {before.name}, out of order", 0)
+            raise CorruptData(
+                f"{path}: {after.name} is behind {before.name}, out of order: {_REMEDY}", 0
+            )
+    names = [file.name for files in found.values() for file in files]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise CorruptData(f"{path}: it names {twice} twice: {_REMEDY}", 0)
     return Manifest(bases[0] if bases else None, tuple(increments), tuple(found[_HISTORY]))
