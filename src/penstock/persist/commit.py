@@ -21,16 +21,25 @@ goes into the old file, what comes behind it into the new one.
 
 After a failed write or sync nothing is known of what was not synced before, and a later sync that succeeds
 would prove nothing. So the first failure is final (`failure`) until somebody begins a new file on a fresh
-base (`start_afresh`): what is handed over until then is dropped, for the base will have it.
+base (`start_afresh`): what is handed over until then is dropped, for the base will have it. And nobody may
+believe that it is on disk: it has a position that is never released, unless the owner has taken note of the
+failure (`give_up_unreleased`) and refuses writes himself.
+
+A file whose base is not on disk yet (after a failure, or when a log is begun while the engine works) takes
+effects, but they would be of no use after a crash. Until `base_is_there` nothing is `synced`; what is
+released then was promised by nobody.
 
 Invariants
   C1  synced <= released <= position with `always`; released <= position with the others.
   C2  one thread at a time writes to the file: the one in sync(), or the owner while the queue is empty and no
       sync runs.
+  C3  a position and what it stands for enter the queue in one moment, under the lock: whoever takes the queue
+      takes all up to `position`.
 """
 
 from __future__ import annotations
 
+import errno
 import threading
 from collections.abc import Callable
 from enum import Enum
@@ -53,11 +62,11 @@ class Policy(Enum):
 class Commit:
     """What one journal's effects go through on their way to disk.
 
-    Owner: hand_over, is_released, change_file, start_afresh. Any thread: sync, wait_synced. Asked:
-    position, released, synced, failure, file.
+    Owner: hand_over, is_released, change_file, start_afresh. Any thread: sync, wait_synced, base_is_there.
+    Asked: position, released, synced, failure, is_based, file.
     """
 
-    def __init__(self, journal: Journal, file: File, policy: Policy) -> None:
+    def __init__(self, journal: Journal, file: File, policy: Policy, is_based: bool = True) -> None:
         self.journal = journal
         self.policy = policy
         self.file = file
@@ -65,11 +74,15 @@ class Commit:
         self.released = 0
         self.synced = 0
         self.failure: OSError | None = None
+        self.is_based = is_based  # the base that the file goes with is on disk
+        self._is_known = False  # the owner has taken note of the failure
         self._written = 0  # the position up to which the file has it
+        self._settled = 0  # the position up to which the file has it on disk, whatever its base
         self._synced_bytes = file.size  # of the file, by us or by those who wrote it before us
         self.clock_s: Callable[[], int] | None = None  # given if times are to be noted
         self._noted_s = 0
         self._queue: list[bytes | Callable[[], None]] = []
+        self._queued = 0  # the position up to which the queue has had it
         self._queued_bytes = 0
         self._led = False  # one of those who wait is at work for all
         self._busy = False  # sync() has taken something out of the queue and is at work on it
@@ -88,18 +101,35 @@ class Commit:
         if self.journal.size == 0:
             return self.released == self.position
         data = self.journal.take()
-        if self.failure is not None:
+        if self._enqueued(data):
+            if self._is_known or not self.is_based:
+                self.released = self.position
             return self.released == self.position
-        if self.policy is Policy.ALWAYS or self._queue or self._busy:
-            self._enqueue(data)
-            return False
-        self.position += 1
         try:
             self._write(data)
         except OSError as error:
             self._fail(error)
             return False
         self._written = self.released = self.position
+        return True
+
+    def _enqueued(self, data: bytes) -> bool:
+        """Give data their position (C3), and leave them to sync(); False if the owner is to write them.
+
+        With a failure they are dropped.
+        """
+        with self._state:
+            while self._queued_bytes > QUEUE_BYTES_MAX and self.failure is None:
+                self._state.wait()
+            self.position += 1
+            if self.failure is not None:
+                return True
+            if self.policy is not Policy.ALWAYS and not self._queue and not self._busy:
+                return False
+            self._queue.append(data)
+            self._queued = self.position
+            self._queued_bytes += len(data)
+        self.wake()
         return True
 
     def is_released(self) -> bool:
@@ -132,7 +162,7 @@ class Commit:
         self.wake()
 
     def start_afresh(self, file: File) -> None:
-        """Forget a failure: effects go on in a new file. The caller has made sure that they may."""
+        """Forget a failure: effects go on in a new file, of which the base is still to be written."""
         with self._writing, self._state:
             self.file.close()
             self.file = file
@@ -140,23 +170,16 @@ class Commit:
             self._queue.clear()
             self._queued_bytes = 0
             self.failure = None
-            self.journal.take()
+            self.is_based = self._is_known = False
+            if self.journal.take():
+                self.position += 1  # the base will have it
             self.journal.forget_database()
-            self.released = self.synced = self._written = self.position
+            self.released = self._written = self._settled = self.position
 
     def give_up_unreleased(self) -> None:
         """After a failure: those who wait have been told, and reads go on."""
+        self._is_known = True
         self.released = self.position
-
-    def _enqueue(self, data: bytes) -> None:
-        with self._state:
-            while self._queued_bytes > QUEUE_BYTES_MAX and self.failure is None:
-                self._state.wait()
-            # Together, or sync() could take the number for that of something it has in hand.
-            self.position += 1
-            self._queue.append(data)
-            self._queued_bytes += len(data)
-        self.wake()
 
     # --- Anybody's side ----------------------------------------------------------------------------
 
@@ -180,6 +203,8 @@ class Commit:
                     return
                 if self.failure is not None:
                     raise self.failure
+                if not self.is_based:
+                    raise _no_base()
                 self._led = True
             try:
                 with self._writing:
@@ -189,18 +214,25 @@ class Commit:
                     self._led = False
                     self._state.notify_all()
 
+    def base_is_there(self) -> None:
+        """The base that the file goes with is on disk: so is all that was synced since."""
+        with self._state:
+            self.is_based = True
+            self.synced = self._settled
+            self.released = max(self.released, self.synced)
+            self._state.notify_all()
+
     def _sync_once(self) -> bool:
         """One write and one sync for all that is queued; False if there was nothing to do, or it failed."""
         if self.failure is not None:
             return False
         with self._state:
-            # The owner looks without the lock, at the queue first: he must find one of the two.
             self._busy = bool(self._queue)
             queue, self._queue = self._queue, []
             self._queued_bytes = 0
             # What the owner writes himself while this syncs belongs to the next round.
-            written = self.position if queue else self._written
-        if not queue and written == self.synced:
+            written = max(self._written, self._queued)
+        if not queue and written == self._settled:
             return False
         try:
             self._work(queue)
@@ -210,7 +242,9 @@ class Commit:
         with self._state:
             self._written = max(self._written, written)
             self.released = max(self.released, written)
-            self.synced = written
+            self._settled = written
+            if self.is_based:
+                self.synced = written
             self._busy = False
             self._state.notify_all()
         return True
@@ -253,14 +287,21 @@ class Commit:
 
     def close(self) -> None:
         """Sync all, vouch for it with an empty batch, and close the file. Raises: OSError."""
-        self.hand_over()
-        self.sync()
-        if self.failure is None and self.file.size:
+        try:
+            self.hand_over()
+            self.sync()
+            if self.failure is not None:
+                raise self.failure
             self.file.write(encode_batch(b"", self._synced_bytes))
             self.file.sync()
-        self.file.close()
-        if self.failure is not None:
-            raise self.failure
+        finally:
+            self.file.close()
+        if not self.is_based:
+            raise _no_base()
+
+
+def _no_base() -> OSError:
+    return OSError(errno.EIO, "the base of the log is not on disk yet")
 
 
 def _wake_nobody() -> None:

@@ -1,0 +1,301 @@
+"""Group commit: who waits for what, with threads, and with a disk that is in a test's hand."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable
+
+import pytest
+
+from penstock.persist import commit as commit_module
+from penstock.persist.commit import Commit, Policy
+from penstock.persist.journal import Journal
+from penstock.persist.sync_thread import SyncThread
+from tests.support.fake_disk import FakeDisk, FakeFile, Fault
+
+TIMEOUT = 30
+
+
+class WatchedFile(FakeFile):
+    """A file that calls somebody before each sync."""
+
+    syncs = 0
+    on_sync: Callable[[], None] = staticmethod(lambda: None)
+
+    def sync(self) -> None:
+        self.syncs += 1
+        self.on_sync()
+        super().sync()
+
+
+def new_file(disk: FakeDisk, path: str = "/log") -> WatchedFile:
+    plain = disk.create(path)
+    return WatchedFile(disk, path, plain._inode)
+
+
+def commit_on(disk: FakeDisk, policy: Policy = Policy.ALWAYS) -> tuple[Commit, WatchedFile]:
+    file = new_file(disk)
+    return Commit(Journal(), file, policy), file
+
+
+def note(commit: Commit, word: str) -> None:
+    commit.journal.words(0, [b"SET", word.encode(), b"1"])
+
+
+def in_thread(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    return thread
+
+
+def ended(*threads: threading.Thread) -> None:
+    for thread in threads:
+        thread.join(TIMEOUT)
+        assert not thread.is_alive(), "it hangs"
+
+
+def test_always_releases_what_is_synced_and_nothing_else() -> None:
+    disk = FakeDisk()
+    commit, _ = commit_on(disk)
+    assert commit.hand_over(), "nothing was done"
+    note(commit, "a")
+    assert not commit.is_released()
+    assert not commit.hand_over()
+    assert (commit.position, commit.released, commit.synced) == (1, 0, 0)
+    assert not disk.contents()["/log"]
+    commit.sync()
+    assert (commit.position, commit.released, commit.synced) == (1, 1, 1)
+    assert commit.is_released()
+    assert disk.contents()["/log"].startswith(b"#PSCRC:1:")
+
+
+def test_everysec_releases_what_is_written() -> None:
+    commit, file = commit_on(FakeDisk(), Policy.EVERY_SECOND)
+    note(commit, "a")
+    assert commit.hand_over()
+    assert (commit.position, commit.released, commit.synced, file.syncs) == (1, 1, 0, 0)
+    commit.sync()
+    assert (commit.synced, file.syncs) == (1, 1)
+    commit.sync()
+    assert file.syncs == 1, "there was nothing to sync"
+
+
+def test_one_sync_serves_all_who_have_handed_over() -> None:
+    """Producers outrun a slow disk: the first sync takes as long as it takes all of them to hand over."""
+    commit, file = commit_on(FakeDisk())
+    count = 8
+    owner = threading.Lock()
+    all_handed = threading.Event()
+
+    def wait_for_all() -> None:
+        assert all_handed.wait(TIMEOUT)
+
+    file.on_sync = wait_for_all
+
+    def produce(number: int) -> None:
+        with owner:
+            note(commit, f"k{number}")
+            commit.hand_over()
+            position = commit.position
+            if position == count:
+                all_handed.set()
+        commit.wait_synced(position)
+        assert commit.synced >= position
+
+    ended(*[in_thread(lambda n=number: produce(n)) for number in range(count)])  # type: ignore[misc]
+    assert commit.synced == count
+    assert file.syncs <= 2
+
+
+def test_what_is_handed_over_while_a_sync_runs_waits_for_the_next() -> None:
+    commit, file = commit_on(FakeDisk())
+    note(commit, "a")
+    commit.hand_over()
+
+    def hand_over_more() -> None:
+        file.on_sync = lambda: None
+        note(commit, "b")
+        commit.hand_over()
+
+    seen: list[tuple[int, int]] = []
+    file.on_sync = hand_over_more
+    commit.wait_synced(1)
+    seen.append((commit.synced, file.syncs))
+    commit.wait_synced(2)
+    seen.append((commit.synced, file.syncs))
+    assert seen == [(1, 1), (2, 2)]
+
+
+def test_an_owner_who_must_wait_for_room_is_not_taken_for_synced(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """His position was counted before his data were in the queue: replies went out before their sync."""
+    monkeypatch.setattr(commit_module, "QUEUE_BYTES_MAX", 0)
+    disk = FakeDisk()
+    commit, file = commit_on(disk)
+    note(commit, "first")
+    commit.hand_over()
+    waits = threading.Event()
+
+    class Condition(threading.Condition):
+        def wait(self, timeout: float | None = None) -> bool:
+            waits.set()
+            return super().wait(timeout)
+
+    commit._state = Condition()
+    note(commit, "second")
+
+    def hand_over() -> None:
+        commit.hand_over()
+
+    owner = in_thread(hand_over)
+    assert waits.wait(TIMEOUT)
+
+    def check() -> None:
+        assert commit.synced < 2 or b"second" in disk.contents()["/log"]
+        assert commit.synced == file.syncs - 1
+
+    file.on_sync = check
+    commit.sync()
+    ended(owner)
+    commit.sync()
+    assert commit.synced == 2
+    assert b"second" in disk.contents()["/log"]
+
+
+def test_what_the_owner_is_still_writing_is_not_taken_for_synced() -> None:
+    """Another thread ends a rewrite in that moment: its job is in the queue, the owner's bytes are not."""
+    disk = FakeDisk()
+    commit, file = commit_on(disk, Policy.EVERY_SECOND)
+
+    class Slow(WatchedFile):
+        def write(self, data: bytes) -> None:
+            commit.do(lambda: None)
+            commit.sync()
+            assert commit.synced == 0
+            super().write(data)
+
+    commit.file = Slow(disk, "/log", file._inode)
+    note(commit, "a")
+    commit.hand_over()
+    commit.sync()
+    assert commit.synced == 1
+
+
+def test_a_thread_that_syncs_does_so_whenever_it_is_woken() -> None:
+    commit, _ = commit_on(FakeDisk())
+    done = threading.Semaphore(0)
+    thread = SyncThread(commit, done.release)
+    for number in range(1, 20):
+        note(commit, f"k{number}")
+        commit.hand_over()
+        while commit.synced < number:
+            assert done.acquire(timeout=TIMEOUT)
+    note(commit, "last")
+    commit.hand_over()
+    thread.stop()
+    assert commit.synced == 20
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+def test_a_change_of_file_divides_what_was_handed_over(policy: Policy) -> None:
+    disk = FakeDisk()
+    commit, old = commit_on(disk, policy)
+    note(commit, "before")
+    commit.hand_over()
+    note(commit, "gathered")
+    commit.change_file(lambda: new_file(disk, "/new"))
+    note(commit, "after")
+    assert not commit.hand_over(), "it is behind the change, which is not made yet"
+    commit.sync()
+    assert old.closed
+    found = disk.contents()
+    assert b"before" in found["/log"]
+    assert b"gathered" in found["/log"]
+    assert b"after" not in found["/log"]
+    assert b"SELECT" in found["/new"].partition(b"after")[0], "a new file knows no database"
+    assert commit.released == commit.position == commit.synced
+
+
+def test_the_second_batch_says_how_much_was_synced_before_it() -> None:
+    disk = FakeDisk()
+    commit, file = commit_on(disk)
+    for word in ("a", "b"):
+        note(commit, word)
+        commit.hand_over()
+        size = file.size
+        commit.sync()
+    assert b":%d\r\n" % size in disk.contents()["/log"][size:]
+
+
+def test_close_vouches_for_all_with_an_empty_batch() -> None:
+    disk = FakeDisk()
+    commit, file = commit_on(disk)
+    note(commit, "a")
+    commit.close()
+    data = disk.contents()["/log"]
+    last = data.rindex(b"#PSCRC")
+    assert data[last:] == b"#PSCRC:1:0:00000000:%d\r\n" % last
+    assert file.closed
+
+
+@pytest.mark.parametrize("kind", ["write", "sync"])
+def test_everyone_who_waits_hears_of_a_failure(kind: str) -> None:
+    disk = FakeDisk()
+    commit, _ = commit_on(disk)
+    disk.fail(Fault(kind, 0, errno.ENOSPC, part=0.5))
+    note(commit, "a")
+    commit.hand_over()
+    heard: list[OSError] = []
+
+    def wait() -> None:
+        try:
+            commit.wait_synced(1)
+        except OSError as error:
+            heard.append(error)
+
+    ended(*[in_thread(wait) for _ in range(4)])
+    assert [error.errno for error in heard] == [errno.ENOSPC] * 4
+    disk.heal()
+    commit.sync()
+    assert commit.synced == 0, "a sync that succeeds later proves nothing"
+    with pytest.raises(OSError, match=r"Input/output|No space"):
+        commit.close()
+
+
+def test_reads_go_on_once_the_owner_knows_of_the_failure() -> None:
+    disk = FakeDisk()
+    commit, _ = commit_on(disk)
+    disk.fail(Fault("sync", 0, errno.EIO))
+    note(commit, "a")
+    commit.hand_over()
+    commit.sync()
+    assert not commit.hand_over()
+    commit.give_up_unreleased()
+    assert commit.hand_over()
+    note(commit, "a key whose time has come")
+    assert commit.hand_over(), "nobody was promised anything"
+    with pytest.raises(OSError, match=r"Input/output|No space"):
+        commit.wait_synced(commit.position)
+
+
+def test_a_fresh_file_promises_nothing_before_its_base_is_there() -> None:
+    disk = FakeDisk()
+    commit, _ = commit_on(disk)
+    disk.fail(Fault("sync", 0, errno.EIO))
+    note(commit, "a")
+    commit.hand_over()
+    commit.sync()
+    disk.heal()
+    commit.give_up_unreleased()
+    note(commit, "dropped")
+    commit.start_afresh(new_file(disk, "/new"))
+    note(commit, "b")
+    commit.hand_over()
+    commit.sync()
+    assert commit.synced == 0
+    commit.base_is_there()
+    assert commit.synced == commit.position == 3
+    assert b"dropped" not in disk.contents()["/new"]
+    assert b"SELECT" in disk.contents()["/new"]
