@@ -6,6 +6,7 @@ DIR/appendonlydir/                      the log                                 
     appendonly.aof.manifest             which of the files below count             (appendfilename)
     appendonly.aof.1.base.rdb
     appendonly.aof.1.incr.aof
+    temp-unfinished                     there until a first log has its manifest
 DIR/appendonly.aof                      the log of a Redis before 7: read, never written
 """
 
@@ -44,6 +45,11 @@ class Layout:
     def manifest(self) -> str:
         """What the log consists of."""
         return f"{self.log_dir}/{self.appendfilename}.manifest"
+
+    @property
+    def unfinished(self) -> str:
+        """While this is there and no manifest is, the files of the log are a first one's: none counts yet."""
+        return f"{self.log_dir}/temp-unfinished"
 
     @property
     def old_log(self) -> str:

@@ -63,6 +63,9 @@ class Recovered:
     keys: int = 0
     commands: int = 0
     cut: Cut | None = None
+    is_vouched: bool = (
+        False  # the last file ends with a batch, or what was cut off began behind one
+    )
 
 
 class Recovery:
@@ -119,6 +122,8 @@ class Recovery:
 
     def _refuse_orphans(self) -> None:
         """Files of a log without a manifest are somebody's data: they are not ignored."""
+        if self._disk.exists(self._layout.unfinished):
+            return  # a first log that was never finished: what it was to be made of is still there
         names = self._disk.names(self._layout.log_dir)
         orphans = [name for name in names if name.startswith(self._layout.appendfilename + ".")]
         if orphans:
@@ -140,6 +145,14 @@ class Recovery:
                 "is left with penstock check --repair",
                 0,
             )
+        path = self._layout.log_file(file.name)
+        size = self._disk.size(path)
+        if file.size is not None and size != file.size:
+            raise CorruptData(
+                f"{path}: {size} bytes, but {file.size} were written: restore it, or see what is left with"
+                " penstock check --repair",
+                min(size, file.size),
+            )
 
     def read_files(self, paths: list[str]) -> None:
         """Read the files of a log, or one that stands alone. Raises: CorruptData, OSError."""
@@ -150,6 +163,7 @@ class Recovery:
             except Torn as torn:
                 self._cut(path, torn, is_last=path == paths[-1])
             self._found.sources.append(path)
+            self._found.is_vouched = self._replay.is_batched()
 
     def _load_file(self, path: str) -> None:
         """Load a snapshot, commands, or a snapshot with commands behind it, whatever its name is."""

@@ -14,18 +14,29 @@ A rewrite, step by step; a crash between any two leaves a manifest whose files a
                  step 1 takes the old one's place; the files that it no longer names are removed
 
 After a failed write the log is not to be trusted any more (commit.py), so step 1 differs: the new increment
-is not listed before step 3, and nothing is accepted until then.
+is not listed before step 3, and nothing is accepted until then. The same where a log is begun anew.
+
+What makes a crash harmless, besides the order of the steps:
+
+    S1  a name is in the manifest only when the file under it is on disk: its first line, its name, then the
+        manifest that lists it
+    S2  no number is given away twice: a step that failed may have left a manifest on disk that names it
+    S3  a first log is not one before its manifest is there; a mark in the directory says so until then
+    S4  a file that somebody else wrote on last is complete: the log goes on in a new one, whose first line
+        says that it is ours (batch.py)
 """
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
-from penstock.errors import DirectoryInUse
+from penstock.errors import CorruptData, DirectoryInUse
+from penstock.persist.batch import encode_batch
 from penstock.persist.commit import Commit, Policy
 from penstock.persist.disk import Disk, File, Lock
 from penstock.persist.journal import Journal
@@ -40,12 +51,16 @@ TEMP_SNAPSHOT = "temp-snapshot.rdb"
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite under way: the increments that the new base does not cover."""
+    """A rewrite under way: the increments that the new base does not cover.
+
+    `era`: since a log was begun afresh, those that were under way before are of no use.
+    """
 
     base: LogFile
     increments: tuple[LogFile, ...]
     temporary: str
     final: str
+    era: int
 
 
 class Store:
@@ -59,6 +74,10 @@ class Store:
         self.commit: Commit | None = None
         self.manifest = Manifest()
         self.base_bytes = 0  # the log when it was last rewritten or read
+        self._base_seq = self._increment_seq = 0  # the largest that were given away (S2)
+        self._unlisted: list[str] = []  # what was made, and may never get into a manifest
+        self._temporaries: list[str] = []
+        self._era = 0
         self._rows = list(rows)
         self._lock: Lock | None = None
 
@@ -81,42 +100,86 @@ class Store:
         """Go on with the log that was read, or begin one with what is in memory. Raises: OSError."""
         self.disk.make_dir(self.layout.log_dir)
         if recovered.manifest is None:
-            manifest = Manifest()
-            base = manifest.next_base(self.layout.appendfilename, options.form)
-            self.write_base(self.layout.log_file(TEMP_REWRITE), options)
-            self.disk.rename(self.layout.log_file(TEMP_REWRITE), self.layout.log_file(base.name))
-            self.manifest = manifest.rebased(base, ())
+            self._mark_unfinished()
+            self._write_first_base(options)
+            file = self._go_on_in(self._next_increment())
         else:
+            # Those who put it there may have been killed before it was there for good.
+            self.disk.sync_dir(self.layout.log_dir)
             self.manifest = recovered.manifest
-        if self.manifest.increments:
-            last = self.manifest.increments[-1]
-            file = self.disk.append_to(self.layout.log_file(last.name))
-            # Those who wrote it may not have synced it.
-            file.sync()
-        else:
-            file = self._new_increment(self.manifest)
+            file = self._open_last(recovered.is_vouched)
+        self._tidy()
         self.base_bytes = self.log_bytes()
         self.commit = Commit(self.journal, file, policy)
         self.engine.context.effects = self.journal
+
+    def _write_first_base(self, options: SnapshotOptions) -> None:
+        rewrite = self._plan(options, ())
+        self.write_base(rewrite.temporary, options)
+        self.disk.rename(rewrite.temporary, rewrite.final)
+        self._temporaries.clear()
+        self.manifest = Manifest(replace(rewrite.base, size=self.disk.size(rewrite.final)))
+
+    def _open_last(self, is_vouched: bool) -> File:
+        """Go on in the last increment, or in a new one where that is nobody's or somebody else's (S4)."""
+        last_size = None
+        if self.manifest.increments:
+            last = self.layout.log_file(self.manifest.increments[-1].name)
+            file = self.disk.append_to(last)
+            file.sync()  # as above
+            if is_vouched:
+                return file
+            last_size = file.size
+            file.close()
+        return self._go_on_in(self._next_increment(), last_size)
+
+    def _mark_unfinished(self) -> None:
+        """S3. Raises: OSError, also where there are files of a log that has lost its manifest."""
+        if self.disk.exists(self.layout.manifest) or self.disk.exists(self.layout.unfinished):
+            return
+        names = self.disk.names(self.layout.log_dir)
+        if any(name.startswith(f"{self.layout.appendfilename}.") for name in names):
+            raise FileExistsError(
+                errno.EEXIST,
+                "there are files of a log, but no manifest: restore it, or move them away",
+                self.layout.log_dir,
+            )
+        self.disk.create(self.layout.unfinished).close()
+        self.disk.sync_dir(self.layout.log_dir)
+
+    def _tidy(self) -> None:
+        """Remove what earlier processes have left; what cannot be removed does no harm."""
+        for name in self.disk.names(self.layout.log_dir):
+            path = self.layout.log_file(name)
+            if name.startswith(TEMP_REWRITE) or path == self.layout.unfinished:
+                self._remove(path)
+        if self.manifest.history:
+            self._drop_history()
 
     def begin_new_log(self, policy: Policy, options: SnapshotOptions) -> Rewrite:
         """Log what is done from now on; what was done before is the base that is still to be written.
 
         A log that was ended before counts until then, and is history afterwards. Raises: OSError.
         """
+        self._era += 1
         self.disk.make_dir(self.layout.log_dir)
-        self.manifest = Manifest()
-        if self.disk.exists(self.layout.manifest):
-            self.manifest = load_manifest(
-                self.disk, self.layout.log_dir, self.layout.appendfilename
-            )
-        increment = self.manifest.next_increment(self.layout.appendfilename)
-        file = self.disk.create(self.layout.log_file(increment.name))
-        self.disk.sync_dir(self.layout.log_dir)
+        self._mark_unfinished()
+        self.manifest = self._manifest_there()
+        increment = self._next_increment()
+        file = self._make_increment(increment)
         self.journal = Journal()
-        self.commit = Commit(self.journal, file, policy)
+        self.commit = Commit(self.journal, file, policy, is_based=False)
         self.engine.context.effects = self.journal
         return self._plan(options, (increment,))
+
+    def _manifest_there(self) -> Manifest:
+        """What is on disk. Raises: OSError, also for one that cannot be read."""
+        if not self.disk.exists(self.layout.manifest):
+            return Manifest()
+        try:
+            return load_manifest(self.disk, self.layout.log_dir, self.layout.appendfilename)
+        except CorruptData as error:
+            raise OSError(errno.EBADMSG, str(error), self.layout.manifest) from error
 
     def drop_log(self) -> None:
         """Keep no log, whatever became of it."""
@@ -126,9 +189,11 @@ class Store:
     def end_log(self) -> None:
         """Keep no log any longer; the files stay. Raises: OSError if the last effects are not on disk."""
         self.engine.context.effects = None
-        commit, self.commit = self.commit, None
-        if commit is not None:
-            commit.close()
+        try:
+            if self.commit is not None:
+                self.commit.close()
+        finally:
+            self.commit = None
 
     def close(self) -> None:
         """Put everything on disk and let others have the directory. Raises: OSError."""
@@ -158,60 +223,120 @@ class Store:
     def begin_rewrite(self, options: SnapshotOptions) -> Rewrite:
         """Step 1: what is done from now on goes into a new increment, made by whoever syncs."""
         assert self.commit is not None
-        increment = self.manifest.next_increment(self.layout.appendfilename)
-        self.commit.change_file(
-            lambda: self._open_increment(increment, self.manifest.with_increment(increment))
-        )
+        increment = self._next_increment()
+        self.commit.change_file(lambda: self._change_to(increment))
         return self._plan(options, (increment,))
+
+    def _change_to(self, increment: LogFile) -> File:
+        """By whoever syncs, with the manifest of that moment: another rewrite may have ended before it.
+
+        While there is no base, no increment is listed: it would follow files that it does not belong to.
+        """
+        assert self.commit is not None
+        if not self.commit.is_based:
+            return self._make_increment(increment)
+        return self._go_on_in(increment, self.commit.file.size)
 
     def begin_afresh(self, options: SnapshotOptions) -> Rewrite:
         """Step 1 after a failure. Raises: OSError if the disk is still not what it should be."""
         assert self.commit is not None
-        increment = self.manifest.next_increment(self.layout.appendfilename)
-        file = self.disk.create(self.layout.log_file(increment.name))
-        self.disk.sync_dir(self.layout.log_dir)
-        self.commit.start_afresh(file)
+        self._era += 1
+        self._remove_unlisted(self._manifest_there(), self.manifest)
+        while self._temporaries:
+            self._remove(self._temporaries.pop())
+        increment = self._next_increment()
+        self.commit.start_afresh(self._make_increment(increment))
         return self._plan(options, (increment,))
 
     def _plan(self, options: SnapshotOptions, increments: tuple[LogFile, ...]) -> Rewrite:
-        base = self.manifest.next_base(self.layout.appendfilename, options.form)
-        return Rewrite(
-            base,
-            increments,
-            self.layout.log_file(TEMP_REWRITE),
-            self.layout.log_file(base.name),
-        )
+        filename = self.layout.appendfilename
+        base = self.manifest.next_base(filename, options.form, self._base_seq)
+        self._base_seq = base.seq
+        # A name of its own: the last rewrite's may not have been renamed yet.
+        temporary = self.layout.log_file(f"{TEMP_REWRITE}-{base.seq}")
+        self._temporaries.append(temporary)
+        return Rewrite(base, increments, temporary, self.layout.log_file(base.name), self._era)
+
+    def _next_increment(self) -> LogFile:
+        increment = self.manifest.next_increment(self.layout.appendfilename, self._increment_seq)
+        self._increment_seq = increment.seq
+        return increment
 
     def finish_rewrite(self, rewrite: Rewrite) -> None:
-        """Step 3. To be done by whoever syncs, so that step 1 is over. Raises: OSError."""
+        """Step 3. To be done by whoever syncs, so that step 1 is over. Raises: OSError.
+
+        One that a new era has overtaken is abandoned.
+        """
+        if rewrite.era != self._era:
+            self.abandon_rewrite(rewrite)
+            return
+        self._unlisted.append(rewrite.base.name)
         self.disk.rename(rewrite.temporary, rewrite.final)
+        self._temporaries.remove(rewrite.temporary)
         self.disk.sync_dir(self.layout.log_dir)
-        later = tuple(
-            file for file in self.manifest.increments if file.seq > rewrite.increments[-1].seq
-        )
-        manifest = self.manifest.rebased(rewrite.base, (*rewrite.increments, *later))
-        save_manifest(self.disk, self.layout.log_dir, self.layout.appendfilename, manifest)
-        self.manifest = Manifest(manifest.base, manifest.increments)
-        for file in manifest.history:
-            with suppress(FileNotFoundError):
-                self.disk.remove(self.layout.log_file(file.name))
-        save_manifest(self.disk, self.layout.log_dir, self.layout.appendfilename, self.manifest)
+        base = replace(rewrite.base, size=self.disk.size(rewrite.final))
+        # As they are listed by now: one that was written on since has got its length there.
+        first = rewrite.increments[0].seq
+        increments = tuple(file for file in self.manifest.increments if file.seq >= first)
+        self._save_manifest(self.manifest.rebased(base, increments or rewrite.increments))
+        if self.commit is not None:
+            self.commit.base_is_there()
+        if self.disk.exists(self.layout.unfinished):
+            self._remove(self.layout.unfinished)
+        self._remove_unlisted(self.manifest)
+        self._drop_history()
         self.base_bytes = self.log_bytes()
+
+    def _drop_history(self) -> None:
+        for file in self.manifest.history:
+            self._remove(self.layout.log_file(file.name))
+        self._save_manifest(Manifest(self.manifest.base, self.manifest.increments))
+
+    def _remove_unlisted(self, *manifests: Manifest) -> None:
+        """Remove what was made in vain: a disk that is full needs the room."""
+        listed = {file.name for manifest in manifests for file in manifest.files}
+        for name in self._unlisted:
+            if name not in listed:
+                self._remove(self.layout.log_file(name))
+        self._unlisted = [name for name in self._unlisted if name in listed]
+
+    def _remove(self, path: str) -> None:
+        with suppress(OSError):
+            self.disk.remove(path)
 
     def abandon_rewrite(self, rewrite: Rewrite) -> None:
         """Step 2 failed: the log goes on as it is, in one more file."""
-        with suppress(OSError):
-            self.disk.remove(rewrite.temporary)
+        if rewrite.temporary in self._temporaries:
+            self._temporaries.remove(rewrite.temporary)
+        self._remove(rewrite.temporary)
 
-    def _new_increment(self, manifest: Manifest) -> File:
-        increment = manifest.next_increment(self.layout.appendfilename)
-        return self._open_increment(increment, manifest.with_increment(increment))
+    def _go_on_in(self, increment: LogFile, last_size: int | None = None) -> File:
+        """A new increment that the manifest lists; `last_size`: how long the last one has become."""
+        file = self._make_increment(increment)
+        try:
+            self._save_manifest(self.manifest.with_increment(increment, last_size))
+        except OSError:
+            file.close()
+            raise
+        return file
 
-    def _open_increment(self, increment: LogFile, manifest: Manifest) -> File:
+    def _make_increment(self, increment: LogFile) -> File:
+        """A new file, on disk with its first line and its name (S1)."""
+        self._unlisted.append(increment.name)
         file = self.disk.create(self.layout.log_file(increment.name))
+        try:
+            # Also because one of that name may be there, and its bytes could come back.
+            file.write(encode_batch(b"", 0))
+            file.sync()
+            self.disk.sync_dir(self.layout.log_dir)
+        except OSError:
+            file.close()
+            raise
+        return file
+
+    def _save_manifest(self, manifest: Manifest) -> None:
         save_manifest(self.disk, self.layout.log_dir, self.layout.appendfilename, manifest)
         self.manifest = manifest
-        return file
 
     # --- Writing the data --------------------------------------------------------------------------
 

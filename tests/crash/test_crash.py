@@ -1,0 +1,143 @@
+"""A power cut at every single step of the disk: what was promised is there, and nothing is half there."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from penstock.persist.commit import Policy
+from penstock.persist.store import Rewrite
+from tests.support.campaign import cases
+from tests.support.durable_work import LAYOUT, OPTIONS, Work
+from tests.support.fake_disk import Crash, FakeDisk
+from tests.support.power_cuts import WORST, PowerCuts
+
+
+def work_for_a_while(work: Work, turns: int) -> None:
+    """Units in groups of any size, among rewrites, snapshots, restarts, and a log that goes off and on."""
+    dice = work.dice
+    rewrite: Rewrite | None = None
+    for _ in range(turns):
+        for _ in range(dice.randint(1, 5)):
+            work.do_unit()
+            if dice.random() < 0.3:
+                work.hand_over()
+        work.sync()
+        what = dice.choice(["", "rewrite", "finish", "finish", "save", "log", "restart"])
+        if what == "finish" and rewrite is not None:
+            work.finish_rewrite(rewrite)
+            rewrite = None
+        elif what == "save":
+            work.save()
+        elif rewrite is None and work.store.commit is None:
+            rewrite = work.begin_new_log()
+        elif what == "rewrite" and rewrite is None:
+            rewrite = work.begin_rewrite()
+        elif what == "log" and rewrite is None:
+            work.end_log()
+        elif what == "restart" and rewrite is None:
+            work.restart()
+    if work.store.commit is not None:
+        if rewrite is not None:
+            work.finish_rewrite(rewrite)
+        work.end_log()
+
+
+def work_until_killed(work: Work) -> None:
+    """Raises: Crash."""
+    while True:
+        work_for_a_while(work, 4)
+        work.restart()
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("seed", range(cases(20)))
+def test_a_power_cut_at_any_step_loses_nothing_promised(policy: Policy, seed: int) -> None:
+    work = Work(FakeDisk(), random.Random(seed), policy)
+    cuts = PowerCuts(work, seed)
+    work.start()
+    work_for_a_while(work, 10)
+    cuts.check_all()
+
+
+@pytest.mark.parametrize("policy", list(Policy))
+@pytest.mark.parametrize("seed", range(cases(20)))
+def test_a_power_cut_loses_nothing_of_what_killed_processes_left(policy: Policy, seed: int) -> None:
+    work = Work(FakeDisk(), random.Random(seed), policy)
+    cuts = PowerCuts(work, seed)
+    work.start()
+    for _ in range(4):
+        work.disk.crash_at = work.disk.steps + work.dice.randint(3, 40)
+        with pytest.raises(Crash):
+            work_until_killed(work)
+        work.restart_killed()
+    cuts.check_all()
+
+
+# --- A first start ---------------------------------------------------------------------------------
+
+
+def files_of_redis(work: Work) -> bytes:
+    """A log as a Redis before 7 writes it: commands, and nothing else."""
+    words = [["SELECT", "0"], ["XADD", "s", "1-1", "k", "v"], ["RPUSH", "l", "a", "b"]]
+    words += [["SELECT", "3"], ["SET", "k", "v"], ["PEXPIREAT", "k", "1800000000000"]]
+    work.store.disk.make_dir(LAYOUT.directory)
+    return b"".join(
+        b"*%d\r\n" % len(line) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in line)
+        for line in words
+    )
+
+
+def snapshot_of(data: bytes) -> FakeDisk:
+    """A disk with dump.rdb, of what an old log holds."""
+    disk = FakeDisk()
+    disk.put(LAYOUT.old_log, data)
+    work = Work(disk, random.Random(0))
+    work.recover()
+    work.store.save(OPTIONS)
+    found = FakeDisk()
+    found.put(LAYOUT.snapshot, disk.contents()[LAYOUT.snapshot])
+    return found
+
+
+@pytest.mark.parametrize("kind", ["nothing", "appendonly.aof", "a torn appendonly.aof", "dump.rdb"])
+def test_a_power_cut_at_any_step_of_a_first_start(kind: str) -> None:
+    """What was there is there again: nobody starts empty, nobody is refused."""
+    log = files_of_redis(Work(FakeDisk(), random.Random(0)))
+    disk = snapshot_of(log) if kind == "dump.rdb" else FakeDisk()
+    if "aof" in kind:
+        disk.put(LAYOUT.old_log, log + (log[:50] if "torn" in kind else b""))
+    work = Work(disk, random.Random(0))
+    for seed in range(cases(20)):
+        work = Work(disk.after_cut(WORST, work.dice), random.Random(0))
+        cuts = PowerCuts(work, seed)
+        work.saved = (0,) if kind == "dump.rdb" else work.saved
+        work.start()
+        work.states[0] = work.states[1]  # what was there before is what is there now
+        work.sync()
+        assert bool(work.states[0]) == (kind != "nothing")
+        work.do("XADD s * k v")
+        work.sync()
+        cuts.check_all(go_on_every=1)
+
+
+def test_a_power_cut_at_any_step_of_the_first_log_of_a_directory_with_a_snapshot() -> None:
+    """appendonly is switched on at run time: until its base is there, the snapshot counts."""
+    for seed in range(cases(20)):
+        work = Work(
+            snapshot_of(files_of_redis(Work(FakeDisk(), random.Random(0)))), random.Random(0)
+        )
+        cuts = PowerCuts(work, seed)
+        work.saved = (0,)
+        work.recover()
+        work.states[0] = work.states[1]
+        rewrite = work.begin_new_log()
+        work.do("XADD s * k v")
+        work.sync()
+        work.finish_rewrite(rewrite)
+        work.sync()
+        assert work.promised == 2
+        work.do("XADD s * k v")
+        work.sync()
+        cuts.check_all(go_on_every=1)
