@@ -1,0 +1,161 @@
+"""Every byte of a small log changed, every file cut off everywhere: refused, cut and told, or the same."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from penstock.errors import CorruptData
+from penstock.persist.recovery import Recovered
+from penstock.persist.snapshot import SnapshotOptions
+from tests.support.campaign import SOAK
+from tests.support.durable_work import LAYOUT, Work, log_of_two_increments
+from tests.support.fake_disk import FakeDisk
+
+MASKS = (1, 0xFF, *((2, 4, 8, 16, 32, 64, 128) if SOAK else ()))
+
+
+def prefixes_of(disk: FakeDisk, last: str) -> list[list[str]]:
+    """The states after each batch of the last file, from none to all."""
+    data = disk.contents()[last]
+    ends = [*[at for at in range(len(data)) if data[at:].startswith(b"#PSCRC")][1:], len(data)]
+    states = []
+    for end in ends:
+        found = outcome_of(changed(disk, last, data[:end]))
+        assert found is not None
+        states.append(found[0])
+    return states
+
+
+def changed(disk: FakeDisk, path: str, data: bytes) -> FakeDisk:
+    found = disk.after_kill()
+    found.put(path, data)
+    return found
+
+
+def outcome_of(disk: FakeDisk) -> tuple[list[str], Recovered] | None:
+    """The state that is read, or None for a clear refusal that has changed nothing."""
+    before = disk.contents()
+    work = Work(disk, random.Random(0))
+    try:
+        recovered = work.recover()
+    except CorruptData as error:
+        refusal = error
+    else:
+        return work.states[1], recovered
+    assert str(refusal).startswith(LAYOUT.directory), refusal
+    assert f"at byte {refusal.offset}" in str(refusal)
+    assert disk.contents() == before
+    return None
+
+
+def mutations(data: bytes) -> list[bytes]:
+    """Each byte under each mask, and each truncation."""
+    found = [data[:size] for size in range(len(data))]
+    for place in range(len(data)):
+        for mask in MASKS:
+            damaged = bytearray(data)
+            damaged[place] ^= mask
+            found.append(bytes(damaged))
+    return found
+
+
+@pytest.fixture(scope="module")
+def disk() -> FakeDisk:
+    return log_of_two_increments()
+
+
+def log_files(disk: FakeDisk) -> list[str]:
+    return sorted(name for name in disk.contents() if "incr" in name)
+
+
+def test_a_change_of_the_base_or_of_a_complete_increment_is_refused(disk: FakeDisk) -> None:
+    base = next(name for name in disk.contents() if "base" in name)
+    whole = outcome_of(disk.after_kill())
+    assert whole is not None
+    for path in (base, log_files(disk)[0]):
+        for data in mutations(disk.contents()[path]):
+            found = outcome_of(changed(disk, path, data))
+            # The first line of an increment vouches for nothing: without it, it is read all the same.
+            assert found is None or found[0] == whole[0], (path, data)
+
+
+def test_a_change_of_the_last_increment_is_refused_or_cut_and_reported(disk: FakeDisk) -> None:
+    last = log_files(disk)[-1]
+    whole = disk.contents()[last]
+    vouched = whole.rindex(b"#PSCRC")
+    prefixes = prefixes_of(disk, last)
+    for data in mutations(whole):
+        found = outcome_of(changed(disk, last, data))
+        if found is None:
+            continue
+        state, recovered = found
+        assert state in prefixes, data
+        if len(data) == len(whole) and data[vouched:] == whole[vouched:]:
+            # The last line says that all before it is on disk: none of that is cut off.
+            assert recovered.cut is None, data
+            assert state == prefixes[-1], data
+        if recovered.cut is None:
+            # Only a file that ends where a batch ends gives no sign that there was more.
+            assert whole.startswith(data) or state == prefixes[-1], data
+        else:
+            assert recovered.cut.path == last
+            assert recovered.cut.lost_bytes == len(data) - recovered.cut.offset
+            assert recovered.cut.why
+
+
+def test_a_change_of_a_base_of_commands_is_refused() -> None:
+    """aof-use-rdb-preamble no: such a base has no checksum of its own, so batches vouch for it."""
+    work = Work(FakeDisk(), random.Random(0), options=SnapshotOptions(preamble=False))
+    work.start()
+    for line in ("XADD s * temp 21", "XGROUP CREATE s g 0", "SET k v", "RPUSH l a b"):
+        work.do(line)
+    work.sync()
+    rewrite = work.begin_rewrite()
+    work.finish_rewrite(rewrite)
+    work.do("INCR n")
+    work.sync()
+    whole = outcome_of(work.disk.after_kill())
+    assert whole is not None
+    assert whole[0] == work.states[-1]
+    path = next(name for name in work.disk.contents() if "base.aof" in name)
+    for data in mutations(work.disk.contents()[path]):
+        found = outcome_of(changed(work.disk, path, data))
+        assert found is None or found[0] == whole[0], data
+
+
+@pytest.mark.parametrize("kind", ["appendonly.aof", "an increment"])
+def test_a_plain_log_is_read_refused_or_cut_whatever_was_changed_in_it(kind: str) -> None:
+    """Nobody vouches for the bytes that Redis writes: a change inside of a value cannot be noticed."""
+    words = [["SELECT", "0"], ["XADD", "s", "1-1", "k", "v"], ["XGROUP", "CREATE", "s", "g", "0"]]
+    words += [["MULTI"], ["SET", "a", "1"], ["SELECT", "1"], ["SET", "b", "2"], ["EXEC"]]
+    words += [["SELECT", "0"]]
+    words += [
+        ["XCLAIM", "s", "g", "c", "0", "1-1", "TIME", "5", "RETRYCOUNT", "1", "FORCE", "JUSTID"]
+    ]
+    words += [["RPUSH", "l", "a", "b"], ["PEXPIREAT", "l", "1800000000000"]]
+    data = b"#TS:1700000000\r\n" + b"".join(
+        b"*%d\r\n" % len(line) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w.encode()) for w in line)
+        for line in words
+    )
+    disk = FakeDisk()
+    path = LAYOUT.old_log
+    if kind == "an increment":
+        path = LAYOUT.log_file("appendonly.aof.1.incr.aof")
+        disk.put(LAYOUT.manifest, b"file appendonly.aof.1.incr.aof seq 1 type i\n")
+    disk.put(path, data)
+    assert outcome_of(disk.after_kill()) is not None
+    read = cut = refused = 0
+    for changed_data in mutations(data):
+        found = outcome_of(changed(disk, path, changed_data))
+        if found is None:
+            refused += 1
+        elif found[1].cut is None:
+            read += 1
+        else:
+            cut += 1
+            assert found[1].cut.lost_bytes == len(changed_data) - found[1].cut.offset
+    assert read
+    assert cut
+    assert refused
