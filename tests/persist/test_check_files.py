@@ -67,7 +67,9 @@ def test_a_data_directory_of_ours_is_sound_and_counted(ours: Path) -> None:
     assert [part.totals for part in report.parts] == [ALL, ALL]
     assert [file.kind for file in report.files] == ["manifest", "RDB", "AOF", "RDB"]
     assert report.files[2].commands == len(SECOND)
-    assert report.files[2].batches == len(SECOND) + 1  # closing the log adds an empty one
+    assert (
+        report.files[2].batches == len(SECOND) + 2
+    )  # it begins with an empty one, and ends with one
     assert report.warnings == []
 
 
@@ -121,13 +123,28 @@ def test_a_snapshot_without_a_checksum_is_warned_about(tmp_path: Path) -> None:
     assert any("no checksum" in warning for warning in report.warnings)
 
 
-def test_a_manifest_that_lost_its_checksum_is_warned_about(ours: Path) -> None:
+def test_a_manifest_that_lost_its_checksum_is_damaged(ours: Path) -> None:
     manifest = ours / "appendonlydir/appendonly.aof.manifest"
     lines = manifest.read_bytes().splitlines(keepends=True)
     manifest.write_bytes(b"".join(line for line in lines if not line.startswith(b"#")))
     report = check(ours)
-    assert report.verdict is Verdict.SOUND
-    assert any("its last line is lost" in warning for warning in report.warnings)
+    assert report.verdict is Verdict.DAMAGED
+    assert "cut off" in report.files[0].what
+
+
+def test_a_complete_file_that_is_cut_off_between_two_batches_is_damaged(tmp_path: Path) -> None:
+    """Nothing in the file itself says that there was more."""
+    files = OurFiles(tmp_path / "data")
+    files.do("XADD s 1-1 temp 21", "SET k v")
+    files.new_increment()
+    files.do("SET k w")
+    files.store.close()
+    path = log_file(tmp_path / "data", "1.incr")
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rindex(b"#PSCRC:")])
+    report = check(tmp_path / "data")
+    assert report.verdict is Verdict.DAMAGED
+    assert any("were written" in file.what for file in report.files)
 
 
 def test_databases_beyond_the_default_are_warned_about(tmp_path: Path) -> None:
@@ -273,7 +290,9 @@ def test_no_changed_byte_of_our_log_changes_the_data_unseen(tmp_path: Path) -> N
         assert file.verdict in (Verdict.DAMAGED, Verdict.TORN, Verdict.SOUND)
         if file.verdict is Verdict.SOUND:
             assert report.parts[0].totals.keys == 2
-            assert offset in synced or any("vouches" in warning for warning in report.warnings)
+            # The first line vouches for nothing.
+            seen = any("vouches" in warning for warning in report.warnings)
+            assert offset in synced or offset < sound.index(b"\n") or seen
         path.write_bytes(sound)
 
 

@@ -163,6 +163,9 @@ class PartReader:
         commands, batches, unvouched = replay.commands, replay.batches, replay.unvouched
         try:
             self._read(file)
+            if file.written not in (None, file.size):
+                what = f"{file.size} bytes, but {file.written} were written"
+                raise CorruptData(what, min(file.size, file.written or 0))
         except Torn as torn:
             self._judge_torn(file, torn, is_last)
         except CorruptData as error:

@@ -40,7 +40,10 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class FileReport:
-    """One file. `offset` is -1 where no place in it can be named; `checksum`: it has one, and it is right."""
+    """One file. `offset` is -1 where no place in it can be named; `checksum`: it has one, and it is right.
+
+    `written`: how long it was when it was complete, where the manifest says that.
+    """
 
     path: str
     role: str
@@ -55,6 +58,7 @@ class FileReport:
     offset: int = -1
     what: str = ""
     remedy: str = ""
+    written: int | None = None
 
     def judge(self, verdict: Verdict, what: str, offset: int = -1, remedy: str = "") -> None:
         """Say what is wrong. The first thing that was wrong stays: what follows may come of it."""

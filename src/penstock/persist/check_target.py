@@ -21,6 +21,7 @@ from penstock.persist.disk import Disk, is_lock_held
 from penstock.persist.layout import LOCK_NAME, Layout
 from penstock.persist.manifest import (
     MANIFEST_BYTES_MAX,
+    LogFile,
     Salvage,
     parse_manifest,
     salvage_manifest,
@@ -199,9 +200,13 @@ def _add_manifest(disk: Disk, report: Report, path: str) -> None:
         what = error.what.removeprefix(f"{path}: ")
         file.judge(Verdict.DAMAGED, what, error.offset, _manifest_remedy(lines))
     # The newest base first: it is the one that counts, should there be more.
-    part.files += [FileReport(f"{directory}/{base.name}", BASE) for base in reversed(lines.bases)]
-    part.files += [FileReport(f"{directory}/{file.name}", INCREMENT) for file in lines.increments]
+    part.files += [_listed(directory, base, BASE) for base in reversed(lines.bases)]
+    part.files += [_listed(directory, file, INCREMENT) for file in lines.increments]
     _warn_of_strangers(disk, report, directory, {name, *_names(lines)})
+
+
+def _listed(directory: str, file: LogFile, role: str) -> FileReport:
+    return FileReport(f"{directory}/{file.name}", role, written=file.size)
 
 
 def _manifest_remedy(lines: Salvage) -> str:
