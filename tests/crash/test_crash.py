@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import random
 
 import pytest
@@ -10,7 +11,7 @@ from penstock.persist.commit import Policy
 from penstock.persist.store import Rewrite
 from tests.support.campaign import cases
 from tests.support.durable_work import LAYOUT, OPTIONS, Work
-from tests.support.fake_disk import Crash, FakeDisk
+from tests.support.fake_disk import Crash, FakeDisk, Fault
 from tests.support.power_cuts import WORST, PowerCuts
 
 
@@ -73,6 +74,44 @@ def test_a_power_cut_loses_nothing_of_what_killed_processes_left(policy: Policy,
             work_until_killed(work)
         work.restart_killed()
     cuts.check_all()
+
+
+def test_a_manifest_that_a_killed_process_did_not_sync_lasts_before_anything_is_promised() -> None:
+    """Killed between the rename and the sync of the directory: the next process reads the new manifest."""
+    work = Work(FakeDisk(), random.Random(0))
+    work.start()
+    work.do("INCR n")
+    work.sync()
+    rewrite = work.begin_rewrite()
+    work.disk.fail(Fault("sync_dir", 1, errno.EIO))
+    with pytest.raises(OSError, match="Input/output"):
+        work.sync()
+    work.store.abandon_rewrite(rewrite)
+    cuts = PowerCuts(work, 0)
+    work.restart_killed()
+    work.do("INCR n")
+    work.sync()
+    assert work.promised == work.unit
+    work.do("INCR n")
+    work.sync()
+    cuts.check_all()
+
+
+def test_the_last_file_of_redis_is_not_written_on() -> None:
+    """It has no line of ours: a tail of our own in it, torn, could not be told from damage."""
+    disk = FakeDisk()
+    path = LAYOUT.log_file("appendonly.aof.7.incr.aof")
+    data = files_of_redis(Work(disk, random.Random(0)))
+    disk.put(path, data)
+    disk.put(LAYOUT.manifest, b"file appendonly.aof.7.incr.aof seq 7 type i\n")
+    work = Work(disk, random.Random(0))
+    cuts = PowerCuts(work, 0)
+    work.start()
+    work.states[0] = work.states[1]
+    work.do(f"SET k {'x' * 3000}")
+    work.sync()
+    cuts.check_all()
+    assert disk.contents()[path] == data
 
 
 # --- A first start ---------------------------------------------------------------------------------
