@@ -27,6 +27,18 @@ def test_a_key_that_expires_while_it_is_watched_breaks_the_watch() -> None:
     assert client.ask("EXEC") == b"*-1\r\n"
 
 
+def test_exec_removes_no_watched_key_whose_time_was_over_already() -> None:
+    # Found by the random sessions, seed 1974043633/76: Redis tells of no expired key here.
+    bench = ServerBench()
+    client = bench.connect()
+    client.reply("SET k 1 PXAT 1")
+    client.reply("WATCH k")
+    client.reply("MULTI")
+    client.reply("PING")
+    assert client.reply("EXEC") == ["PONG"]
+    assert b"k" in bench.server.engine.context.databases[0].values
+
+
 def test_without_memory_nothing_is_queued_and_what_needs_memory_is_not_executed() -> None:
     bench = ServerBench()
     client, other = bench.connect(), bench.connect()

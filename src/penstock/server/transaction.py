@@ -46,14 +46,24 @@ class Watching:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._watch = Watch()
-        self._keys: dict[tuple[int, bytes], Keyspace] = {}
+        self._keys: dict[tuple[int, bytes], tuple[Keyspace, bool]] = {}
 
     @property
     def broken(self) -> bool:
-        """Whether one of the keys has changed, or gone because its time had come."""
-        for (_, key), keyspace in self._keys.items():
-            keyspace.find(key)
-        return self._watch.broken
+        """Whether one of the keys has changed, or its time has come since it was watched.
+
+        Such a key is not removed here: whoever looks at it next does that, and tells of it.
+        """
+        if self._watch.broken:
+            return True
+        return any(
+            not was_overdue and self._is_overdue(keyspace, key)
+            for (_, key), (keyspace, was_overdue) in self._keys.items()
+        )
+
+    def _is_overdue(self, keyspace: Keyspace, key: bytes) -> bool:
+        when_ms = keyspace.expiry_or_none(key)
+        return when_ms is not None and when_ms < self._context.now_ms()
 
     @property
     def count(self) -> int:
@@ -63,13 +73,13 @@ class Watching:
     def add(self, keyspace: Keyspace, key: bytes) -> None:
         """Watch one more key."""
         if (keyspace.index, key) not in self._keys:
-            self._keys[keyspace.index, key] = keyspace
+            self._keys[keyspace.index, key] = (keyspace, self._is_overdue(keyspace, key))
             keyspace.watch(key, self._watch)
             self._context.watching += 1
 
     def forget(self) -> None:
         """Watch none of them any longer."""
-        for (_, key), keyspace in self._keys.items():
+        for (_, key), (keyspace, _) in self._keys.items():
             keyspace.unwatch(key, self._watch)
             self._context.watching -= 1
         self._keys = {}
