@@ -426,7 +426,8 @@ class Durability:
                 self._synced_ms = now_ms
                 if commit.synced != commit.position:
                     commit.wake()
-            if self.server.state & DISK_FAILED:
+            # A log that was begun while the server ran may have failed to get its first base.
+            if self.server.state & DISK_FAILED or not commit.is_based:
                 idle = self._child is None and self._rewrite is None
                 if idle and now_ms - self._tried_ms >= RETRY_MS:
                     self._tried_ms = now_ms
