@@ -40,7 +40,7 @@ def test_the_increment_is_what_an_xadd_leaves() -> None:
         frame.add(word)
     engine.execute(TABLE["XADD"], frame)
     data = journal.take()
-    assert (encode_batch(data, 0) + data).decode() == block("increment").replace("\n", "\r\n")
+    assert (encode_batch(data, 0, 0) + data).decode() == block("increment").replace("\n", "\r\n")
 
 
 def test_the_increment_makes_the_entry_again() -> None:

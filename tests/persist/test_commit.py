@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.persist import commit as commit_module
+from penstock.persist.batch import encode_batch, parse_batch_or_none
 from penstock.persist.commit import Commit, Policy
 from penstock.persist.journal import Journal
 from penstock.persist.sync_thread import SyncThread
@@ -226,7 +227,9 @@ def test_the_second_batch_says_how_much_was_synced_before_it() -> None:
         commit.hand_over()
         size = file.size
         commit.sync()
-    assert b":%d\r\n" % size in disk.contents()["/log"][size:]
+    second = parse_batch_or_none(disk.contents()["/log"][size:], size)
+    assert second is not None
+    assert second.synced == size
 
 
 def test_close_vouches_for_all_with_an_empty_batch() -> None:
@@ -236,7 +239,7 @@ def test_close_vouches_for_all_with_an_empty_batch() -> None:
     commit.close()
     data = disk.contents()["/log"]
     last = data.rindex(b"#PSCRC")
-    assert data[last:] == b"#PSCRC:1:0:00000000:%d\r\n" % last
+    assert data[last:] == encode_batch(b"", last, last)
     assert file.closed
 
 

@@ -80,9 +80,10 @@ def test_redis_accepts_what_we_write(tmp_path: Path) -> None:
         pytest.skip("no redis-server on PATH")
     disk = SystemDisk()
     data = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n"
-    first = encode_batch(b"", 0) + encode_batch(data, 23) + data
+    first = encode_batch(b"", 0, 0)
+    first += encode_batch(data, len(first), len(first)) + data
     (tmp_path / OLD.name).write_bytes(first)
-    (tmp_path / LAST.name).write_bytes(first + encode_batch(b"", len(first)))
+    (tmp_path / LAST.name).write_bytes(first + encode_batch(b"", len(first), len(first)))
     manifest = Manifest(None, (LogFile(OLD.name, 3, len(first)), LAST))
     save_manifest(disk, str(tmp_path), "appendonly.aof", manifest)
     assert load_manifest(disk, str(tmp_path), "appendonly.aof") == manifest

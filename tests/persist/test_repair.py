@@ -149,12 +149,18 @@ def test_the_database_before_a_hole_is_the_one_behind_it(tmp_path: Path) -> None
 def test_a_value_that_looks_like_a_batch_is_not_done(tmp_path: Path) -> None:
     """Whoever can write a value could plant commands in it, to be found behind damage."""
     planted = b"*1\r\n$8\r\nFLUSHALL\r\n"
-    value = encode_batch(planted, 0) + planted
-    command = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$%d\r\n%s\r\n" % (len(value), value)
     first = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"
     last = b"*3\r\n$3\r\nSET\r\n$1\r\nc\r\n$1\r\n3\r\n"
     path = tmp_path / "log"
-    path.write_bytes(b"".join(encode_batch(data, 0) + data for data in (first, command, last)))
+    log, place = b"", 0
+    for _ in range(2):  # the second time with the very place where it stands
+        value = encode_batch(planted, 0, place) + planted
+        command = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$%d\r\n%s\r\n" % (len(value), value)
+        log = b""
+        for data in (first, command, last):
+            log += encode_batch(data, 0, len(log)) + data
+        place = log.index(value)
+    path.write_bytes(log)
     damage(path, b"$1\r\nb")
     report, _ = mend(path, tmp_path / "out", past_damage=True)
     assert report.parts[0].totals.keys == 2
@@ -213,7 +219,7 @@ def test_a_single_log_is_cut_where_its_damage_begins(tmp_path: Path) -> None:
 def test_a_refused_command_inside_of_a_batch_leaves_no_half_of_it(tmp_path: Path) -> None:
     words = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n*3\r\n$4\r\nSADD\r\n$1\r\nx\r\n$1\r\ny\r\n"
     path = tmp_path / "log"
-    path.write_bytes(encode_batch(words, 0) + words)
+    path.write_bytes(encode_batch(words, 0, 0) + words)
     report, _ = mend(path, tmp_path / "out")
     assert report.parts[0].totals.keys == 1
     assert (tmp_path / "out").read_bytes().endswith(words[: words.index(b"*3\r\n$4")])

@@ -1,7 +1,7 @@
 """Batches: what is written to an increment at once, with a line before it that vouches for it.
 
-    #PSCRC:1:57:8c1f33a0:1042\\r\\n          version, bytes that follow, their CRC-32, what was synced before
-    *5\\r\\n$4\\r\\nXADD\\r\\n...               57 bytes: whole commands
+    #PSCRC:1:57:8c1f33a0:1042:5c206372\\r\\n   version, bytes, their CRC-32, synced, own CRC-32
+    *5\\r\\n$4\\r\\nXADD\\r\\n...                 57 bytes: whole commands
 
 To Redis a line that begins with # is an annotation, which it skips, so it reads these files as they are. To
 us it tells damage from a torn tail, which the commands alone cannot: a flipped bit inside of a value would
@@ -11,6 +11,11 @@ still be a command.
 such number nothing can be torn: what is wrong there is damage. Behind it a power cut may have left anything,
 in any order, and none of it was ever promised to anybody: from the first batch there that is not whole, the
 rest of the file goes.
+
+The last number is the CRC-32 of the place of the line in its file, a colon, and the line up to there. The
+place itself is not written. So a line counts only where it was written: not where a block was copied to, and
+not inside of a value, unless whoever sent it knew the very byte at which it would come to stand. Such a line
+is believed: how long its batch is, even where the batch is damaged.
 
 A file begins with the line of an empty batch, synced before the manifest names it: so a file of ours is known
 as such even when a power cut has left nothing else of it in one piece.
@@ -25,8 +30,11 @@ from collections.abc import Iterator
 HEAD = b"#PSCRC:"
 HEAD_BYTES_MAX = 80
 _VERSION = 1
-_LINE = re.compile(rb"#PSCRC:(\d{1,6}):(\d{1,18}):([0-9a-f]{8}):(\d{1,18})\r\n")
-_NEXT = re.compile(rb"#PSCRC:\d{1,6}:\d{1,18}:[0-9a-f]{8}:\d{1,18}\r\n")
+_TAIL = rb":(\d{1,18}):([0-9a-f]{8}):(\d{1,18}):([0-9a-f]{8})\r\n"
+_LINE = re.compile(HEAD + b"%d" % _VERSION + _TAIL)
+_ANY_VERSION = re.compile(HEAD + rb"(\d{1,6}):")
+_DAMAGED = re.compile(rb"#[^\n]*\d" + _TAIL)
+_OWN_BYTES = 10  # eight digits, CR LF
 
 
 class Batch:
@@ -41,56 +49,72 @@ class Batch:
         self.synced = synced
 
 
-def encode_batch(data: bytes, synced: int) -> bytes:
-    """The line that goes before some commands."""
-    return b"%s%d:%d:%08x:%d\r\n" % (HEAD, _VERSION, len(data), zlib.crc32(data), synced)
+def encode_batch(data: bytes, synced: int, offset: int) -> bytes:
+    """The line that goes before some commands, at a place of its file."""
+    line = b"%s%d:%d:%08x:%d:" % (HEAD, _VERSION, len(data), zlib.crc32(data), synced)
+    return line + b"%08x\r\n" % _own_crc(line, offset)
 
 
-def parse_batch_or_none(line: bytes) -> Batch | None:
-    """Read a line; None if it is none of ours, or of a version to come."""
+def _own_crc(line: bytes, offset: int) -> int:
+    """Of a line up to the colon before its own checksum."""
+    return zlib.crc32(b"%d:%s" % (offset, line))
+
+
+def parse_batch_or_none(line: bytes, offset: int) -> Batch | None:
+    """Read a line; None if it is none of ours, not written at that place, or of a version to come."""
     found = _LINE.match(line)
-    if found is None or int(found[1]) != _VERSION:
+    if found is None or int(found[4], 16) != _own_crc(found[0][:-_OWN_BYTES], offset):
         return None
-    return Batch(found.end(), int(found[2]), int(found[3], 16), int(found[4]))
+    return Batch(found.end(), int(found[1]), int(found[2], 16), int(found[3]))
 
 
 def is_newer(line: bytes) -> bool:
     """Tell whether a line vouches for a batch in a way that only later versions understand."""
-    found = _LINE.match(line)
+    found = _ANY_VERSION.match(line)
     return found is not None and int(found[1]) > _VERSION
+
+
+def is_damaged(line: bytes) -> bool:
+    """Tell whether an annotation was a batch's line once: it ends like one, but does not begin like one."""
+    return not line.startswith(HEAD) and _DAMAGED.match(line) is not None
+
+
+def behind_damage(data: bytes, place: int, offset: int = 0) -> int:
+    """Where to look for batches behind a place where one is wrong: if its line is right, where it ends.
+
+    The values inside of it are somebody's, and may look like batches. The result may be behind the data.
+    """
+    damaged = parse_batch_or_none(data[place : place + HEAD_BYTES_MAX], offset + place)
+    return place + 1 if damaged is None else place + damaged.head_bytes + damaged.size
 
 
 def synced_after(data: bytes, start: int, offset: int = 0) -> int:
     """The largest `synced` that a whole batch behind a place claims; 0 if there is none.
 
-    `offset`: where the data begin in their file. A batch that claims more than what is before itself is
-    none of ours: it stands inside of a value.
+    `offset`: where the data begin in their file.
     """
-    most = 0
-    for found in _NEXT.finditer(data, start):
-        batch = parse_batch_or_none(data[found.start() : found.end()])
-        if batch is None or not most < batch.synced <= offset + found.start():
-            continue
-        until = found.end() + batch.size
-        if until <= len(data) and zlib.crc32(data[found.end() : until]) == batch.crc:
-            most = batch.synced
-    return most
+    return max((batch.synced for _, batch in _whole(data, start, offset)), default=0)
 
 
 def whole_batches(data: bytes, start: int) -> Iterator[int]:
-    """Where batches begin, from a place of a file on, whose checksums are right.
+    """Where batches begin, from a place of a file on, whose checksums are right."""
+    return (place for place, _ in _whole(data, start, 0))
+
+
+def _whole(data: bytes, start: int, offset: int) -> Iterator[tuple[int, Batch]]:
+    """Batches whose checksums are right, and where they are in the data.
 
     One that claims more to be synced than there was before it is no batch but somebody's value. Those that
     lie within another are values too.
     """
     view = memoryview(data)
-    found = _NEXT.search(data, start)
+    found = _LINE.search(data, start)
     while found is not None:
-        batch = parse_batch_or_none(found[0])
-        after = found.end()
-        if batch is not None and batch.synced <= found.start():
+        place, after = found.span()
+        batch = parse_batch_or_none(found[0], offset + place)
+        if batch is not None and batch.synced <= offset + place:
             until = after + batch.size
             if until <= len(data) and zlib.crc32(view[after:until]) == batch.crc:
-                yield found.start()
+                yield place, batch
                 after = until
-        found = _NEXT.search(data, after)
+        found = _LINE.search(data, after)

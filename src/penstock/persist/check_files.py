@@ -282,7 +282,7 @@ class PartReader:
         """Leave out the rest of a file, or with `past_damage` only what lies before the next whole batch."""
         data = self._data(file)
         while self.part.past_damage:
-            start = next(batch.whole_batches(data, _end_of(data, offset)), -1)
+            start = next(batch.whole_batches(data, batch.behind_damage(data, offset)), -1)
             if start < 0:
                 break
             database = self._replay.database
@@ -295,7 +295,7 @@ class PartReader:
                 offset, what = torn.offset, torn.why
             except CorruptData as error:
                 offset, what = error.offset, _without(file.path, error.what)
-        behind = sum(1 for _ in batch.whole_batches(data, _end_of(data, offset)))
+        behind = sum(1 for _ in batch.whole_batches(data, batch.behind_damage(data, offset)))
         if behind:
             what = f"{what}; whole batches behind it: {behind} (--past-damage takes them)"
         self._stop(file, LeftOut(file.path, offset, file.size - offset, what))
@@ -314,19 +314,6 @@ class PartReader:
             return read_all(self._disk, file.path)
         except OSError:
             return b""
-
-
-def _end_of(data: bytes, offset: int) -> int:
-    """Where to look for batches behind damage: not inside of a batch that only has a wrong checksum.
-
-    Its values are somebody's, and may look like batches.
-    """
-    damaged = batch.parse_batch_or_none(data[offset : offset + batch.HEAD_BYTES_MAX])
-    if damaged is not None:
-        until = offset + damaged.head_bytes + damaged.size
-        if until == len(data) or data.startswith(batch.HEAD, until):
-            return until
-    return offset + 1
 
 
 def _should_be_snapshot(file: FileReport) -> bool:

@@ -275,7 +275,7 @@ class Commit:
             if now_s != self._noted_s:
                 self._noted_s = now_s
                 data = b"#TS:%d\r\n" % now_s + data
-        self.file.write(encode_batch(data, self._synced_bytes) + data)
+        self.file.write(encode_batch(data, self._synced_bytes, self.file.size) + data)
 
     def _fail(self, error: OSError) -> None:
         with self._state:
@@ -292,7 +292,7 @@ class Commit:
             self.sync()
             if self.failure is not None:
                 raise self.failure
-            self.file.write(encode_batch(b"", self._synced_bytes))
+            self.file.write(encode_batch(b"", self._synced_bytes, self.file.size))
             self.file.sync()
         finally:
             self.file.close()

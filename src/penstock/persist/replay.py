@@ -1,7 +1,7 @@
 """Doing the commands of a file again.
 
     #TS:1700000000                         an annotation of Redis's: skipped
-    #PSCRC:1:57:8c1f33a0:1042              a line that vouches for the 57 bytes behind it (batch.py)
+    #PSCRC:1:57:8c1f33a0:1042:5c206372     a line that vouches for the 57 bytes behind it (batch.py)
     *5 $4 XADD $1 s ...                    a command
     *1 $5 MULTI ... *1 $4 EXEC             commands that are done as a whole, or not at all
 
@@ -196,11 +196,11 @@ class Replay:
             self._refuse("an annotation that does not end")
         line = bytes(self._window[at : line_end + 1])
         if not line.startswith(batch.HEAD):
-            if self._batched and not line.startswith(_TIME):
+            if batch.is_damaged(line) or (self._batched and not line.startswith(_TIME)):
                 self._refuse("an annotation that nobody writes")
             self._step_to(line_end + 1)
             return
-        found = batch.parse_batch_or_none(line)
+        found = batch.parse_batch_or_none(line, self._at)
         if batch.is_newer(line):
             raise self._damage("a batch of a later version of penstock: use that one")
         if found is None:
@@ -350,7 +350,8 @@ class Replay:
             raise Torn(offset, f"the last {len(rest)} bytes are zeros")
         # Only where batches are written can the rest be known to be unpromised.
         batched = self._batched or rest.startswith(batch.HEAD[: len(rest)])
-        if batched and batch.synced_after(rest, 1, offset) <= offset:
+        behind = batch.behind_damage(rest, 0, offset)
+        if batched and batch.synced_after(rest, behind, offset) <= offset:
             raise Torn(offset, what)
         raise self._damage(what)
 

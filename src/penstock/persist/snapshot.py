@@ -34,7 +34,8 @@ class _Vouching:
 
     def __call__(self, data: bytes) -> None:
         # Nobody reads a base before all of it is on disk: no part of it can be torn.
-        self._file.write(encode_batch(data, self._file.size) + data)
+        size = self._file.size
+        self._file.write(encode_batch(data, size, size) + data)
 
 
 def write_snapshot(file: File, engine: Engine, options: SnapshotOptions, is_base: bool) -> None:

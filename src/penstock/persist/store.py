@@ -326,7 +326,7 @@ class Store:
         file = self.disk.create(self.layout.log_file(increment.name))
         try:
             # Also because one of that name may be there, and its bytes could come back.
-            file.write(encode_batch(b"", 0))
+            file.write(encode_batch(b"", 0, 0))
             file.sync()
             self.disk.sync_dir(self.layout.log_dir)
         except OSError:
