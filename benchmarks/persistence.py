@@ -123,7 +123,7 @@ def start_redis(folder: Path, *settings: str) -> float:
     command = ["redis-server", "--port", str(port), "--dir", str(folder), "--save", ""]
     process = subprocess.Popen([*command, "--logfile", str(log), *settings], start_new_session=True)
     try:
-        while not log.exists() or "DB loaded" not in log.read_text():
+        while not log.exists() or "Ready to accept" not in log.read_text():
             time.sleep(0.05)
         return last_number(REDIS_LOADED, log.read_text())
     finally:

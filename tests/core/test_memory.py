@@ -111,6 +111,29 @@ def test_a_move_may_overlap_itself_either_way(at: int, start: int, moved: bytes)
     assert buffer == moved
 
 
+@pytest.mark.parametrize(
+    ("at", "back", "size", "written"),
+    [
+        (2, 2, 4, b"abababgh"),
+        (1, 1, 7, b"aaaaaaaa"),
+        (5, 5, 3, b"abcdeabc"),
+        (8, 3, 0, b"abcdefgh"),
+    ],
+)
+def test_a_repetition_may_read_what_it_has_just_written(
+    at: int, back: int, size: int, written: bytes
+) -> None:
+    buffer = bytearray(b"abcdefgh")
+    memory.repeat(buffer, at, back, size)
+    assert buffer == written
+
+
+@pytest.mark.parametrize(("at", "back", "size"), [(0, 1, 1), (4, 5, 1), (4, 0, 1), (6, 2, 3)])
+def test_a_repetition_stays_inside_of_its_buffer(at: int, back: int, size: int) -> None:
+    with pytest.raises(IndexError):
+        memory.repeat(bytearray(8), at, back, size)
+
+
 def test_equal_compares_only_the_piece() -> None:
     left, right = bytearray(b"abcX"), bytearray(b"zabcY")
     assert memory.equal(left, 0, right, 1, 3)

@@ -15,8 +15,6 @@ cdef Py_ssize_t _BASE_MAX
 @cython.locals(target=bytearray, at=Py_ssize_t, end=Py_ssize_t, out=Py_ssize_t, control=Py_ssize_t,
                length=Py_ssize_t, back=Py_ssize_t)
 cpdef bytearray decompress(bytearray source, Py_ssize_t start, Py_ssize_t size, Py_ssize_t promised)
-@cython.locals(source=Py_ssize_t, step=Py_ssize_t)
-cdef int _repeat(bytearray target, Py_ssize_t at, Py_ssize_t back, Py_ssize_t length) except -1
 
 
 @cython.final

@@ -75,21 +75,11 @@ def decompress(source: bytearray, start: int, size: int, promised: int) -> bytea
             raise CorruptData(
                 f"LZF: {length} bytes from {back} back, at {out} of {promised}", at - start
             )
-        _repeat(target, out, back, length)
+        memory.repeat(target, out, back, length)
         out += length
     if out != promised:
         raise CorruptData(f"LZF: {out} bytes came, {promised} were promised", size)
     return target
-
-
-def _repeat(target: bytearray, at: int, back: int, length: int) -> None:
-    """Write bytes that stand `back` bytes before, the first of what is written perhaps among them."""
-    source = at - back
-    while length > 0:
-        step = min(at - source, length)
-        memory.move(target, at, source, step)
-        at += step
-        length -= step
 
 
 class Compressor:

@@ -138,6 +138,20 @@ cdef inline int move(bytearray buffer, Py_ssize_t at, Py_ssize_t start, Py_ssize
     return 0
 
 
+# A repetition is short and may read what it has just written, so memmove is no help.
+cdef inline int repeat(bytearray buffer, Py_ssize_t at, Py_ssize_t back, Py_ssize_t size) except -1:
+    cdef char* target
+    cdef Py_ssize_t i
+    _check(_length(buffer), at, size)
+    _check(_length(buffer), at - back, 0)
+    if back < 1:
+        raise IndexError(back)
+    target = PyByteArray_AS_STRING(buffer) + at
+    for i in range(size):
+        target[i] = target[i - back]
+    return 0
+
+
 cdef inline bint equal(bytearray left, Py_ssize_t at, bytearray right, Py_ssize_t start, Py_ssize_t size) except -1:
     _check(_length(left), at, size)
     _check(_length(right), start, size)

@@ -108,6 +108,16 @@ def move(buffer: bytearray, at: int, start: int, size: int) -> None:
     buffer[at : at + size] = buffer[start : start + size]
 
 
+def repeat(buffer: bytearray, at: int, back: int, size: int) -> None:
+    """Write bytes that stand `back` bytes before, the first of those written perhaps among them."""
+    _check(len(buffer), at, size)
+    _check(len(buffer), at - back, 0)
+    if back < 1:
+        raise IndexError(back)
+    for place in range(at, at + size):
+        buffer[place] = buffer[place - back]
+
+
 def equal(left: bytearray, at: int, right: bytearray, start: int, size: int) -> bool:
     """Tell whether `size` bytes are the same in both buffers."""
     _check(len(left), at, size)

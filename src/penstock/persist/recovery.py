@@ -23,7 +23,7 @@ from penstock.errors import CorruptData
 from penstock.persist.disk import Disk, Source
 from penstock.persist.layout import Layout
 from penstock.persist.manifest import LogFile, Manifest, load_manifest
-from penstock.persist.rdb_read import RdbReader
+from penstock.persist.rdb_read import RdbReader, load_databases
 from penstock.persist.rdb_value import ValueLimits
 from penstock.persist.reading import Joined, read_into
 from penstock.persist.replay import Replay, Torn
@@ -187,17 +187,7 @@ class Recovery:
 
     def _load_rdb(self, source: Source, path: str) -> None:
         reader = RdbReader(source, path, ValueLimits(self.engine.limits, self.engine.list_limits))
-        databases = self.engine.context.databases
-        for item in reader.items():
-            if item.database >= len(databases):
-                raise reader.corrupt(
-                    f"a key of database {item.database}, and there are {len(databases)}"
-                )
-            keyspace = databases[item.database]
-            keyspace.put(item.key, item.value)
-            if item.expiry_ms is not None:
-                keyspace.set_expiry(item.key, item.expiry_ms)
-            self._found.keys += 1
+        self._found.keys += load_databases(reader, self.engine.context.databases)
         # An old log may begin with a snapshot: commands follow.
         self._replay.run(source, path, reader.rest(), reader.offset)
 
