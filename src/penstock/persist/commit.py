@@ -189,6 +189,11 @@ class Commit:
             while self._sync_once():
                 pass
 
+    def sync_round(self) -> bool:
+        """One write and one sync for all that was handed over; False if there was nothing to do."""
+        with self._writing:
+            return self._sync_once()
+
     def wait_synced(self, position: int) -> None:
         """Return when a position is on disk, syncing it if nobody else does. Raises: OSError.
 

@@ -10,7 +10,7 @@ from penstock.persist.commit import Commit
 
 
 class SyncThread:
-    """Calls Commit.sync() whenever it is woken, and tells when it is done. stop() ends it."""
+    """Syncs whenever it is woken, and tells when it is done. stop() ends it."""
 
     def __init__(self, commit: Commit, on_done: Callable[[], None]) -> None:
         self._commit = commit
@@ -35,6 +35,9 @@ class SyncThread:
     def _run(self) -> None:
         while self._calls.get():
             self._awake = False  # before the work: what comes meanwhile wakes again
-            self._commit.sync()
-            self._on_done()
+            # Who waits for this round must not wait for what came meanwhile.
+            while self._commit.sync_round():
+                self._on_done()
+            if self._commit.failure is not None:
+                self._on_done()
         self._commit.sync()
