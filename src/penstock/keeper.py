@@ -21,6 +21,7 @@ from penstock.errors import CommandError, CorruptData, disk_failed, outcome_unkn
 from penstock.persist.commit import Commit, Policy
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Rewrite, Store
+from penstock.persist.sync_thread import SyncThread
 
 REWRITE_BYTES_MIN = 64 << 20
 _SYNC_SECONDS = 1.0
@@ -38,6 +39,10 @@ class Keeper:
         self._rewriting: threading.Thread | None = None
         self._stopping = threading.Event()
         self._tried = 0.0
+        # The call that ends now was blocked, and another thread's has done its work for it.
+        self.was_served = False
+        self._listeners: list[Callable[[], None]] = []
+        self._syncing: SyncThread | None = None
         self.on_fork: Callable[[], None] = _do_nothing  # called in a forked copy of the process
         self._timer: threading.Thread | None = None
         if policy is Policy.EVERY_SECOND:
@@ -49,22 +54,30 @@ class Keeper:
     # --- Around a command --------------------------------------------------------------------------
 
     def hand_over(self) -> int:
-        """Let what was done go to disk; return the position to wait for, 0 for none."""
+        """Let what was done go to disk; return the position to wait for, 0 for none.
+
+        After a failure reads go on, and need not wait. Raises: CommandError (MISCONF) if something was done
+        that may never be on disk.
+        """
         commit = self.commit
-        if commit.hand_over():
+        changed = commit.journal.size > 0 or self.was_served
+        self.was_served = False
+        released = commit.hand_over()
+        if commit.failure is not None:
+            if changed:
+                raise outcome_unknown(commit.failure.strerror or str(commit.failure))
             return 0
         if self._rewriting is None and commit.file.size > max(
             REWRITE_BYTES_MIN, self.store.base_bytes
         ):
             self.begin_rewrite()
-        return commit.position
+        return 0 if released else commit.position
 
     def wait(self, position: int) -> None:
         """Return when a position is on disk. Raises: CommandError (MISCONF) if it may never be."""
         try:
             self.commit.wait_synced(position)
         except OSError as error:
-            self.commit.give_up_unreleased()
             raise outcome_unknown(error.strerror or str(error)) from error
 
     def check_writable(self) -> None:
@@ -87,6 +100,25 @@ class Keeper:
         rewrite = self.store.begin_afresh(self._options)
         self.store.write_base(rewrite.temporary, self._options)
         self.store.finish_rewrite(rewrite)
+
+    # --- For those who serve the database on a socket ----------------------------------------------
+
+    def listen(self, on_synced: Callable[[], None]) -> None:
+        """Under the turn: have a thread sync, and be told by it whenever something is on disk, or failed."""
+        self._listeners.append(on_synced)
+        if self._syncing is None:
+            self._syncing = SyncThread(self.commit, self._tell)
+
+    def unlisten(self, on_synced: Callable[[], None]) -> None:
+        """Be told no longer."""
+        self._listeners.remove(on_synced)
+        if not self._listeners and self._syncing is not None:
+            self._syncing.stop()
+            self._syncing = None
+
+    def _tell(self) -> None:
+        for on_synced in list(self._listeners):
+            on_synced()
 
     # --- Rewriting and saving ----------------------------------------------------------------------
 

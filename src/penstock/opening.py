@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
@@ -64,6 +65,14 @@ def _keep(engine: Engine, path: str, policy: Policy) -> Keeper:
         recovery = store.recovery(load_truncated=True)
         recovered = recovery.with_log()
         engine.adopt(recovery.engine)
+        if recovered.cut is not None:
+            cut = recovered.cut
+            warnings.warn(
+                f"{cut.path} was torn at byte {cut.offset} ({cut.why}): {cut.lost_bytes} bytes were cut"
+                " off, which nobody had been promised",
+                RuntimeWarning,
+                stacklevel=4,
+            )
         store.begin_log(recovered, policy, options)
     except BaseException:
         store.release_lock()

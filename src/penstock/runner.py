@@ -70,8 +70,7 @@ class Runner:
         config.set_at_start("bind", host)
         config.set_at_start("unixsocket", unixsocket or "")
         config.set_at_start("requirepass", password or "")
-        store = None if self._keeper is None else self._keeper.store
-        serving = shared.serve(self._engine, self._turn, config, store)
+        serving = shared.serve(self._engine, self._turn, config, self._keeper)
         self._serving.append(serving)
         return serving
 
@@ -148,6 +147,8 @@ class Runner:
             if isinstance(reply, Blocked):
                 waiter = ThreadWaiter(command, reply, self._engine.context.keyspace, shape)
                 reply = self._wait(waiter, reply.timeout_ms)
+                if self._keeper is not None:
+                    self._keeper.was_served = waiter.served.is_set()
             else:
                 reply = shape(reply)
         finally:
@@ -197,9 +198,9 @@ class Runner:
 
     def _wait(self, waiter: ThreadWaiter, timeout_ms: int) -> Any:
         """Sleep until the read is served or its time is over. The lock is open meanwhile."""
-        self._engine.park(waiter)
         if self._keeper is not None:
             self._keeper.hand_over()
+        self._engine.park(waiter)
         self._turn.release()
         try:
             waiter.served.wait(min(timeout_ms / 1000, _WAIT_SECONDS_MAX) if timeout_ms else None)

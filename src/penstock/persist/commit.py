@@ -90,9 +90,7 @@ class Commit:
             threading.Condition()
         )  # guards all of the above; told when something was synced
         self._writing = threading.Lock()  # held by who writes or syncs (C2)
-        self.wake: Callable[[], None] = (
-            _wake_nobody  # tells whoever calls sync() that there is work
-        )
+        self.wake: Callable[[], None] = wake_nobody  # tells whoever calls sync() that there is work
 
     # --- The owner's side --------------------------------------------------------------------------
 
@@ -309,5 +307,5 @@ def _no_base() -> OSError:
     return OSError(errno.EIO, "the base of the log is not on disk yet")
 
 
-def _wake_nobody() -> None:
+def wake_nobody() -> None:
     """Whoever waits for something to be synced does it himself."""

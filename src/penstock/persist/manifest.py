@@ -56,6 +56,7 @@ class Manifest:
     base: LogFile | None = None
     increments: tuple[LogFile, ...] = ()
     history: tuple[LogFile, ...] = ()
+    is_ours: bool = field(default=False, compare=False)  # read, and not written by Redis
 
     @property
     def files(self) -> list[LogFile]:
@@ -155,7 +156,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
             kind, file = _parse_line(line, path, offset)
             found[kind].append(file)
         offset += len(line)
-    return _checked(found, path)
+    return replace(_checked(found, path), is_ours=checksum is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,6 +136,13 @@ class Recovery:
     def _load_log(self, manifest: Manifest) -> None:
         for file in manifest.files:
             self._check_is_there(file)
+        last = manifest.increments[-1:] if manifest.is_ours else ()
+        if last and self._disk.size(self._layout.log_file(last[0].name)) == 0:
+            raise CorruptData(
+                f"{self._layout.log_file(last[0].name)}: it is empty, and was not when it was listed:"
+                " restore it, or see what is left with penstock check --repair",
+                0,
+            )
         self.read_files([self._layout.log_file(file.name) for file in manifest.files])
 
     def _check_is_there(self, file: LogFile) -> None:

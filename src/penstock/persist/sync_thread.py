@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
-from penstock.persist.commit import Commit
+from penstock.persist.commit import Commit, wake_nobody
 
 
 class SyncThread:
@@ -31,6 +31,7 @@ class SyncThread:
         """Sync what there is and end."""
         self._calls.put(False)
         self._thread.join()
+        self._commit.wake = wake_nobody
 
     def _run(self) -> None:
         while self._calls.get():

@@ -31,7 +31,7 @@ from penstock.server.listener import Door, allow_clients, open_sockets, shown_ad
 from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
 from penstock.server.server import Loop, Server
-from penstock.server.shared_log import SharedLog
+from penstock.server.shared_log import LogOwner, SharedLog
 from penstock.server.states import LOADING
 from penstock.server.table import ROWS
 
@@ -132,9 +132,9 @@ class App:
         self._durability = self.server.facts.durability = durability
         self.server.state &= ~LOADING
 
-    def share_log(self, store: Store, post: Callable[[Callable[[], None]], object]) -> None:
+    def share_log(self, owner: LogOwner, post: Callable[[Callable[[], None]], object]) -> None:
         """Let replies wait for the log of a database that a program has open."""
-        shared = SharedLog(self.server, store, post)
+        shared = SharedLog(self.server, owner, post)
         shared.begin()
         self._shared_log = shared
 
@@ -187,8 +187,11 @@ def run(config: Config, disk: Disk | None = None) -> bool:
     try:
         with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(_serve(config, sockets, SystemDisk() if disk is None else disk))
-    except (DirectoryInUse, CorruptData) as error:
+    except DirectoryInUse as error:
         raise ConfigError(str(error)) from error
+    except CorruptData as error:
+        hint = "" if "penstock check" in str(error) else "; see penstock check, and its --repair"
+        raise ConfigError(f"{error}{hint}") from error
     except OSError as error:
         raise ConfigError(f"{error.filename or config.value('dir')}: {error.strerror}") from error
 

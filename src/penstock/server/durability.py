@@ -329,6 +329,8 @@ class Durability:
 
     def reload_snapshot(self, save: bool) -> None:
         """DEBUG RELOAD. Raises: CommandError; then nothing has changed."""
+        if not save and self.store.commit is not None:
+            raise CommandError("DEBUG RELOAD NOSAVE would leave the log behind: see DEBUG LOADAOF")
         if save:
             self.save()
         self._reload(self.store.recovery(load_truncated=False).snapshot_only)

@@ -26,12 +26,12 @@ from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
 from penstock.engine.execute import Engine
-from penstock.persist.store import Store
 from penstock.server.app import App, new_event_loop
 from penstock.server.buffered import BufferedConnection
 from penstock.server.config import Config
 from penstock.server.connection import Connection
 from penstock.server.listener import RESERVED_FILES, open_sockets
+from penstock.server.shared_log import LogOwner
 
 _T = TypeVar("_T")
 
@@ -168,9 +168,9 @@ class SharedConnection(BufferedConnection):
 class Serving:
     """A database on a socket, served by a thread. `port`: the TCP port. Ends by close() or a `with`."""
 
-    def __init__(self, engine: Engine, lock: Lock, config: Config, store: Store | None) -> None:
+    def __init__(self, engine: Engine, lock: Lock, config: Config, owner: LogOwner | None) -> None:
         self._engine = engine
-        self._store = store
+        self._owner = owner
         self._lock = lock
         self._config = config
         sockets = open_sockets(config, any_port=True)
@@ -218,17 +218,17 @@ class Serving:
         app = shared.locked(lambda: App(self._engine, self._config, shared, shared.locked))
         app.protocol = lambda: SharedConnection(shared, app.new_connection)
         self._app, self._shared = app, shared
-        if self._store is not None:
-            store = self._store
-            shared.locked(lambda: app.share_log(store, shared.call_soon))
+        if self._owner is not None:
+            owner = self._owner
+            shared.locked(lambda: app.share_log(owner, shared.call_soon))
         await app.start(sockets)
         self._started.set()
         await app.until_stopped()
         await app.end()
 
 
-def serve(engine: Engine, lock: Lock, config: Config, store: Store | None = None) -> Serving:
-    """Serve an engine from a thread; `store` keeps its data. Raises: ConfigError without a socket."""
+def serve(engine: Engine, lock: Lock, config: Config, owner: LogOwner | None = None) -> Serving:
+    """Serve an engine from a thread; `owner` keeps its data. Raises: ConfigError without a socket."""
     limits = engine.limits
     config.values["stream-node-max-bytes"] = limits.bytes_max
     config.values["stream-node-max-entries"] = limits.entries_max
@@ -240,4 +240,4 @@ def serve(engine: Engine, lock: Lock, config: Config, store: Store | None = None
     if open_files_max != resource.RLIM_INFINITY:
         most = max(1, open_files_max - RESERVED_FILES)
         config.values["maxclients"] = min(config.value("maxclients"), most)
-    return Serving(engine, lock, config, store)
+    return Serving(engine, lock, config, owner)

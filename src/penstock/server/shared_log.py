@@ -7,38 +7,56 @@ business of the program that has the database open (keeper.py).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
-from penstock.errors import outcome_unknown
-from penstock.persist.store import Store
-from penstock.persist.sync_thread import SyncThread
+from penstock.errors import CommandError, outcome_unknown
+from penstock.persist.commit import Commit
 from penstock.server.server import Server
 from penstock.server.states import DISK_FAILED
+
+RETRY_SECONDS = 1.0
+
+
+class LogOwner(Protocol):
+    """Who has the database open: keeper.Keeper."""
+
+    commit: Commit
+
+    def listen(self, on_synced: Callable[[], None]) -> None:
+        """Call whenever something is on disk, or the disk has failed."""
+
+    def unlisten(self, on_synced: Callable[[], None]) -> None:
+        """Call no longer."""
+
+    def check_writable(self) -> None:
+        """Mend what can be mended. Raises: CommandError while the log cannot be written."""
 
 
 class SharedLog:
     """Lets a server's turns hand over to somebody else's log: begin, end."""
 
     def __init__(
-        self, server: Server, store: Store, post: Callable[[Callable[[], None]], object]
+        self, server: Server, owner: LogOwner, post: Callable[[Callable[[], None]], object]
     ) -> None:
-        assert store.commit is not None
         self._server = server
-        self._commit = store.commit
+        self._owner = owner
+        self._commit = owner.commit
         self._post = post  # calls on the loop, with the database's lock
-        self._thread: SyncThread | None = None
+        self._begun = False
 
     def begin(self) -> None:
         """From now on replies wait."""
-        self._thread = SyncThread(self._commit, self._on_synced)
+        self._begun = True
+        self._owner.listen(self._on_synced)
         self._server.turn.commit = self._commit
         self._server.turn.on_failure = self._on_failure
         self._server.facts.appendonly = True
 
     def end(self) -> None:
         """No turn hands over any longer; what was handed over is on disk."""
-        if self._thread is not None:
-            self._thread.stop()
-            self._thread = None
+        self._begun = False
+        self._commit.sync()
+        self._owner.unlisten(self._on_synced)
 
     def _on_synced(self) -> None:
         """Called by the thread."""
@@ -61,3 +79,15 @@ class SharedLog:
         self._server.facts.disk_error = why
         self._server.turn.refuse_held(outcome_unknown(why))
         self._commit.give_up_unreleased()
+        self._server.loop.call_later(RETRY_SECONDS, self._try_again)
+
+    def _try_again(self) -> None:
+        """The program may never write itself: somebody must see whether the disk is well again."""
+        if not self._begun:
+            return
+        try:
+            self._owner.check_writable()
+        except CommandError:
+            self._server.loop.call_later(RETRY_SECONDS, self._try_again)
+        else:
+            self._server.state &= ~DISK_FAILED

@@ -15,7 +15,7 @@ from penstock.engine.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, no_such_key, unknown_subcommand
 from penstock.reply import OK, Status
-from penstock.server.durability import Durability
+from penstock.server.commands.persistence import durability_of
 from penstock.server.session import Session
 
 _LEADING_NUMBER = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)")
@@ -41,16 +41,9 @@ def debug(session: Session, frame: Frame) -> Status | list[Status]:
     if frame.is_word(1, b"RELOAD"):
         return _reload(session, frame)
     if frame.is_word(1, b"LOADAOF") and frame.count == 2:
-        _durability(session).reload_log()
+        durability_of(session).reload_log()
         return OK
     raise unknown_subcommand("DEBUG", frame.piece(1))
-
-
-def _durability(session: Session) -> Durability:
-    durability = session.server.facts.durability
-    if durability is None:
-        raise CommandError("nothing is kept here: this database is in memory only")
-    return durability
 
 
 def _reload(session: Session, frame: Frame) -> Status:
@@ -58,7 +51,7 @@ def _reload(session: Session, frame: Frame) -> Status:
     words = {frame.piece(at).upper() for at in range(2, frame.count)}
     if not words <= {b"NOSAVE"}:
         raise CommandError("DEBUG RELOAD only supports the NOSAVE option.")
-    _durability(session).reload_snapshot(save=not words)
+    durability_of(session).reload_snapshot(save=not words)
     return OK
 
 

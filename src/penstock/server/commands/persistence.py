@@ -17,8 +17,13 @@ from penstock.server.session_waiter import SessionWaiter
 _REPLICAS = 0
 
 
-def _durability(session: Session) -> Durability:
+def durability_of(session: Session) -> Durability:
+    """What keeps the data. Raises: CommandError if that is none of this server's business."""
     durability = session.server.facts.durability
+    if durability is None and session.server.facts.appendonly:
+        raise CommandError(
+            "this database is embedded: its program saves and rewrites it (save, bgrewriteaof)"
+        )
     if durability is None:
         raise CommandError("nothing is kept here: this database is in memory only")
     return durability
@@ -26,7 +31,7 @@ def _durability(session: Session) -> Durability:
 
 def save(session: Session, frame: Frame) -> Status:
     """Write a snapshot while everybody waits."""
-    _durability(session).save()
+    durability_of(session).save()
     return OK
 
 
@@ -35,12 +40,12 @@ def bgsave(session: Session, frame: Frame) -> Status:
     schedule = frame.count == 2 and frame.is_word(1, b"SCHEDULE")
     if frame.count > 2 or (frame.count == 2 and not schedule):
         raise syntax_error()
-    return Status(_durability(session).bgsave(schedule))
+    return Status(durability_of(session).bgsave(schedule))
 
 
 def bgrewriteaof(session: Session, frame: Frame) -> Status:
     """Let a child process write a new base for the log."""
-    return Status(_durability(session).bgrewrite())
+    return Status(durability_of(session).bgrewrite())
 
 
 class _Wait:
