@@ -25,6 +25,8 @@ help: ## list the targets
 build: $(PACKAGE) ## .venv with the package, compiled where there is a C compiler
 	@$(BIN)/penstock --version
 
+# One commit, one seed: what a commit was tested with can be played again; soak throws anew each time.
+test: export PENSTOCK_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
 test: check campaign ## every check and test, on both builds
 
 soak: export PENSTOCK_SOAK := 1

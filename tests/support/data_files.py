@@ -78,7 +78,8 @@ def write_ours(directory: Path, preamble: bool = True) -> Path:
 
 def write_redis(directory: Path, *settings: str, rewrite: bool = True) -> Path:
     """The same from a real Redis; without `rewrite` all of it is in the increment."""
-    with running_redis("--appendonly", "yes", *settings) as server:
+    # With everysec Redis puts a write off while it syncs: the copy would not have it.
+    with running_redis("--appendonly", "yes", "--appendfsync", "always", *settings) as server:
         client = server.client
         place = Path(str(client.config_get("dir")["dir"]))
         for line in FIRST:

@@ -87,13 +87,21 @@ class Side:
         found: dict[tuple[int, bytes], list[Any]] = {}
         with RawRedis(self.port) as client:
             for database in range(DATABASES):
-                _, keys, size = client.ask(
-                    [[b"SELECT", b"%d" % database], [b"KEYS", b"*"], [b"DBSIZE"]]
-                )
-                assert size == len(keys)
-                for key in keys:
+                for key in _keys(client, database):
                     found[database, key] = _all_about(client, key)
         return found
+
+
+def _keys(client: RawRedis, database: int) -> list[bytes]:
+    deadline = time.monotonic() + WAIT_SECONDS_MAX
+    questions = [[b"SELECT", b"%d" % database], [b"KEYS", b"*"], [b"DBSIZE"]]
+    while True:
+        _, keys, size = client.ask(questions)
+        assert isinstance(keys, list)
+        if size == len(keys):
+            return keys
+        assert time.monotonic() < deadline  # what is overdue is counted until it has been swept
+        time.sleep(0.01)
 
 
 def _all_about(client: RawRedis, key: bytes) -> list[Any]:

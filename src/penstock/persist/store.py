@@ -29,6 +29,7 @@ What makes a crash harmless, besides the order of the steps:
 from __future__ import annotations
 
 import errno
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -47,6 +48,8 @@ from penstock.persist.snapshot import SnapshotOptions, write_snapshot
 
 TEMP_REWRITE = "temp-rewrite"
 TEMP_SNAPSHOT = "temp-snapshot.rdb"
+LOCK_SECONDS_MAX = 0.5
+LOCK_RETRY_SECONDS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +87,18 @@ class Store:
     # --- Opening and closing -----------------------------------------------------------------------
 
     def lock(self) -> None:
-        """Have the directory for oneself. Raises: DirectoryInUse, OSError."""
+        """Have the directory for oneself. Raises: DirectoryInUse, OSError.
+
+        A server that was killed just after it forked leaves a child behind that has the lock too, until it
+        has closed its files a moment later.
+        """
         self.disk.make_dir(self.layout.directory)
-        self._lock = self.disk.lock(self.layout.lock)
-        if self._lock is None:
-            raise DirectoryInUse(self.layout.directory)
+        deadline = time.monotonic() + LOCK_SECONDS_MAX
+        while (lock := self.disk.lock(self.layout.lock)) is None:
+            if time.monotonic() > deadline:
+                raise DirectoryInUse(self.layout.directory)
+            time.sleep(LOCK_RETRY_SECONDS)
+        self._lock = lock
 
     def recovery(self, load_truncated: bool) -> Recovery:
         """What reads the directory, into a spare engine that `engine` adopts afterwards."""
