@@ -1,0 +1,55 @@
+"""A batch read: every stream between two positions, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from penstock.spark.bounds import EARLIEST, LATEST, end_position, start_position, streams_of
+from penstock.spark.connection import Servers, StreamName
+from penstock.spark.facts import cut, state_of
+from penstock.spark.options import SourceOptions
+from penstock.spark.planning import IdRange, plan_parts, range_between
+from penstock.spark.reader import RangePartition, read_batches
+from penstock.spark.schema import Columns
+
+
+class BatchReader(DataSourceReader):
+    """From `startingOffsets` to `endingOffsets` as they are when the job is planned."""
+
+    def __init__(self, options: SourceOptions, columns: Columns) -> None:
+        self._options = options
+        self._columns = columns
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Ranges of ids, cut so that there is work for everyone."""
+        options = self._options
+        with Servers(options.place) as servers:
+            ranges = {}
+            for stream in streams_of(servers, options).values():
+                state = state_of(servers, stream)
+                start = start_position(options.starting or EARLIEST, stream, state)
+                end = end_position(options.ending or LATEST, stream, state)
+                ranges[stream] = range_between(start, end)
+            return partitions_of(servers, ranges, options)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Runs in a worker."""
+        assert isinstance(partition, RangePartition)
+        return read_batches(partition, self._options, self._columns)
+
+
+def partitions_of(
+    servers: Servers, ranges: Mapping[StreamName, IdRange], options: SourceOptions
+) -> list[RangePartition]:
+    """Ranges cut into at least `minPartitions`, or by size; Spark must not get an empty list from a batch."""
+    ranges = {stream: ids for stream, ids in ranges.items() if not ids.is_empty}
+    parts = plan_parts({s: ids.count for s, ids in ranges.items()}, options.partitions_min)
+    made = []
+    for stream, ids in ranges.items():
+        is_native = servers.is_native(stream)
+        for part in cut(servers, stream, ids, parts[stream]):
+            made.append(RangePartition(stream, part, is_native))
+    return made

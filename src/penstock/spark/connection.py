@@ -1,0 +1,189 @@
+"""Servers, and which of them has a stream.
+
+A stream is a key on a server. With one url, or a cluster, that is the key alone; with several servers the same key may be
+a stream on each of them, and offsets tell them apart by the server's label, which holds no secret.
+
+In a cluster the node that has the key is asked directly, by an ordinary client: replies, pipelines and raw sockets are
+then the same everywhere. When slots have moved, their places are asked for again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, TypeVar
+
+import redis
+from redis.cluster import ClusterNode, RedisCluster
+from redis.exceptions import AskError, MovedError, TryAgainError
+
+from penstock.spark.options import Place
+
+T = TypeVar("T")
+Word = str | bytes | int
+
+MOVES_MAX = 20
+MOVE_PAUSE_SECONDS = 0.1
+SCAN_COUNT = 1000
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StreamName:
+    """A key, and the number of its server among the urls."""
+
+    key: bytes
+    server: int = 0
+
+    @property
+    def text(self) -> str:
+        """The key for people, and for options."""
+        return self.key.decode("utf-8", "surrogateescape")
+
+
+def text_of(place: Place, stream: StreamName) -> str:
+    """How offsets name a stream."""
+    if place.cluster or len(place.servers) == 1:
+        return stream.text
+    return f"{place.servers[stream.server].label} {stream.text}"
+
+
+def stream_of(place: Place, text: str) -> StreamName:
+    """The stream that offsets name so. Raises: LookupError if it lies on no server that is known."""
+    if place.cluster or len(place.servers) == 1:
+        return StreamName(text.encode("utf-8", "surrogateescape"))
+    for number, server in enumerate(place.servers):
+        if text.startswith(server.label + " "):
+            key = text[len(server.label) + 1 :]
+            return StreamName(key.encode("utf-8", "surrogateescape"), number)
+    raise LookupError(f"the checkpoint names {text!r}, whose server is not among the urls any more")
+
+
+class Servers:
+    """Connections to all servers of a place, made when they are first used. Use it in a `with`, or close it."""
+
+    def __init__(self, place: Place) -> None:
+        self._place = place
+        self._clients: dict[str, redis.Redis] = {}
+        self._cluster: RedisCluster | None = None
+        self._native: dict[int, bool] = {}
+
+    def __enter__(self) -> Servers:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close everything; what is used again afterwards connects again."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        if self._cluster is not None:
+            self._cluster.close()
+            self._cluster = None
+
+    def ask(self, stream: StreamName, *words: Word) -> Any:
+        """The reply to one command about a stream, as it came."""
+        return self._following_moves(
+            lambda: self.client(stream).execute_command(*words)  # type: ignore[no-untyped-call]
+        )
+
+    def ask_all(self, stream: StreamName, commands: Sequence[Sequence[Word]]) -> list[Any]:
+        """The replies to many commands about a stream, sent at once; repeated as a whole if it has moved."""
+
+        def act() -> list[Any]:
+            with self.client(stream).pipeline(transaction=False) as pipeline:
+                for words in commands:
+                    pipeline.execute_command(*words)  # type: ignore[no-untyped-call]
+                return pipeline.execute()
+
+        return self._following_moves(act)
+
+    def is_native(self, stream: StreamName) -> bool:
+        """Whether the stream's server knows the commands PENSTOCK ..."""
+        if self._place.cluster:
+            return False
+        if stream.server not in self._native:
+            try:
+                self.ask(stream, "PENSTOCK", "HELP")
+                self._native[stream.server] = True
+            except redis.ResponseError:
+                self._native[stream.server] = False
+        return self._native[stream.server]
+
+    def matching(self, pattern: str) -> list[StreamName]:
+        """Every stream whose key matches a glob, in order."""
+        found: set[StreamName] = set()
+        if self._place.cluster:
+            for node in self._nodes():
+                found.update(StreamName(key) for key in _scan(node, pattern))
+        else:
+            for number in range(len(self._place.servers)):
+                client = self.client(StreamName(b"", number))
+                found.update(StreamName(key, number) for key in _scan(client, pattern))
+        return sorted(found)
+
+    def client(self, stream: StreamName) -> redis.Redis:
+        """The client of the server that has the stream."""
+        if self._place.cluster:
+            node = self._topology().get_node_from_key(stream.key)
+            if node is None:
+                raise redis.ConnectionError("no node of the cluster serves the stream's slot")
+            return self._node_client(str(node.host), int(node.port))
+        server = self._place.servers[stream.server]
+        if server.label not in self._clients:
+            self._clients[server.label] = server.connect()
+        return self._clients[server.label]
+
+    def _nodes(self) -> list[redis.Redis]:
+        nodes = self._topology().get_primaries()
+        return [self._node_client(str(node.host), int(node.port)) for node in nodes]
+
+    def _node_client(self, host: str, port: int) -> redis.Redis:
+        label = f"{host}:{port}"
+        if label not in self._clients:
+            first = self._place.servers[0]
+            moved = replace(first, settings=first.settings | {"host": host, "port": port})
+            self._clients[label] = moved.connect()
+        return self._clients[label]
+
+    def _topology(self) -> RedisCluster:
+        if self._cluster is None:
+            first = self._place.servers[0]
+            settings = first.client_settings()
+            for own in ("host", "port", "db"):
+                settings.pop(own, None)
+            if first.is_tls:
+                settings["ssl"] = True
+            nodes = [ClusterNode(*server.address) for server in self._place.servers]
+            self._cluster = RedisCluster(startup_nodes=nodes, **settings)
+        return self._cluster
+
+    def _following_moves(self, act: Callable[[], T]) -> T:
+        for _ in range(MOVES_MAX):
+            try:
+                return act()
+            except (MovedError, AskError, TryAgainError):
+                if self._cluster is not None:
+                    self._cluster.close()
+                    self._cluster = None
+                time.sleep(MOVE_PAUSE_SECONDS)  # a slot on its way: soon it has one owner again
+        return act()
+
+
+def _scan(client: redis.Redis, pattern: str) -> list[bytes]:
+    keys: list[bytes] = []
+    cursor = b"0"
+    while True:
+        words = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
+        cursor, found = client.execute_command(*words)  # type: ignore[no-untyped-call]
+        keys.extend(found)
+        if cursor == b"0":
+            return keys

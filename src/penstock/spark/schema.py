@@ -1,0 +1,219 @@
+"""Columns: what a row is, and how a page of entries becomes one Arrow batch.
+
+Without a schema of the user's:
+
+    _stream string, _id string, _timestamp timestamp, fields map<string,string>
+
+With one, a column is a field of that name (null where an entry lacks it; the last one where it has several), but for these:
+
+    _stream, _id       string
+    _timestamp         the id's time; null beyond the year 9999, where Spark's timestamps end
+    _deliveries        bigint or int: how often a group's consumers were given the entry; null in mode exclusive
+    _corrupt           map<string,string>: the fields that did not parse, as they came; null if all did
+    fields             if it is a map of string or binary values, or an array of structs (name, value): all fields
+
+A value that does not fit is null, or with onParseError=fail an error that names stream, id and column. What is no UTF-8 is
+shown with backslashes where a string must stand for it: in `_corrupt`, `_stream` and the names of `fields`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from penstock.errors import PenstockError
+from penstock.spark.values import convert, parser_of
+
+Entry = Sequence[Any]  # as XRANGE has it: the id, then names and values in turn
+
+TIMESTAMP_MS_MAX = 253_402_300_799_999  # the end of the year 9999
+
+DEFAULT_SCHEMAS = {
+    "string": "_stream string, _id string, _timestamp timestamp, fields map<string,string>",
+    "binary": "_stream string, _id string, _timestamp timestamp, fields map<string,binary>",
+    "entries": "_stream string, _id string, _timestamp timestamp,"
+    " fields array<struct<name:string,value:string>>",
+}
+
+_SPECIAL = {
+    "_stream": (pa.types.is_string, "string"),
+    "_id": (pa.types.is_string, "string"),
+    "_timestamp": (lambda kind: pa.types.is_timestamp(kind) and kind.tz, "timestamp"),
+    "_deliveries": (lambda kind: kind in (pa.int32(), pa.int64()), "bigint"),
+    "_corrupt": (
+        lambda kind: pa.types.is_map(kind)
+        and (kind.key_type, kind.item_type) == (pa.string(), pa.string()),
+        "map<string,string>",
+    ),
+}
+
+
+class SchemaError(PenstockError):
+    """A schema that entries cannot be read into."""
+
+
+class ParseError(PenstockError):
+    """A value that does not fit its column, where that is to be an error."""
+
+
+@dataclass(frozen=True)
+class Page:
+    """Entries of one stream, as they came from a server."""
+
+    stream: bytes
+    entries: Sequence[Entry]
+    deliveries: Mapping[bytes, int] | None = None
+
+
+class Columns:
+    """A schema, ready to make batches: `batch(page)`. It pickles, and keeps nothing between batches."""
+
+    def __init__(self, schema: pa.Schema, fail_on_parse_error: bool = False) -> None:
+        self.schema = schema
+        self.fail_on_parse_error = fail_on_parse_error
+        for field in schema:
+            _check(field)
+        self.typed = [field for field in schema if not _is_own(field)]
+
+    def batch(self, page: Page) -> pa.RecordBatch:
+        """One batch of one page. Raises: ParseError."""
+        rows = [_last_wins(entry[1]) for entry in page.entries]
+        corrupt: list[dict[bytes, bytes]] = [{} for _ in rows]
+        made: dict[str, pa.Array] = {}
+        for field in self.typed:
+            name = field.name.encode()
+            values = [row.get(name) for row in rows]
+            made[field.name], bad = convert(values, field.type)
+            for row in bad:
+                corrupt[row][name] = rows[row][name]
+        for field in self.schema:
+            if _is_whole_entry(field):
+                made[field.name] = _fields(field.type, page.entries, rows, corrupt)
+        self._check_values(page, made, corrupt)
+        for field in self.schema:
+            if field.name in _SPECIAL:
+                made[field.name] = _special(field, page, corrupt)
+        return pa.RecordBatch.from_arrays(
+            [made[field.name] for field in self.schema], schema=self.schema
+        )
+
+    def _check_values(
+        self, page: Page, made: Mapping[str, pa.Array], corrupt: list[dict[bytes, bytes]]
+    ) -> None:
+        if self.fail_on_parse_error:
+            for row, found in enumerate(corrupt):
+                for name, value in found.items():
+                    raise _unfit(page, row, f"{_shown(name)} is {value[:100]!r}")
+        for field in self.typed:
+            if not field.nullable and made[field.name].null_count:
+                row = made[field.name].is_null().index(True).as_py()
+                raise _unfit(page, row, f"{field.name} has no value, and may not be null")
+
+
+def _unfit(page: Page, row: int, what: str) -> ParseError:
+    where = f"stream {_shown(page.stream)}, id {page.entries[row][0].decode()}"
+    return ParseError(f"{where}: {what}; the schema does not allow it (onParseError, not null)")
+
+
+def _check(field: pa.Field) -> None:
+    if field.name in _SPECIAL:
+        fits, expected = _SPECIAL[field.name]
+        if not fits(field.type):
+            raise SchemaError(f"column {field.name} is {field.type}; it must be {expected}")
+        return
+    if _is_whole_entry(field):
+        return
+    try:
+        _check_type(field)
+        parser_of(field.type)
+    except TypeError as error:
+        raise SchemaError(f"column {field.name}: {error}") from None
+
+
+def _check_type(field: pa.Field) -> None:
+    """Variants and shapes come as structs with a mark, which no text can be read into."""
+    if not pa.types.is_nested(field.type):
+        return
+    for at in range(field.type.num_fields):
+        inner = field.type.field(at)
+        marks = {b"variant", b"geometry", b"geography"} & set(inner.metadata or ())
+        if marks:
+            raise TypeError(f"type {marks.pop().decode()} cannot be read out of a text")
+        _check_type(inner)
+
+
+def _is_own(field: pa.Field) -> bool:
+    return field.name in _SPECIAL or _is_whole_entry(field)
+
+
+def _is_whole_entry(field: pa.Field) -> bool:
+    if field.name != "fields":
+        return False
+    kind = field.type
+    if pa.types.is_map(kind):
+        return bool(kind.key_type == pa.string() and kind.item_type in (pa.string(), pa.binary()))
+    if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
+        return False
+    inner = [(one.name, one.type) for one in kind.value_type]
+    return inner in (
+        [("name", pa.string()), ("value", pa.string())],
+        [("name", pa.string()), ("value", pa.binary())],
+    )
+
+
+def _last_wins(pairs: Sequence[bytes]) -> dict[bytes, bytes]:
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))
+
+
+def _fields(
+    kind: pa.DataType,
+    entries: Sequence[Entry],
+    rows: Sequence[dict[bytes, bytes]],
+    corrupt: list[dict[bytes, bytes]],
+) -> pa.Array:
+    """The column that holds all fields of an entry; its offsets are counted here, its values converted at once."""
+    pairs: list[Sequence[tuple[bytes, bytes]]]
+    if pa.types.is_map(kind):
+        pairs = [list(row.items()) for row in rows]
+        value_type = kind.item_type
+    else:
+        pairs = [list(zip(e[1][::2], e[1][1::2], strict=True)) for e in entries]
+        value_type = kind.value_type.field("value").type
+    offsets, flat = [0], []
+    for row in pairs:
+        flat.extend(row)
+        offsets.append(len(flat))
+    names = pa.array([_shown(name) for name, _ in flat], pa.string())
+    values, bad = convert([value for _, value in flat], value_type)
+    if bad:
+        owner = [row for row, row_pairs in enumerate(pairs) for _ in row_pairs]
+        for at in bad:
+            corrupt[owner[at]][flat[at][0]] = flat[at][1]
+    starts = pa.array(offsets, pa.int32())
+    if pa.types.is_map(kind):
+        return pa.MapArray.from_arrays(starts, names, values).cast(kind)
+    structs = pa.StructArray.from_arrays([names, values], fields=list(kind.value_type))
+    return pa.ListArray.from_arrays(starts, structs).cast(kind)
+
+
+def _special(field: pa.Field, page: Page, corrupt: list[dict[bytes, bytes]]) -> pa.Array:
+    ids = [entry[0] for entry in page.entries]
+    if field.name == "_stream":
+        return pa.array([_shown(page.stream)] * len(ids), field.type)
+    if field.name == "_id":
+        return pa.array(ids, pa.binary()).cast(field.type)
+    if field.name == "_timestamp":
+        times = [int(one.split(b"-")[0]) for one in ids]
+        return pa.array([ms * 1000 if ms <= TIMESTAMP_MS_MAX else None for ms in times], field.type)
+    if field.name == "_deliveries":
+        known = page.deliveries or {}
+        return pa.array([known.get(one) for one in ids], field.type)
+    shown = [[(_shown(name), _shown(bad[name])) for name in bad] or None for bad in corrupt]
+    return pa.array(shown, field.type)
+
+
+def _shown(text: bytes) -> str:
+    return text.decode("utf-8", "backslashreplace")
