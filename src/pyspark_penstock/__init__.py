@@ -1,4 +1,4 @@
-"""Where Spark finds the data source "penstock" by itself: it imports every top-level module named pyspark_*."""
+"""Where Spark finds the data source "penstock" by itself: in a top-level module named pyspark_*."""
 
 from penstock.spark.source import PenstockSource as DefaultSource
 

@@ -4,8 +4,8 @@
     penstock.spark.register(spark)
     spark.read.format("penstock").option("url", "redis://127.0.0.1:6379").option("stream", "orders").load()
 
-What needs pyspark is imported when it is first asked for: options, offsets and plans can be used, and tested,
-without it.
+What needs pyspark is imported when it is first asked for: options, offsets and plans can be used, and
+tested, without it.
 """
 
 from __future__ import annotations

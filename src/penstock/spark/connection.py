@@ -1,10 +1,11 @@
 """Servers, and which of them has a stream.
 
-A stream is a key on a server. With one url, or a cluster, that is the key alone; with several servers the same key may be
-a stream on each of them, and offsets tell them apart by the server's label, which holds no secret.
+A stream is a key on a server. With one url, or a cluster, that is the key alone; with several servers the
+same key may be a stream on each of them, and offsets tell them apart by the server's label, which holds
+no secret.
 
-In a cluster the node that has the key is asked directly, by an ordinary client: replies, pipelines and raw sockets are
-then the same everywhere. When slots have moved, their places are asked for again.
+In a cluster the node that has the key is asked directly, by an ordinary client: replies, pipelines and
+raw sockets are then the same everywhere. When slots have moved, their places are asked for again.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ def stream_of(place: Place, text: str) -> StreamName:
 
 
 class Servers:
-    """Connections to all servers of a place, made when they are first used. Use it in a `with`, or close it."""
+    """Connections to all servers of a place, made when they are first used. Close it, or use `with`."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -133,7 +134,7 @@ class Servers:
     def client(self, stream: StreamName) -> redis.Redis:
         """The client of the server that has the stream."""
         if self._place.cluster:
-            node = self._topology().get_node_from_key(stream.key)
+            node = self._topology().get_node_from_key(stream.key)  # type: ignore[no-untyped-call]
             if node is None:
                 raise redis.ConnectionError("no node of the cluster serves the stream's slot")
             return self._node_client(str(node.host), int(node.port))
@@ -143,7 +144,7 @@ class Servers:
         return self._clients[server.label]
 
     def _nodes(self) -> list[redis.Redis]:
-        nodes = self._topology().get_primaries()
+        nodes = self._topology().get_primaries()  # type: ignore[no-untyped-call]
         return [self._node_client(str(node.host), int(node.port)) for node in nodes]
 
     def _node_client(self, host: str, port: int) -> redis.Redis:
@@ -162,7 +163,10 @@ class Servers:
                 settings.pop(own, None)
             if first.is_tls:
                 settings["ssl"] = True
-            nodes = [ClusterNode(*server.address) for server in self._place.servers]
+            nodes = [
+                ClusterNode(*server.address)  # type: ignore[no-untyped-call]
+                for server in self._place.servers
+            ]
             self._cluster = RedisCluster(startup_nodes=nodes, **settings)
         return self._cluster
 

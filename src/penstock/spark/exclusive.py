@@ -1,8 +1,9 @@
-"""Streaming, mode exclusive: offsets in Spark's checkpoint, ranges of ids that mean the same whenever they are read.
+"""Streaming, mode exclusive: offsets in Spark's checkpoint, and ranges of ids that never change.
 
-Nothing that a restart needs is kept here: what `self` remembers saves questions, or is what a query that just begins must
-not ask twice. The group, if one is named, only mirrors: its position follows what Spark has finished, in commit, and
-in latestOffset as well, for Spark commits the last batch of an AvailableNow query with the next run.
+Nothing that a restart needs is kept here: what `self` remembers saves questions, or is what a query that
+just begins must not ask twice. The group, if one is named, only mirrors: its position follows what Spark
+has finished, in commit, and in latestOffset as well, for Spark commits the last batch of an AvailableNow
+query with the next run.
 """
 
 from __future__ import annotations

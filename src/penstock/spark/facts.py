@@ -1,8 +1,9 @@
 """What a plan needs to know of streams: their state, the k-th id of a range, a range cut into equal parts.
 
-Our own server counts by its index (PENSTOCK SPLITS). A plain Redis has no such thing: a read-only script walks the range
-there, a bounded number of entries a call, so that other clients get their turn, and only ids come back. Beyond
-WALK_ENTRIES_MAX a range is cut by time instead: walking it would cost the server as much as reading it.
+Our own server counts by its index (PENSTOCK SPLITS). A plain Redis has no such thing: a read-only script
+walks the range there, a bounded number of entries a call, so that other clients get their turn, and only
+ids come back. Beyond WALK_ENTRIES_MAX a range is cut by time instead: walking it would cost the server as
+much as reading it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def cut(servers: Servers, stream: StreamName, whole: IdRange, parts: int) -> lis
     if servers.is_native(stream):
         start, end = whole.words
         found = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, start, end, parts)
-        # The range itself stays what it was, whatever has been deleted since: only its cuts come from the server.
+        # Whatever was deleted since, the range stays what it was: the server only says where to cut it.
         cuts = [(parse(last), int(count)) for _, last, count in found]
         total = sum(count for _, count in cuts if count)
         known = IdRange(whole.after, whole.end, whole.n, total)
@@ -83,9 +84,7 @@ def cut(servers: Servers, stream: StreamName, whole: IdRange, parts: int) -> lis
     return cut_at(known, [(one, step) for one in ids[: parts - 1] if one < whole.end])
 
 
-def _kth_by_splits(
-    servers: Servers, stream: StreamName, whole: IdRange, k: int
-) -> StreamID | None:
+def _kth_by_splits(servers: Servers, stream: StreamName, whole: IdRange, k: int) -> StreamID | None:
     """Narrow the range down to the part that holds the k-th entry, until it is the last of one."""
     start, end = whole.words
     while True:

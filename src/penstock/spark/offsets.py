@@ -4,12 +4,13 @@
     shared      {"version": 1, "consumer": "spark-5f0c", "batch": 7,
                  "claimed": {"orders": {"ids": ["1-0", "2-0"], "deliveries": {"1-0": 3}}}}
 
-`id` is the last entry that was read (0-0: none), so a batch is what lies behind one offset up to and including the next.
-`n` counts the entries that were ever added to the stream up to that id; it says how many a trim has taken, and gives the
-group its lag. null: not known.
+`id` is the last entry that was read (0-0: none), so a batch is what lies behind one offset up to and
+including the next. `n` counts the entries that were ever added to the stream up to that id; it says how
+many a trim has taken, and gives the group its lag. null: not known.
 
-In mode shared a batch is the very entries that the query's consumer was given: what is claimed from others lies anywhere.
-`deliveries` has those that were delivered more than once. `batch` makes every offset different from the last.
+In mode shared a batch is the very entries that the query's consumer was given: what is claimed from
+others lies anywhere. `deliveries` has those that were delivered more than once. `batch` makes every
+offset different from the last.
 
 Version 1 is all there has been. A later version must read these: tests/fixtures/offsets has one of each.
 """
@@ -45,9 +46,7 @@ class Offset:
 
     def to_json(self) -> dict[str, Any]:
         """What Spark keeps."""
-        streams = {
-            name: {"id": str(at.id), "n": at.n} for name, at in sorted(self.streams.items())
-        }
+        streams = {name: {"id": str(at.id), "n": at.n} for name, at in sorted(self.streams.items())}
         return {"version": VERSION, "streams": streams}
 
 

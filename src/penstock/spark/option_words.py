@@ -1,7 +1,7 @@
 """Options as Spark hands them over, and the refusals that name them.
 
-Names come in any case, values are texts. Every reader of a value says, when it refuses, which option it was,
-what was given and what is allowed. What may carry a password is never quoted.
+Names come in any case, values are texts. Every reader of a value says, when it refuses, which option it
+was, what was given and what is allowed. What may carry a password is never quoted.
 """
 
 from __future__ import annotations
@@ -102,9 +102,7 @@ class Words:
             raise OptionError(name, value, allowed)
         return tuple(dict.fromkeys(found))
 
-    def by_stream(
-        self, name: str, parse: Callable[[str], T], allowed: str
-    ) -> dict[str, T]:
+    def by_stream(self, name: str, parse: Callable[[str], T], allowed: str) -> dict[str, T]:
         """A JSON object of values by stream."""
         value = self.text(name)
         found = _json(name, value, allowed)

@@ -12,8 +12,8 @@
     fieldsType             string, binary, entries: the type of the column `fields` where no schema is given
     onParseError           null, fail: what becomes of a value that does not fit its column
 
-A batch reads from earliest to latest unless told otherwise; a stream begins at latest, as the Kafka source does. Streams
-that a JSON object does not name are read from their beginning, or to their end.
+A batch reads from earliest to latest unless told otherwise; a stream begins at latest, as the Kafka
+source does. Streams that a JSON object does not name are read from their beginning, or to their end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ NAMES = (
     *("fieldsType", "onParseError"),
 )
 
-POSITION_FORMS = 'earliest, latest, or a JSON object of ids by stream: {"orders": "1700000000000-0"}'
+POSITION_FORMS = (
+    'earliest, latest, or a JSON object of ids by stream: {"orders": "1700000000000-0"}'
+)
 FETCH_SIZE = 5_000
 SHARED_ENTRIES = 10_000
 CLAIM_IDLE_MS = 300_000

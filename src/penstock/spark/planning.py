@@ -1,22 +1,24 @@
 """Plans: which ids a batch covers, and how they are cut into partitions. Pure; the facts come from facts.py.
 
-A range is half-open: behind `after`, up to and including `end`. Ranges of consecutive batches meet without a gap, and
-a range that was written down once always means the same entries: nothing is ever added in the middle of a stream.
+A range is half-open: behind `after`, up to and including `end`. Ranges of consecutive batches meet
+without a gap, and a range that was written down once always means the same entries: nothing is ever added
+in the middle of a stream.
 
-Data loss. A trim takes entries from the head of a stream and leaves no trace in max-deleted-entry-id. A reader at
-(id, n), where n entries were ever added up to id, has missed some if the stream now begins behind id and more than n are
-gone:
+Data loss. A trim takes entries from the head of a stream and leaves no trace in max-deleted-entry-id. A
+reader at (id, n), where n entries were ever added up to id, has missed some if the stream now begins
+behind id and more than n are gone:
 
     n = 4 read      added 9, length 3: 6 are gone, 2 of them unread
     [1 2 3 4 5 6] 7 8 9
            ^id    ^first
 
-Single deletions (XDEL) count as gone too, so that the number may be too high, but only behind a head that was cut.
+Single deletions (XDEL) count as gone too, so that the number may be too high, but only behind a head that
+was cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -146,7 +148,7 @@ def plan_parts(counts: Mapping[K, int | None], wanted: int | None) -> dict[K, in
 def cut_by_time(whole: IdRange, first: StreamID, parts: int) -> list[IdRange]:
     """Cut a range into equal spans of time, behind its first entry; for servers that cannot count."""
     low, high = max(first, whole.after).ms, whole.end.ms
-    cuts = []
+    cuts: list[StreamID] = []
     for part in range(1, parts):
         cut = StreamID(low + (high - low) * part // parts, MAX64)
         if whole.after < cut < whole.end and (not cuts or cuts[-1] < cut):
@@ -154,17 +156,16 @@ def cut_by_time(whole: IdRange, first: StreamID, parts: int) -> list[IdRange]:
     return cut_at(IdRange(whole.after, whole.end, whole.n), [(cut, None) for cut in cuts])
 
 
-def cut_at(whole: IdRange, cuts: list[tuple[StreamID, int | None]]) -> list[IdRange]:
+def cut_at(whole: IdRange, cuts: Sequence[tuple[StreamID, int | None]]) -> list[IdRange]:
     """Cut a range behind some of its ids, in order; each comes with the entries of the part that it ends."""
     ranges = []
-    after, n, counted = whole.after, whole.n, 0
+    after, n = whole.after, whole.n
     rest: int | None = whole.count
     for end, count in cuts:
         ranges.append(IdRange(after, end, n, count))
         n = None if n is None or count is None else n + count
         rest = None if rest is None or count is None else rest - count
         after = end
-        counted += 1
     if after < whole.end:
         ranges.append(IdRange(after, whole.end, n, rest))
     return ranges

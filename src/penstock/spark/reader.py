@@ -1,7 +1,7 @@
 """Partitions, and reading one: from a server's replies to Arrow batches.
 
-Everything here runs in Spark's workers. A partition says which entries, never where the server is or how to log in;
-`read_batches` is the one place through which all entries come.
+Everything here runs in Spark's workers. A partition says which entries, never where the server is or how
+to log in; `read_batches` is the one place through which all entries come.
 """
 
 from __future__ import annotations

@@ -4,16 +4,18 @@ Without a schema of the user's:
 
     _stream string, _id string, _timestamp timestamp, fields map<string,string>
 
-With one, a column is a field of that name (null where an entry lacks it; the last one where it has several), but for these:
+With one, a column is a field of that name (null where an entry lacks it; the last one where it has
+several), but for these:
 
     _stream, _id       string
     _timestamp         the id's time; null beyond the year 9999, where Spark's timestamps end
-    _deliveries        bigint or int: how often a group's consumers were given the entry; null in mode exclusive
+    _deliveries        bigint or int: how often the group has delivered it; null in mode exclusive
     _corrupt           map<string,string>: the fields that did not parse, as they came; null if all did
-    fields             if it is a map of string or binary values, or an array of structs (name, value): all fields
+    fields             all fields, if it is a map of strings or binaries, or an array of (name, value)
 
-A value that does not fit is null, or with onParseError=fail an error that names stream, id and column. What is no UTF-8 is
-shown with backslashes where a string must stand for it: in `_corrupt`, `_stream` and the names of `fields`.
+A value that does not fit is null, or with onParseError=fail an error that names stream, id and column.
+What is no UTF-8 is shown with backslashes where a string must stand for it: in `_corrupt`, `_stream` and
+the names of `fields`.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ _SPECIAL = {
     "_timestamp": (lambda kind: pa.types.is_timestamp(kind) and kind.tz, "timestamp"),
     "_deliveries": (lambda kind: kind in (pa.int32(), pa.int64()), "bigint"),
     "_corrupt": (
-        lambda kind: pa.types.is_map(kind)
-        and (kind.key_type, kind.item_type) == (pa.string(), pa.string()),
+        lambda kind: (
+            pa.types.is_map(kind) and (kind.key_type, kind.item_type) == (pa.string(), pa.string())
+        ),
         "map<string,string>",
     ),
 }
@@ -174,7 +177,7 @@ def _fields(
     rows: Sequence[dict[bytes, bytes]],
     corrupt: list[dict[bytes, bytes]],
 ) -> pa.Array:
-    """The column that holds all fields of an entry; its offsets are counted here, its values converted at once."""
+    """The column that holds all fields of an entry: offsets are counted, values converted at once."""
     pairs: list[Sequence[tuple[bytes, bytes]]]
     if pa.types.is_map(kind):
         pairs = [list(row.items()) for row in rows]
@@ -182,7 +185,8 @@ def _fields(
     else:
         pairs = [list(zip(e[1][::2], e[1][1::2], strict=True)) for e in entries]
         value_type = kind.value_type.field("value").type
-    offsets, flat = [0], []
+    offsets = [0]
+    flat: list[tuple[bytes, bytes]] = []
     for row in pairs:
         flat.extend(row)
         offsets.append(len(flat))

@@ -1,6 +1,7 @@
 """One server's URL: read once, connected to anywhere, its password shown nowhere.
 
-No text made here quotes the URL: a password may stand where it does not belong, as in redis://:pass/word@host.
+No text made here quotes the URL: a password may stand where it does not belong, as in
+redis://:pass/word@host.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Streaming, mode shared: one consumer among the others of a group; at least once.
 
-The driver is given entries (its own that an earlier run left, then what dead consumers left, then new ones) and writes
-their ids into the offset; workers read those ids; commit acknowledges them. So a batch that is run again is the same
-batch, and an entry is acknowledged only when Spark has finished it.
+The driver is given entries (its own that an earlier run left, then what dead consumers left, then new
+ones) and writes their ids into the offset; workers read those ids; commit acknowledges them. So a batch
+that is run again is the same batch, and an entry is acknowledged only when Spark has finished it.
 
     XPENDING own consumer            left by a run that ended between claim and offset
-    XAUTOCLAIM JUSTID claimIdleMs    left by others; XCLAIM RETRYCOUNT counts the delivery, which JUSTID does not
+    XAUTOCLAIM JUSTID claimIdleMs    left by others; XCLAIM RETRYCOUNT counts it, for JUSTID does not
     XREADGROUP >                     new ones, up to maxEntriesPerTrigger in all
 
-The consumer's name, unless it is given, is made for the query and kept in its offsets: two queries never share one.
+The consumer's name, unless it is given, is made for the query and kept in its offsets: two queries never
+share one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The data source "penstock": what Spark asks for, answered by the other modules.
 
-    spark.read.format("penstock")           batch.py
-    spark.readStream.format("penstock")     exclusive.py, or shared.py with mode=shared
+spark.read.format("penstock")           batch.py
+spark.readStream.format("penstock")     exclusive.py, or shared.py with mode=shared
 """
 
 from __future__ import annotations
@@ -54,16 +54,22 @@ class PenstockSource(DataSource):
         """For a batch."""
         options = parse_options(self.options)
         if options.shared:
-            raise OptionError("mode", "shared", "exclusive for a batch: only a stream can acknowledge")
+            raise OptionError(
+                "mode", "shared", "exclusive for a batch: only a stream can acknowledge"
+            )
         if options.entries_max is not None:
-            raise OptionError("maxEntriesPerTrigger", str(options.entries_max), "it for streams only")
+            raise OptionError(
+                "maxEntriesPerTrigger", str(options.entries_max), "it for streams only"
+            )
         return BatchReader(options, columns_of(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For a query that goes on."""
         options = parse_options(self.options)
         if options.ending is not None:
-            raise OptionError("endingOffsets", "it", "no end for a stream: use Trigger.AvailableNow")
+            raise OptionError(
+                "endingOffsets", "it", "no end for a stream: use Trigger.AvailableNow"
+            )
         kind = SharedReader if options.shared else ExclusiveReader
         return kind(options, columns_of(schema, options))
 

@@ -13,8 +13,8 @@
     interval day   P1DT2H3M4.5S (ISO 8601)
     array, map, struct    JSON; its numbers and strings are read by the same rules, binary is base64
 
-No blanks around a value. The functions of `parser_of` are the truth; `convert` lets Arrow do whole columns of which a regular
-expression has shown that Arrow reads them the same way.
+No blanks around a value. The functions of `parser_of` are the truth; `convert` lets Arrow do whole
+columns of which a regular expression has shown that Arrow reads them the same way.
 """
 
 from __future__ import annotations

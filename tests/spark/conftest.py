@@ -1,0 +1,121 @@
+"""One Spark session and one of each kind of server for all tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import redis
+
+from tests.support.penstock_server import running_penstock
+from tests.support.redis_cluster import cluster_problem_or_none, running_cluster
+from tests.support.redis_server import redis_program_or_none, running_redis
+
+NO_PYSPARK = "pyspark is not installed: make build, or pip install penstock[spark]"
+
+
+@dataclass(frozen=True)
+class Broker:
+    """A server, or a cluster of them, as the source and as an ordinary client sees it."""
+
+    kind: str
+    options: dict[str, str]
+    client: Any
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """A session on two cores."""
+    pytest.importorskip("pyspark", reason=NO_PYSPARK)
+    session_module = pytest.importorskip("penstock.spark.session")
+    settings = {
+        "spark.driver.memory": "768m",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "2",
+    }
+    session = session_module.build_session("tests", "local[2]", "OFF", settings)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def penstock_broker() -> Iterator[Broker]:
+    with running_penstock() as server, server.client() as client:
+        yield Broker("penstock", {"url": f"redis://127.0.0.1:{server.port}"}, client)
+
+
+@pytest.fixture(scope="session")
+def redis_broker() -> Iterator[Broker]:
+    if redis_program_or_none() is None:
+        pytest.skip("no redis-server on PATH")
+    with running_redis() as server, redis.Redis(port=server.port) as client:
+        yield Broker("redis", {"url": f"redis://127.0.0.1:{server.port}"}, client)
+
+
+@pytest.fixture(scope="session")
+def cluster_broker() -> Iterator[Broker]:
+    problem = cluster_problem_or_none()
+    if problem is not None:
+        pytest.skip(problem)
+    with running_cluster() as cluster, cluster.client() as client:
+        yield Broker("cluster", {"url": cluster.url, "cluster": "true"}, client)
+
+
+@pytest.fixture(params=["penstock", "redis", "cluster"])
+def broker(request: pytest.FixtureRequest) -> Broker:
+    """Each kind in turn, emptied."""
+    found: Broker = request.getfixturevalue(f"{request.param}_broker")
+    found.client.flushall()
+    return found
+
+
+@pytest.fixture
+def penstock(penstock_broker: Broker) -> Broker:
+    """Our own server, emptied."""
+    penstock_broker.client.flushall()
+    return penstock_broker
+
+
+@pytest.fixture
+def read(spark: Any) -> Callable[..., Any]:
+    """Read a batch: read(broker, schema, **options)."""
+
+    def reading(broker: Broker, schema: str | None = None, **options: Any) -> Any:
+        reader = spark.read.format("penstock").options(**broker.options, **options)
+        return (reader.schema(schema) if schema else reader).load()
+
+    return reading
+
+
+@pytest.fixture
+def drain(spark: Any) -> Callable[..., list[Any]]:
+    """Run a query over all there is, into Parquet at `folder`, and return all rows there."""
+
+    def draining(broker: Broker, folder: Any, schema: str, **options: Any) -> list[Any]:
+        frame = (
+            spark.readStream.format("penstock")
+            .options(**{"startingOffsets": "earliest", **broker.options, **options})
+            .schema(schema)
+            .load()
+        )
+        query = (
+            frame.writeStream.format("parquet")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(folder / "lake"))
+        )
+        query.awaitTermination()
+        rows: list[Any] = spark.read.schema(schema).parquet(str(folder / "lake")).collect()
+        return rows
+
+    return draining
+
+
+def fill(client: Any, stream: str, count: int, begin: int = 0) -> list[str]:
+    """Add entries with the field v counting up; their ids."""
+    with client.pipeline(transaction=False) as pipeline:
+        for number in range(begin, begin + count):
+            pipeline.xadd(stream, {"v": number})
+        return [one.decode() for one in pipeline.execute()]
