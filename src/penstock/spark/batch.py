@@ -35,8 +35,10 @@ class BatchReader(DataSourceReader):
                 ranges[stream] = range_between(start, end)
             return partitions_of(servers, ranges, options)
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Runs in a worker."""
+    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
+        """Runs in a worker; without any partition Spark asks once for nothing in particular."""
+        if partition is None:
+            return iter(())
         assert isinstance(partition, RangePartition)
         return read_batches(partition, self._options, self._columns)
 
@@ -44,7 +46,7 @@ class BatchReader(DataSourceReader):
 def partitions_of(
     servers: Servers, ranges: Mapping[StreamName, IdRange], options: SourceOptions
 ) -> list[RangePartition]:
-    """Ranges cut into at least `minPartitions`, or by size; Spark must not get an empty list from a batch."""
+    """Ranges cut into at least `minPartitions`, or by size."""
     ranges = {stream: ids for stream, ids in ranges.items() if not ids.is_empty}
     parts = plan_parts({s: ids.count for s, ids in ranges.items()}, options.partitions_min)
     made = []

@@ -1,0 +1,143 @@
+"""Streaming in mode exclusive: every entry once, limits, restarts, losses, the group's position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import NO_PYSPARK, Broker, fill
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+
+Drain = Callable[..., list[Any]]
+SCHEMA = "_id string, v int"
+
+
+def ids(rows: list[Any]) -> list[str]:
+    return sorted((row._id for row in rows), key=lambda one: [int(half) for half in one.split("-")])
+
+
+def group(broker: Broker, stream: str) -> dict[str, Any]:
+    (found,) = broker.client.xinfo_groups(stream)
+    return dict(found)
+
+
+def test_a_query_goes_on_where_it_stopped(broker: Broker, drain: Drain, tmp_path: Path) -> None:
+    added = fill(broker.client, "s", 50)
+    options = {"stream": "s", "maxEntriesPerTrigger": 20, "minPartitions": 2, "group": "mirror"}
+    assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
+    added += fill(broker.client, "s", 30, 50)
+    assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
+    # With nothing new, Spark says that the last batch is finished, and the group says so too.
+    assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
+    found = group(broker, "s")
+    assert found["last-delivered-id"].decode() == added[-1]
+    assert (found["entries-read"], found["lag"], found["pending"]) == (80, 0, 0)
+
+
+def test_batches_keep_the_limit(spark: Any, broker: Broker, tmp_path: Path) -> None:
+    fill(broker.client, "a", 25)
+    fill(broker.client, "b", 5)
+    sizes: list[int] = []
+    frame = (
+        spark.readStream.format("penstock")
+        .options(**broker.options, stream="a,b", startingOffsets="earliest")
+        .option("maxEntriesPerTrigger", 10)
+        .schema(SCHEMA)
+        .load()
+    )
+    query = (
+        frame.writeStream.foreachBatch(lambda batch, _: sizes.append(batch.count()))
+        .option("checkpointLocation", str(tmp_path))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert sizes == [10, 10, 10]
+
+
+def test_a_stream_that_begins_at_latest_leaves_what_was_there(
+    spark: Any, penstock: Broker, tmp_path: Path
+) -> None:
+    fill(penstock.client, "s", 5)
+    frame = (
+        spark.readStream.format("penstock")
+        .options(**penstock.options, stream="s")
+        .schema(SCHEMA)
+        .load()
+    )
+    query = (
+        frame.writeStream.format("memory")
+        .queryName("latest")
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        added = fill(penstock.client, "s", 3, 5)
+        query.processAllAvailable()
+        assert ids(spark.table("latest").collect()) == added
+    finally:
+        query.stop()
+
+
+def test_a_new_stream_of_a_pattern_is_read_from_its_beginning(
+    spark: Any, broker: Broker, tmp_path: Path
+) -> None:
+    added = fill(broker.client, "p:1", 5)
+    frame = (
+        spark.readStream.format("penstock")
+        .options(**broker.options, streamPattern="p:*", startingOffsets="earliest")
+        .schema(SCHEMA)
+        .load()
+    )
+    name = f"pattern_{broker.kind}"
+    query = (
+        frame.writeStream.format("memory")
+        .queryName(name)
+        .option("checkpointLocation", str(tmp_path))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        added += fill(broker.client, "p:2", 5)
+        query.processAllAvailable()
+        assert ids(spark.table(name).collect()) == sorted(
+            added, key=lambda one: [int(half) for half in one.split("-")]
+        )
+    finally:
+        query.stop()
+
+
+def test_a_trim_of_what_was_not_read_is_an_error_that_names_it(
+    broker: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    added = fill(broker.client, "s", 10)
+    assert len(drain(broker, tmp_path, SCHEMA, stream="s")) == 10
+    added += fill(broker.client, "s", 10, 10)
+    broker.client.xtrim("s", maxlen=4, approximate=False)
+    with pytest.raises(Exception, match=f"after {added[9]} and before {added[16]} were removed"):
+        drain(broker, tmp_path, SCHEMA, stream="s")
+    rows = drain(broker, tmp_path, SCHEMA, stream="s", failOnDataLoss="false")
+    assert ids(rows) == added[:10] + added[16:]
+
+
+def test_a_trim_of_what_was_read_is_no_loss(broker: Broker, drain: Drain, tmp_path: Path) -> None:
+    added = fill(broker.client, "s", 10)
+    drain(broker, tmp_path, SCHEMA, stream="s")
+    broker.client.xtrim("s", maxlen=0, approximate=False)
+    added += fill(broker.client, "s", 3, 10)
+    assert ids(drain(broker, tmp_path, SCHEMA, stream="s")) == added
+
+
+def test_a_stream_that_was_deleted_is_a_loss(
+    penstock: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    fill(penstock.client, "s", 10)
+    drain(penstock, tmp_path, SCHEMA, stream="s")
+    penstock.client.delete("s")
+    with pytest.raises(Exception, match="deleted or replaced"):
+        drain(penstock, tmp_path, SCHEMA, stream="s")

@@ -1,0 +1,99 @@
+"""Streaming in mode shared: competing with others, acknowledging, claiming what was left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import NO_PYSPARK, Broker, fill
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+options_module = pytest.importorskip("penstock.spark.options")
+shared_module = pytest.importorskip("penstock.spark.shared")
+source_module = pytest.importorskip("penstock.spark.source")
+
+Drain = Callable[..., list[Any]]
+SCHEMA = "_id string, v int, _deliveries bigint"
+SHARED = {"stream": "s", "mode": "shared", "group": "g"}
+
+
+def pending(broker: Broker) -> int:
+    return int(broker.client.xpending("s", "g")["pending"])
+
+
+def test_a_query_and_an_ordinary_consumer_share_a_group(
+    broker: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    added = fill(broker.client, "s", 10)
+    broker.client.xgroup_create("s", "g", "0")
+    other = broker.client.xreadgroup("g", "other", {"s": ">"}, count=4)
+    theirs = [one.decode() for one, _ in other[0][1]]
+    rows = drain(broker, tmp_path, SCHEMA, **SHARED, maxEntriesPerTrigger=4)
+    assert sorted(row.v for row in rows) == [4, 5, 6, 7, 8, 9]
+    assert {row._deliveries for row in rows} == {1}
+    broker.client.xack("s", "g", *theirs)
+    added += fill(broker.client, "s", 2, 10)
+    rows = drain(broker, tmp_path, SCHEMA, **SHARED)
+    assert {row._id for row in rows} == set(added) - set(theirs)
+    drain(broker, tmp_path, SCHEMA, **SHARED)  # the last batch is acknowledged by the next run
+    assert pending(broker) == 0
+
+
+def test_what_a_dead_consumer_left_is_claimed_and_counted(
+    broker: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    fill(broker.client, "s", 5)
+    broker.client.xgroup_create("s", "g", "0")
+    broker.client.xreadgroup("g", "dead", {"s": ">"}, count=2)
+    rows = drain(broker, tmp_path, SCHEMA, **SHARED, claimIdleMs=0)
+    assert {row.v: row._deliveries for row in rows} == {0: 2, 1: 2, 2: 1, 3: 1, 4: 1}
+
+
+def test_a_group_that_is_missing_begins_where_the_options_say(
+    penstock: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    fill(penstock.client, "s", 3)
+    assert len(drain(penstock, tmp_path, SCHEMA, **SHARED)) == 3
+
+
+def reader_of(spark: Any, broker: Broker, **options: Any) -> Any:
+    """What Spark's driver has: the reader itself."""
+    parsed = options_module.parse_options({**broker.options, **SHARED, **options})
+    schema = spark.createDataFrame([], SCHEMA).schema
+    return shared_module.SharedReader(parsed, source_module.columns_of(schema, parsed))
+
+
+def test_what_was_claimed_for_no_batch_comes_first_after_a_restart(
+    spark: Any, broker: Broker
+) -> None:
+    limits = pytest.importorskip("pyspark.sql.streaming.datasource")
+    added = fill(broker.client, "s", 6)
+    reader = reader_of(spark, broker, startingOffsets="earliest", claimIdleMs="1000000")
+    start = reader.initialOffset()
+    lost = reader.latestOffset(start, limits.ReadMaxRows(2))
+    assert lost["claimed"]["s"]["ids"] == added[:2]
+    # The process ends here: the offset was never written down.
+    again = reader_of(spark, broker, claimIdleMs="1000000")
+    end = again.latestOffset(start, limits.ReadMaxRows(4))
+    assert end["claimed"]["s"]["ids"] == added[:4]
+    assert end["claimed"]["s"]["deliveries"] == dict.fromkeys(added[:2], 2)
+    assert pending(broker) == 4
+    again.commit(end)
+    assert pending(broker) == 0
+    assert again.partitions(start, start) == []
+
+
+def test_an_entry_that_was_deleted_meanwhile_is_acknowledged(spark: Any, broker: Broker) -> None:
+    limits = pytest.importorskip("pyspark.sql.streaming.datasource")
+    added = fill(broker.client, "s", 2)
+    reader = reader_of(spark, broker, startingOffsets="earliest")
+    start = reader.initialOffset()
+    end = reader.latestOffset(start, limits.ReadMaxRows(4))
+    broker.client.xdel("s", added[0])
+    (partition,) = reader.partitions(start, end)
+    assert [row["v"] for batch in reader.read(partition) for row in batch.to_pylist()] == [1]
+    reader.commit(end)
+    assert pending(broker) == 0
