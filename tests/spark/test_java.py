@@ -25,7 +25,7 @@ def make_java(home: Path, script: str) -> Path:
 def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine without any."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(java.shutil, "which", lambda _: None)
+    monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(java, "bundled_home_or_none", lambda: None)
 
 
@@ -62,7 +62,7 @@ def test_an_old_java_gives_way_to_the_bundled_one(
     make_java(tmp_path / "bundled", "true")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
     monkeypatch.setattr(java, "bundled_home_or_none", lambda: tmp_path / "bundled")
-    monkeypatch.setattr(java.tempfile, "gettempdir", lambda: str(tmp_path))
+    monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))
     home = java.provide_java()
     assert home is not None
     assert os.environ["JAVA_HOME"] == str(home)

@@ -88,6 +88,7 @@ def state(first: int | None, last: int, length: int, added: int) -> StreamState:
         (state(None, 9, 0, 9), True),  # all gone
         (state(None, 4, 0, 4), False),  # all gone, and all read
         (state(1, 9, 5, 9), False),  # single ones deleted, the head is whole
+        (StreamState(3, StreamID(4, 1), an_id(9), 9), False),  # the next one is there
     ],
 )
 def test_a_trim_of_what_was_not_read_is_seen(found: StreamState, lost: bool) -> None:

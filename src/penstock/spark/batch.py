@@ -35,11 +35,12 @@ class BatchReader(DataSourceReader):
                 ranges[stream] = range_between(start, end)
             return partitions_of(servers, ranges, options)
 
-    def read(self, partition: InputPartition | None) -> Iterator[pa.RecordBatch]:
-        """Runs in a worker; without any partition Spark asks once for nothing in particular."""
-        if partition is None:
-            return iter(())
-        assert isinstance(partition, RangePartition)
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Runs in a worker."""
+        if not isinstance(partition, RangePartition):
+            return iter(
+                ()
+            )  # there was nothing to plan: Spark asks once all the same, for no partition of ours
         return read_batches(partition, self._options, self._columns)
 
 

@@ -54,5 +54,5 @@ def _counted(at: StreamID, state: StreamState) -> Position:
     if at == state.last:
         return state.end
     if state.first is not None and at < state.first:
-        return Position(at, state.removed)
+        return state.beginning
     return Position(at)

@@ -52,8 +52,9 @@ class StreamState:
 
     @property
     def beginning(self) -> Position:
-        """Before the first entry that is still there."""
-        return Position(SMALLEST, self.removed)
+        """Right before the first entry that is still there: if that one goes, it shows."""
+        before = self.last if self.first is None else self.first.previous()
+        return Position(before, self.removed)
 
     @property
     def end(self) -> Position:
@@ -99,8 +100,8 @@ def lost_or_none(name: str, start: Position, state: StreamState) -> str | None:
         )
     if start.n is None or state.removed is None or state.removed <= start.n:
         return None
-    if state.first is not None and state.first <= start.id:
-        return None
+    if state.first is not None and state.first.previous() <= start.id:
+        return None  # nothing is missing at the head; what is gone was deleted one by one
     until = f"before {state.first}" if state.first is not None else f"up to {state.last}"
     return (
         f"stream {name}: up to {state.removed - start.n} entries after {start.id} and {until} were"

@@ -1,0 +1,124 @@
+"""Reading a partition as a worker does: connections, pages, losses that a plan could not see."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import NO_PYSPARK, Broker, fill
+from tests.support.redis_server import redis_program_or_none, running_redis
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+pa = pytest.importorskip("pyarrow")
+batch = pytest.importorskip("penstock.spark.batch")
+options_module = pytest.importorskip("penstock.spark.options")
+planning = pytest.importorskip("penstock.spark.planning")
+schema = pytest.importorskip("penstock.spark.schema")
+
+COLUMNS = schema.Columns(pa.schema([("_id", pa.string()), ("v", pa.int32())]))
+
+
+def reader_of(**options: str) -> Any:
+    """As it arrives in a worker."""
+    made = batch.BatchReader(options_module.parse_options({"stream": "s", **options}), COLUMNS)
+    return pickle.loads(pickle.dumps(made))
+
+
+def rows_of(reader: Any, partitions: Any = None) -> list[int]:
+    planned = reader.partitions() if partitions is None else partitions
+    return [
+        row["v"]
+        for partition in pickle.loads(pickle.dumps(planned))
+        for made in reader.read(partition)
+        for row in made.to_pylist()
+    ]
+
+
+def test_partitions_cover_everything_once(broker: Broker) -> None:
+    fill(broker.client, "s", 103)
+    for parts in ("1", "2", "7", "200"):
+        reader = reader_of(**broker.options, minPartitions=parts, fetchSize="10")
+        assert rows_of(reader) == list(range(103))
+
+
+def test_a_partition_names_no_server_and_no_password(penstock: Broker) -> None:
+    fill(penstock.client, "s", 3)
+    (partition,) = reader_of(**penstock.options).partitions()
+    assert b"127.0.0.1" not in pickle.dumps(partition)
+
+
+@pytest.mark.parametrize("how", ["penstock", "redis"])
+def test_a_trim_between_plan_and_read_is_a_loss(how: str, request: pytest.FixtureRequest) -> None:
+    broker: Broker = request.getfixturevalue(f"{how}_broker")
+    broker.client.flushall()
+    fill(broker.client, "s", 20)
+    reader = reader_of(**broker.options, minPartitions="2")
+    planned = reader.partitions()
+    assert len(planned) == 2
+    broker.client.xtrim("s", maxlen=5, approximate=False)
+    with pytest.raises(planning.DataLoss, match="were removed before they were read"):
+        rows_of(reader, planned)
+    careless = reader_of(**broker.options, failOnDataLoss="false")
+    assert rows_of(careless, planned) == [15, 16, 17, 18, 19]
+
+
+def test_single_deletions_are_no_loss(broker: Broker) -> None:
+    added = fill(broker.client, "s", 20)
+    reader = reader_of(**broker.options, minPartitions="2")
+    planned = reader.partitions()
+    broker.client.xdel("s", added[3], added[15])
+    assert rows_of(reader, planned) == [v for v in range(20) if v not in (3, 15)]
+
+
+def with_password(folder: Path) -> tuple[list[str], Callable[[int], dict[str, str]]]:
+    return [], lambda port: {
+        "url": f"redis://127.0.0.1:{port}",
+        "password": "sesame",
+    }
+
+
+def with_unix_socket(folder: Path) -> tuple[list[str], Callable[[int], dict[str, str]]]:
+    path = folder / "r.sock"
+    return ["--unixsocket", str(path)], lambda _: {"url": f"unix://{path}"}
+
+
+def with_tls(folder: Path) -> tuple[list[str], Callable[[int], dict[str, str]]]:
+    if shutil.which("openssl") is None:
+        pytest.skip("no openssl on PATH to make a certificate with")
+    key, certificate = folder / "key.pem", folder / "cert.pem"
+    request = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run(
+        [*request, *names, "-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
+    )
+    files = ["--tls-cert-file", str(certificate), "--tls-key-file", str(key)]
+    files += ["--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no"]
+    # Its port for TLS is the next to the one that the test has: nobody knows it before it runs.
+    return files, lambda port: {"url": f"rediss://127.0.0.1:{port}?ssl_ca_certs={certificate}"}
+
+
+@pytest.mark.parametrize("how", [with_password, with_unix_socket, with_tls])
+def test_a_server_is_reached_in_every_way(how: Any, tmp_path: Path) -> None:
+    if redis_program_or_none() is None:
+        pytest.skip("no redis-server on PATH")
+    arguments, options_of = how(tmp_path)
+    with running_redis(*arguments) as server:
+        fill(server.client, "s", 5)
+        port = server.port
+        if how is with_password:
+            server.client.config_set("requirepass", "sesame")
+        if how is with_tls:
+            try:
+                server.client.config_set("tls-port", port + 1)
+            except Exception as error:  # noqa: BLE001  a Redis built without TLS
+                pytest.skip(f"this Redis has no TLS: {error}")
+            port += 1
+        assert rows_of(reader_of(**options_of(port))) == [0, 1, 2, 3, 4]
