@@ -1,7 +1,6 @@
 """The data source "penstock": what Spark asks for, answered by the other modules.
 
-spark.read.format("penstock")           batch.py
-spark.readStream.format("penstock")     exclusive.py, or shared.py with mode=shared
+A batch is batch.py's; a stream is exclusive.py's, or with mode=shared that of shared.py.
 """
 
 from __future__ import annotations
@@ -58,18 +57,16 @@ class PenstockSource(DataSource):
                 "mode", "shared", "exclusive for a batch: only a stream can acknowledge"
             )
         if options.entries_max is not None:
-            raise OptionError(
-                "maxEntriesPerTrigger", str(options.entries_max), "it for streams only"
-            )
+            limit = str(options.entries_max)
+            raise OptionError("maxEntriesPerTrigger", limit, "no such limit for a batch")
         return BatchReader(options, columns_of(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         """For a query that goes on."""
         options = parse_options(self.options)
         if options.ending is not None:
-            raise OptionError(
-                "endingOffsets", "it", "no end for a stream: use Trigger.AvailableNow"
-            )
+            end = options.ending.word
+            raise OptionError("endingOffsets", end, "no end for a stream: use Trigger.AvailableNow")
         kind = SharedReader if options.shared else ExclusiveReader
         return kind(options, columns_of(schema, options))
 
