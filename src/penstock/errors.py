@@ -5,6 +5,8 @@
       CommandError      understood and refused; nothing changed; carries the wire code (ERR, NOGROUP, ...)
       ProtocolError     bytes that are no RESP; the connection is told and closed
       CorruptData       where, what was found, what was expected; the data must not be used
+      UnreadableValue   a field that does not fit the type of its column, where that is asked to be an error
+      ConnectionLost    a server went away while it was read from
       ConfigError       a setting was refused; names the setting and what is allowed
       DirectoryInUse    somebody else has the data directory open
       DatabaseClosed    a Database was used after close()
@@ -57,6 +59,14 @@ class CorruptData(PenstockError):
         self.what = what
         self.offset = offset
         self.path = path
+
+
+class UnreadableValue(PenstockError):
+    """A field of an entry that is not of the type that its column has."""
+
+
+class ConnectionLost(PenstockError):
+    """A server could not be reached, or went away before its answer was complete."""
 
 
 class ConfigError(PenstockError):

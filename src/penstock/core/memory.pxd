@@ -71,6 +71,19 @@ cdef inline int store_pair(bytearray buffer, Py_ssize_t at, unsigned long long f
     return 0
 
 
+cdef inline int store_float(bytearray buffer, Py_ssize_t at, double value) except -1:
+    cdef float rounded = <float> value
+    _check(_length(buffer), at, 4)
+    memcpy(PyByteArray_AS_STRING(buffer) + at, &rounded, 4)
+    return 0
+
+
+cdef inline int store_double(bytearray buffer, Py_ssize_t at, double value) except -1:
+    _check(_length(buffer), at, 8)
+    memcpy(PyByteArray_AS_STRING(buffer) + at, &value, 8)
+    return 0
+
+
 cdef inline Py_ssize_t span_start(bytearray spans, Py_ssize_t index) except -1:
     cdef Py_ssize_t value
     _check(_length(spans), index * 16, 16)

@@ -12,6 +12,8 @@ to the C twin.
 Cost: a load or a store is about 2 ns compiled, a copy about that plus the bytes.
 """
 
+import struct
+
 _MASK64 = (1 << 64) - 1
 
 
@@ -49,6 +51,20 @@ def store_pair(buffer: bytearray, at: int, first: int, second: int) -> None:
     """Two 64-bit numbers, one behind the other."""
     _check(len(buffer), at, 16)
     buffer[at : at + 16] = first.to_bytes(8, "little") + second.to_bytes(8, "little")
+
+
+def store_float(buffer: bytearray, at: int, value: float) -> None:
+    """A number of 32 bits, rounded; what is too large for one becomes infinite."""
+    _check(len(buffer), at, 4)
+    try:
+        struct.pack_into("<f", buffer, at, value)
+    except OverflowError:
+        struct.pack_into("<f", buffer, at, value * float("inf"))
+
+
+def store_double(buffer: bytearray, at: int, value: float) -> None:
+    _check(len(buffer), at, 8)
+    struct.pack_into("<d", buffer, at, value)
 
 
 def span_start(spans: bytearray, index: int) -> int:

@@ -1,0 +1,1 @@
+"""What redis-py lacks: reading streams in bulk, straight into columns."""

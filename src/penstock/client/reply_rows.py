@@ -1,0 +1,250 @@
+# cython: wraparound=False
+r"""Replies into rows, as their bytes come in: XRANGE of any Redis, PENSTOCK NODES of ours.
+
+    XRANGE    *2  *2 $3 1-0  *4 $3 sku $2 A1 $3 qty $1 2     *2 $3 2-0 ...
+    NODES     *2  $4 (2-0    *1  *2 $3 1-0 $51 <listpack>
+
+Bytes lie in a buffer that its owner fills and moves (inbox.py). A decoder reads from `inbox.at`, and only as far as
+whole entries (or nodes) are there: what it stopped in is read again from its start when there is more. So there
+is no state inside of an entry. A value of which only a part is here says how far the buffer must reach before it is
+worth looking again (`inbox.wanted`): a value of 100 MB is not walked once for every packet.
+
+`run` returns MORE (read on from the socket), FULL (take the batch, then call again) or DONE (the reply is at its
+end). An error of the server is raised as a CommandError, bytes that are no such reply as a ProtocolError.
+
+Names of fields are compared with those of the entry before: only an entry of another kind costs a look-up.
+"""
+
+from __future__ import annotations
+
+from penstock.client.inbox import Inbox
+from penstock.client.node_rows import NodeRows
+from penstock.client.rows import FieldNames, Rows
+from penstock.core import memory, stream_id
+from penstock.core.stream_id import StreamID
+from penstock.errors import CommandError, ProtocolError
+
+MORE, FULL, DONE = 0, 1, 2
+_MORE, _FULL, _DONE = MORE, FULL, DONE
+_STAR, _DASH, _ZERO, _NINE = 42, 45, 48, 57
+_DIGITS_MAX = 19
+_ENTRY_PARTS = 2
+_UNKNOWN = -1  # the reply's first line has not come yet
+
+
+class RangeReply:
+    """Reads replies of XRANGE, one after the other: run until DONE, then expect for the next one."""
+
+    __slots__ = (
+        "_inbox",
+        "_left",
+        "_ms",
+        "_names",
+        "_rows",
+        "_seq",
+        "_values_bytes",
+        "count",
+        "last_ms",
+        "last_seq",
+    )
+
+    def __init__(self, inbox: Inbox, rows: Rows) -> None:
+        self._inbox = inbox
+        self._rows = rows
+        self._names = rows.names_of([])
+        self.last_ms = 0
+        self.last_seq = 0
+        self.expect()
+
+    def expect(self) -> None:
+        """Begin with the next reply."""
+        self._left = _UNKNOWN
+        self.count = 0  # entries of this reply so far; last_ms-last_seq is the last of them
+
+    @property
+    def last_id(self) -> StreamID:
+        """The id of the last entry that was read."""
+        return StreamID(self.last_ms, self.last_seq)
+
+    def run(self) -> int:
+        """Add the entries that are here. Raises: CommandError, ProtocolError, UnreadableValue."""
+        inbox = self._inbox
+        if self._left == _UNKNOWN:
+            if not inbox.head(_STAR):
+                return _MORE
+            self._left = inbox.number if inbox.number > 0 else 0  # a null array has nothing either
+        while self._left > 0:
+            entry_at = inbox.at
+            state = self._entry()
+            if state != _DONE:
+                inbox.at = entry_at
+                return state
+            self._left -= 1
+        return _DONE
+
+    def _entry(self) -> int:
+        """Add one entry, if all of it is here and the batch has room."""
+        inbox = self._inbox
+        rows = self._rows
+        if not inbox.head(_STAR):
+            return _MORE
+        if inbox.number != _ENTRY_PARTS:
+            inbox.refuse("an entry is an id and its fields")
+        if not inbox.bulk():
+            return _MORE
+        self._read_id(inbox)
+        if not inbox.head(_STAR):
+            return _MORE
+        if inbox.number < 0:
+            return _DONE  # an entry that is pending and was deleted: it has no fields any more
+        if inbox.number & 1:
+            inbox.refuse("a field without a value")
+        fields = inbox.number >> 1
+        if not self._fields(fields):
+            return _MORE
+        if not rows.has_room(self._values_bytes, self._names):
+            return _FULL
+        rows.add(self._ms, self._seq, inbox.buffer, self._names)
+        self.last_ms = self._ms
+        self.last_seq = self._seq
+        self.count += 1
+        return _DONE
+
+    def _read_id(self, inbox: Inbox) -> None:
+        """Read the id that lies at the inbox's place, without making an object of it."""
+        buffer = inbox.buffer
+        at = inbox.start
+        end = at + inbox.size
+        dash = memory.find_byte(buffer, at, end, _DASH)
+        self._ms = 0
+        self._seq = 0
+        # 19 digits never overflow 64 bits; longer ones go the long way round.
+        if at < dash <= at + _DIGITS_MAX and dash + 1 < end <= dash + 1 + _DIGITS_MAX:
+            while at < dash and _ZERO <= buffer[at] <= _NINE:
+                self._ms = self._ms * 10 + (buffer[at] - _ZERO)
+                at += 1
+            if at == dash:
+                at += 1
+                while at < end and _ZERO <= buffer[at] <= _NINE:
+                    self._seq = self._seq * 10 + (buffer[at] - _ZERO)
+                    at += 1
+        if at < end:
+            found = _parsed_id(inbox)
+            self._ms = found.ms
+            self._seq = found.seq
+
+    def _fields(self, fields: int) -> bool:
+        """Note where the values are, and have the names known; False if not all are here."""
+        inbox = self._inbox
+        rows = self._rows
+        buffer = inbox.buffer
+        known = self._names
+        expected = known.names
+        same = known.count == fields
+        names_at = inbox.at
+        total = 0
+        number = 0
+        while number < fields:
+            if not inbox.bulk():
+                return False
+            if same and not memory.is_bytes(buffer, inbox.start, inbox.size, expected[number]):
+                same = False
+            if not inbox.bulk():
+                return False
+            # Room for what has come, never for what was only promised.
+            rows.reserve_spans(number + 1)
+            memory.store_pair(rows.spans, 16 * number, inbox.start, inbox.size)
+            total += inbox.size
+            number += 1
+        self._values_bytes = total
+        if not same:
+            behind = inbox.at
+            inbox.at = names_at
+            self._names = self._read_names(fields)
+            inbox.at = behind
+        return True
+
+    def _read_names(self, fields: int) -> FieldNames:
+        inbox = self._inbox
+        names: list[bytes] = []
+        for _ in range(fields):
+            inbox.bulk()
+            names.append(memory.cut(inbox.buffer, inbox.start, inbox.size))
+            inbox.bulk()
+        return self._rows.names_of(names)
+
+
+class NodesReply:
+    """Reads replies of PENSTOCK NODES: run until DONE, then expect for the next one.
+
+    `cursor_is_known` as soon as the reply says where the next call goes on: `cursor`, or None at the end.
+    """
+
+    __slots__ = ("_inbox", "_left", "_nodes", "cursor", "cursor_is_known")
+
+    def __init__(self, inbox: Inbox, nodes: NodeRows) -> None:
+        self._inbox = inbox
+        self._nodes = nodes
+        self.expect()
+
+    def expect(self) -> None:
+        """Begin with the next reply."""
+        self._left = _UNKNOWN
+        self.cursor: bytes | None = None
+        self.cursor_is_known = False
+
+    def read_cursor(self) -> bool:
+        """Read the head of the reply, if it is here."""
+        inbox = self._inbox
+        start = inbox.at
+        if not self.cursor_is_known and inbox.head(_STAR):
+            if inbox.number != _ENTRY_PARTS:
+                inbox.refuse("where to go on, and nodes, are expected")
+            if inbox.bulk_or_null():
+                if inbox.size >= 0:
+                    self.cursor = memory.cut(inbox.buffer, inbox.start, inbox.size)
+                if inbox.head(_STAR):
+                    self._left = inbox.number
+                    self.cursor_is_known = True
+        if not self.cursor_is_known:
+            inbox.at = start
+        return self.cursor_is_known
+
+    def run(self) -> int:
+        """Add the entries of nodes that are here. Raises: CommandError, ProtocolError, CorruptData."""
+        if not self.read_cursor():
+            return _MORE
+        inbox = self._inbox
+        nodes = self._nodes
+        while True:
+            if nodes.is_open and not nodes.run():
+                return _FULL
+            if self._left <= 0:
+                return _DONE
+            node_at = inbox.at
+            if not self._open_node():
+                inbox.at = node_at
+                return _MORE
+            self._left -= 1
+
+    def _open_node(self) -> bool:
+        inbox = self._inbox
+        if not inbox.head(_STAR):
+            return False
+        if inbox.number != _ENTRY_PARTS:
+            inbox.refuse("a node is its first id and its bytes")
+        if not inbox.bulk():
+            return False
+        master = _parsed_id(inbox)
+        if not inbox.bulk():
+            return False
+        self._nodes.open(inbox.buffer, inbox.start, inbox.size, master)
+        return True
+
+
+def _parsed_id(inbox: Inbox) -> StreamID:
+    """The id that lies at the inbox's place."""
+    try:
+        return stream_id.parse_span(inbox.buffer, inbox.start, inbox.size, 0)
+    except CommandError:
+        raise ProtocolError("an id that is none") from None

@@ -1,0 +1,258 @@
+# cython: wraparound=False
+"""Rows: entries of a stream, each spread over the columns that were asked for.
+
+A decoder (node_rows, reply_rows) finds an entry's id, its field names and where its values lie, notes the
+places in `spans` and calls `add`. Names are the same for many entries in a row, so what follows from them is
+worked out once and kept (FieldNames): which value goes into which column, which of two equal names counts,
+which names are text.
+
+    names     sku  qty  sku      columns   qty  price  sku
+    places                                   1     -1    2       the last sku wins; there is no price
+
+Decoders ask `has_room` before each entry. A batch ends at `rows_max` rows, or before the texts of its columns
+together pass `bytes_max`: so no offset ever reaches 2**31.
+
+A value that is not of its column's type is null there, is counted (`values_failed`), and is shown in the column
+`_corrupt` if there is one. Bytes that are no text appear there with escapes (\\xff).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from penstock.client import value_text
+from penstock.client.columns import (
+    ENTRY_ID,
+    ENTRY_TIME,
+    STREAM,
+    STRING,
+    TEXT_BYTES_MAX,
+    Column,
+    Pairs,
+)
+from penstock.core import listpack, memory
+from penstock.errors import UnreadableValue
+
+ROWS_MAX = 10_000
+BYTES_MAX = 64 << 20
+
+_AS_INTEGER = 1 << 40  # as in columns.py
+_ENTRY_ID, _ENTRY_TIME, _STREAM, _STRING = ENTRY_ID, ENTRY_TIME, STREAM, STRING
+_TEXT_BYTES_MAX = TEXT_BYTES_MAX
+_ID_TEXT_BYTES_MAX = 41
+_ESCAPE_FACTOR = 4  # \xff in the place of one byte
+_SHAPES_MAX = 256
+_SHOWN_BYTES_MAX = 100
+_SPAN_BYTES = 16
+_NOWHERE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class RowLimits:
+    """When a batch is full, and what a value of the wrong type does."""
+
+    rows_max: int = ROWS_MAX
+    bytes_max: int = BYTES_MAX
+    fail_on_error: bool = False
+
+
+class FieldNames:
+    """The names of an entry's fields, and what follows from them for the columns."""
+
+    __slots__ = ("are_text", "count", "names", "places", "shadowed", "size")
+
+    def __init__(self, names: list[bytes], wanted: list[bytes | None]) -> None:
+        last = {name: place for place, name in enumerate(names)}
+        self.names = names
+        self.count = len(names)
+        self.size = sum(map(len, names))
+        self.places = [_NOWHERE if name is None else last.get(name, _NOWHERE) for name in wanted]
+        self.shadowed = bytearray(last[name] != place for place, name in enumerate(names))
+        self.are_text = bytearray(
+            value_text.is_utf8(bytearray(name), 0, len(name)) for name in names
+        )
+
+
+class Rows:
+    """The rows of the batch that is being built.
+
+    Decoders: has_room, names_of, reserve_spans and spans, add. Whoever takes the batch: columns, fields,
+    corrupt, and begin for the next one. `count` rows are there.
+    """
+
+    __slots__ = (
+        "_bytes",
+        "_bytes_max",
+        "_columns",
+        "_failures",
+        "_known",
+        "_overhead",
+        "_rows_max",
+        "_stream_text",
+        "_wanted",
+        "corrupt",
+        "count",
+        "fail_on_error",
+        "fields",
+        "keep_all",
+        "spans",
+        "stream",
+        "values_failed",
+    )
+
+    def __init__(
+        self, columns: list[tuple[bytes | None, Column]], stream: bytes, limits: RowLimits
+    ) -> None:
+        """`columns` are those of one value an entry, each with the field's name, or None for id and the like."""
+        self._columns = [column for _, column in columns]
+        self._wanted = [name for name, _ in columns]
+        self.fields: Pairs | None = None
+        self.keep_all = False  # all fields of the same name, not only the last
+        self.corrupt: Pairs | None = None
+        self.fail_on_error = limits.fail_on_error
+        self._rows_max = limits.rows_max
+        self._bytes_max = min(limits.bytes_max, TEXT_BYTES_MAX)
+        self.stream = stream
+        self._stream_text = escaped(stream)
+        self._overhead = len(self._stream_text) + _ID_TEXT_BYTES_MAX
+        self._known: dict[tuple[bytes, ...], FieldNames] = {}
+        self._failures: dict[bytes, bytes] = {}
+        self.spans = bytearray(_SPAN_BYTES * 16)
+        self.values_failed = 0
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin the next batch; the columns were taken."""
+        self.count = 0
+        self._bytes = 0
+
+    def names_of(self, names: list[bytes]) -> FieldNames:
+        """What is known of these names, kept as long as there are not too many kinds of entries."""
+        key = tuple(names)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _SHAPES_MAX:
+                self._known.clear()
+            known = self._known[key] = FieldNames(names, self._wanted)
+        return known
+
+    def reserve_spans(self, count: int) -> None:
+        """Have room for the places of so many values."""
+        missing = _SPAN_BYTES * count - len(self.spans)
+        if missing > 0:
+            self.spans.extend(bytes(max(missing, len(self.spans))))
+
+    def has_room(self, values_bytes: int, names: FieldNames) -> bool:
+        """Tell whether an entry still belongs into this batch. Raises: UnreadableValue if into none."""
+        size = values_bytes + names.size + self._overhead
+        if self.corrupt is not None:
+            size *= _ESCAPE_FACTOR
+        if self.count == 0:
+            if size > _TEXT_BYTES_MAX:
+                raise UnreadableValue(
+                    f"an entry of {size} bytes does not fit a column of Arrow, which has 2 GiB"
+                )
+        elif self.count >= self._rows_max or self._bytes + size > self._bytes_max:
+            return False
+        self._bytes += size
+        return True
+
+    def add(self, ms: int, seq: int, buffer: bytearray, names: FieldNames) -> None:
+        """Add the entry ms-seq, whose values lie in the buffer where `spans` says."""
+        row = self.count
+        columns = self._columns
+        places = names.places
+        spans = self.spans
+        number = 0
+        count = len(columns)
+        while number < count:
+            column = columns[number]
+            kind = column.kind
+            if kind == _ENTRY_ID:
+                column.put_id(row, ms, seq)
+            elif kind == _ENTRY_TIME:
+                column.put_time(row, ms)
+            elif kind == _STREAM:
+                column.put_bytes(row, self._stream_text)
+            else:
+                place = places[number]
+                if place < 0:
+                    column.put_null(row)
+                elif not column.put(
+                    row, buffer, memory.span_start(spans, place), memory.span_size(spans, place)
+                ):
+                    column.put_null(row)
+                    self._note_failure(buffer, names, place)
+            number += 1
+        if self.fields is not None:
+            self._add_fields(row, buffer, names)
+        if self._failures:
+            self._settle_failures(row, ms, seq)
+        elif self.corrupt is not None:
+            self.corrupt.end_row(row, True)
+        self.count = row + 1
+
+    def _add_fields(self, row: int, buffer: bytearray, names: FieldNames) -> None:
+        pairs = self.fields
+        assert pairs is not None
+        name_column = pairs.names
+        value_column = pairs.values
+        spans = self.spans
+        as_text = name_column.kind == _STRING
+        known = names.names
+        shadowed = names.shadowed
+        are_text = names.are_text
+        number = pairs.count
+        for place in range(names.count):
+            if shadowed[place] and not self.keep_all:
+                continue
+            if as_text and not are_text[place]:
+                self._note_failure(buffer, names, place)  # a key cannot be null: the pair is left out
+                continue
+            name_column.put_bytes(number, known[place])
+            if not value_column.put(
+                number, buffer, memory.span_start(spans, place), memory.span_size(spans, place)
+            ):
+                value_column.put_null(number)
+                self._note_failure(buffer, names, place)
+            number += 1
+        pairs.count = number
+        pairs.end_row(row, False)
+
+    def _note_failure(self, buffer: bytearray, names: FieldNames, place: int) -> None:
+        start = memory.span_start(self.spans, place)
+        size = memory.span_size(self.spans, place)
+        if size == _AS_INTEGER:
+            text = memory.format_int(listpack.get_int(buffer, start))
+        else:
+            text = memory.cut(buffer, start, size)
+        self._failures[escaped(names.names[place])] = escaped(text)
+
+    def _settle_failures(self, row: int, ms: int, seq: int) -> None:
+        """Count what did not fit in this row, and show it, or refuse it."""
+        failures = self._failures
+        self._failures = {}
+        if self.fail_on_error:
+            raise self._refusal(ms, seq, failures)
+        self.values_failed += len(failures)
+        pairs = self.corrupt
+        if pairs is not None:
+            for name, text in failures.items():
+                pairs.names.put_bytes(pairs.count, name)
+                pairs.values.put_bytes(pairs.count, text)
+                pairs.count += 1
+            pairs.end_row(row, False)
+
+    def _refusal(self, ms: int, seq: int, failures: dict[bytes, bytes]) -> UnreadableValue:
+        name, text = next(iter(failures.items()))
+        shown = text[:_SHOWN_BYTES_MAX].decode("utf-8", "replace")
+        more = "..." if len(text) > _SHOWN_BYTES_MAX else ""
+        return UnreadableValue(
+            f"stream {self._stream_text.decode()}, entry {memory.format_pair(ms, seq).decode()}: the field"
+            f" {name.decode()} is {shown!r}{more}, which does not fit the type of its column"
+        )
+
+
+def escaped(text: bytes) -> bytes:
+    """A text as UTF-8, whatever it is: bytes that are none become \\x and two digits."""
+    return text.decode("utf-8", "backslashreplace").encode()

@@ -1,0 +1,360 @@
+# cython: wraparound=False
+"""The text of a value as the number that a typed column holds.
+
+    integer      -17  +17  007                      no point, no exponent, no blanks
+    real         1.5  -2e10  .5  inf  NaN           what would become infinite only by its size is refused
+    boolean      true t yes y 1 / false f no n 0    in any case
+    date         2024-02-29                         years 1 to 9999, Spark's range
+    timestamp    2024-02-29T10:20:30.123456+02:00   T or a blank; seconds, fraction and zone may be missing
+    decimal      12.345  1e3                        rounded half up to the column's scale, as Spark does
+
+A time without a zone is in UTC. A bare number is no date and no timestamp: whether it counts seconds or
+milliseconds is for the reader to say (`timestamp_millis(ts)`), not for us to guess.
+
+The number is left in `number`, `real` or `wide`; a method returns whether there is one. So no object is made,
+and a text that is no number costs no exception.
+
+Reals of up to 2**53 in their digits and 22 behind the point are one exact division (both operands are exact, so
+the quotient is rounded once); all others go to Python's float().
+"""
+
+from __future__ import annotations
+
+import decimal
+
+from penstock.core import memory
+
+_PLUS, _MINUS, _POINT, _COLON, _ZERO, _NINE = 43, 45, 46, 58, 48, 57
+_BLANK, _CAPITAL_T, _CAPITAL_Z = 32, 84, 90
+_DIGITS_MAX = 19  # as many always fit 64 bits unsigned
+_INT64_MAX = 2**63 - 1
+_EXACT_MAX = 2**53
+_EXACT_SCALE_MAX = 22
+_POWERS = tuple(float(10**power) for power in range(_EXACT_SCALE_MAX + 1))
+_TENS = tuple(10**power for power in range(_DIGITS_MAX))
+_NUMBER_DIGITS_MAX = 18  # of a decimal that fits 64 bits, signed
+_DAY_MICROSECONDS = 86_400_000_000
+_DAY_MIN = -719_162  # 0001-01-01
+_DAY_MAX = 2_932_896  # 9999-12-31
+_FRACTION_DIGITS = 6
+_ZONE_MINUTES_MAX = 18 * 60
+_INFINITIES = (b"inf", b"infinity")
+_TRUE = (b"true", b"t", b"yes", b"y", b"1")
+_FALSE = (b"false", b"f", b"no", b"n", b"0")
+_BOOLEAN_BYTES_MAX = 5
+_DECIMAL_DIGITS_MAX = 38
+_EXACTLY = decimal.Context(
+    prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
+)
+_ASCII = 0x8080808080808080
+
+
+class ValueText:
+    """Reads texts that lie in a buffer; each method tells whether the text is one of its kind."""
+
+    __slots__ = ("_at", "number", "real", "wide")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.real = 0.0
+        self.wide: bytes | None = None  # a decimal of 16 bytes, if `number` cannot hold it
+        self._at = 0
+
+    def integer(self, buffer: bytearray, start: int, size: int) -> bool:
+        """A whole number of 64 bits, in `number`."""
+        at = start
+        end = start + size
+        negative = False
+        if at < end and (buffer[at] == _MINUS or buffer[at] == _PLUS):
+            negative = buffer[at] == _MINUS
+            at += 1
+        if at == end:
+            return False
+        while at < end and buffer[at] == _ZERO:
+            at += 1
+        if end - at > _DIGITS_MAX:
+            return False
+        magnitude = 0
+        while at < end:
+            byte = buffer[at]
+            if byte < _ZERO or byte > _NINE:
+                return False
+            magnitude = magnitude * 10 + (byte - _ZERO)
+            at += 1
+        if magnitude > _INT64_MAX:
+            if not negative or magnitude - 1 > _INT64_MAX:
+                return False
+        if negative:
+            self.number = memory.negate(magnitude)
+        else:
+            self.number = magnitude
+        return True
+
+    def real_number(self, buffer: bytearray, start: int, size: int) -> bool:
+        """A number with a point or an exponent, or neither, in `real`."""
+        at = start
+        end = start + size
+        negative = False
+        if at < end and (buffer[at] == _MINUS or buffer[at] == _PLUS):
+            negative = buffer[at] == _MINUS
+            at += 1
+        mantissa = 0
+        seen = significant = scale = 0
+        behind_point = False
+        while at < end:
+            byte = buffer[at]
+            if _ZERO <= byte <= _NINE:
+                seen += 1
+                if mantissa or byte != _ZERO:
+                    significant += 1
+                    if significant > _DIGITS_MAX:
+                        break
+                mantissa = mantissa * 10 + (byte - _ZERO)
+                if behind_point:
+                    scale += 1
+            elif byte == _POINT and not behind_point:
+                behind_point = True
+            else:
+                break
+            at += 1
+        if at < end or seen == 0 or mantissa > _EXACT_MAX or scale > _EXACT_SCALE_MAX:
+            return self._real_slowly(memory.cut(buffer, start, size))
+        real = float(mantissa)
+        if scale:
+            real = real / _POWERS[scale]
+        self.real = -real if negative else real
+        return True
+
+    def _real_slowly(self, text: bytes) -> bool:
+        if b"_" in text or text != text.strip():
+            return False  # Python's float would take them
+        try:
+            real = float(text)
+        except ValueError:
+            return False
+        if real in (_INFINITE, -_INFINITE) and text.lstrip(b"+-").lower() not in _INFINITIES:
+            return False
+        self.real = real
+        return True
+
+    def boolean(self, buffer: bytearray, start: int, size: int) -> bool:
+        """True or false, in `number` as 1 or 0."""
+        if size == 0 or size > _BOOLEAN_BYTES_MAX:
+            return False
+        text = memory.cut(buffer, start, size).lower()
+        self.number = 1 if text in _TRUE else 0
+        return text in _TRUE or text in _FALSE
+
+    def date(self, buffer: bytearray, start: int, size: int) -> bool:
+        """A day, in `number` as days since 1970."""
+        return size == 10 and self._day(buffer, start)
+
+    def _day(self, buffer: bytearray, at: int) -> bool:
+        """Ten bytes that are a date; that they are there is known."""
+        if buffer[at + 4] != _MINUS or buffer[at + 7] != _MINUS:
+            return False
+        century = _two_digits(buffer, at)
+        year = _two_digits(buffer, at + 2)
+        month = _two_digits(buffer, at + 5)
+        day = _two_digits(buffer, at + 8)
+        if century < 0 or year < 0 or month < 1 or month > 12 or day < 1:
+            return False
+        year += 100 * century
+        if year == 0 or day > _month_days(year, month):
+            return False
+        # Years that begin in March: the leap day comes last, and months have a regular length.
+        if month <= 2:
+            year -= 1
+            month += 12
+        days = 365 * year + year // 4 - year // 100 + year // 400
+        self.number = days + (153 * (month - 3) + 2) // 5 + day - 1 - 719_468
+        return True
+
+    def timestamp(self, buffer: bytearray, start: int, size: int, zoned: bool) -> bool:
+        """A moment, in `number` as microseconds since 1970. `zoned`: it may name its zone."""
+        end = start + size
+        if size < 10 or not self._day(buffer, start):
+            return False
+        days = self.number
+        microseconds = 0
+        self._at = start + 10
+        if size > 10:
+            microseconds = self._time(buffer, self._at, end)
+            if microseconds < 0:
+                return False
+        offset = 0
+        if self._at < end:
+            if not zoned or not self._zone(buffer, self._at, end):
+                return False
+            offset = self.number
+        moment = days * _DAY_MICROSECONDS + microseconds - offset * 60_000_000
+        self.number = moment
+        first = _DAY_MIN * _DAY_MICROSECONDS
+        return first <= moment < (_DAY_MAX + 1) * _DAY_MICROSECONDS
+
+    def _time(self, buffer: bytearray, at: int, end: int) -> int:
+        """A time of day in microseconds, or -1; `_at` is left behind it."""
+        if buffer[at] != _CAPITAL_T and buffer[at] != _BLANK:
+            return -1
+        if end - at < 6 or buffer[at + 3] != _COLON:
+            return -1
+        hours = _two_digits(buffer, at + 1)
+        minutes = _two_digits(buffer, at + 4)
+        if hours < 0 or hours > 23 or minutes < 0 or minutes > 59:
+            return -1
+        at += 6
+        seconds = 0
+        fraction = 0
+        if end - at >= 3 and buffer[at] == _COLON:
+            seconds = _two_digits(buffer, at + 1)
+            if seconds < 0 or seconds > 59:
+                return -1
+            at += 3
+            if at < end and buffer[at] == _POINT:
+                at += 1
+                digits = 0
+                while at < end and _ZERO <= buffer[at] <= _NINE:
+                    if digits < _FRACTION_DIGITS:
+                        fraction = fraction * 10 + (buffer[at] - _ZERO)
+                    digits += 1
+                    at += 1
+                if digits == 0:
+                    return -1
+                while digits < _FRACTION_DIGITS:
+                    fraction *= 10
+                    digits += 1
+        self._at = at
+        seconds += 60 * minutes + 3600 * hours
+        return seconds * 1_000_000 + fraction
+
+    def _zone(self, buffer: bytearray, at: int, end: int) -> bool:
+        """Z, +02, +0200 or +02:00, in `number` as minutes."""
+        size = end - at
+        if size == 1 and buffer[at] == _CAPITAL_Z:
+            self.number = 0
+            return True
+        if (buffer[at] != _PLUS and buffer[at] != _MINUS) or size not in (3, 5, 6):
+            return False
+        if size == 6 and buffer[at + 3] != _COLON:
+            return False
+        hours = _two_digits(buffer, at + 1)
+        minutes = _two_digits(buffer, end - 2) if size > 3 else 0
+        if hours < 0 or minutes < 0 or minutes > 59:
+            return False
+        minutes += 60 * hours
+        self.number = -minutes if buffer[at] == _MINUS else minutes
+        return minutes <= _ZONE_MINUTES_MAX
+
+    def decimal_number(
+        self, buffer: bytearray, start: int, size: int, precision: int, scale: int
+    ) -> bool:
+        """A decimal times 10**scale: in `wide` if that is not None, else in `number`."""
+        self.wide = None
+        at = start
+        end = start + size
+        negative = False
+        if at < end and (buffer[at] == _MINUS or buffer[at] == _PLUS):
+            negative = buffer[at] == _MINUS
+            at += 1
+        mantissa = 0
+        digits = behind = 0
+        behind_point = False
+        while at < end and digits <= _NUMBER_DIGITS_MAX:
+            byte = buffer[at]
+            if _ZERO <= byte <= _NINE:
+                mantissa = mantissa * 10 + (byte - _ZERO)
+                digits += 1
+                if behind_point:
+                    behind += 1
+            elif byte == _POINT and not behind_point:
+                behind_point = True
+            else:
+                break
+            at += 1
+        if at < end or digits == 0 or behind > scale or digits + scale - behind > _NUMBER_DIGITS_MAX:
+            return self._decimal_slowly(memory.cut(buffer, start, size), precision, scale)
+        ten = _TENS[scale - behind]
+        mantissa *= ten
+        if precision <= _NUMBER_DIGITS_MAX:
+            ten = _TENS[precision]
+            if mantissa >= ten:
+                return False
+        if negative:
+            self.number = memory.negate(mantissa)
+        else:
+            self.number = mantissa
+        return True
+
+    def decimal_of(self, value: int, precision: int, scale: int) -> bool:
+        """As decimal_number, for a number that is no text."""
+        return self._decimal_slowly(b"%d" % value, precision, scale)
+
+    def _decimal_slowly(self, text: bytes, precision: int, scale: int) -> bool:
+        if b"_" in text or text != text.strip() or not text.isascii():
+            return False  # Python's Decimal would take them
+        value = decimal.Decimal(0)
+        try:
+            value = decimal.Decimal(text.decode("ascii"))
+        except decimal.InvalidOperation:
+            return False
+        # Before anything is sized by an exponent.
+        if not value.is_finite() or (value and value.adjusted() > _DECIMAL_DIGITS_MAX):
+            return False
+        if value.adjusted() < -_DECIMAL_DIGITS_MAX - 1:
+            value = decimal.Decimal(0)
+        unit = decimal.Decimal((0, (1,), -scale))
+        rounded = value.quantize(unit, decimal.ROUND_HALF_UP, _EXACTLY)
+        unscaled = int(rounded.scaleb(scale, _EXACTLY))
+        if abs(unscaled) >= 10**precision:
+            return False
+        self.wide = unscaled.to_bytes(16, "little", signed=True)
+        return True
+
+
+_INFINITE = float("inf")
+
+
+def _two_digits(buffer: bytearray, at: int) -> int:
+    """The number that two digits are, or -1."""
+    first = buffer[at]
+    second = buffer[at + 1]
+    if first < _ZERO or first > _NINE or second < _ZERO or second > _NINE:
+        return -1
+    return 10 * (first - _ZERO) + (second - _ZERO)
+
+
+def _month_days(year: int, month: int) -> int:
+    if month == 2:
+        return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
+    return 30 if month in (4, 6, 9, 11) else 31
+
+
+def is_utf8(buffer: bytearray, start: int, size: int) -> bool:
+    """Tell whether a piece of a buffer is UTF-8, surrogates and overlong forms excluded (RFC 3629)."""
+    at = start
+    end = start + size
+    while at < end:
+        if end - at >= 8 and memory.load64(buffer, at) & _ASCII == 0:
+            at += 8
+            continue
+        lead = buffer[at]
+        at += 1
+        if lead < 0x80:
+            continue
+        if lead < 0xC2 or lead > 0xF4 or at >= end:
+            return False
+        # Only the second byte is ever restricted to less than 80 to bf.
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        if buffer[at] < low or buffer[at] > high:
+            return False
+        at += 1
+        more = 0 if lead < 0xE0 else 1 if lead < 0xF0 else 2
+        if end - at < more:
+            return False
+        while more > 0:
+            if buffer[at] & 0xC0 != 0x80:
+                return False
+            at += 1
+            more -= 1
+    return True
