@@ -13,8 +13,7 @@ cdef Py_ssize_t _INTEGER_TEXT_BYTES
 cdef Py_ssize_t _ID_TEXT_BYTES_MAX
 cdef unsigned long long _INT64_MAX
 cdef unsigned long long _TIME_MS_MAX
-cdef double _FLOAT_MAX
-cdef double _INFINITE
+cdef long long _MASK32
 cdef int _DASH
 
 

@@ -44,8 +44,7 @@ _INTEGER_TEXT_BYTES = 20
 _ID_TEXT_BYTES_MAX = 41
 _INT64_MAX = 2**63 - 1
 _TIME_MS_MAX = 253_402_300_799_999  # 9999-12-31T23:59:59.999, where Spark's timestamps end
-_FLOAT_MAX = 3.4028235677973366e38  # what is smaller is rounded to a float that is finite
-_INFINITE = float("inf")
+_MASK32 = 0xFFFFFFFF  # a literal of this size would be a Python object in C
 _DASH = 45
 
 Buffers = tuple[bytearray, bytearray | None, bytearray, int]
@@ -216,7 +215,7 @@ class Column:
         elif width == 4:
             if number < -2147483648 or number > 2147483647:
                 return False
-            memory.store32(self._data, 4 * row, number & 0xFFFFFFFF)
+            memory.store32(self._data, 4 * row, number & _MASK32)
         elif width == 2:
             if number < -32768 or number > 32767:
                 return False
@@ -238,8 +237,6 @@ class Column:
         if self.kind == _DOUBLE:
             memory.store_double(self._data, 8 * row, real)
         else:
-            if (real >= _FLOAT_MAX or real <= -_FLOAT_MAX) and real not in (_INFINITE, -_INFINITE):
-                return False
             memory.store_float(self._data, 4 * row, real)
         self._validity[row >> 3] |= 1 << (row & 7)
         return True
@@ -285,7 +282,7 @@ class Column:
             if number:
                 self._data[row >> 3] |= 1 << (row & 7)
         elif kind == _DATE:
-            memory.store32(self._data, 4 * row, number & 0xFFFFFFFF)
+            memory.store32(self._data, 4 * row, number & _MASK32)
         else:
             memory.store64(self._data, 8 * row, memory.advance(0, number))
         self._validity[row >> 3] |= 1 << (row & 7)

@@ -5,6 +5,7 @@ from penstock.core cimport memory
 cdef int _STAR, _DOLLAR, _MINUS, _ZERO, _NINE, _CR, _LF
 cdef Py_ssize_t _DIGITS_MAX
 cdef Py_ssize_t _LINE_BYTES_MAX
+cdef int _UNDERSCORE
 
 
 # Sizes are signed and 64 bits wide; 18 digits and what is added to them cannot overflow.

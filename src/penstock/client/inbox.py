@@ -21,6 +21,7 @@ FIRST_BYTES = 256 << 10
 _STAR, _DOLLAR, _MINUS, _ZERO, _NINE, _CR, _LF = 42, 36, 45, 48, 57, 13, 10
 _DIGITS_MAX = 18
 _LINE_BYTES_MAX = 64 << 10
+_UNDERSCORE = 95
 
 
 class Inbox:
@@ -112,6 +113,10 @@ class Inbox:
     def bulk_or_null(self) -> bool:
         """As bulk; of null the size is -1."""
         at = self.at
+        if self.end - at >= 3 and self.buffer[at] == _UNDERSCORE:  # RESP3's
+            self.at = at + 3
+            self.size = -1
+            return True
         if not self.head(_DOLLAR):
             return False
         if self.number < 0:

@@ -9,6 +9,7 @@ from penstock.core.stream_id cimport StreamID
 cdef int _MORE, _FULL, _DONE
 cdef int _STAR, _DASH, _ZERO, _NINE
 cdef Py_ssize_t _DIGITS_MAX
+cdef Py_ssize_t _PIECES_USUAL
 cdef Py_ssize_t _ENTRY_PARTS
 cdef Py_ssize_t _UNKNOWN
 
@@ -33,10 +34,11 @@ cdef class RangeReply:
     cdef int _entry(self) except -1
     @cython.locals(buffer=bytearray, at=Py_ssize_t, end=Py_ssize_t, dash=Py_ssize_t, found=StreamID)
     cdef int _read_id(self, Inbox inbox) except -1
-    @cython.locals(inbox=Inbox, rows=Rows, buffer=bytearray, known=FieldNames, expected=list, same=bint,
-                   names_at=Py_ssize_t, total=Py_ssize_t, number=Py_ssize_t, behind=Py_ssize_t)
+    @cython.locals(inbox=Inbox, rows=Rows, buffer=bytearray, pieces=Py_ssize_t, noted=Py_ssize_t, last=Py_ssize_t,
+                   spans=bytearray, known=FieldNames, expected=list, number=Py_ssize_t, start=Py_ssize_t,
+                   size=Py_ssize_t)
     cdef bint _fields(self, Py_ssize_t fields) except -1
-    @cython.locals(inbox=Inbox)
+    @cython.locals(spans=bytearray, number=Py_ssize_t, start=Py_ssize_t, size=Py_ssize_t)
     cdef FieldNames _read_names(self, Py_ssize_t fields)
 
 

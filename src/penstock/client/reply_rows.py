@@ -28,6 +28,7 @@ MORE, FULL, DONE = 0, 1, 2
 _MORE, _FULL, _DONE = MORE, FULL, DONE
 _STAR, _DASH, _ZERO, _NINE = 42, 45, 48, 57
 _DIGITS_MAX = 19
+_PIECES_USUAL = 64
 _ENTRY_PARTS = 2
 _UNKNOWN = -1  # the reply's first line has not come yet
 
@@ -51,6 +52,7 @@ class RangeReply:
     def __init__(self, inbox: Inbox, rows: Rows) -> None:
         self._inbox = inbox
         self._rows = rows
+        rows.step = 2
         self._names = rows.names_of([])
         self.last_ms = 0
         self.last_seq = 0
@@ -134,43 +136,46 @@ class RangeReply:
             self._seq = found.seq
 
     def _fields(self, fields: int) -> bool:
-        """Note where the values are, and have the names known; False if not all are here."""
+        """Note where names and values are, and have the names known; False if not all are here."""
         inbox = self._inbox
         rows = self._rows
         buffer = inbox.buffer
+        pieces = 2 * fields
+        # Room for a usual entry, and for what has come of a larger one: never for what was only promised.
+        rows.reserve_spans(min(pieces, _PIECES_USUAL))
+        noted = memory.note_bulks(buffer, inbox.at, inbox.end, rows.spans, 0, pieces)
+        if noted:
+            last = noted - 1
+            inbox.at = memory.span_start(rows.spans, last) + memory.span_size(rows.spans, last) + 2
+        while noted < pieces:
+            if not inbox.bulk():
+                return False
+            rows.reserve_spans(noted + 1)
+            memory.store_pair(rows.spans, 16 * noted, inbox.start, inbox.size)
+            noted += 1
+        spans = rows.spans
+        self._values_bytes = memory.sizes(spans, 0, pieces)
         known = self._names
         expected = known.names
-        same = known.count == fields
-        names_at = inbox.at
-        total = 0
         number = 0
-        while number < fields:
-            if not inbox.bulk():
-                return False
-            if same and not memory.is_bytes(buffer, inbox.start, inbox.size, expected[number]):
-                same = False
-            if not inbox.bulk():
-                return False
-            # Room for what has come, never for what was only promised.
-            rows.reserve_spans(number + 1)
-            memory.store_pair(rows.spans, 16 * number, inbox.start, inbox.size)
-            total += inbox.size
-            number += 1
-        self._values_bytes = total
-        if not same:
-            behind = inbox.at
-            inbox.at = names_at
+        if known.count == fields:
+            while number < fields:
+                start = memory.span_start(spans, 2 * number)
+                size = memory.span_size(spans, 2 * number)
+                if not memory.is_bytes(buffer, start, size, expected[number]):
+                    break
+                number += 1
+        if number < fields or known.count != fields:
             self._names = self._read_names(fields)
-            inbox.at = behind
         return True
 
     def _read_names(self, fields: int) -> FieldNames:
-        inbox = self._inbox
+        spans = self._rows.spans
         names: list[bytes] = []
-        for _ in range(fields):
-            inbox.bulk()
-            names.append(memory.cut(inbox.buffer, inbox.start, inbox.size))
-            inbox.bulk()
+        for number in range(fields):
+            start = memory.span_start(spans, 2 * number)
+            size = memory.span_size(spans, 2 * number)
+            names.append(memory.cut(self._inbox.buffer, start, size))
         return self._rows.names_of(names)
 
 

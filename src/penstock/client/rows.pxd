@@ -40,7 +40,8 @@ cdef class Rows:
     cdef dict _known
     cdef dict _failures
     cdef readonly bytearray spans
-    cdef readonly Py_ssize_t values_failed
+    cdef public Py_ssize_t step
+    cdef public Py_ssize_t values_failed
     cdef readonly Py_ssize_t count
 
     cpdef int begin(self) except -1
@@ -51,12 +52,13 @@ cdef class Rows:
     @cython.locals(size=Py_ssize_t)
     cpdef bint has_room(self, Py_ssize_t values_bytes, FieldNames names) except -1
     @cython.locals(row=Py_ssize_t, columns=list, places=list, spans=bytearray, number=Py_ssize_t, count=Py_ssize_t,
-                   column=Column, kind=int, place=Py_ssize_t)
+                   column=Column, kind=int, place=Py_ssize_t, step=Py_ssize_t, span=Py_ssize_t)
     cpdef int add(self, unsigned long long ms, unsigned long long seq, bytearray buffer, FieldNames names) except -1
     @cython.locals(pairs=Pairs, name_column=Column, value_column=Column, spans=bytearray, as_text=bint, known=list,
-                   shadowed=bytearray, are_text=bytearray, number=Py_ssize_t, place=Py_ssize_t)
+                   shadowed=bytearray, are_text=bytearray, number=Py_ssize_t, place=Py_ssize_t,
+                   step=Py_ssize_t, span=Py_ssize_t)
     cdef int _add_fields(self, Py_ssize_t row, bytearray buffer, FieldNames names) except -1
-    @cython.locals(start=Py_ssize_t, size=Py_ssize_t)
+    @cython.locals(start=Py_ssize_t, size=Py_ssize_t, span=Py_ssize_t)
     cdef int _note_failure(self, bytearray buffer, FieldNames names, Py_ssize_t place) except -1
     @cython.locals(pairs=Pairs)
     cdef int _settle_failures(self, Py_ssize_t row, unsigned long long ms, unsigned long long seq) except -1

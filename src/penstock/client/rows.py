@@ -2,7 +2,7 @@
 """Rows: entries of a stream, each spread over the columns that were asked for.
 
 A decoder (node_rows, reply_rows) finds an entry's id, its field names and where its values lie, notes the
-places in `spans` and calls `add`. Names are the same for many entries in a row, so what follows from them is
+places in `spans` and calls `add` (with `step` 2 a span for the name stands before that of the value). Names are the same for many entries in a row, so what follows from them is
 worked out once and kept (FieldNames): which value goes into which column, which of two equal names counts,
 which names are text.
 
@@ -96,6 +96,7 @@ class Rows:
         "fields",
         "keep_all",
         "spans",
+        "step",
         "stream",
         "values_failed",
     )
@@ -118,6 +119,7 @@ class Rows:
         self._known: dict[tuple[bytes, ...], FieldNames] = {}
         self._failures: dict[bytes, bytes] = {}
         self.spans = bytearray(_SPAN_BYTES * 16)
+        self.step = 1  # 2 if the spans are those of names and values in turn
         self.values_failed = 0
         self.begin()
 
@@ -163,6 +165,7 @@ class Rows:
         columns = self._columns
         places = names.places
         spans = self.spans
+        step = self.step
         number = 0
         count = len(columns)
         while number < count:
@@ -176,10 +179,11 @@ class Rows:
                 column.put_bytes(row, self._stream_text)
             else:
                 place = places[number]
+                span = place * step + step - 1
                 if place < 0:
                     column.put_null(row)
                 elif not column.put(
-                    row, buffer, memory.span_start(spans, place), memory.span_size(spans, place)
+                    row, buffer, memory.span_start(spans, span), memory.span_size(spans, span)
                 ):
                     column.put_null(row)
                     self._note_failure(buffer, names, place)
@@ -198,6 +202,7 @@ class Rows:
         name_column = pairs.names
         value_column = pairs.values
         spans = self.spans
+        step = self.step
         as_text = name_column.kind == _STRING
         known = names.names
         shadowed = names.shadowed
@@ -210,8 +215,9 @@ class Rows:
                 self._note_failure(buffer, names, place)  # a key cannot be null: the pair is left out
                 continue
             name_column.put_bytes(number, known[place])
+            span = place * step + step - 1
             if not value_column.put(
-                number, buffer, memory.span_start(spans, place), memory.span_size(spans, place)
+                number, buffer, memory.span_start(spans, span), memory.span_size(spans, span)
             ):
                 value_column.put_null(number)
                 self._note_failure(buffer, names, place)
@@ -220,8 +226,9 @@ class Rows:
         pairs.end_row(row, False)
 
     def _note_failure(self, buffer: bytearray, names: FieldNames, place: int) -> None:
-        start = memory.span_start(self.spans, place)
-        size = memory.span_size(self.spans, place)
+        span = place * self.step + self.step - 1
+        start = memory.span_start(self.spans, span)
+        size = memory.span_size(self.spans, span)
         if size == _AS_INTEGER:
             text = memory.format_int(listpack.get_int(buffer, start))
         else:

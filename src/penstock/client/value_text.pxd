@@ -15,9 +15,9 @@ cdef long long _DAY_MICROSECONDS
 cdef long long _DAY_MIN
 cdef long long _DAY_MAX
 cdef int _FRACTION_DIGITS
-cdef long long _ZONE_MINUTES_MAX
 cdef Py_ssize_t _BOOLEAN_BYTES_MAX
 cdef unsigned long long _ASCII
+cdef long long _T, _TRUE, _Y, _YES, _ONE_DIGIT, _F, _FALSE, _N, _NO, _ZERO_DIGIT
 
 
 @cython.final
@@ -30,9 +30,11 @@ cdef class ValueText:
     @cython.locals(at=Py_ssize_t, end=Py_ssize_t, negative=bint, magnitude="unsigned long long", byte=int)
     cpdef bint integer(self, bytearray buffer, Py_ssize_t start, Py_ssize_t size) except -1
     @cython.locals(at=Py_ssize_t, end=Py_ssize_t, negative=bint, mantissa="unsigned long long", byte=int,
-                   seen=Py_ssize_t, significant=Py_ssize_t, scale=Py_ssize_t, behind_point=bint, real=double)
+                   seen=Py_ssize_t, significant=Py_ssize_t, scale=Py_ssize_t, behind_point=bint, real=double,
+                   power=double)
     cpdef bint real_number(self, bytearray buffer, Py_ssize_t start, Py_ssize_t size) except -1
     cdef bint _real_slowly(self, bytes text) except -1
+    @cython.locals(word="long long", at=Py_ssize_t, byte=int)
     cpdef bint boolean(self, bytearray buffer, Py_ssize_t start, Py_ssize_t size) except -1
     cpdef bint date(self, bytearray buffer, Py_ssize_t start, Py_ssize_t size) except -1
     @cython.locals(century="long long", year="long long", month="long long", day="long long", days="long long")

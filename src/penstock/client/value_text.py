@@ -2,11 +2,11 @@
 """The text of a value as the number that a typed column holds.
 
     integer      -17  +17  007                      no point, no exponent, no blanks
-    real         1.5  -2e10  .5  inf  NaN           what would become infinite only by its size is refused
+    real         1.5  -2e10  .5  inf  NaN           too large is infinite, as in a cast of Spark's
     boolean      true t yes y 1 / false f no n 0    in any case
     date         2024-02-29                         years 1 to 9999, Spark's range
-    timestamp    2024-02-29T10:20:30.123456+02:00   T or a blank; seconds, fraction and zone may be missing
-    decimal      12.345  1e3                        rounded half up to the column's scale, as Spark does
+    timestamp    2024-02-29T10:20:30.123456+02:00   T or a blank; fraction and zone may be missing
+    decimal      12.345  1e3                        refused if it does not fit without rounding
 
 A time without a zone is in UTC. A bare number is no date and no timestamp: whether it counts seconds or
 milliseconds is for the reader to say (`timestamp_millis(ts)`), not for us to guess.
@@ -21,6 +21,7 @@ the quotient is rounded once); all others go to Python's float().
 from __future__ import annotations
 
 import decimal
+import re
 
 from penstock.core import memory
 
@@ -37,11 +38,14 @@ _DAY_MICROSECONDS = 86_400_000_000
 _DAY_MIN = -719_162  # 0001-01-01
 _DAY_MAX = 2_932_896  # 9999-12-31
 _FRACTION_DIGITS = 6
-_ZONE_MINUTES_MAX = 18 * 60
-_INFINITIES = (b"inf", b"infinity")
-_TRUE = (b"true", b"t", b"yes", b"y", b"1")
-_FALSE = (b"false", b"f", b"no", b"n", b"0")
 _BOOLEAN_BYTES_MAX = 5
+# Words as numbers, their bytes one behind the other: t, true, y, yes, 1 and f, false, n, no, 0.
+_TRUTHS = (0x74, 0x74727565, 0x79, 0x796573, 0x31)
+_UNTRUTHS = (0x66, 0x66616C7365, 0x6E, 0x6E6F, 0x30)
+_T, _TRUE, _Y, _YES, _ONE_DIGIT = _TRUTHS
+_F, _FALSE, _N, _NO, _ZERO_DIGIT = _UNTRUTHS
+_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
+_NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _DECIMAL_DIGITS_MAX = 38
 _EXACTLY = decimal.Context(
     prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
@@ -121,29 +125,32 @@ class ValueText:
             return self._real_slowly(memory.cut(buffer, start, size))
         real = float(mantissa)
         if scale:
-            real = real / _POWERS[scale]
+            power = _POWERS[scale]
+            real = real / power
         self.real = -real if negative else real
         return True
 
     def _real_slowly(self, text: bytes) -> bool:
-        if b"_" in text or text != text.strip():
-            return False  # Python's float would take them
-        try:
-            real = float(text)
-        except ValueError:
+        if _NUMBER.fullmatch(text) is None and _NOT_FINITE.fullmatch(text) is None:
             return False
-        if real in (_INFINITE, -_INFINITE) and text.lstrip(b"+-").lower() not in _INFINITIES:
-            return False
-        self.real = real
+        self.real = float(text)
         return True
 
     def boolean(self, buffer: bytearray, start: int, size: int) -> bool:
         """True or false, in `number` as 1 or 0."""
         if size == 0 or size > _BOOLEAN_BYTES_MAX:
             return False
-        text = memory.cut(buffer, start, size).lower()
-        self.number = 1 if text in _TRUE else 0
-        return text in _TRUE or text in _FALSE
+        word = 0
+        for at in range(start, start + size):
+            byte = buffer[at]
+            if 65 <= byte <= 90:
+                byte += 32
+            word = word << 8 | byte
+        if word == _TRUE or word == _ONE_DIGIT or word == _T or word == _YES or word == _Y:
+            self.number = 1
+            return True
+        self.number = 0
+        return word == _FALSE or word == _ZERO_DIGIT or word == _F or word == _NO or word == _N
 
     def date(self, buffer: bytearray, start: int, size: int) -> bool:
         """A day, in `number` as days since 1970."""
@@ -173,15 +180,12 @@ class ValueText:
     def timestamp(self, buffer: bytearray, start: int, size: int, zoned: bool) -> bool:
         """A moment, in `number` as microseconds since 1970. `zoned`: it may name its zone."""
         end = start + size
-        if size < 10 or not self._day(buffer, start):
+        if size < 19 or not self._day(buffer, start):
             return False
         days = self.number
-        microseconds = 0
-        self._at = start + 10
-        if size > 10:
-            microseconds = self._time(buffer, self._at, end)
-            if microseconds < 0:
-                return False
+        microseconds = self._time(buffer, start + 10, end)
+        if microseconds < 0:
+            return False
         offset = 0
         if self._at < end:
             if not zoned or not self._zone(buffer, self._at, end):
@@ -193,57 +197,53 @@ class ValueText:
         return first <= moment < (_DAY_MAX + 1) * _DAY_MICROSECONDS
 
     def _time(self, buffer: bytearray, at: int, end: int) -> int:
-        """A time of day in microseconds, or -1; `_at` is left behind it."""
+        """A time of day of at least nine bytes, in microseconds, or -1; `_at` is left behind it."""
         if buffer[at] != _CAPITAL_T and buffer[at] != _BLANK:
             return -1
-        if end - at < 6 or buffer[at + 3] != _COLON:
+        if buffer[at + 3] != _COLON or buffer[at + 6] != _COLON:
             return -1
         hours = _two_digits(buffer, at + 1)
         minutes = _two_digits(buffer, at + 4)
-        if hours < 0 or hours > 23 or minutes < 0 or minutes > 59:
+        seconds = _two_digits(buffer, at + 7)
+        if hours < 0 or hours > 23 or minutes < 0 or minutes > 59 or seconds < 0 or seconds > 59:
             return -1
-        at += 6
-        seconds = 0
+        at += 9
         fraction = 0
-        if end - at >= 3 and buffer[at] == _COLON:
-            seconds = _two_digits(buffer, at + 1)
-            if seconds < 0 or seconds > 59:
-                return -1
-            at += 3
-            if at < end and buffer[at] == _POINT:
+        if at < end and buffer[at] == _POINT:
+            at += 1
+            digits = 0
+            while at < end and _ZERO <= buffer[at] <= _NINE:
+                fraction = fraction * 10 + (buffer[at] - _ZERO)
+                digits += 1
                 at += 1
-                digits = 0
-                while at < end and _ZERO <= buffer[at] <= _NINE:
-                    if digits < _FRACTION_DIGITS:
-                        fraction = fraction * 10 + (buffer[at] - _ZERO)
-                    digits += 1
-                    at += 1
-                if digits == 0:
+                if digits > _FRACTION_DIGITS:
                     return -1
-                while digits < _FRACTION_DIGITS:
-                    fraction *= 10
-                    digits += 1
+            if digits == 0:
+                return -1
+            while digits < _FRACTION_DIGITS:
+                fraction *= 10
+                digits += 1
         self._at = at
         seconds += 60 * minutes + 3600 * hours
         return seconds * 1_000_000 + fraction
 
     def _zone(self, buffer: bytearray, at: int, end: int) -> bool:
-        """Z, +02, +0200 or +02:00, in `number` as minutes."""
+        """Z, +0200 or +02:00, in `number` as minutes."""
         size = end - at
         if size == 1 and buffer[at] == _CAPITAL_Z:
             self.number = 0
             return True
-        if (buffer[at] != _PLUS and buffer[at] != _MINUS) or size not in (3, 5, 6):
+        if (buffer[at] != _PLUS and buffer[at] != _MINUS) or size not in (5, 6):
             return False
         if size == 6 and buffer[at + 3] != _COLON:
             return False
         hours = _two_digits(buffer, at + 1)
-        minutes = _two_digits(buffer, end - 2) if size > 3 else 0
-        if hours < 0 or minutes < 0 or minutes > 59:
+        minutes = _two_digits(buffer, end - 2)
+        if hours < 0 or hours > 23 or minutes < 0 or minutes > 59:
             return False
         minutes += 60 * hours
         self.number = -minutes if buffer[at] == _MINUS else minutes
-        return minutes <= _ZONE_MINUTES_MAX
+        return True
 
     def decimal_number(
         self, buffer: bytearray, start: int, size: int, precision: int, scale: int
@@ -290,28 +290,18 @@ class ValueText:
         return self._decimal_slowly(b"%d" % value, precision, scale)
 
     def _decimal_slowly(self, text: bytes, precision: int, scale: int) -> bool:
-        if b"_" in text or text != text.strip() or not text.isascii():
-            return False  # Python's Decimal would take them
-        value = decimal.Decimal(0)
-        try:
-            value = decimal.Decimal(text.decode("ascii"))
-        except decimal.InvalidOperation:
+        if _NUMBER.fullmatch(text) is None:
             return False
+        value = decimal.Decimal(text.decode("ascii"))
         # Before anything is sized by an exponent.
-        if not value.is_finite() or (value and value.adjusted() > _DECIMAL_DIGITS_MAX):
+        if value and not -scale <= value.adjusted() <= _DECIMAL_DIGITS_MAX:
             return False
-        if value.adjusted() < -_DECIMAL_DIGITS_MAX - 1:
-            value = decimal.Decimal(0)
-        unit = decimal.Decimal((0, (1,), -scale))
-        rounded = value.quantize(unit, decimal.ROUND_HALF_UP, _EXACTLY)
-        unscaled = int(rounded.scaleb(scale, _EXACTLY))
-        if abs(unscaled) >= 10**precision:
+        fitted = value.quantize(decimal.Decimal((0, (1,), -scale)), context=_EXACTLY)
+        unscaled = int(fitted.scaleb(scale, _EXACTLY))
+        if fitted != value or abs(unscaled) >= 10**precision:
             return False
         self.wide = unscaled.to_bytes(16, "little", signed=True)
         return True
-
-
-_INFINITE = float("inf")
 
 
 def _two_digits(buffer: bytearray, at: int) -> int:
