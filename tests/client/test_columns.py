@@ -46,7 +46,22 @@ ENTRIES = pa.schema(
     {"fields": pa.list_(pa.struct({"name": pa.binary(), "value": pa.binary()})), "_id": pa.string()}
 )
 
-EDGES = [0, 1, 127, 128, 4095, 4096, 32767, 32768, 8388607, 8388608, 2**31 - 1, 2**31, 2**63 - 1, 2**63]
+EDGES = [
+    0,
+    1,
+    127,
+    128,
+    4095,
+    4096,
+    32767,
+    32768,
+    8388607,
+    8388608,
+    2**31 - 1,
+    2**31,
+    2**63 - 1,
+    2**63,
+]
 NUMBERS = [b"%d" % (sign * edge + more) for edge in EDGES for sign in (1, -1) for more in (0, -1)]
 ODD = [
     b"", b" ", b"-", b"+", b"+5", b"-0", b"007", b"0" * 50 + b"7", b"5.", b".5", b".", b"1_0", b" 1", b"1 ",
@@ -62,7 +77,9 @@ ODD = [
     b"ascii..\xff", b"x" * 63, b"x" * 64, b"x" * 4095, b"x" * 4096, b"y" * 10_000,
 ]  # fmt: skip
 VALUES = st.one_of(st.sampled_from(NUMBERS), st.sampled_from(ODD), st.binary(max_size=70))
-NAMES = st.sampled_from([name.encode() for name in ALL_TYPES] + [b"", b"12", b"\xff", b"other", b"x" * 70])
+NAMES = st.sampled_from(
+    [name.encode() for name in ALL_TYPES] + [b"", b"12", b"\xff", b"other", b"x" * 70]
+)
 FIELDS = st.lists(st.tuples(NAMES, VALUES), min_size=1, max_size=6)
 IDS = st.lists(
     st.tuples(
@@ -85,7 +102,9 @@ def streams(draw: st.DrawFn) -> tuple[Stream, list[Entry]]:
         fields = [(name, draw(VALUES)) for name in names]
         stream.append_at(ms, seq, frame_of(*(piece for pair in fields for piece in pair)), 0)
         left.append((b"%d-%d" % (ms, seq), fields))
-    for entry in draw(st.lists(st.sampled_from(left), unique_by=lambda one: one[0]) if left else st.just([])):
+    for entry in draw(
+        st.lists(st.sampled_from(left), unique_by=lambda one: one[0]) if left else st.just([])
+    ):
         stream.delete(sid(entry[0].decode()))
         left.remove(entry)
     return stream, left
@@ -145,7 +164,9 @@ def pylist(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
             row["_corrupt"] = sorted(row["_corrupt"])
         for name, value in row.items():
             if isinstance(value, datetime) and value.tzinfo is not None:
-                row[name] = value.astimezone(UTC)  # pyarrow's zone of the same name is another object
+                row[name] = value.astimezone(
+                    UTC
+                )  # pyarrow's zone of the same name is another object
     return rows
 
 
@@ -219,7 +240,7 @@ def test_any_changed_byte_of_a_node_is_an_error_or_a_result() -> None:
     ((key, node),) = nodes_of(stream)
     outcomes = {"error": 0, "result": 0}
     for at in range(len(node)):
-        for flip in range(1, 256):
+        for flip in (1, 2, 4, 8, 16, 32, 64, 128, 255):
             bad = bytearray(node)
             bad[at] ^= flip
             builder = BatchBuilder(MAPPED, b"s")

@@ -39,7 +39,9 @@ def _row(entry: Entry, schema: pa.Schema, stream: bytes) -> dict[str, Any]:
         elif field.name == "_timestamp":
             row["_timestamp"] = _moment_or_none(entry_id)
         elif field.name == "fields" and pa.types.is_map(field.type):
-            row["fields"] = _pairs(list(ordered.items()), field.type.key_type, field.type.item_type, bad)
+            row["fields"] = _pairs(
+                list(ordered.items()), field.type.key_type, field.type.item_type, bad
+            )
         elif field.name == "fields":
             kinds = [part.type for part in field.type.value_type]
             row["fields"] = [

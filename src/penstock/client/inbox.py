@@ -96,7 +96,11 @@ class Inbox:
         return True
 
     def _error(self, start: int, line_end: int) -> CommandError:
-        line = memory.cut(self.buffer, start, line_end - start).rstrip(b"\r").decode("utf-8", "replace")
+        line = (
+            memory.cut(self.buffer, start, line_end - start)
+            .rstrip(b"\r")
+            .decode("utf-8", "replace")
+        )
         self.at = line_end + 1
         code, _, text = line.partition(" ")
         return CommandError(text, code)

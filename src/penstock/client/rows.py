@@ -212,7 +212,9 @@ class Rows:
             if shadowed[place] and not self.keep_all:
                 continue
             if as_text and not are_text[place]:
-                self._note_failure(buffer, names, place)  # a key cannot be null: the pair is left out
+                self._note_failure(
+                    buffer, names, place
+                )  # a key cannot be null: the pair is left out
                 continue
             name_column.put_bytes(number, known[place])
             span = place * step + step - 1

@@ -271,7 +271,12 @@ class ValueText:
             else:
                 break
             at += 1
-        if at < end or digits == 0 or behind > scale or digits + scale - behind > _NUMBER_DIGITS_MAX:
+        if (
+            at < end
+            or digits == 0
+            or behind > scale
+            or digits + scale - behind > _NUMBER_DIGITS_MAX
+        ):
             return self._decimal_slowly(memory.cut(buffer, start, size), precision, scale)
         ten = _TENS[scale - behind]
         mantissa *= ten

@@ -8,7 +8,8 @@
 
 The file is a row of operations (rdb_format.py). Those that say something of the next key (its expiry, how
 often or when it was last used) come before it. Uses are read and forgotten: nothing is evicted here.
-Libraries of functions and what modules write about themselves are refused: we could not write them again.
+Libraries of functions and what modules write about themselves are refused: we could not write them again. So
+are values that we do not hold, unless `skip_foreign` says that nobody will write.
 
 Damage is a CorruptData with the file's name and the offset. Everything is checked as it comes, the inside
 of nodes too, because a checksum stands at the end, may be missing (`rdbchecksum no`), and says nothing
@@ -29,7 +30,7 @@ from typing import NamedTuple
 from penstock.engine.keyspace import Keyspace
 from penstock.errors import CorruptData
 from penstock.persist import rdb_format as form
-from penstock.persist import rdb_value
+from penstock.persist import rdb_skip, rdb_value
 from penstock.persist.rdb_input import RdbInput, Source
 from penstock.persist.rdb_value import Value, ValueLimits
 
@@ -62,6 +63,7 @@ class RdbReader:
         "_deep",
         "_input",
         "_limits",
+        "_skip_foreign",
         "aux",
         "database",
         "empty_keys",
@@ -75,10 +77,13 @@ class RdbReader:
         name: str = "",
         limits: ValueLimits | None = None,
         deep: bool = True,
+        skip_foreign: bool = False,
     ) -> None:
+        """`skip_foreign`: leave out what we do not hold, for whoever only looks for streams."""
         self._input = RdbInput(source, name)
         self._limits = ValueLimits() if limits is None else limits
         self._deep = deep
+        self._skip_foreign = skip_foreign
         self.aux: dict[bytes, bytes] = {}
         self.database = 0
         self.empty_keys = 0
@@ -105,7 +110,9 @@ class RdbReader:
         while True:
             start = self._input.offset
             operation = self._input.byte()
-            if operation < form.OPERATIONS_FROM:
+            if operation < form.OPERATIONS_FROM and self._skips(operation):
+                expiry_ms = None
+            elif operation < form.OPERATIONS_FROM:
                 item = self._read_key(operation, expiry_ms, start)
                 expiry_ms = None
                 if rdb_value.is_empty_list(item.value):
@@ -134,6 +141,14 @@ class RdbReader:
                 f"RDB version {self.version}; versions 1 to {form.VERSION_MAX} can be read",
                 len(form.MAGIC),
             )
+
+    def _skips(self, kind: int) -> bool:
+        """Step over a key of a type that we do not hold, if that is asked for."""
+        if not self._skip_foreign or rdb_value.refusal_or_none(kind) is None:
+            return False
+        self._input.string()
+        rdb_skip.skip_value(self._input, kind)
+        return True
 
     def _read_key(self, kind: int, expiry_ms: int | None, start: int) -> RdbItem:
         key = self._input.string()
@@ -168,6 +183,8 @@ class RdbReader:
         elif operation == form.SLOT_INFO:
             for _ in range(3):  # the slot, its keys, those that expire
                 source.length()
+        elif self._skip_foreign and rdb_skip.skips_operation(source, operation):
+            pass
         elif operation in _REFUSED_OPERATIONS:
             raise source.corrupt(
                 f"{_REFUSED_OPERATIONS[operation]} (operation {operation}), which penstock cannot keep;"

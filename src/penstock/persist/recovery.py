@@ -83,6 +83,9 @@ class Recovery:
         self._layout = layout
         self._load_truncated = load_truncated
         self.engine = engine
+        self.skip_foreign = (
+            False  # leave out values that we do not hold: only where nothing is written
+        )
         self.progress = Progress()
         self._found = Recovered(engine)
         self._replay = Replay(engine, rows, self.progress.step)
@@ -193,7 +196,8 @@ class Recovery:
         return path == self._layout.snapshot or path.endswith(".rdb")
 
     def _load_rdb(self, source: Source, path: str) -> None:
-        reader = RdbReader(source, path, ValueLimits(self.engine.limits, self.engine.list_limits))
+        limits = ValueLimits(self.engine.limits, self.engine.list_limits)
+        reader = RdbReader(source, path, limits, skip_foreign=self.skip_foreign)
         self._found.keys += load_databases(reader, self.engine.context.databases)
         # An old log may begin with a snapshot: commands follow.
         self._replay.run(source, path, reader.rest(), reader.offset)

@@ -1,0 +1,88 @@
+"""Stepping over values of an RDB file that we do not hold: sets, hashes, sorted sets, modules.
+
+    2        set            count, members
+    3        sorted set     count, then a member and its score as a text: a length byte, 253 to 255 for nan and inf
+    5        sorted set     count, then a member and 8 bytes
+    4        hash           count, then names and values
+    22, 24   hash           24: the least expiry, 8 bytes; count, then expiry, name and value
+    23, 25   hash           25: the least expiry, 8 bytes; one string
+    9 .. 20  the packed     one string
+    7        module         its id, then parts, each behind its kind, up to a 0
+
+A file that is only read for its streams may hold any of these. Type 6, of modules before 4.0, says nowhere how
+long it is, and streams of Redis 8.6 and later (26, 27) are streams: both stay refused.
+"""
+
+from __future__ import annotations
+
+from penstock.persist import rdb_format as form
+from penstock.persist.rdb_input import RdbInput
+
+_SET, _SCORES_AS_TEXT, _HASH, _SCORES = 2, 3, 4, 5
+_MODULE = 7
+_PACKED = frozenset((9, 11, 12, 13, 16, 17, 20))
+_EXPIRING, _EXPIRING_PACKED, _EXPIRING_FROM, _EXPIRING_FROM_PACKED = 22, 23, 24, 25
+_SCORE_WORDS_FROM = 253  # minus infinity, infinity and no number have no text
+_PART_END, _PART_SIGNED, _PART_UNSIGNED, _PART_FLOAT, _PART_DOUBLE, _PART_STRING = range(6)
+
+
+def skip_value(source: RdbInput, kind: int) -> None:
+    """Go behind a value of a type that we do not hold. Raises: CorruptData, for one that has no known end."""
+    if kind in (_EXPIRING_FROM, _EXPIRING_FROM_PACKED):
+        source.raw(8)
+    if kind in _PACKED or kind in (_EXPIRING_PACKED, _EXPIRING_FROM_PACKED):
+        source.blob()
+    elif kind == _SET:
+        _strings(source, source.length())
+    elif kind == _HASH:
+        _strings(source, 2 * source.length())
+    elif kind in (_SCORES, _SCORES_AS_TEXT):
+        for _ in range(source.length()):
+            source.string()
+            source.raw(8 if kind == _SCORES else _score_bytes(source.byte()))
+    elif kind in (_EXPIRING, _EXPIRING_FROM):
+        for _ in range(source.length()):
+            source.take_number()
+            _strings(source, 2)
+    elif kind == _MODULE:
+        source.take_number()
+        _parts(source)
+    else:
+        raise source.corrupt(f"type {kind} ({form.type_name(kind)}) cannot be stepped over")
+
+
+def skips_operation(source: RdbInput, operation: int) -> bool:
+    """Go behind a library of functions or what a module says of itself; False for anything else."""
+    if operation == form.FUNCTION:
+        source.string()
+    elif operation == form.MODULE_AUX:
+        for _ in range(3):  # the module's id, and when it was written
+            source.take_number()
+        _parts(source)
+    else:
+        return False
+    return True
+
+
+def _score_bytes(size: int) -> int:
+    return 0 if size >= _SCORE_WORDS_FROM else size
+
+
+def _strings(source: RdbInput, count: int) -> None:
+    for _ in range(count):
+        source.string()
+
+
+def _parts(source: RdbInput) -> None:
+    while True:
+        part = source.length()
+        if part == _PART_END:
+            return
+        if part in (_PART_SIGNED, _PART_UNSIGNED):
+            source.take_number()
+        elif part in (_PART_FLOAT, _PART_DOUBLE):
+            source.raw(4 if part == _PART_FLOAT else 8)
+        elif part == _PART_STRING:
+            source.string()
+        else:
+            raise source.corrupt(f"part {part} of a module's value")
