@@ -142,8 +142,10 @@ def test_a_server_that_breaks_off_or_is_none_is_told(answer: bytes, error: type[
         thread = threading.Thread(target=serve)
         thread.start()
         client = redis.Redis(host="127.0.0.1", port=port, protocol=2)
-        with BulkReader(client, SCHEMA, BulkOptions(native=False)) as reader:
-            with pytest.raises(error, match="stream 's' of 127.0.0.1"):
-                list(reader.batches(b"s", "-", "+"))
+        with (
+            BulkReader(client, SCHEMA, BulkOptions(native=False)) as reader,
+            pytest.raises(error, match=r"stream 's' of 127\.0\.0\.1"),
+        ):
+            list(reader.batches(b"s", "-", "+"))
         client.close()
         thread.join()

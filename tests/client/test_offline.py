@@ -99,7 +99,7 @@ def test_streams_and_ids_are_chosen(tmp_path: Path) -> None:
 def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "dump.rdb"
     path.write_bytes(b"REDIS0010\xfa\x05hello")
-    with pytest.raises(CorruptData, match="dump.rdb"):
+    with pytest.raises(CorruptData, match=r"dump\.rdb"):
         rows(path)
 
 

@@ -45,6 +45,13 @@ def test_what_is_stored_is_loaded_and_nothing_else_changes(
             assert buffer == b"\xaa" * (16 - width)
 
 
+def test_a_number_too_large_for_32_bits_is_stored_as_infinite() -> None:
+    buffer = bytearray(4)
+    for value, stored in ((1e39, b"\x00\x00\x80\x7f"), (-1e39, b"\x00\x00\x80\xff")):
+        memory.store_float(buffer, 0, value)
+        assert buffer == stored
+
+
 Access = Callable[[bytearray, int], object]
 ACCESSES: list[tuple[str, int, Access]] = [
     ("load16", 2, memory.load16),
@@ -54,6 +61,8 @@ ACCESSES: list[tuple[str, int, Access]] = [
     ("store16", 2, lambda buffer, at: memory.store16(buffer, at, 7)),
     ("store32", 4, lambda buffer, at: memory.store32(buffer, at, 7)),
     ("store64", 8, lambda buffer, at: memory.store64(buffer, at, 7)),
+    ("store_float", 4, lambda buffer, at: memory.store_float(buffer, at, 7.5)),
+    ("store_double", 8, lambda buffer, at: memory.store_double(buffer, at, 7.5)),
     ("copy into", 5, lambda buffer, at: memory.copy(buffer, at, bytearray(5), 0, 5)),
     ("copy from", 5, lambda buffer, at: memory.copy(bytearray(5), 0, buffer, at, 5)),
     ("put", 5, lambda buffer, at: memory.put(buffer, at, b"hello")),

@@ -1,4 +1,4 @@
-"""The dumb way from entries to rows: Python objects, one after the other, to compare the compiled one with."""
+"""The dumb way from entries to rows, by Python objects, to compare the compiled one with."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def _row(entry: Entry, schema: pa.Schema, stream: bytes) -> dict[str, Any]:
                 list(ordered.items()), field.type.key_type, field.type.item_type, bad
             )
         elif field.name == "fields":
-            kinds = [part.type for part in field.type.value_type]
+            names, values = (part.type for part in field.type.value_type)
             row["fields"] = [
-                {"name": name, "value": value} for name, value in _pairs(fields, *kinds, bad)
+                {"name": name, "value": value} for name, value in _pairs(fields, names, values, bad)
             ]
         elif field.name != "_corrupt":
             row[field.name] = _value(last, field, bad)

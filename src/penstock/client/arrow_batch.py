@@ -1,4 +1,5 @@
-"""From an Arrow schema to columns that are built, and from their buffers to a RecordBatch of that very schema.
+"""From an Arrow schema to columns that are built, and from their buffers to a RecordBatch of that very
+schema.
 
     _stream     string                     the key
     _id         string                     ms-seq
@@ -8,8 +9,8 @@
     _corrupt    map<string, string>        what did not fit its column, as text; null where all did
     any other   a type of KINDS            the field of that name
 
-The schema is the caller's (for Spark, `to_arrow_schema(schema, "UTC")`), and it is handed on unchanged: Spark
-compares types and nullability exactly. Buffers are wrapped, not copied.
+The schema is the caller's (for Spark, `to_arrow_schema(schema, "UTC")`), and it is handed on unchanged:
+Spark compares types and nullability exactly. Buffers are wrapped, not copied.
 """
 
 from __future__ import annotations

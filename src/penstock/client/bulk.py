@@ -4,15 +4,17 @@
         for batch in reader.batches(b"orders", "-", "+"):
             ...
 
-The client is redis-py's: it has connected, logged in and spoken TLS. The reader takes one of its connections and
-reads from that socket itself. Our own server sends raw nodes (PENSTOCK NODES), any other the entries (XRANGE).
+The client is redis-py's: it has connected, logged in and spoken TLS. The reader takes one of its
+connections and reads from that socket itself. Our own server sends raw nodes (PENSTOCK NODES), any other
+the entries (XRANGE).
 
-The next page is asked for before this one is handed on: of nodes as soon as a reply's head says where it goes on, of
-entries when the last of a page has been read. While the caller works on a batch, the server fills the socket.
+The next page is asked for before this one is handed on: of nodes as soon as a reply's head says where it
+goes on, of entries when the last of a page has been read. While the caller works on a batch, the server
+fills the socket.
 
-A range is read as it is at the time; entries that are added behind its end never show. An error names the server
-and the stream, never a password. A reader whose connection was lost is of no use any more: whoever retries (Spark
-does, by task) starts again from the beginning of the range, and gets the same entries.
+A range is read as it is at the time; entries that are added behind its end never show. An error names the
+server and the stream, never a password. A reader whose connection was lost is of no use any more: whoever
+retries (Spark does, by task) starts again from the beginning of the range, and gets the same entries.
 """
 
 from __future__ import annotations
@@ -91,7 +93,10 @@ class BulkReader:
             self._client.connection_pool.release(connection)
 
     def batches(self, stream: bytes, start: str, end: str) -> Iterator[pa.RecordBatch]:
-        """The entries of a range, given as to XRANGE. Raises: ConnectionLost, CommandError, CorruptData, ..."""
+        """The entries of a range, given as to XRANGE.
+
+        Raises: ConnectionLost, CommandError, CorruptData, UnreadableValue, ConfigError.
+        """
         with self._reading(stream):
             if self._native is None:
                 self._native = is_native(self._client)

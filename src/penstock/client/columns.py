@@ -8,11 +8,11 @@
     "a", null, "bc"    validity 05    offsets 0 1 1 3    data a b c
 
 Buffers grow by doubling and are handed over as they are when the batch is full: no value becomes a Python
-object on the way. What was handed over is Arrow's (it pins the bytearray), so the next batch gets fresh ones,
-as large as the last ones were.
+object on the way. What was handed over is Arrow's (it pins the bytearray), so the next batch gets fresh
+ones, as large as the last ones were.
 
-A column of pairs (Pairs) is all fields of an entry: offsets into two text columns, names and values. Arrow has
-maps and lists of structs in the same form.
+A column of pairs (Pairs) is all fields of an entry: offsets into two text columns, names and values. Arrow
+has maps and lists of structs in the same form.
 
 Invariants
   C1  offsets has an entry for every row put so far, null or not, and the last one is the size of data.

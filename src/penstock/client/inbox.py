@@ -1,15 +1,17 @@
 # cython: wraparound=False
-"""What a server has sent and nobody has read yet, and the two kinds of RESP2 lines that bulk replies consist of.
+"""What a server has sent and nobody has read yet, and the two kinds of RESP2 lines that bulk replies consist
+of.
 
     buffer   ......|read|*2\\r\\n$3\\r\\n1-0\\r\\n$51\\r\\n...|free|
                    at                            end
 
-The owner of the socket receives into `free()` and says how much came (`received`); a decoder reads lines and bulk
-strings from `at` on. A method that finds too little returns False, and `wanted` is then the least `end` with
-which it is worth trying again. Positions hold until the next `free`, which may move what is left to the front.
+The owner of the socket receives into `free()` and says how much came (`received`); a decoder reads lines
+and bulk strings from `at` on. A method that finds too little returns False, and `wanted` is then the least
+`end` with which it is worth trying again. Positions hold until the next `free`, which may move what is
+left to the front.
 
-Sizes are believed as far as the buffer goes: what a server promises makes the buffer grow only as bytes come,
-doubling, so a promise alone costs nothing.
+Sizes are believed as far as the buffer goes: what a server promises makes the buffer grow only as bytes
+come, doubling, so a promise alone costs nothing.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 # cython: wraparound=False
 """Nodes of a stream into rows: listpacks as PENSTOCK NODES sends them, or as a loaded Stream has them.
 
-core/stream_node.py draws a node. Its header holds the field names of nearly all entries, so they are looked up
-once a node; of such an entry only the values are walked.
+core/stream_node.py draws a node. Its header holds the field names of nearly all entries, so they are
+looked up once a node; of such an entry only the values are walked.
 
-The bytes come from elsewhere and may be anything. The walk goes forward only and never leaves the node: each
-element must end before the node does. What is not a node raises CorruptData, and rows that were added before
-stay as they are; the caller throws them away. Backlens are not looked at: a walk from front to back needs none.
+The bytes come from elsewhere and may be anything. The walk goes forward only and never leaves the node:
+each element must end before the node does. What is not a node raises CorruptData, and rows that were added
+before stay as they are; the caller throws them away. Backlens are not looked at: a walk from front to back
+needs none.
 
     rows of the range    start <= id <= end, tombstones left out
     damage that shows    a header that lies about sizes or counts, elements that run out, pieces miscounted

@@ -4,13 +4,15 @@ r"""Replies into rows, as their bytes come in: XRANGE of any Redis, PENSTOCK NOD
     XRANGE    *2  *2 $3 1-0  *4 $3 sku $2 A1 $3 qty $1 2     *2 $3 2-0 ...
     NODES     *2  $4 (2-0    *1  *2 $3 1-0 $51 <listpack>
 
-Bytes lie in a buffer that its owner fills and moves (inbox.py). A decoder reads from `inbox.at`, and only as far as
-whole entries (or nodes) are there: what it stopped in is read again from its start when there is more. So there
-is no state inside of an entry. A value of which only a part is here says how far the buffer must reach before it is
-worth looking again (`inbox.wanted`): a value of 100 MB is not walked once for every packet.
+Bytes lie in a buffer that its owner fills and moves (inbox.py). A decoder reads from `inbox.at`, and only
+as far as whole entries (or nodes) are there: what it stopped in is read again from its start when there is
+more. So there is no state inside of an entry. A value of which only a part is here says how far the buffer
+must reach before it is worth looking again (`inbox.wanted`): a value of 100 MB is not walked once for
+every packet.
 
-`run` returns MORE (read on from the socket), FULL (take the batch, then call again) or DONE (the reply is at its
-end). An error of the server is raised as a CommandError, bytes that are no such reply as a ProtocolError.
+`run` returns MORE (read on from the socket), FULL (take the batch, then call again) or DONE (the reply is
+at its end). An error of the server is raised as a CommandError, bytes that are no such reply as a
+ProtocolError.
 
 Names of fields are compared with those of the entry before: only an entry of another kind costs a look-up.
 """

@@ -2,18 +2,18 @@
 """Rows: entries of a stream, each spread over the columns that were asked for.
 
 A decoder (node_rows, reply_rows) finds an entry's id, its field names and where its values lie, notes the
-places in `spans` and calls `add` (with `step` 2 a span for the name stands before that of the value). Names are the same for many entries in a row, so what follows from them is
-worked out once and kept (FieldNames): which value goes into which column, which of two equal names counts,
-which names are text.
+places in `spans` and calls `add` (with `step` 2 a span for the name stands before that of the value).
+Names are the same for many entries in a row, so what follows from them is worked out once and kept
+(FieldNames): which value goes into which column, which of two equal names counts, which names are text.
 
     names     sku  qty  sku      columns   qty  price  sku
     places                                   1     -1    2       the last sku wins; there is no price
 
-Decoders ask `has_room` before each entry. A batch ends at `rows_max` rows, or before the texts of its columns
-together pass `bytes_max`: so no offset ever reaches 2**31.
+Decoders ask `has_room` before each entry. A batch ends at `rows_max` rows, or before the texts of its
+columns together pass `bytes_max`: so no offset ever reaches 2**31.
 
-A value that is not of its column's type is null there, is counted (`values_failed`), and is shown in the column
-`_corrupt` if there is one. Bytes that are no text appear there with escapes (\\xff).
+A value that is not of its column's type is null there, is counted (`values_failed`), and is shown in the
+column `_corrupt` if there is one. Bytes that are no text appear there with escapes (\\xff).
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Rows:
     def __init__(
         self, columns: list[tuple[bytes | None, Column]], stream: bytes, limits: RowLimits
     ) -> None:
-        """`columns` are those of one value an entry, each with the field's name, or None for id and the like."""
+        """`columns` hold one value an entry: each with the field's name, or None for the id and the like."""
         self._columns = [column for _, column in columns]
         self._wanted = [name for name, _ in columns]
         self.fields: Pairs | None = None

@@ -11,11 +11,11 @@
 A time without a zone is in UTC. A bare number is no date and no timestamp: whether it counts seconds or
 milliseconds is for the reader to say (`timestamp_millis(ts)`), not for us to guess.
 
-The number is left in `number`, `real` or `wide`; a method returns whether there is one. So no object is made,
-and a text that is no number costs no exception.
+The number is left in `number`, `real` or `wide`; a method returns whether there is one. So no object is
+made, and a text that is no number costs no exception.
 
-Reals of up to 2**53 in their digits and 22 behind the point are one exact division (both operands are exact, so
-the quotient is rounded once); all others go to Python's float().
+Reals of up to 2**53 in their digits and 22 behind the point are one exact division (both operands are
+exact, so the quotient is rounded once); all others go to Python's float().
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Stepping over values of an RDB file that we do not hold: sets, hashes, sorted sets, modules.
 
     2        set            count, members
-    3        sorted set     count, then a member and its score as a text: a length byte, 253 to 255 for nan and inf
+    3        sorted set     count, then a member and its score as text: a size, from 253 on nan and inf
     5        sorted set     count, then a member and 8 bytes
     4        hash           count, then names and values
     22, 24   hash           24: the least expiry, 8 bytes; count, then expiry, name and value
@@ -9,8 +9,8 @@
     9 .. 20  the packed     one string
     7        module         its id, then parts, each behind its kind, up to a 0
 
-A file that is only read for its streams may hold any of these. Type 6, of modules before 4.0, says nowhere how
-long it is, and streams of Redis 8.6 and later (26, 27) are streams: both stay refused.
+A file that is only read for its streams may hold any of these. Type 6, of modules before 4.0, says nowhere
+how long it is, and streams of Redis 8.6 and later (26, 27) are streams: both stay refused.
 """
 
 from __future__ import annotations

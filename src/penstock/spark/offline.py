@@ -4,8 +4,8 @@
     what=pending   PENDING: what consumers were given and have not acknowledged
     what=groups    GROUPS: where each group stands
 
-One path is one partition: a file or a log is read from its start, so parts of it would be read twice. Nodes of a
-loaded stream go through the same decoder as those of a server.
+One path is one partition: a file or a log is read from its start, so parts of it would be read twice.
+Nodes of a loaded stream go through the same decoder as those of a server.
 """
 
 from __future__ import annotations
