@@ -26,7 +26,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.errors import PenstockError
+from penstock.client.arrow_batch import BatchBuilder
+from penstock.errors import ConfigError, PenstockError
 from penstock.spark.values import convert, parser_of
 
 Entry = Sequence[Any]  # as XRANGE has it: the id, then names and values in turn
@@ -80,6 +81,7 @@ class Columns:
         for field in schema:
             _check(field)
         self.typed = [field for field in schema if not _is_own(field)]
+        self.is_bulk = _is_bulk(schema)
 
     def batch(self, page: Page) -> pa.RecordBatch:
         """One batch of one page. Raises: ParseError."""
@@ -114,6 +116,17 @@ class Columns:
             if not field.nullable and made[field.name].null_count:
                 row = made[field.name].is_null().index(True).as_py()
                 raise _unfit(page, row, f"{field.name} has no value, and may not be null")
+
+
+def _is_bulk(schema: pa.Schema) -> bool:
+    """Whether the compiled decoders know all of its types."""
+    if "_deliveries" in schema.names:
+        return False
+    try:
+        BatchBuilder(schema, b"")
+    except ConfigError:
+        return False
+    return True
 
 
 def _unfit(page: Page, row: int, what: str) -> ParseError:

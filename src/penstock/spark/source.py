@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from penstock.spark.batch import BatchReader
 from penstock.spark.exclusive import ExclusiveReader
+from penstock.spark.offline_reader import OfflineReader, is_offline, offline_schema
 from penstock.spark.option_words import OptionError
 from penstock.spark.options import SourceOptions, parse_options
 from penstock.spark.schema import DEFAULT_SCHEMAS, Columns
@@ -45,12 +46,16 @@ class PenstockSource(DataSource):
         """The word behind `format`."""
         return NAME
 
-    def schema(self) -> str:
+    def schema(self) -> StructType | str:
         """The columns where the user names none."""
+        if is_offline(self.options):
+            return offline_schema(self.options)
         return DEFAULT_SCHEMAS[parse_options(self.options).fields_type]
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For a batch."""
+        if is_offline(self.options):
+            return OfflineReader(self.options, to_arrow_schema(schema, timezone="UTC"))
         options = parse_options(self.options)
         if options.shared:
             raise OptionError(
