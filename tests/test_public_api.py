@@ -12,12 +12,14 @@ from penstock import errors
 INTENDED = {
     "CommandError",
     "ConfigError",
+    "ConnectionLost",
     "CorruptData",
     "DataError",
     "Database",
     "DatabaseClosed",
     "DirectoryInUse",
     "PenstockError",
+    "UnreadableValue",
     "__version__",
     "open",
 }

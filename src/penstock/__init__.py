@@ -12,23 +12,27 @@ from penstock.embedded import Database
 from penstock.errors import (
     CommandError,
     ConfigError,
+    ConnectionLost,
     CorruptData,
     DatabaseClosed,
     DataError,
     DirectoryInUse,
     PenstockError,
+    UnreadableValue,
 )
 from penstock.opening import open
 
 __all__ = [
     "CommandError",
     "ConfigError",
+    "ConnectionLost",
     "CorruptData",
     "DataError",
     "Database",
     "DatabaseClosed",
     "DirectoryInUse",
     "PenstockError",
+    "UnreadableValue",
     "__version__",
     "open",
 ]
