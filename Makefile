@@ -10,6 +10,8 @@ PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py))
 UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/server tests/test_*.py))
+# In one process: each would start a Java, and Spark has threads of its own.
+SPARK_TESTS := tests/spark
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 PACKAGE := $(VENV)/.stamp-package
@@ -62,7 +64,8 @@ clean: ## remove everything that make has made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 campaign: $(PACKAGE) redis
-	$(INSTALLED) $(PYTEST) $(PARALLEL)
+	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS))
+	$(INSTALLED) $(PYTEST) $(SPARK_TESTS)
 	@if grep -q interpreted $(PACKAGE); then \
 		echo; \
 		echo "******** THE INSTALLED BUILD IS INTERPRETED: nothing was tested compiled. ********"; \
