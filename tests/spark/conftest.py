@@ -71,6 +71,14 @@ def broker(request: pytest.FixtureRequest) -> Broker:
     return found
 
 
+@pytest.fixture(params=["penstock", "redis"])
+def server(request: pytest.FixtureRequest) -> Broker:
+    """One server of each make, emptied: for what a cluster does no other way, and Spark does slowly."""
+    found: Broker = request.getfixturevalue(f"{request.param}_broker")
+    found.client.flushall()
+    return found
+
+
 @pytest.fixture
 def penstock(penstock_broker: Broker) -> Broker:
     """Our own server, emptied."""

@@ -38,13 +38,13 @@ def test_a_query_goes_on_where_it_stopped(broker: Broker, drain: Drain, tmp_path
     assert (found["entries-read"], found["lag"], found["pending"]) == (80, 0, 0)
 
 
-def test_batches_keep_the_limit(spark: Any, broker: Broker, tmp_path: Path) -> None:
-    fill(broker.client, "a", 25)
-    fill(broker.client, "b", 5)
+def test_batches_keep_the_limit(spark: Any, server: Broker, tmp_path: Path) -> None:
+    fill(server.client, "a", 25)
+    fill(server.client, "b", 5)
     sizes: list[int] = []
     frame = (
         spark.readStream.format("penstock")
-        .options(**broker.options, stream="a,b", startingOffsets="earliest")
+        .options(**server.options, stream="a,b", startingOffsets="earliest")
         .option("maxEntriesPerTrigger", 10)
         .schema(SCHEMA)
         .load()
@@ -113,24 +113,24 @@ def test_a_new_stream_of_a_pattern_is_read_from_its_beginning(
 
 
 def test_a_trim_of_what_was_not_read_is_an_error_that_names_it(
-    broker: Broker, drain: Drain, tmp_path: Path
+    server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
-    added = fill(broker.client, "s", 10)
-    assert len(drain(broker, tmp_path, SCHEMA, stream="s")) == 10
-    added += fill(broker.client, "s", 10, 10)
-    broker.client.xtrim("s", maxlen=4, approximate=False)
+    added = fill(server.client, "s", 10)
+    assert len(drain(server, tmp_path, SCHEMA, stream="s")) == 10
+    added += fill(server.client, "s", 10, 10)
+    server.client.xtrim("s", maxlen=4, approximate=False)
     with pytest.raises(Exception, match=f"after {added[9]} and before {added[16]} were removed"):
-        drain(broker, tmp_path, SCHEMA, stream="s")
-    rows = drain(broker, tmp_path, SCHEMA, stream="s", failOnDataLoss="false")
+        drain(server, tmp_path, SCHEMA, stream="s")
+    rows = drain(server, tmp_path, SCHEMA, stream="s", failOnDataLoss="false")
     assert ids(rows) == added[:10] + added[16:]
 
 
-def test_a_trim_of_what_was_read_is_no_loss(broker: Broker, drain: Drain, tmp_path: Path) -> None:
-    added = fill(broker.client, "s", 10)
-    drain(broker, tmp_path, SCHEMA, stream="s")
-    broker.client.xtrim("s", maxlen=0, approximate=False)
-    added += fill(broker.client, "s", 3, 10)
-    assert ids(drain(broker, tmp_path, SCHEMA, stream="s")) == added
+def test_a_trim_of_what_was_read_is_no_loss(server: Broker, drain: Drain, tmp_path: Path) -> None:
+    added = fill(server.client, "s", 10)
+    drain(server, tmp_path, SCHEMA, stream="s")
+    server.client.xtrim("s", maxlen=0, approximate=False)
+    added += fill(server.client, "s", 3, 10)
+    assert ids(drain(server, tmp_path, SCHEMA, stream="s")) == added
 
 
 def test_a_stream_that_was_deleted_is_a_loss(

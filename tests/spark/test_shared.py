@@ -43,12 +43,12 @@ def test_a_query_and_an_ordinary_consumer_share_a_group(
 
 
 def test_what_a_dead_consumer_left_is_claimed_and_counted(
-    broker: Broker, drain: Drain, tmp_path: Path
+    server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
-    fill(broker.client, "s", 5)
-    broker.client.xgroup_create("s", "g", "0")
-    broker.client.xreadgroup("g", "dead", {"s": ">"}, count=2)
-    rows = drain(broker, tmp_path, SCHEMA, **SHARED, claimIdleMs=0)
+    fill(server.client, "s", 5)
+    server.client.xgroup_create("s", "g", "0")
+    server.client.xreadgroup("g", "dead", {"s": ">"}, count=2)
+    rows = drain(server, tmp_path, SCHEMA, **SHARED, claimIdleMs=0)
     assert {row.v: row._deliveries for row in rows} == {0: 2, 1: 2, 2: 1, 3: 1, 4: 1}
 
 
