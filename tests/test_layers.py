@@ -30,8 +30,9 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "embedded": {"core", "engine", "runner", "shapes", "words"},
     "client": {"core", "wire"},
     "spark": {"core", "persist", "client"},
-    "web": {"core", "persist", "client"},
-    "cli": {"core", "persist", "client", "server", "build", "_version"},
+    "inspect": {"core", "persist", "client"},
+    "web": {"core", "persist", "client", "inspect"},
+    "cli": {"core", "persist", "client", "inspect", "server", "build", "_version"},
     "__init__": {"embedded", "opening", "_version"},
     "__main__": {"cli"},
 }

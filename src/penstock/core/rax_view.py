@@ -6,7 +6,7 @@ and rax_heap.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -111,17 +111,20 @@ def walk(tree: Rax, trail: Trail) -> Walk:
     return Walk(tree._matched, tree._stop, tree._link_at, tree._split, path)
 
 
-def draw(tree: Rax) -> str:
-    """Draw the tree: nodes with one child go on in the line, forks begin a line for each child."""
+def draw(tree: Rax, label: Callable[[Any], str] | None = None) -> str:
+    """Draw the tree: nodes with one child go on in the line, forks begin a line for each child.
+
+    `label` makes of a key's value what is to stand behind its node.
+    """
     lines = []
     pending = [(_head(tree), "", "")]  # link, what the line begins with, and the lines below it
     while pending:
         link, line, below = pending.pop()
         raw = _raw(tree, link)
         while len(raw.links) == 1:
-            line += _draw_node(raw) + " -> "
+            line += _draw_node(raw) + _draw_value(tree, raw, label) + " -> "
             raw = _raw(tree, raw.links[0])
-        lines.append(line + _draw_node(raw))
+        lines.append(line + _draw_node(raw) + _draw_value(tree, raw, label))
         below += " " * (len(line) - len(below))
         for i in reversed(range(len(raw.links))):
             is_last = i == len(raw.links) - 1
@@ -133,6 +136,12 @@ def draw(tree: Rax) -> str:
 def _draw_node(raw: _Raw) -> str:
     text = _printable(raw.characters)
     return (f'"{text}"' if raw.is_compressed else f"[{text}]") + ("*" if raw.is_key else "")
+
+
+def _draw_value(tree: Rax, raw: _Raw, label: Callable[[Any], str] | None) -> str:
+    if label is None or not raw.is_key or raw.slot == NO_VALUE:
+        return ""
+    return f" {label(tree.values[raw.slot])}"
 
 
 def _printable(characters: bytes) -> str:

@@ -1,0 +1,128 @@
+"""Streams out of files: snapshots, logs, payloads of DUMP, listpacks as they are.
+
+    what a file is      told by
+    listpack            its first four bytes are its size, its last one is ff
+    rdb                 REDIS, and a name that does not end with .aof
+    aof                 a directory; commands (`*`), notes (`#`) or REDIS under a name that ends with .aof
+    dump                the seal at its end: a version and the checksum of all before it
+
+A snapshot is read without a look inside its nodes, so that damaged ones can be shown; damage around them is
+noted, and what came before it is there. A log is done again from its start, and has to be sound up to a torn
+end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from penstock.core import memory
+from penstock.core.stream import Stream
+from penstock.core.stream_id import SMALLEST
+from penstock.errors import CorruptData
+from penstock.inspect import stored
+from penstock.inspect.stored import RawNode, RawStream
+from penstock.persist import dump, offline, rdb_format
+from penstock.persist.rdb_read import RdbReader
+
+_LISTPACK_END = b"\xff"
+_LISTPACK_BYTES_MIN = 7
+_LOG_SUFFIX = ".aof"
+WHOLE_BYTES_MAX = 1 << 30  # of a payload or a listpack, which are read in one piece
+
+
+class FileKind(StrEnum):
+    """What a file can be."""
+
+    RDB = "rdb"
+    AOF = "aof"
+    LISTPACK = "listpack"
+    DUMP = "dump"
+
+
+class FoundStream(NamedTuple):
+    """A stream of a file."""
+
+    database: int
+    key: bytes
+    stream: Stream
+
+
+class Contents(NamedTuple):
+    """The streams of a file, and what is wrong with it."""
+
+    streams: list[FoundStream]
+    notes: list[str]
+
+
+def kind_or_none(path: str) -> FileKind | None:
+    """What a file is, or None if its bytes do not tell. Raises: OSError."""
+    place = Path(path)
+    if place.is_dir():
+        return FileKind.AOF
+    size = place.stat().st_size
+    with place.open("rb") as file:
+        first = file.read(8)
+        file.seek(max(size - 1, 0))
+        last = file.read(1)
+    if first.startswith(rdb_format.MAGIC):
+        return FileKind.AOF if place.suffix == _LOG_SUFFIX else FileKind.RDB
+    is_sized = size >= _LISTPACK_BYTES_MIN and memory.load32(bytearray(first), 0) == size
+    if is_sized and last == _LISTPACK_END:
+        return FileKind.LISTPACK
+    if first[:1] in (b"*", b"#") or place.suffix == _LOG_SUFFIX:
+        return FileKind.AOF
+    if size <= WHOLE_BYTES_MAX and dump.is_sealed(place.read_bytes(), rdb_format.VERSION_MAX):
+        return FileKind.DUMP
+    return None
+
+
+def streams_of(path: str, kind: FileKind) -> Contents:
+    """The streams of a snapshot or a log. Raises: OSError, CorruptData if nothing can be read."""
+    if kind is FileKind.AOF:
+        return Contents([FoundStream(*found) for found in offline.streams_in(path)], [])
+    contents = Contents([], [])
+    try:
+        contents.streams.extend(_in_snapshot(path))
+    except CorruptData as error:
+        if not contents.streams:
+            raise
+        contents.notes.append(f"the file is damaged: {error}")
+    return contents
+
+
+def _in_snapshot(path: str) -> Iterator[FoundStream]:
+    with Path(path).open("rb", buffering=0) as file:
+        reader = RdbReader(file, path, deep=False, skip_foreign=True)
+        for item in reader.items():
+            if isinstance(item.value, Stream):
+                yield FoundStream(item.database, item.key, item.value)
+
+
+def read_dump(path: str) -> RawStream:
+    """The stream in a payload of DUMP. Raises: OSError, CorruptData."""
+    nodes, notes = stored.dump_nodes(_whole(path))
+    return RawStream(path, b"", nodes, len(nodes), notes=notes)
+
+
+def read_listpack(path: str) -> RawNode:
+    """A file that is one listpack, under a key that it cannot tell. Raises: OSError, CorruptData."""
+    return RawNode(SMALLEST, _whole(path))
+
+
+def raw_stream(source: str, found: FoundStream, limit: int) -> RawStream:
+    """A stream of a file, as far as it is wanted (`limit` nodes; 0: all)."""
+    stream = found.stream
+    nodes = stored.stream_of(stream, limit)
+    count = stream.nodes.count
+    return RawStream(source, found.key, nodes, count, stream.length, stream.nodes.node_count)
+
+
+def _whole(path: str) -> bytes:
+    place = Path(path)
+    size = place.stat().st_size
+    if size > WHOLE_BYTES_MAX:
+        raise CorruptData(f"{path}: {size} bytes are too many for one value", 0)
+    return place.read_bytes()

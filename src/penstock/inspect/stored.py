@@ -1,0 +1,134 @@
+"""The nodes of a stream as bytes, wherever they come from; nothing of them is believed yet.
+
+    stream_of            a stream that persist has loaded, out of a log for instance
+    dump_nodes           the payload of DUMP
+    nodes_question,      what to ask our own server, and what its answer says: whoever has a connection, waiting
+    parse_nodes_reply      or not, sends the one and passes on the other
+
+The nodes of a payload are taken out without a look inside, so that a damaged one can be shown. Groups are
+not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.core import listpack, stream_id
+from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX, Stream
+from penstock.core.stream_id import StreamID
+from penstock.errors import CommandError, CorruptData
+from penstock.persist import dump, rdb_format
+from penstock.persist.rdb_input import RdbInput
+
+KEY_BYTES = 16
+PAGE_NODES = 256  # a megabyte, at the default size of nodes
+
+
+@dataclass(frozen=True, slots=True)
+class RawNode:
+    """A node: its key and its listpack."""
+
+    master: StreamID
+    data: bytes
+
+
+@dataclass(slots=True)
+class RawStream:
+    """The nodes that were read of a stream, in order.
+
+    `nodes_total` and `length` are what the source says there is, None where it does not; `notes` what is wrong
+    with the source. `number_first` is the number of the first node that was read, from 1; 0 if unknown.
+    """
+
+    source: str
+    key: bytes
+    nodes: list[RawNode]
+    nodes_total: int | None = None
+    length: int | None = None
+    tree_nodes: int | None = None
+    number_first: int = 1
+    node_bytes_max: int = NODE_BYTES_MAX
+    node_entries_max: int = NODE_ENTRIES_MAX
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Tell whether all nodes were read."""
+        return self.nodes_total in (None, len(self.nodes))
+
+
+def stream_of(stream: Stream, limit: int = 0) -> list[RawNode]:
+    """The nodes of a loaded stream, at most `limit` of them (0: all), without the room behind them."""
+    nodes: list[RawNode] = []
+    walk = stream.nodes.iterator()
+    walk.seek("^")
+    while walk.next() and not (limit and len(nodes) == limit):
+        total = listpack.total_bytes(walk.value)
+        nodes.append(RawNode(stream_id.from_key(walk.key), bytes(walk.value[:total])))
+    return nodes
+
+
+def dump_nodes(payload: bytes) -> tuple[list[RawNode], list[str]]:
+    """The nodes of a stream in the payload of DUMP, and what is wrong with it.
+
+    Raises: CorruptData if it is no stream. What lies before damage is returned.
+    """
+    notes = []
+    if not dump.is_sealed(payload, rdb_format.VERSION_MAX):
+        notes.append("the payload's version or checksum is wrong: RESTORE would refuse it")
+    source = RdbInput(None, payload=payload[: max(len(payload) - dump.SEAL_BYTES, 0)])
+    kind = source.byte()
+    if kind not in rdb_format.STREAM_TYPES:
+        raise CorruptData(f"the payload holds type {kind}, and not a stream", 0)
+    nodes: list[RawNode] = []
+    try:
+        for _ in range(source.length()):
+            nodes.append(_read_node(source))
+    except CorruptData as error:
+        notes.append(f"the payload is damaged behind {len(nodes)} nodes: {error}")
+    return nodes, notes
+
+
+def _read_node(source: RdbInput) -> RawNode:
+    start = source.offset
+    key = source.string()
+    if len(key) != KEY_BYTES:
+        raise source.corrupt(f"a node's key of {len(key)} bytes, not {KEY_BYTES}", start)
+    return RawNode(stream_id.from_key(key), bytes(source.blob()))
+
+
+def nodes_question(
+    key: bytes, start: bytes = b"-", count: int = PAGE_NODES
+) -> tuple[bytes | str | int, ...]:
+    """The command that asks our server for nodes from `start` on."""
+    return ("PENSTOCK", "NODES", key, start, "+", "COUNT", count)
+
+
+def parse_nodes_reply(reply: object) -> tuple[bytes | None, list[RawNode]]:
+    """Where to go on, None at the end, and the nodes. Raises: CorruptData if it is no such answer."""
+    surprise = CorruptData("the server's answer is not that of PENSTOCK NODES", 0)
+    if not isinstance(reply, Sequence) or len(reply) != 2:
+        raise surprise
+    start, rows = reply
+    if not (start is None or isinstance(start, bytes)) or not isinstance(rows, Sequence):
+        raise surprise
+    nodes = []
+    for row in rows:
+        if not isinstance(row, Sequence) or [type(item) for item in row] != [bytes, bytes]:
+            raise surprise
+        try:
+            nodes.append(RawNode(stream_id.parse(row[0]), row[1]))
+        except CommandError:
+            raise surprise from None
+    return start, nodes
+
+
+def place_of(nodes: Sequence[RawNode], entry_id: StreamID) -> int | None:
+    """Where the node is in which an entry of this id would be."""
+    found = None
+    for place, node in enumerate(nodes):
+        if node.master > entry_id:
+            break
+        found = place
+    return found
