@@ -5,6 +5,7 @@
     > XADD s 1-0 k a              a command; words in double quotes may hold blanks
     > XTRIM s MAXLEN ~ 1
     dump s                        the nodes of a stream, tombstones included
+    inspect bytes s               what `penstock inspect` prints of it: tree, nodes, memory or bytes
     listen                        from here on, every event is printed behind its command, as `* xadd s`
     ---
     "1-0"                         what all of this prints, as redis-cli would
@@ -17,11 +18,15 @@ rewrites the expected parts, to be read as a diff before it is committed; never 
 
 from __future__ import annotations
 
+import io
 import shlex
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from penstock.cli import inspect_views
+from penstock.cli.output import Output
 from penstock.core import stream_id
 from penstock.core.check import check_stream
 from penstock.core.frame import Frame
@@ -33,6 +38,7 @@ from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError
+from penstock.inspect.files import FoundStream, raw_stream
 from penstock.reply import NullArray, Pairs, Served, Status
 from tests.support.engines import LOOKUP, EventList, listen
 
@@ -72,6 +78,9 @@ class ScriptRun:
                     printed += [f"* {event}" for event in self._told.take()]
             elif line.startswith("dump "):
                 printed += dump(self.stream(line.removeprefix("dump ")))
+            elif line.startswith("inspect "):
+                what, key = line.split()[1:]
+                printed += inspect(self.stream(key), what)
             elif line == "listen":
                 self._told = listen(self.engine)
             elif not line.startswith("#"):
@@ -132,6 +141,17 @@ def dump(stream: Stream) -> list[str]:
             lines.append(f"  {entry.ms}-{entry.seq}  {flags}  {' '.join(pairs)}")
             found = entry.next()
     return lines
+
+
+def inspect(stream: Stream, what: str) -> list[str]:
+    """One view of a stream, by the printer of `penstock inspect`; a block has no empty lines."""
+    raw = raw_stream("", FoundStream(0, b"", stream), 0)
+    raw.node_bytes_max, raw.node_entries_max = stream.limits.bytes_max, stream.limits.entries_max
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        inspect_views.show(inspect_views.inspected(raw, None, lambda *_: None), [what], Output())
+    _summary, *lines = printed.getvalue().splitlines()
+    return [line for line in lines if line]
 
 
 def show(reply: Any, indent: str = "") -> str:

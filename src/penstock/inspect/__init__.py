@@ -1,1 +1,1 @@
-"""What the bytes of a stream mean: maps of listpacks and nodes, memory explained, the tree, where bytes come from."""
+"""What the bytes of a stream mean: maps, memory explained, the tree; and where the bytes come from."""

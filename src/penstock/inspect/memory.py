@@ -81,7 +81,6 @@ class TreeMemory:
     keys: int
     nodes: int
     characters: int
-    penstock_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +138,7 @@ def _part_of(segment: Segment, gone: Sequence[bool]) -> str:
 def explain_tree(tree: Rax) -> TreeMemory:
     """Measure a rax of node keys."""
     characters = sum(len(node.characters) for node in tree.nodes())
-    return TreeMemory(tree.count, tree.node_count, characters, tree.memory_bytes())
+    return TreeMemory(tree.count, tree.node_count, characters)
 
 
 def plan_trim(nodes: Sequence[NodeMap], length_max: int, approximate: bool) -> Trim:

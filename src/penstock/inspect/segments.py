@@ -202,7 +202,7 @@ def header_segments(lp: bytearray) -> list[Segment]:
 
 def end_segments(lp: bytearray, at: int, segments: list[Segment], count: int) -> list[Segment]:
     """The end byte at `at` and what lies behind it; puts the number of elements right in `segments`."""
-    stated = segments[1].value
+    stated = memory.load16(lp, 4)
     if stated not in (count, listpack.COUNT_UNKNOWN):
         label = f"elements: the header says {stated}, there are {count}"
         segments[1] = segments[1]._replace(kind=Kind.DAMAGE, label=label)

@@ -2,8 +2,8 @@
 
     stream_of            a stream that persist has loaded, out of a log for instance
     dump_nodes           the payload of DUMP
-    nodes_question,      what to ask our own server, and what its answer says: whoever has a connection, waiting
-    parse_nodes_reply      or not, sends the one and passes on the other
+    nodes_question,      what to ask our own server, and what its answer says: whoever has a connection
+    parse_nodes_reply      sends the one and passes on the other
 
 The nodes of a payload are taken out without a look inside, so that a damaged one can be shown. Groups are
 not read.
@@ -37,8 +37,8 @@ class RawNode:
 class RawStream:
     """The nodes that were read of a stream, in order.
 
-    `nodes_total` and `length` are what the source says there is, None where it does not; `notes` what is wrong
-    with the source. `number_first` is the number of the first node that was read, from 1; 0 if unknown.
+    `nodes_total` and `length` are what the source says there is, None where it does not; `notes` what is
+    wrong with the source. `number_first` is the number of the first node that was read, from 1; 0: unknown.
     """
 
     source: str

@@ -1,0 +1,192 @@
+"""The annotated hexdump: a line for each element, in the words of the format documents.
+
+    offset  bytes                    what            value         stored as
+        12  84|74 65 6d 70|05        name            "temp"        string, 6 bits of length
+
+The bars part encoding, content and backlen; on a terminal they are coloured too. A long element goes on over
+several lines. Values are made harmless and cut after some characters; the bytes are all there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.text import Text
+
+from penstock.cli.show import fields_text, harmless, time_or_none
+from penstock.inspect.node_map import MappedEntry, NodeMap, flags_text
+from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Kind, Role, Segment
+
+BYTES_A_LINE = 8
+HEX_WIDTH = 3 * BYTES_A_LINE - 1
+VALUE_CHARACTERS_MAX = 60
+_INDENT = " " * 8
+
+_LABELS = {
+    Role.HEADER_FIELDS: "fields",
+    Role.HEADER_NAME: "name",
+    Role.HEADER_END: "end of the header",
+}
+_STYLES = {
+    Role.NONE: "cyan",
+    Role.HEADER_LIVE: "blue",
+    Role.HEADER_DELETED: "blue",
+    Role.HEADER_FIELDS: "blue",
+    Role.HEADER_NAME: "green",
+    Role.HEADER_END: "blue",
+    Role.FLAGS: "yellow",
+    Role.MS: "magenta",
+    Role.SEQ: "magenta",
+    Role.FIELDS: "blue",
+    Role.NAME: "green",
+    Role.VALUE: "white",
+    Role.PIECES: "cyan",
+}
+_DAMAGE_STYLE = "bold red"
+_TOMBSTONE_STYLE = "dim red"
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """What goes on one line: the segments of an element, or a single one outside of elements."""
+
+    segments: Sequence[Segment]
+    style: str
+
+    @property
+    def damage_or_none(self) -> str | None:
+        for segment in self.segments:
+            if segment.kind is Kind.DAMAGE:
+                return segment.label
+        return None
+
+
+def listpack_lines(data: bytes, segments: Sequence[Segment]) -> Iterator[Text]:
+    """A listpack of which no more is known."""
+    for row in _rows(segments, ()):
+        yield from _row_lines(data, row)
+
+
+def node_lines(data: bytes, node: NodeMap) -> Iterator[Text]:
+    """A stream's node, entry by entry."""
+    entry = NO_ENTRY
+    for row in _rows(node.segments, node.entries):
+        first = row.segments[0]
+        if first.entry not in (entry, NO_ENTRY):
+            entry = first.entry
+            if entry < len(node.entries):
+                yield _entry_heading(entry + 1, node.entries[entry])
+        yield from _row_lines(data, row)
+
+
+def _entry_heading(number: int, entry: MappedEntry) -> Text:
+    remarks = []
+    moment = time_or_none(entry.id.ms)
+    if moment:
+        remarks.append(moment)
+    if entry.deleted:
+        remarks.append("tombstone")
+    if not entry.rises:
+        remarks.append("its id does not rise")
+    if not entry.whole:
+        remarks.append("cut off by damage")
+    line = Text(f"{_INDENT}entry {number}  ", "dim")
+    line.append(str(entry.id), _TOMBSTONE_STYLE if entry.deleted else "bold")
+    line.append(f"  {', '.join(remarks)}" if remarks else "")
+    fields = fields_text(entry.fields)
+    if fields:
+        line.append(f"  {_cut(fields)}", "dim")
+    return line
+
+
+def _rows(segments: Iterable[Segment], entries: Sequence[MappedEntry]) -> Iterator[_Row]:
+    together: list[Segment] = []
+    for segment in segments:
+        if together and (segment.element == NO_ELEMENT or segment.element != together[-1].element):
+            yield _row(together, entries)
+            together = []
+        together.append(segment)
+    if together:
+        yield _row(together, entries)
+
+
+def _row(segments: list[Segment], entries: Sequence[MappedEntry]) -> _Row:
+    first = segments[0]
+    style = _STYLES[first.role]
+    if 0 <= first.entry < len(entries) and entries[first.entry].deleted:
+        style = _TOMBSTONE_STYLE
+    return _Row(list(segments), style)
+
+
+def _row_lines(data: bytes, row: _Row) -> Iterator[Text]:
+    """The line of a row, and those on which its bytes go on."""
+    line, width, count = _begin(row.segments[0].offset), 0, 0
+    is_first = True
+    for segment in row.segments:
+        style = _segment_style(segment, row.style)
+        for at in range(segment.offset, segment.offset + segment.length):
+            if count == BYTES_A_LINE:
+                yield _annotated(line, width, row) if is_first else line
+                line, width, count, is_first = _begin(at), 0, 0, False
+            if count:
+                line.append("|" if at == segment.offset else " ", "dim")
+            line.append(f"{data[at]:02x}", style)
+            count += 1
+            width = 3 * count - 1
+    yield _annotated(line, width, row) if is_first else line
+
+
+def _begin(offset: int) -> Text:
+    return Text(f"{offset:>6}  ", "dim")
+
+
+def _segment_style(segment: Segment, style: str) -> str:
+    if segment.kind is Kind.DAMAGE:
+        return _DAMAGE_STYLE
+    return f"{style} dim" if segment.kind is Kind.BACKLEN else style
+
+
+def _annotated(line: Text, width: int, row: _Row) -> Text:
+    line.append(" " * (HEX_WIDTH - width + 2))
+    damage = row.damage_or_none
+    if damage is not None:
+        return line.append(f"DAMAGE: {damage}", _DAMAGE_STYLE)
+    first = row.segments[0]
+    if first.element == NO_ELEMENT:
+        value = "" if first.value is None else str(first.value)
+        return _right_stripped(line.append(f"{first.label:<18}{value}"))
+    label = _LABELS.get(first.role) or str(first.role) or "element"
+    line.append(f"{label:<18}")
+    line.append(f"{_value_text(row.segments):<14}", row.style)
+    return line.append(f"  {first.label}", "dim")
+
+
+def _right_stripped(line: Text) -> Text:
+    line.rstrip()
+    return line
+
+
+def _value_text(segments: Sequence[Segment]) -> str:
+    """What an element holds; of a string, its content, which may be nothing."""
+    first = segments[0]
+    content = next((s.value for s in segments if s.kind is Kind.CONTENT), None)
+    value = first.value if content is None else content
+    if isinstance(value, bytes):
+        return _string_text(value)
+    if first.label.startswith("string"):
+        return '""'
+    assert value is not None
+    if first.role is Role.FLAGS:
+        return flags_text(value)
+    return f"{value:+}" if first.role in (Role.MS, Role.SEQ) else str(value)
+
+
+def _string_text(value: bytes) -> str:
+    text = _cut(harmless(value[: 4 * VALUE_CHARACTERS_MAX]).replace('"', '\\"'))
+    cut = len(value) > 4 * VALUE_CHARACTERS_MAX or text.endswith("...")
+    return f'"{text}" ({len(value)} bytes)' if cut else f'"{text}"'
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= VALUE_CHARACTERS_MAX else text[:VALUE_CHARACTERS_MAX] + "..."

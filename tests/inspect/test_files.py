@@ -1,0 +1,148 @@
+"""Streams out of payloads and files: what a file is, what is in it, and what damage leaves of it."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.core.stream import Stream
+from penstock.errors import CorruptData
+from penstock.inspect import files
+from penstock.inspect.files import FileKind, kind_or_none, raw_stream, streams_of
+from penstock.inspect.stored import (
+    RawNode,
+    dump_nodes,
+    nodes_question,
+    parse_nodes_reply,
+    stream_of,
+)
+from penstock.persist.dump import dump_value
+from penstock.persist.rdb_read import RdbItem
+from tests.inspect.test_node_map import streams
+from tests.support.data_files import log_file, write_ours
+from tests.support.rdb import write_items
+from tests.support.streams import sid
+from tests.support.streams import stream_of as stream_with
+
+VERSION = 10
+
+
+def small() -> Stream:
+    return stream_with("1-0", "2-0", "3-0", "4-0")
+
+
+@given(streams(), st.booleans())
+def test_a_payload_of_dump_has_the_nodes_of_the_stream(stream: Stream, compress: bool) -> None:
+    assert dump_nodes(dump_value(stream, VERSION, compress)) == (stream_of(stream), [])
+
+
+def test_a_limit_takes_the_first_nodes() -> None:
+    stream = stream_with(*(f"{n}-0" for n in range(1, 9)))
+    assert stream_of(stream, 2) == stream_of(stream)[:2]
+    raw = raw_stream("here", files.FoundStream(0, b"s", stream), 2)
+    assert (len(raw.nodes), raw.nodes_total, raw.length, raw.is_whole) == (2, 3, 8, False)
+
+
+def test_every_cut_and_every_changed_byte_of_a_payload_is_told_or_harmless() -> None:
+    payload = dump_value(small(), VERSION, compress=False)
+    for place in range(len(payload)):
+        for damaged in (
+            payload[:place],
+            payload[:place] + bytes([payload[place] ^ 0x41]) + payload[place + 1 :],
+        ):
+            try:
+                _, notes = dump_nodes(damaged)
+            except CorruptData:
+                continue  # no stream at all
+            assert notes, place
+
+
+def test_a_payload_of_something_else_is_refused() -> None:
+    with pytest.raises(CorruptData, match="holds type 0, and not a stream"):
+        dump_nodes(dump_value(b"text", VERSION))
+
+
+def test_an_answer_of_penstock_nodes_is_taken_apart() -> None:
+    assert nodes_question(b"s", b"(1-0", 3) == ("PENSTOCK", "NODES", b"s", b"(1-0", "+", "COUNT", 3)
+    assert parse_nodes_reply([b"(1-0", [[b"1-0", b"x"]]]) == (b"(1-0", [RawNode(sid("1-0"), b"x")])
+    assert parse_nodes_reply([None, []]) == (None, [])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [None, b"x", [], [1, []], [None, 1], [None, [1]], [None, [[b"a"]]], [None, [[b"a-b", b""]]]],
+    ids=str,
+)
+def test_another_answer_is_refused(reply: object) -> None:
+    with pytest.raises(CorruptData, match="not that of PENSTOCK NODES"):
+        parse_nodes_reply(reply)
+
+
+def test_what_a_file_is_its_bytes_tell(tmp_path: Path) -> None:
+    data = write_ours(tmp_path / "data")
+    (node, *_) = stream_of(small())
+    (tmp_path / "a.bin").write_bytes(node.data)
+    (tmp_path / "b.bin").write_bytes(dump_value(small(), VERSION))
+    (tmp_path / "c.bin").write_bytes(b"something else")
+    (tmp_path / "d.bin").write_bytes(b"")
+    # A preamble: a log that begins as a snapshot does.
+    (tmp_path / "old.aof").write_bytes((data / "dump.rdb").read_bytes())
+    found = {
+        name: kind_or_none(str(tmp_path / name))
+        for name in ("data", "data/dump.rdb", "a.bin", "b.bin", "c.bin", "d.bin", "old.aof")
+    }
+    assert found == {
+        "data": FileKind.AOF,
+        "data/dump.rdb": FileKind.RDB,
+        "a.bin": FileKind.LISTPACK,
+        "b.bin": FileKind.DUMP,
+        "c.bin": None,
+        "d.bin": None,
+        "old.aof": FileKind.AOF,
+    }
+    assert kind_or_none(str(log_file(data, "incr"))) is FileKind.AOF
+
+
+def test_snapshot_and_log_have_the_same_stream(tmp_path: Path) -> None:
+    data = write_ours(tmp_path / "data")
+    (snapshot,) = streams_of(str(data / "dump.rdb"), FileKind.RDB).streams
+    for place in (data, data / "appendonlydir"):
+        (log,) = streams_of(str(place), FileKind.AOF).streams
+        assert (log.database, log.key) == (snapshot.database, snapshot.key) == (0, b"s")
+        assert stream_of(log.stream) == stream_of(snapshot.stream)
+
+
+def test_a_damaged_node_of_a_snapshot_is_there_to_be_looked_at(tmp_path: Path) -> None:
+    stream = small()
+    items = [RdbItem(0, b"s", None, stream), RdbItem(0, b"t", None, b"text")]
+    whole = write_items(items, VERSION, compress=False)
+    (node, *_) = stream_of(stream)
+    place = whole.index(node.data) + len(node.data) - 3  # inside the last entry
+    path = tmp_path / "dump.rdb"
+    path.write_bytes(whole[:place] + b"\x7e" + whole[place + 1 :])
+    contents = streams_of(str(path), FileKind.RDB)
+    assert [found.key for found in contents.streams] == [b"s"]
+    assert "checksum" in contents.notes[0]
+    assert stream_of(contents.streams[0].stream)[0].data != node.data
+
+
+def test_a_snapshot_that_ends_early_gives_what_came_before(tmp_path: Path) -> None:
+    whole = write_items([RdbItem(0, name, None, small()) for name in (b"s", b"t")], VERSION)
+    path = tmp_path / "dump.rdb"
+    path.write_bytes(whole[: len(whole) - 40])
+    contents = streams_of(str(path), FileKind.RDB)
+    assert [found.key for found in contents.streams] == [b"s"]
+    assert contents.notes
+    path.write_bytes(whole[:30])
+    with pytest.raises(CorruptData):
+        streams_of(str(path), FileKind.RDB)
+
+
+def test_a_size_that_lies_makes_no_listpack(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    path.write_bytes(struct.pack("<I", 9) + b"\x00\x00\xff")
+    assert kind_or_none(str(path)) is None
