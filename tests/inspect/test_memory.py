@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.stream import NodeLimits, Stream
-from penstock.inspect.memory import explain, explain_tree, plan_trim
-from penstock.inspect.node_map import node_map
+from penstock.inspect.memory import Memory, add_node, counters, explain_tree, plan_trim
+from penstock.inspect.node_map import NodeMap, node_map
 from penstock.inspect.stored import place_of, stream_of
 from penstock.inspect.tree import draw_tree, tree_of
 from tests.inspect.test_node_map import maps_of, streams
 from tests.support.streams import add, sid
 from tests.support.streams import stream_of as stream_with
+
+
+def explain(nodes: Iterable[NodeMap]) -> Memory:
+    memory = Memory()
+    for node in nodes:
+        add_node(memory, node)
+    return memory
 
 
 @given(streams())
@@ -63,7 +72,7 @@ def test_a_tombstone_keeps_its_bytes() -> None:
 
 @given(streams(), st.integers(0, 16), st.booleans())
 def test_a_trim_frees_what_was_foretold(stream: Stream, length_max: int, approximate: bool) -> None:
-    plan = plan_trim(maps_of(stream), length_max, approximate)
+    plan = plan_trim(stream_of(stream), length_max, approximate)
     before = explain(maps_of(stream))
     removed = stream.trim_length(length_max, approximate)
     after = explain(maps_of(stream))
@@ -74,19 +83,27 @@ def test_a_trim_frees_what_was_foretold(stream: Stream, length_max: int, approxi
 
 
 def test_an_exact_trim_turns_entries_of_one_node_into_tombstones() -> None:
-    nodes = maps_of(stream_with(*(f"{n}-0" for n in range(1, 10)), entries_max=3))
+    nodes = stream_of(stream_with(*(f"{n}-0" for n in range(1, 10)), entries_max=3))
     rough, exact = plan_trim(nodes, 4, True), plan_trim(nodes, 4, False)
     assert (rough.entries_left, exact.entries_left) == (6, 4)
-    assert rough.bytes_freed == exact.bytes_freed == nodes[0].size
+    assert rough.bytes_freed == exact.bytes_freed == len(nodes[0].data)
     assert exact.tombstones_made == 2
-    assert exact.tombstones_made_bytes == sum(entry.length for entry in nodes[1].entries[:2])
+    entries = node_map(nodes[1].data, nodes[1].master).entries
+    assert exact.tombstones_made_bytes == sum(entry.length for entry in entries[:2])
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"abc", bytes(6), bytes(7), bytes(6) + b"\x81k\x02\xdf\xff\x02"]
+)
+def test_counters_that_cannot_be_read_count_nothing(data: bytes) -> None:
+    assert counters(data) == (0, 0)
 
 
 def test_counters_that_become_wider_are_counted() -> None:
     stream = Stream(NodeLimits(100_000, 1000))
     for number in range(1, 301):
         add(stream, f"{number}-0")
-    plan = plan_trim(maps_of(stream), 100, False)
+    plan = plan_trim(stream_of(stream), 100, False)
     before = explain(maps_of(stream)).total_bytes
     stream.trim_length(100)
     assert plan.bytes_freed == before - explain(maps_of(stream)).total_bytes

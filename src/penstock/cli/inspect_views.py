@@ -11,8 +11,8 @@ from penstock.cli.inspect_bytes import node_lines
 from penstock.cli.output import Column, Output
 from penstock.cli.show import harmless, json_text
 from penstock.core.rax import Rax
-from penstock.inspect.memory import Memory, Trim, explain, explain_tree, plan_trim
-from penstock.inspect.node_map import MappedEntry, NodeMap, node_map
+from penstock.inspect.memory import Memory, Trim, add_node, explain_tree, plan_trim
+from penstock.inspect.node_map import MappedEntry, NodeMap, NodeSummary, node_map
 from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Segment
 from penstock.inspect.stored import KEY_BYTES, RawStream
 from penstock.inspect.tree import draw_tree, tree_of
@@ -44,10 +44,11 @@ TRIM_COLUMNS = (
 
 @dataclass(slots=True)
 class Inspection:
-    """A stream, its nodes taken apart, and what follows from them."""
+    """A stream and what follows from its nodes; taken apart they are kept only while they are shown."""
 
     raw: RawStream
-    maps: list[NodeMap] = field(default_factory=list)
+    nodes: list[NodeSummary] = field(default_factory=list)
+    memory: Memory = field(default_factory=Memory)
     trims: list[Trim] = field(default_factory=list)
 
     @property
@@ -55,33 +56,34 @@ class Inspection:
         return tree_of(node.master for node in self.raw.nodes)
 
     @property
-    def memory(self) -> Memory:
-        return explain(self.maps)
-
-    @property
     def is_damaged(self) -> bool:
-        return bool(self.raw.notes) or any(node.damages for node in self.maps)
+        return bool(self.raw.notes) or any(node.damages for node in self.nodes)
 
     def number(self, place: int) -> int | None:
         """The number of a node, from 1; None if it was found by an id."""
         return place + self.raw.number_first if self.raw.number_first else None
 
+    def map(self, place: int) -> NodeMap:
+        """A node taken apart."""
+        node = self.raw.nodes[place]
+        return node_map(node.data, node.master)
+
 
 def inspected(
     raw: RawStream, trim_to: int | None, on_progress: Callable[[int, int], None]
 ) -> Inspection:
-    """Take the nodes apart, telling how many bytes and nodes are done; foretell trims if all are there."""
+    """Look at all nodes, telling how many bytes and nodes are done; foretell trims if all are there."""
     found = Inspection(raw)
-    done = 0
-    for node in raw.nodes:
-        found.maps.append(node_map(node.data, node.master))
-        done += len(node.data)
-        if len(found.maps) % NODES_A_REPORT == 0:
-            on_progress(done, len(found.maps))
-    length = sum(node.live for node in found.maps)
-    if raw.is_whole and length:
+    for place in range(len(raw.nodes)):
+        taken = found.map(place)
+        found.nodes.append(taken.summary())
+        add_node(found.memory, taken)
+        if len(found.nodes) % NODES_A_REPORT == 0:
+            on_progress(found.memory.total_bytes, len(found.nodes))
+    length = sum(node.live for node in found.nodes)
+    if raw.is_whole and length > 0:
         length_max = length // 2 if trim_to is None else trim_to
-        found.trims = [plan_trim(found.maps, length_max, rough) for rough in (True, False)]
+        found.trims = [plan_trim(raw.nodes, length_max, rough) for rough in (True, False)]
     return found
 
 
@@ -125,16 +127,16 @@ def _show_tree(found: Inspection, output: Output) -> None:
 
 
 def _show_nodes(found: Inspection, output: Output) -> None:
-    output.table(NODE_COLUMNS, [_node_cells(found, place) for place in range(len(found.maps))])
+    output.table(NODE_COLUMNS, [_node_cells(found, place) for place in range(len(found.nodes))])
 
 
 def _node_cells(found: Inspection, place: int) -> list[str]:
-    node = found.maps[place]
+    node = found.nodes[place]
     number = found.number(place)
     return [
         NONE if number is None else str(number),
         str(node.master),
-        str(node.entries[-1].id) if node.entries else NONE,
+        NONE if node.last_id is None else str(node.last_id),
         str(node.live),
         str(node.deleted),
         str(node.size),
@@ -143,7 +145,7 @@ def _node_cells(found: Inspection, place: int) -> list[str]:
     ]
 
 
-def fill(raw: RawStream, node: NodeMap) -> float:
+def fill(raw: RawStream, node: NodeSummary) -> float:
     """How full a node is, by the limit that it is nearest to; from 1.0 on it takes no more entries."""
     by_bytes = node.size / raw.node_bytes_max if raw.node_bytes_max > 0 else 0.0
     entries = node.live + node.deleted
@@ -223,7 +225,8 @@ def _trim_cells(trim: Trim) -> list[str]:
 
 def _show_bytes(found: Inspection, output: Output) -> None:
     output.note("encoding|content|backlen")
-    for place, node in enumerate(found.maps):
+    for place in range(len(found.nodes)):
+        node = found.map(place)
         if place:
             output.line("")
         number = found.number(place)
@@ -248,7 +251,7 @@ def as_json(found: Inspection, whats: Sequence[str]) -> dict[str, object]:
         "tree_nodes": raw.tree_nodes,
         "notes": raw.notes,
         "damaged": found.is_damaged,
-        "nodes": [_node_json(found, place, BYTES in whats) for place in range(len(found.maps))],
+        "nodes": [_node_json(found, place, BYTES in whats) for place in range(len(found.nodes))],
     }
     if TREE in whats:
         tree = found.tree
@@ -260,8 +263,7 @@ def as_json(found: Inspection, whats: Sequence[str]) -> dict[str, object]:
 
 
 def _node_json(found: Inspection, place: int, with_bytes: bool) -> dict[str, object]:
-    node = found.maps[place]
-    data = found.raw.nodes[place].data
+    node = found.nodes[place]
     about: dict[str, object] = {
         "number": found.number(place),
         "id": str(node.master),
@@ -272,8 +274,9 @@ def _node_json(found: Inspection, place: int, with_bytes: bool) -> dict[str, obj
         "damage": [{"offset": offset, "reason": reason} for offset, reason in node.damages],
     }
     if with_bytes:
-        about["segments"] = segments_json(data, node.segments)
-        about["items"] = [_entry_json(entry) for entry in node.entries]
+        taken = found.map(place)
+        about["segments"] = segments_json(found.raw.nodes[place].data, taken.segments)
+        about["items"] = [_entry_json(entry) for entry in taken.entries]
     return about
 
 

@@ -29,8 +29,9 @@ from dataclasses import dataclass, field
 
 from penstock.core import listpack
 from penstock.core.rax import Rax
-from penstock.inspect.node_map import NodeMap
-from penstock.inspect.segments import NO_ENTRY, Kind, Role, Segment
+from penstock.inspect.node_map import NodeMap, node_map
+from penstock.inspect.segments import NO_ENTRY, Damage, Kind, Role, Segment, element_at
+from penstock.inspect.stored import RawNode
 
 PARTS = (
     "listpack", "counters", "names", "flags", "ids", "own names", "values", "pieces", "tombstones",
@@ -97,16 +98,8 @@ class Trim:
     tombstones_made_bytes: int
 
 
-def explain(nodes: Sequence[NodeMap]) -> Memory:
-    """Add up the bytes of these nodes. Cost: a look at every segment."""
-    memory = Memory()
-    for node in nodes:
-        add_node(memory, node)
-    return memory
-
-
 def add_node(memory: Memory, node: NodeMap) -> None:
-    """Add the bytes of one more node."""
+    """Add the bytes of one more node. Cost: a look at every segment."""
     memory.nodes += 1
     memory.total_bytes += node.size
     gone = [entry.deleted for entry in node.entries]
@@ -141,30 +134,50 @@ def explain_tree(tree: Rax) -> TreeMemory:
     return TreeMemory(tree.count, tree.node_count, characters)
 
 
-def plan_trim(nodes: Sequence[NodeMap], length_max: int, approximate: bool) -> Trim:
-    """What XTRIM MAXLEN would do to a stream of these nodes, all of it; MAXLEN ~ if `approximate`."""
-    length = sum(node.live for node in nodes)
+def plan_trim(nodes: Sequence[RawNode], length_max: int, approximate: bool) -> Trim:
+    """What XTRIM MAXLEN would do to a stream of these nodes, all of it; MAXLEN ~ if `approximate`.
+
+    A node whose counters cannot be read counts as empty. Cost: a look at each counter, and one node taken
+    apart where an exact trim would cut it.
+    """
+    counts = [counters(node.data) for node in nodes]
+    length = sum(live for live, _ in counts)
     dropped = freed = removed = made = made_bytes = 0
-    for node in nodes:
+    for node, (live, deleted) in zip(nodes, counts, strict=True):
         if length - removed <= length_max:
             break
-        if length - removed - node.live >= length_max:
+        if length - removed - live >= length_max:
             dropped += 1
-            freed += node.size
-            removed += node.live
+            freed += len(node.data)
+            removed += live
             continue
         if not approximate:
             made = length - removed - length_max
-            going = [entry for entry in node.entries if not entry.deleted][:made]
+            entries = node_map(node.data, node.master).entries
+            going = [entry for entry in entries if not entry.deleted][:made]
             made_bytes = sum(entry.length for entry in going)
-            freed += _counters_bytes(node, 0) - _counters_bytes(node, made)
+            freed += _counters_bytes(live, deleted) - _counters_bytes(live - made, deleted + made)
             removed += made
         break
     left = length - removed
     return Trim(length_max, approximate, dropped, removed, left, freed, made, made_bytes)
 
 
-def _counters_bytes(node: NodeMap, more_deleted: int) -> int:
-    """Bytes of the two counters when so many entries have become tombstones."""
-    live, deleted = node.live - more_deleted, node.deleted + more_deleted
+def counters(data: bytes) -> tuple[int, int]:
+    """Live and deleted entries as a node's header states them; none where it cannot be read."""
+    lp = bytearray(data)
+    found = []
+    at = listpack.HEADER_BYTES
+    try:
+        for _ in range(2):
+            element = element_at(lp, at)
+            found.append(element.value if isinstance(element.value, int) else 0)
+            at = element.behind
+    except (Damage, IndexError):
+        return 0, 0
+    live, deleted = (max(count, 0) for count in found)
+    return live, deleted
+
+
+def _counters_bytes(live: int, deleted: int) -> int:
     return listpack.int_size(live) + listpack.int_size(deleted)

@@ -57,6 +57,25 @@ class NodeMap:
         """Where something is wrong, and what."""
         return parts.damages(self.segments)
 
+    def summary(self) -> NodeSummary:
+        """What a row of a table needs, without the segments."""
+        last_id = self.entries[-1].id if self.entries else None
+        return NodeSummary(
+            self.master, last_id, self.size, self.live, self.deleted, tuple(self.damages)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSummary:
+    """A node in a table: the bytes that it takes apart are a hundred times as many."""
+
+    master: StreamID
+    last_id: StreamID | None
+    size: int
+    live: int
+    deleted: int
+    damages: tuple[tuple[int, str], ...]
+
 
 def node_map(data: bytes | bytearray, master: StreamID) -> NodeMap:
     """Take a node with this key apart. Never raises, whatever the bytes."""
