@@ -177,6 +177,9 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, ours: Path) -> No
     assert "--trim" in refused(ours, "--key", "s", "--node", "1", "--trim", "1")
     assert "--key and --db are for files" in refused("some-key", "--key", "s")
     assert "--what" in refused(ours, "--what", "everything")
+    assert "name it with --key" in refused(ours, "--what", "bytes")
+    (tmp_path / "payload.bin").write_bytes(dump_value(stream_with("1-0"), 10))
+    assert "choose in a snapshot or a log" in refused(tmp_path / "payload.bin", "--key", "s")
 
 
 def test_bytes_that_are_not_what_kind_says_are_exit_code_1(tmp_path: Path) -> None:
@@ -193,6 +196,7 @@ def test_a_url_on_the_command_line_means_a_key(ours: Path) -> None:
     assert run(ours, "--url", nobody).exit_code == 3
     assert run(ours, PENSTOCK_URL=nobody).exit_code == 0
     assert run("no-such-file", PENSTOCK_URL=nobody).exit_code == 3
+    assert run("k" * 5000, PENSTOCK_URL=nobody).exit_code == 3
 
 
 def test_help_has_examples() -> None:

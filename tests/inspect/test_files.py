@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from penstock.core.stream import Stream
 from penstock.errors import CorruptData
 from penstock.inspect import files
 from penstock.inspect.files import FileKind, kind_or_none, raw_stream, streams_of
+from penstock.inspect.node_map import node_map
 from penstock.inspect.stored import (
     RawNode,
     dump_nodes,
@@ -23,6 +25,7 @@ from penstock.inspect.stored import (
 from penstock.persist.dump import dump_value
 from penstock.persist.rdb_read import RdbItem
 from tests.inspect.test_node_map import streams
+from tests.inspect.test_segments import assert_covers
 from tests.support.data_files import log_file, write_ours
 from tests.support.rdb import write_items
 from tests.support.streams import sid
@@ -62,7 +65,7 @@ def test_every_cut_and_every_changed_byte_of_a_payload_is_told_or_harmless() -> 
 
 
 def test_a_payload_of_something_else_is_refused() -> None:
-    with pytest.raises(CorruptData, match="holds type 0, and not a stream"):
+    with pytest.raises(CorruptData, match=r"holds type 0 \(no stream\)"):
         dump_nodes(dump_value(b"text", VERSION))
 
 
@@ -140,6 +143,24 @@ def test_a_snapshot_that_ends_early_gives_what_came_before(tmp_path: Path) -> No
     path.write_bytes(whole[:30])
     with pytest.raises(CorruptData):
         streams_of(str(path), FileKind.RDB)
+
+
+def test_no_damage_of_a_snapshot_is_more_than_an_error_or_a_note(tmp_path: Path) -> None:
+    whole = write_items([RdbItem(0, b"s", None, small())], VERSION, compress=False)
+    path = tmp_path / "dump.rdb"
+    dice = Random(6)
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= dice.randrange(1, 256)
+        damaged[dice.randrange(len(whole))] ^= dice.randrange(256)
+        path.write_bytes(damaged)
+        try:
+            contents = streams_of(str(path), FileKind.RDB)
+        except CorruptData:
+            continue
+        for found in contents.streams:
+            for node in raw_stream("", found, 0).nodes:
+                assert_covers(node.data, node_map(node.data, node.master).segments)
 
 
 def test_a_size_that_lies_makes_no_listpack(tmp_path: Path) -> None:

@@ -128,13 +128,17 @@ def inspect(
         raise typer.BadParameter("--trim looks at all nodes, --node at one")
     wanted = parse_node(node, 0 if trim is not None else limit)
     printer = Printer(Output(), _views(what, wanted), json)
-    if kind is None and (_is_given(context, "url") or not Path(target).exists()):
+    if kind is None and (_is_given(context, "url") or not _exists(target)):
         if key is not None or db is not None:
             raise typer.BadParameter(f"--key and --db are for files, and {target} is none")
         with Server(url) as server:
             printer.stream(read_server(server, os.fsencode(target), wanted, dump_max), trim)
         return
     kind = kind_of(target, kind)
+    if kind in (FileKind.LISTPACK, FileKind.DUMP) and (key is not None or db is not None):
+        raise typer.BadParameter(
+            f"--key and --db choose in a snapshot or a log, and {target} is none"
+        )
     if kind is FileKind.LISTPACK:
         _inspect_listpack(target, wanted, printer)
     elif kind is FileKind.DUMP:
@@ -142,6 +146,10 @@ def inspect(
     else:
         contents = read_streams(target, kind)
         if key is None:
+            if (node, what, trim) != (None, None, None):
+                raise typer.BadParameter(
+                    "--node, --what and --trim look at one stream: name it with --key"
+                )
             printer.streams(target, contents)
             return
         found = find_stream(target, contents, os.fsencode(key), db)
@@ -154,6 +162,14 @@ def _is_given(context: typer.Context, name: str) -> bool:
     """Tell whether an option stands on the command line, and does not come from elsewhere."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def _exists(target: str) -> bool:
+    """Tell whether there is a file; a name that no file can have is a key's."""
+    try:
+        return Path(target).exists()
+    except OSError:
+        return False
 
 
 def _views(what: What | None, wanted: Wanted) -> tuple[str, ...]:

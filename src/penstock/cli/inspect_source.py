@@ -13,7 +13,7 @@ import typer
 
 from penstock.cli.connect import Server
 from penstock.cli.outcome import Failure, Unreachable
-from penstock.cli.replies import blob, mapping, number, number_or_none
+from penstock.cli.replies import Reply, blob, entry, mapping, number, number_or_none
 from penstock.cli.show import harmless, size_text
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
@@ -108,7 +108,7 @@ def read_server(server: Server, key: bytes, wanted: Wanted, dump_mb_max: int) ->
     raw.tree_nodes = number_or_none(about.get("radix-tree-nodes"))
     _read_limits(server, raw)
     try:
-        _read_native(server, raw, wanted)
+        _read_native(server, raw, _by_id(wanted, raw, about.get("last-entry")))
     except CorruptData as error:
         raise Failure(str(error)) from None
     except Unreachable:
@@ -118,6 +118,13 @@ def read_server(server: Server, key: bytes, wanted: Wanted, dump_mb_max: int) ->
             raise
         _read_dump(server, raw, dump_mb_max)
     return chosen(raw, wanted)
+
+
+def _by_id(wanted: Wanted, raw: RawStream, last_entry: Reply) -> Wanted:
+    """Look for the last node by the id of the last entry: nobody has to send all the others."""
+    if wanted.number == -1 and last_entry is not None:
+        return Wanted(wanted.limit, entry_id=entry(raw.key, last_entry).id)
+    return wanted
 
 
 def _read_limits(server: Server, raw: RawStream) -> None:
@@ -136,8 +143,8 @@ def _read_native(server: Server, raw: RawStream, wanted: Wanted) -> None:
     key = raw.key
     if wanted.entry_id is not None:
         question = stored.nodes_question(key, wanted.entry_id.text, 1)
-        _, raw.nodes = stored.parse_nodes_reply(server.ask(*question, about=key))
-        raw.number_first = 0
+        goes_on, raw.nodes = stored.parse_nodes_reply(server.ask(*question, about=key))
+        raw.number_first = 0 if goes_on is not None else raw.nodes_total or 0
         return
     start: bytes | None = b"-"
     left = wanted.nodes_max

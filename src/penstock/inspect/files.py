@@ -96,9 +96,13 @@ def streams_of(path: str, kind: FileKind) -> Contents:
 def _in_snapshot(path: str) -> Iterator[FoundStream]:
     with Path(path).open("rb", buffering=0) as file:
         reader = RdbReader(file, path, deep=False, skip_foreign=True)
-        for item in reader.items():
-            if isinstance(item.value, Stream):
-                yield FoundStream(item.database, item.key, item.value)
+        try:
+            for item in reader.items():
+                if isinstance(item.value, Stream):
+                    yield FoundStream(item.database, item.key, item.value)
+        except IndexError:
+            # Ids out of order make the reader add all entries anew, out of nodes that nobody has checked.
+            raise reader.corrupt("a node ends inside of an entry") from None
 
 
 def read_dump(path: str) -> RawStream:

@@ -80,7 +80,8 @@ def dump_nodes(payload: bytes) -> tuple[list[RawNode], list[str]]:
     source = RdbInput(None, payload=payload[: max(len(payload) - dump.SEAL_BYTES, 0)])
     kind = source.byte()
     if kind not in rdb_format.STREAM_TYPES:
-        raise CorruptData(f"the payload holds type {kind}, and not a stream", 0)
+        name = rdb_format.FOREIGN_TYPES.get(kind, "no stream")
+        raise CorruptData(f"the payload holds type {kind} ({name}), which cannot be inspected", 0)
     nodes: list[RawNode] = []
     try:
         for _ in range(source.length()):
