@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py))
-UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/server tests/test_*.py))
+UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/inspect tests/server tests/test_*.py))
 # In one process: each would start a Java, and Spark has threads of its own.
 SPARK_TESTS := tests/spark
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)

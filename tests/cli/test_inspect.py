@@ -220,7 +220,10 @@ def test_a_terminal_gets_colours_and_a_pipe_none(listpack_file: Path) -> None:
             received += chunk
     os.close(ours)
     assert process.returncode == 0
-    assert b"\x1b[" in received
+    # The name k: its encoding, its content, its backlen.
+    assert b"\x1b[32m81" in received
+    assert b"\x1b[1;32m6b" in received
+    assert b"\x1b[2;32m02" in received
 
 
 def _read(terminal: int) -> bytes:

@@ -43,6 +43,7 @@ _STYLES = {
     Role.VALUE: "white",
     Role.PIECES: "cyan",
 }
+_WEIGHTS = {Kind.CONTENT: "bold", Kind.BACKLEN: "dim"}
 _DAMAGE_STYLE = "bold red"
 _TOMBSTONE_STYLE = "dim red"
 
@@ -91,7 +92,7 @@ def _entry_heading(number: int, entry: MappedEntry) -> Text:
         remarks.append("its id does not rise")
     if not entry.whole:
         remarks.append("cut off by damage")
-    line = Text(f"{_INDENT}entry {number}  ", "dim")
+    line = Text().append(f"{_INDENT}entry {number}  ", "dim")
     line.append(str(entry.id), _TOMBSTONE_STYLE if entry.deleted else "bold")
     line.append(f"  {', '.join(remarks)}" if remarks else "")
     fields = fields_text(entry.fields)
@@ -138,13 +139,13 @@ def _row_lines(data: bytes, row: _Row) -> Iterator[Text]:
 
 
 def _begin(offset: int) -> Text:
-    return Text(f"{offset:>6}  ", "dim")
+    return Text().append(f"{offset:>6}  ", "dim")
 
 
 def _segment_style(segment: Segment, style: str) -> str:
     if segment.kind is Kind.DAMAGE:
         return _DAMAGE_STYLE
-    return f"{style} dim" if segment.kind is Kind.BACKLEN else style
+    return f"{style} {_WEIGHTS.get(segment.kind, '')}".rstrip()
 
 
 def _annotated(line: Text, width: int, row: _Row) -> Text:
