@@ -40,7 +40,7 @@ _STYLES = {
     Role.SEQ: "magenta",
     Role.FIELDS: "blue",
     Role.NAME: "green",
-    Role.VALUE: "white",
+    Role.VALUE: "default",
     Role.PIECES: "cyan",
 }
 _WEIGHTS = {Kind.CONTENT: "bold", Kind.BACKLEN: "dim"}
