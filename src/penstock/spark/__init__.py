@@ -18,9 +18,20 @@ _HOMES = {
     "read_stream": "penstock.spark.source",
     "PenstockSource": "penstock.spark.source",
     "build_session": "penstock.spark.session",
+    "archive_writer": "penstock.spark.archive",
+    "compact": "penstock.spark.compaction",
+    "trim_archived": "penstock.spark.trimming",
 }
 
-__all__ = ["PenstockSource", "build_session", "read_stream", "register"]
+__all__ = [
+    "PenstockSource",
+    "archive_writer",
+    "build_session",
+    "compact",
+    "read_stream",
+    "register",
+    "trim_archived",
+]
 
 
 def __getattr__(name: str) -> Any:

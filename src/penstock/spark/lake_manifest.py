@@ -1,0 +1,231 @@
+"""Manifests: what a lake holds, batch by batch, as JSON beside the data. No Spark is needed to read them.
+
+    orders/
+      day=2026-11-16/0000000007-5f0c11aa-9b2e4d10-00000.parquet
+      _manifest/0000000007.json                  one a batch: its query, files, rows, bytes, the schema
+      _manifest/base-0000000002-0000000006.json  all of the lake up to batch 6, after 2 compactions
+      _intent/batch.json, _intent/compaction-*.json  what is being done right now; see archive, compaction
+    _orders.tmp/                                 beside the lake: Parquet that is being written
+
+Readers of Parquet skip names that begin with an underscore, or (DuckDB, polars) take `**/*.parquet` and skip
+nothing: so what is not finished lies beside the lake, and nothing else in it ends in .parquet.
+
+A batch counts when its manifest is there. Batches have rising numbers, so the newest manifest says which
+are done, whose query they are, and which columns there are. A base replaces the manifests up to its batch;
+the one with the highest generation counts.
+
+Version 1 is all there has been. A later version must read these: tests/fixtures/lake has one of each.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from penstock.errors import PenstockError
+
+VERSION = 1
+MANIFESTS = "_manifest"
+INTENTS = "_intent"
+DATA_SUFFIX = ".parquet"
+
+# A compaction may replace manifests while they are read; it does so once in a while, not all the time.
+TRIES_MAX = 10
+
+_BATCH = re.compile(r"(\d+)\.json")
+_BASE = re.compile(r"base-(\d+)-(\d+)\.json")
+
+
+class ArchiveError(PenstockError):
+    """A lake that must not be written to as it is: what was found, and what to do."""
+
+
+class Files(Protocol):
+    """What reading manifests needs of a file system; a path is the lake's and a name below it."""
+
+    def names(self, directory: str) -> list[str]:
+        """What a directory holds; nothing if there is none."""
+
+    def read(self, path: str) -> str:
+        """A whole file. Raises: FileNotFoundError."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """One Parquet file; its path is relative to the lake."""
+
+    path: str
+    rows: int
+    bytes: int
+
+    @property
+    def partition(self) -> str:
+        """The directory that it lies in: `day=2026-11-16`; nothing for the lake's own."""
+        return self.path.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One batch; or a base: all batches up to and including one, when `generation` is not 0."""
+
+    query: str
+    batch: int
+    partition_by: tuple[str, ...]
+    schema: Mapping[str, Any]  # as Spark writes it, partition columns included
+    files: tuple[DataFile, ...] = ()
+    generation: int = 0
+
+    @property
+    def name(self) -> str:
+        """Its file's name below the lake."""
+        if self.generation:
+            return f"{MANIFESTS}/base-{self.generation:010d}-{self.batch:010d}.json"
+        return f"{MANIFESTS}/{self.batch:010d}.json"
+
+    @property
+    def rows(self) -> int:
+        return sum(file.rows for file in self.files)
+
+    @property
+    def bytes(self) -> int:
+        return sum(file.bytes for file in self.files)
+
+    def to_json(self) -> dict[str, Any]:
+        """What its file holds."""
+        return {
+            "version": VERSION,
+            "query": self.query,
+            "batch": self.batch,
+            "generation": self.generation,
+            "rows": self.rows,
+            "bytes": self.bytes,
+            "partition_by": list(self.partition_by),
+            "files": [file_json(file) for file in self.files],
+            "schema": self.schema,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Lake:
+    """All that the manifests say, oldest first: a base if there is one, and the batches behind it."""
+
+    manifests: tuple[Manifest, ...] = ()
+
+    @property
+    def newest(self) -> Manifest | None:
+        return self.manifests[-1] if self.manifests else None
+
+    @property
+    def generation(self) -> int:
+        """How often it was compacted."""
+        return self.manifests[0].generation if self.manifests else 0
+
+    @property
+    def files(self) -> list[DataFile]:
+        return [file for manifest in self.manifests for file in manifest.files]
+
+
+def file_json(file: DataFile) -> dict[str, Any]:
+    """A file as manifests and intents have it."""
+    return {"path": file.path, "rows": file.rows, "bytes": file.bytes}
+
+
+def parse_file(given: Mapping[str, Any]) -> DataFile:
+    """Read what `file_json` made."""
+    return DataFile(str(given["path"]), int(given["rows"]), int(given["bytes"]))
+
+
+def parse_versioned(text: str, path: str) -> dict[str, Any]:
+    """A JSON object of this version. Raises: ArchiveError."""
+    try:
+        given = json.loads(text)
+        version = given["version"]
+    except (ValueError, KeyError, TypeError):
+        raise damaged(path) from None
+    if version != VERSION:
+        raise ArchiveError(
+            f"{path} has version {version!r}; this penstock reads version {VERSION}: use the penstock"
+            " that wrote it"
+        )
+    return dict(given)
+
+
+def parse_manifest(given: Mapping[str, Any], path: str) -> Manifest:
+    """Read what `Manifest.to_json` made. Raises: ArchiveError."""
+    try:
+        return Manifest(
+            str(given["query"]),
+            int(given["batch"]),
+            tuple(map(str, given["partition_by"])),
+            dict(given["schema"]),
+            tuple(parse_file(file) for file in given["files"]),
+            int(given["generation"]),
+        )
+    except (KeyError, TypeError, ValueError):
+        raise damaged(path) from None
+
+
+def damaged(path: str) -> ArchiveError:
+    """What is said of a file that is no JSON of ours."""
+    return ArchiveError(f"{path} is damaged: restore it, or archive into another directory")
+
+
+def load_lake(files: Files, root: str) -> Lake:
+    """Everything. Cost: one read for each batch since the last compaction."""
+    return _again_if_replaced(lambda: _load(files, root, newest_only=False))
+
+
+def load_newest_or_none(files: Files, root: str) -> Manifest | None:
+    """The manifest of the last batch, or the base if there is none behind it. Cost: one listing."""
+    return _again_if_replaced(lambda: _load(files, root, newest_only=True)).newest
+
+
+def _load(files: Files, root: str, newest_only: bool) -> Lake:
+    base, batches = order_names(files.names(f"{root}/{MANIFESTS}"))
+    wanted = ([base] if base else []) + batches
+    if newest_only:
+        wanted = wanted[-1:]
+    found = []
+    for name in wanted:
+        path = f"{root}/{MANIFESTS}/{name}"
+        found.append(parse_manifest(parse_versioned(files.read(path), path), path))
+    return Lake(tuple(found))
+
+
+def order_names(names: Iterable[str]) -> tuple[str | None, list[str]]:
+    """The base that counts, and the batches that it does not cover, in order."""
+    bases, batches = {}, {}
+    for name in names:
+        if found := _BASE.fullmatch(name):
+            bases[int(found[1])] = (name, int(found[2]))
+        elif found := _BATCH.fullmatch(name):
+            batches[int(found[1])] = name
+    base, covered = bases[max(bases)] if bases else (None, -1)
+    return base, [batches[number] for number in sorted(batches) if number > covered]
+
+
+def superseded(names: Iterable[str], base: Manifest) -> list[str]:
+    """The manifests that a base makes superfluous."""
+    old = []
+    for name in names:
+        if found := _BASE.fullmatch(name):
+            if int(found[1]) < base.generation:
+                old.append(name)
+        elif (found := _BATCH.fullmatch(name)) and int(found[1]) <= base.batch:
+            old.append(name)
+    return old
+
+
+def _again_if_replaced(load: Any) -> Lake:
+    for _ in range(TRIES_MAX):
+        try:
+            lake: Lake = load()
+        except FileNotFoundError:
+            continue
+        return lake
+    raise ArchiveError(
+        "the manifests change faster than they can be read: is a compaction running?"
+    )

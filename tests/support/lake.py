@@ -1,0 +1,84 @@
+"""A lake as its readers see it, and file operations that stop at a chosen one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.dataset as ds
+
+from penstock.spark.lake_files import LakeFiles
+
+
+class Crash(BaseException):
+    """The process ends here; nothing may catch it and tidy up."""
+
+
+class FailingFiles(LakeFiles):
+    """Stops before the n-th change (from 1); half of a file that it stops at is written."""
+
+    def __init__(self, spark: Any, stop_at: int | None = None) -> None:
+        super().__init__(spark)
+        self.stop_at = stop_at
+        self.changes = 0
+
+    def create(self, path: str, text: str) -> None:
+        if self._is_last():
+            super().create(path, text[: len(text) // 2])
+            raise Crash(path)
+        super().create(path, text)
+
+    def rename(self, path: str, target: str) -> None:
+        if self._is_last():
+            raise Crash(path)
+        super().rename(path, target)
+
+    def delete(self, path: str) -> None:
+        if self._is_last():
+            raise Crash(path)
+        super().delete(path)
+
+    def _is_last(self) -> bool:
+        self.changes += 1
+        return self.changes == self.stop_at
+
+
+def files_seen(lake: Path) -> list[Path]:
+    """What a glob of Parquet finds, whatever its name begins with."""
+    return sorted(lake.rglob("*.parquet"))
+
+
+def by_duckdb(lake: Path, column: str = "v") -> Counter[Any]:
+    if not files_seen(lake):
+        return Counter()
+    glob = f"{lake}/**/*.parquet"
+    with duckdb.connect() as connection:
+        rows = connection.execute(
+            f"select {column} from read_parquet(?, hive_partitioning=true)", [glob]
+        ).fetchall()
+    return Counter(row[0] for row in rows)
+
+
+def by_arrow(lake: Path, column: str = "v") -> Counter[Any]:
+    if not files_seen(lake):
+        return Counter()
+    table = ds.dataset(lake, format="parquet", partitioning="hive").to_table([column])
+    return Counter(table[column].to_pylist())
+
+
+def by_spark(spark: Any, lake: Path, column: str = "v") -> Counter[Any]:
+    if not files_seen(lake):
+        return Counter()
+    # A session that has listed the files before would not look again.
+    rows = spark.newSession().read.parquet(str(lake)).select(column).collect()
+    return Counter(row[0] for row in rows)
+
+
+def seen(spark: Any, lake: Path) -> Counter[Any]:
+    """The values of v with their number of rows, on which all readers agree."""
+    found = by_duckdb(lake)
+    assert by_arrow(lake) == found
+    assert by_spark(spark, lake) == found
+    return found
