@@ -30,9 +30,9 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "embedded": {"core", "engine", "runner", "shapes", "words"},
     "client": {"core", "wire"},
     "spark": {"core", "persist", "client"},
-    "inspect": {"core", "persist", "client"},
-    "web": {"core", "persist", "client", "inspect"},
-    "cli": {"core", "persist", "client", "inspect", "server", "build", "_version"},
+    "inspect": {"client", "core", "persist"},
+    "web": {"client", "core", "inspect", "persist"},
+    "cli": {"_version", "build", "client", "core", "inspect", "persist", "server", "spark"},
     "__init__": {"embedded", "opening", "_version"},
     "__main__": {"cli"},
 }

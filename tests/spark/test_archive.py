@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ lakes = pytest.importorskip("tests.support.lake")
 DAY_MS = 86_400_000
 QUERY = "5f0c11aa-0000-0000-0000-000000000001"
 OTHER = "77777777-0000-0000-0000-000000000002"
-WAIT_SECONDS_MAX = 120
+WAIT_SECONDS_MAX = 300
 
 Write = Callable[..., None]
 
@@ -44,12 +44,11 @@ def query_id(spark: Any, query: str) -> Iterator[None]:
 
 def frame_of(spark: Any, values: range) -> Any:
     """One row a value, on two days, in two partitions."""
-    rows = spark.range(values.start, values.stop, 1, 2).selectExpr(
+    return spark.range(values.start, values.stop, 1, 2).selectExpr(
         f"concat(id % 2 * {DAY_MS} + id, '-0') as _id",
         f"timestamp_millis(id % 2 * {DAY_MS} + id) as _timestamp",
         "cast(id as int) as v",
     )
-    return rows
 
 
 @pytest.fixture
@@ -164,7 +163,9 @@ def test_another_query_is_refused_with_both_remedies(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     write(frame_of(spark, range(4)), 0)
-    text = f"written by the query {QUERY}, and this is the query {OTHER}.*Restore the old checkpoint, or go on"
+    text = (
+        f"by the query {QUERY}, and this is the query {OTHER}.*Restore the old checkpoint, or go on"
+    )
     with pytest.raises(manifests.ArchiveError, match=text):
         write(frame_of(spark, range(4)), 0, OTHER)
     with pytest.raises(manifests.ArchiveError, match=text):
@@ -213,7 +214,9 @@ def test_a_column_that_changed_its_type_is_refused_before_anything_is_written(
     other = frame_of(spark, range(4, 8)).withColumnRenamed("v", "V")
     with pytest.raises(manifests.ArchiveError, match="column V: the lake has it as v"):
         write(other, 1)
-    with pytest.raises(manifests.ArchiveError, match="is partitioned by day, and this query by noth"):
+    with pytest.raises(
+        manifests.ArchiveError, match="is partitioned by day, and this query by noth"
+    ):
         write(frame_of(spark, range(4, 8)), 1, partition_by=())
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -304,10 +307,8 @@ def running_query(broker: Broker, folder: Path) -> Iterator[subprocess.Popen[byt
     try:
         yield process
     finally:
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         process.wait()
 
 
@@ -328,12 +329,12 @@ def test_a_query_that_is_killed_archives_every_entry_once(
     spark: Any, penstock: Broker, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
-    fill(penstock.client, "s", 5000)
+    fill(penstock.client, "s", 3000)
     with running_query(penstock, tmp_path) as process:
-        wait_until(lambda: len(list(lake.glob("_manifest/*.json"))) >= 3, process)
+        wait_until(lambda: len(list(lake.glob("_manifest/*.json"))) >= 2, process)
     seen = lakes.seen(spark, lake)
     assert set(seen.values()) == {1}
-    assert 1500 <= len(seen) < 5000
+    assert 1000 <= len(seen) < 3000
     with running_query(penstock, tmp_path) as process:
         assert process.wait(WAIT_SECONDS_MAX) == 0
-    assert lakes.seen(spark, lake) == Counter(range(5000))
+    assert lakes.seen(spark, lake) == Counter(range(3000))

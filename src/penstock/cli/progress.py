@@ -36,6 +36,10 @@ class Progress:
         if self._bars_or_none is not None:
             self._bars_or_none.stop()
 
+    def set_total(self, bytes_total: int) -> None:
+        """Where the work itself tells how much there is of it."""
+        self._bytes_total = bytes_total
+
     def advance(self, bytes_read: int, added: int) -> None:
         self._reports += 1
         if self._reports == 2 and self._wanted:

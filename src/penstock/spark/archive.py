@@ -84,6 +84,9 @@ class ArchiveWriter:
         spark = frame.sparkSession
         files = self._files_of(spark)
         root = files.qualify(self._path)
+        temporary_of(
+            root
+        )  # a place that has no room beside it is refused before anything is looked at
         query = _query_of(spark)
         finish_compaction(files, root)
         newest = load_newest_or_none(files, root)
@@ -92,7 +95,9 @@ class ArchiveWriter:
         if newest is not None and newest.batch == batch:
             log.info("%s: batch %d is there already", root, batch)
             return
-        frame = fit(with_partitions(frame, self._partition_by), None if newest is None else newest.schema)
+        frame = fit(
+            with_partitions(frame, self._partition_by), None if newest is None else newest.schema
+        )
         schema = json.loads(frame.schema.json())
         empty = Manifest(query, batch, self._partition_by, schema)
         _archive(files, root, frame, empty)
