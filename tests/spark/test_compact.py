@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from tests.spark.conftest import NO_PYSPARK
 from tests.spark.test_archive import QUERY, frame_of, query_id
+from tests.support.command_line import PROGRAM
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
@@ -65,29 +68,30 @@ def test_the_query_goes_on_behind_a_compaction(spark: Any, lake: Path) -> None:
     assert lakes.seen(spark, lake) == Counter(range(16))
 
 
-@pytest.mark.parametrize("next_call", ["compact", "archive"])
 def test_killed_at_any_step_no_row_is_there_twice_and_the_next_call_puts_it_right(
-    spark: Any, lake: Path, next_call: str
+    spark: Any, lake: Path, tmp_path: Path
 ) -> None:
     rows = Counter(range(12))
-    batch, stop_at, stopped = 3, 0, True
-    while stopped:
+    stop_at = 0
+    while True:
         stop_at += 1
+        place = tmp_path / f"stopped-{stop_at}"
+        shutil.copytree(lake, place / "lake")
         try:
-            compact_until(spark, lake, stop_at)
-            stopped = False
+            compact_until(spark, place / "lake", stop_at)
         except lakes.Crash:
-            seen = lakes.seen(spark, lake)
-            assert seen <= rows, f"twice, stopped at {stop_at}"
-        if next_call == "compact":
-            compact_until(spark, lake, None)
-            assert lakes.seen(spark, lake) == rows, f"after a stop at {stop_at}"
-        for _ in range(2):  # files to merge again, and the rest of what was begun
-            write(spark, lake, batch)
-            rows += Counter(range(batch * 4, batch * 4 + 4))
-            assert lakes.seen(spark, lake) == rows, f"after a stop at {stop_at}"
-            batch += 1
-        assert not list(lake.glob("_intent/*.json"))
+            assert lakes.seen(spark, place / "lake") <= rows, f"twice, stopped at {stop_at}"
+        else:
+            break
+        again = tmp_path / f"again-{stop_at}"
+        shutil.copytree(place, again)
+        write(spark, place / "lake", 3)
+        assert lakes.seen(spark, place / "lake") == rows + Counter(range(12, 16)), stop_at
+        assert not list(place.glob("lake/_intent/*.json"))
+        compact_until(spark, again / "lake", None)
+        assert lakes.seen(spark, again / "lake") == rows, f"after a stop at {stop_at}"
+        assert len(lakes.files_seen(again / "lake")) == 2
+        assert not [one for one in again.glob("_lake.tmp/**/*") if one.is_file()]
     assert stop_at > 20
 
 
@@ -115,6 +119,30 @@ def test_merged_rows_are_in_the_order_of_their_ids(spark: Any, tmp_path: Path) -
     compaction.compact(spark, str(tmp_path / "lake"))
     (merged,) = lakes.files_seen(tmp_path / "lake")
     assert pq.read_table(merged)["_id"].to_pylist() == ["9-9", "9-10", "9-100", "10-0"]
+
+
+def test_names_that_look_like_patterns_are_names(spark: Any, tmp_path: Path) -> None:
+    lake = tmp_path / "[lake] {a,b}*?"
+    frame = frame_of(spark, range(4)).selectExpr("v", "'a/b:{0}[1] *%' as stream").coalesce(1)
+    with query_id(spark, QUERY):
+        for batch in range(2):
+            archive.archive_writer(str(lake), ("stream",))(frame, batch)
+    done = compaction.compact(spark, str(lake))
+    assert (done.files_before, done.files_after, done.rows) == (2, 1, 8)
+    assert lakes.by_arrow(lake, "stream") == {"a/b:{0}[1] *%": 8}
+
+
+def test_the_command_line_compacts_and_shows(lake: Path) -> None:
+    words = [*PROGRAM, "archive", "compact", str(lake), "--master", "local[1]", "--json"]
+    run = subprocess.run(words, capture_output=True, check=False)
+    assert run.returncode == 0, run.stderr
+    done = json.loads(run.stdout)
+    assert (done["files_before"], done["files_after"], done["rows"]) == (6, 2, 12)
+    shown = subprocess.run(
+        [*PROGRAM, "archive", "show", str(lake)], capture_output=True, check=True
+    )
+    assert b"12 rows, 2 files" in shown.stdout
+    assert lakes.by_duckdb(lake) == Counter(range(12))
 
 
 def test_a_column_that_came_later_is_in_merged_files(spark: Any, lake: Path) -> None:

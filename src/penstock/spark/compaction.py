@@ -99,6 +99,7 @@ class Compaction:
     def __init__(self, files: LakeFiles, spark: SparkSession, path: str) -> None:
         self._files = files
         self._spark = spark.newSession()  # its settings are ours to change
+        self._spark.conf.set("spark.sql.files.maxRecordsPerFile", "0")  # a merge makes one file
         self._root = files.qualify(path)
         self._temporary = temporary_for_compactions(self._root)
         self._done_bytes = self._done_files = 0
@@ -118,7 +119,7 @@ class Compaction:
         for merges in groups.values():
             done = []
             for merge in merges:
-                done += self._merge(merge, before.newest)
+                done.append(self._merge(merge, before.newest))
                 self._done_bytes += sum(file.bytes for file in merge)
                 self._done_files += len(merge)
                 if on_bytes is not None:
@@ -128,15 +129,14 @@ class Compaction:
             lake = Lake((base,))
         return _difference(before.files, lake.files)
 
-    def _merge(self, files: Sequence[DataFile], newest: Manifest) -> list[Merge]:
+    def _merge(self, files: Sequence[DataFile], newest: Manifest) -> Merge:
         """Step 1 for the files of one merge."""
         attempt = uuid4().hex[:HEX_DIGITS]
         staged = f"{self._temporary}/{attempt}"
         columns = data_schema(newest.schema, newest.partition_by)
-        frame = self._spark.read.schema(columns).parquet(*(self._in_lake(one) for one in files))
+        frame = self._spark.read.schema(columns).parquet(*(self._pattern_of(one) for one in files))
         write_parquet(_sorted(frame.coalesce(1)), staged, ())
-        (found,) = self._files.data_files(staged)
-        source, size = found
+        ((source, size),) = self._files.data_files(staged)
         rows = self._files.rows(f"{staged}/{source}")
         if rows != sum(file.rows for file in files):
             raise ArchiveError(
@@ -147,7 +147,7 @@ class Compaction:
         first = files[0].path.rpartition("/")[2].partition("-")[0]
         name = f"{first}-{newest.query[:HEX_DIGITS]}-{attempt}-merged.parquet"
         new = DataFile(f"{partition}/{name}" if partition else name, rows, size)
-        return [Merge(tuple(file.path for file in files), f"{attempt}/{source}", new)]
+        return Merge(tuple(file.path for file in files), f"{attempt}/{source}", new)
 
     def _commit(self, merges: Sequence[Merge], base: Manifest) -> None:
         for merge in merges:
@@ -167,8 +167,9 @@ class Compaction:
         self._files.write(path, json.dumps(intent))
         finish_compaction(self._files, self._root)
 
-    def _in_lake(self, file: DataFile) -> str:
-        return f"{self._root}/{file.path}"
+    def _pattern_of(self, file: DataFile) -> str:
+        """Spark takes what it reads for patterns."""
+        return re.sub(r"([\\\[\]{}*?])", r"\\\1", f"{self._root}/{file.path}")
 
 
 def finish_compaction(files: LakeFiles, root: str) -> None:
