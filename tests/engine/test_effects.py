@@ -2,7 +2,8 @@
 
 A case is `what came before | command => effects` and begins at millisecond 1000. An engine that did only the
 effects must hold the same in the end. Beside commands there are `wait MS`, `sweep` (of overdue keys),
-`select N`, `park COMMAND` (it has to block), `nodes N` (entries in a node) and `exec A & B` (a unit).
+`select N`, `park COMMAND` (it has to block), `nodes N` (entries in a node), `exec A & B` (a unit) and
+`stage KEY ROW, ROW` (a blob of rows).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from tests.support.effects import Recorder, Replay, texts_of
 from tests.support.engine_state import engine_state
 from tests.support.engines import command_of
 from tests.support.raw_redis import Refusal, encode
+from tests.support.row_blobs import blob_of
 from tests.support.streams import frame_of
 
 START_MS = 1000
@@ -273,7 +275,24 @@ GROUPS_7_0 = f"""
 {PENDING} | XAUTOCLAIM s g b 100 0 =>
 """
 
-NEWEST = [STRINGS, KEYS, LISTS, STREAMS, GROUPS]
+BATCHES = """
+stage p k a, k b l c; stage q k d | PENSTOCK APPENDBATCH 3 4 r s p q
+    => MULTI; XADD s 1000-0 k a; XADD s 1000-1 k b l c; XADD s 1000-2 k d; SET r 3; DEL p q; EXEC
+stage p k a; SET r 3 | PENSTOCK APPENDBATCH 3 4 r s p q => DEL p
+SET r 3 | PENSTOCK APPENDBATCH 2 3 r s p =>
+PENSTOCK APPENDBATCH 2 3 r s p =>
+stage p; SET r 2 EX 10 | PENSTOCK APPENDBATCH 3 3 r s p => MULTI; SET r 3; DEL p; EXEC
+XADD s 5000-7 k z; stage p k a, k b | PENSTOCK APPENDBATCH 3 3 r s p MAXLEN 1
+    => MULTI; XADD s 5000-8 k a; XADD s 5000-9 k b; XTRIM s MAXLEN = 1; SET r 3; DEL p; EXEC
+nodes 2; XADD s 1 k z; stage p k a, k b | PENSTOCK APPENDBATCH 3 3 r s p MINID ~ 1000-1
+    => MULTI; XADD s 1000-0 k a; XADD s 1000-1 k b; XTRIM s MINID = 1000-1; SET r 3; DEL p; EXEC
+nodes 9; XADD s 1 k z; stage p k a | PENSTOCK APPENDBATCH 3 3 r s p MINID ~ 1000
+    => MULTI; XADD s 1000-0 k a; SET r 3; DEL p; EXEC
+SET r 9 PX 5; stage p k a; wait 6 | PENSTOCK APPENDBATCH 3 3 r s p
+    => MULTI; DEL r; XADD s 1006-0 k a; SET r 3; DEL p; EXEC
+"""
+
+NEWEST = [STRINGS, KEYS, LISTS, STREAMS, GROUPS, BATCHES]
 
 
 def cases_of(*tables: str) -> list[str]:
@@ -324,6 +343,9 @@ def play(bench: Recorder, replay: Replay, line: str) -> None:
         bench.engine.limits.entries_max = replay.engine.limits.entries_max = int(rest)
     elif word == "park":
         bench.park(rest)
+    elif word == "stage":
+        key, _, rows = rest.partition(" ")
+        bench.run("RPUSH", key, blob_of(*[row.split() for row in rows.split(", ") if row]))
     elif word == "exec":
         run_unit(bench, rest.split(" & "))
     else:

@@ -160,4 +160,6 @@ def test_nodes_that_make_no_sense_are_refused(bench: Bench, line: str, text: str
 def test_help_names_every_subcommand(bench: Bench) -> None:
     lines = bench.ask("penstock help")
     assert lines[0] == "PENSTOCK <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
-    assert [line.split()[0] for line in lines[1:] if line[0] != " "] == ["SPLITS", "NODES", "HELP"]
+    assert [line.split()[0] for line in lines[1:] if line[0] != " "] == [
+        *("SPLITS", "NODES", "APPENDBATCH", "HELP")
+    ]

@@ -22,6 +22,7 @@ def keys_of(line: str) -> list[str]:
         ("XGROUP HELP", []),
         ("XINFO STREAM s", ["s"]),
         ("PENSTOCK NODES s - +", ["s"]),
+        ("PENSTOCK APPENDBATCH 1 4 r s p q MAXLEN 5", ["r", "s", "p", "q"]),
         ("XREAD STREAMS s 0", ["s"]),
         ("xread count 1 block 5 streams s t 0 0", ["s", "t"]),
         ("XREAD BLOCK STREAMS COUNT STREAMS STREAMS s 0", ["s"]),

@@ -19,6 +19,7 @@ from penstock.engine import compat, events
 from penstock.engine.clock import Clock, Instant, SystemClock
 from penstock.engine.commands import (
     append,
+    append_batch,
     claims,
     databases,
     expiry,
@@ -45,7 +46,7 @@ DATABASES = 16
 TABLE: dict[str, Command] = {
     command.name: command
     for module in (
-        *(append, read, groups, claims, info, extension),
+        *(append, read, groups, claims, info, extension, append_batch),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
         *(lists, list_moves),
     )

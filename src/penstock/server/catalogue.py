@@ -138,7 +138,8 @@ def _movable_spec(row: Command) -> tuple[Pairs, Pairs]:
         return search, _range(-1, 1, 2)
     if "numkeys" in words:
         counted = [(b"keynumidx", 0), (b"firstkey", 1), (b"keystep", 1)]
-        return _spec("index", [(b"index", words.index("numkeys") + 1)]), _spec("keynum", counted)
+        place = len(row.name.split()) + words.index("numkeys")
+        return _spec("index", [(b"index", place)]), _spec("keynum", counted)
     return _spec("unknown", []), _spec("unknown", [])
 
 

@@ -1,6 +1,6 @@
 """What Redis has no command for: reading a stream in bulk. PENSTOCK SPLITS, PENSTOCK NODES, PENSTOCK HELP.
 
-docs/extensions.md shows them at work.
+PENSTOCK APPENDBATCH is append_batch.py's. docs/extensions.md shows them at work.
 """
 
 from __future__ import annotations
@@ -68,6 +68,8 @@ _HELP = [
     "    Cut a range into parts of equal size: the first id, last id and count of each.",
     "NODES <key> <start> <end> [COUNT <count>]",
     "    The listpacks that hold a range: where to go on, then the first id and bytes of each.",
+    "APPENDBATCH <batch-id> <numkeys> <record> <stream> <staging> [...] [MAXLEN|MINID ...]",
+    "    Append staged rows to a stream, unless the record says that this batch was.",
 ]
 
 _GROUP = "penstock"
