@@ -5,6 +5,7 @@ import cython
 from penstock.core cimport memory
 
 cdef Py_ssize_t _HEAD_BYTES
+cdef Py_ssize_t _FIRST_BYTES
 cdef int _ARRAY32
 cdef int _ARRAY16
 cdef int _FIXARRAY

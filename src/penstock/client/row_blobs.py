@@ -21,6 +21,7 @@ from penstock.core import memory
 
 HEAD_BYTES = 5
 _HEAD_BYTES = HEAD_BYTES
+_FIRST_BYTES = 4096  # a stream of a few rows costs a few bytes
 _ARRAY32 = 0xDD
 _ARRAY16 = 0xDC
 _FIXARRAY = 0x90
@@ -101,7 +102,7 @@ class RowBlobs:
     def __init__(self, bytes_max: int, fields_max: int) -> None:
         self._bytes_max = bytes_max
         self._fields_max = fields_max
-        self._buffer = bytearray(bytes_max + 4096)
+        self._buffer = bytearray(_FIRST_BYTES)
         self._size = _HEAD_BYTES
         self._rows = 0
         self._full: list[bytes] = []

@@ -16,6 +16,7 @@ from typing import Any
 _HOMES = {
     "register": "penstock.spark.source",
     "read_stream": "penstock.spark.source",
+    "write_stream": "penstock.spark.source",
     "PenstockSource": "penstock.spark.source",
     "build_session": "penstock.spark.session",
     "archive_writer": "penstock.spark.archive",
@@ -31,6 +32,7 @@ __all__ = [
     "read_stream",
     "register",
     "trim_archived",
+    "write_stream",
 ]
 
 

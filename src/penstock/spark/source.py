@@ -1,15 +1,24 @@
 """The data source "penstock": what Spark asks for, answered by the other modules.
 
-A batch is batch.py's; a stream is exclusive.py's, or with mode=shared that of shared.py.
+A batch is batch.py's; a stream is exclusive.py's, or with mode=shared that of shared.py. Both are written by
+sink.py.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from penstock.spark.batch import BatchReader
@@ -19,6 +28,10 @@ from penstock.spark.option_words import OptionError
 from penstock.spark.options import SourceOptions, parse_options
 from penstock.spark.schema import DEFAULT_SCHEMAS, Columns
 from penstock.spark.shared import SharedReader
+from penstock.spark.sink import BatchSink, StreamSink
+from penstock.spark.sink_options import SinkOptions, parse_sink_options
+from penstock.spark.sink_rows import SinkRows
+from penstock.spark.staging import SinkError
 
 NAME = "penstock"
 
@@ -36,6 +49,28 @@ def read_stream(spark: SparkSession, **options: Any) -> DataFrame:
     if schema is not None:
         reader = reader.schema(schema)
     return reader.options(**options).load()
+
+
+def write_stream(
+    frame: DataFrame,
+    checkpoint: str,
+    *,
+    trigger: Mapping[str, Any] | None = None,
+    name: str = "",
+    **options: Any,
+) -> StreamingQuery:
+    """Start a query that appends a streaming DataFrame to a stream, each row once.
+
+    `trigger` is what DataStreamWriter.trigger takes, as {"availableNow": True}; all else are the sink's
+    options.
+    """
+    register(frame.sparkSession)
+    writer = frame.writeStream.format(NAME).option("checkpointLocation", checkpoint)
+    if trigger:
+        writer = writer.trigger(**trigger)
+    if name:
+        writer = writer.queryName(name)
+    return writer.options(**options).start()
 
 
 class PenstockSource(DataSource):
@@ -74,6 +109,25 @@ class PenstockSource(DataSource):
             raise OptionError("endingOffsets", end, "no end for a stream: use Trigger.AvailableNow")
         kind = SharedReader if options.shared else ExclusiveReader
         return kind(options, columns_of(schema, options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """For a batch."""
+        if overwrite:
+            raise SinkError(
+                "mode overwrite: a stream is only added to; use mode append, with maxlen or minid to"
+                " drop old entries, or delete the key first"
+            )
+        return BatchSink(*self._sink(schema, False))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """For a query that goes on."""
+        if overwrite:
+            raise SinkError("outputMode complete: a stream is only added to; use append or update")
+        return StreamSink(*self._sink(schema, True))
+
+    def _sink(self, schema: StructType, is_streaming: bool) -> tuple[SinkOptions, SinkRows]:
+        options = parse_sink_options(self.options, schema.names, is_streaming)
+        return options, SinkRows(to_arrow_schema(schema, timezone="UTC"), options.stream)
 
 
 def columns_of(schema: StructType, options: SourceOptions) -> Columns:

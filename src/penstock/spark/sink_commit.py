@@ -1,0 +1,74 @@
+"""The last step of a batch: what is staged goes to its stream, at once and once.
+
+Our own server does it by PENSTOCK APPENDBATCH; any other by the script below, which does the same: it looks
+at all keys before it changes one, and notes the batch beside the entries. A batch is noted for each stream on
+its own. When a driver dies between two of them the batch runs again, and only what is missing is appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha1
+
+import redis
+from redis.exceptions import NoScriptError
+
+from penstock.spark.connection import Servers, StreamName, Word
+from penstock.spark.staging import SinkError, Write, shown
+
+# KEYS: record, stream, staging ...   ARGV: the batch, then the options of XTRIM
+SCRIPT = b"""
+local record, stream = KEYS[1], KEYS[2]
+local last = redis.call('GET', record)
+if last and not tonumber(last) then
+  return redis.error_reply('ERR the record holds no number')
+end
+if last and tonumber(last) >= tonumber(ARGV[1]) then
+  for at = 3, #KEYS do redis.call('DEL', KEYS[at]) end
+  return 0
+end
+local kind = redis.call('TYPE', stream)['ok']
+if kind ~= 'none' and kind ~= 'stream' then
+  return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
+end
+for at = 3, #KEYS do
+  if redis.call('LLEN', KEYS[at]) == 0 then
+    return redis.error_reply('ERR no such staging key: ' .. KEYS[at]
+      .. '; it has expired, or the batch was given up')
+  end
+end
+local added = 0
+for at = 3, #KEYS do
+  for place = 0, redis.call('LLEN', KEYS[at]) - 1 do
+    local rows = cmsgpack.unpack(redis.call('LINDEX', KEYS[at], place))
+    for number = 1, #rows do
+      redis.call('XADD', stream, '*', unpack(rows[number]))
+    end
+    added = added + #rows
+  end
+end
+if #ARGV > 1 then redis.call('XTRIM', stream, unpack(ARGV, 2)) end
+redis.call('SET', record, ARGV[1])
+for at = 3, #KEYS do redis.call('DEL', KEYS[at]) end
+return added
+"""
+SCRIPT_SHA = sha1(SCRIPT, usedforsecurity=False).hexdigest()
+
+
+def append_staged(
+    servers: Servers, stream: bytes, staging: Sequence[bytes], write: Write, trim: Sequence[str]
+) -> int:
+    """Append what is staged for a stream, in this order; 0 if it was before. Raises: SinkError."""
+    name = StreamName(stream)
+    keys = (write.record_key(stream), stream, *staging)
+    try:
+        if servers.is_native(name):
+            own: list[Word] = [write.batch, len(keys), *keys, *trim]
+            return int(servers.ask(name, "PENSTOCK", "APPENDBATCH", *own))
+        arguments: list[Word] = [len(keys), *keys, write.batch, *trim]
+        try:
+            return int(servers.ask(name, "EVALSHA", SCRIPT_SHA, *arguments))
+        except NoScriptError:
+            return int(servers.ask(name, "EVAL", SCRIPT, *arguments))
+    except redis.ResponseError as error:
+        raise SinkError(f"batch {write.batch} for stream {shown(stream)}: {error}") from error
