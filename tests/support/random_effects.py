@@ -16,6 +16,7 @@ from tests.support.engines import LOOKUP, Reader
 from tests.support.random_commands import GROUPS, HOUR_MS, STREAM_KEYS, Words, World
 from tests.support.random_key_commands import DATABASES, KeyWorld
 from tests.support.random_list_commands import LIST_KEYS, ListWorld
+from tests.support.row_blobs import blob_of
 from tests.support.streams import frame_of
 
 WAITERS_MAX = 6
@@ -24,6 +25,7 @@ IDS_KNOWN = 20
 UNIT_COMMANDS = [1, 2, 2, 3, 5]
 STEPS_MS = [0, 0, 0, 0, 1, 1, 2, 5, 20, HOUR_MS // 2, HOUR_MS]
 SHOWN_LINES = 40
+STAGING = [b"staged:0", b"staged:1"]
 
 
 class EffectWorld(KeyWorld):
@@ -42,6 +44,7 @@ class EffectWorld(KeyWorld):
             *streams,
             self.xdel,
             *[self.waiting_read] * 5,
+            *[self.stage, self.append_batch] * 2,
         ]
         self._kinds = [self._of_streams, [lists.command], self._makers]
         self._weights = dice.choice(WEIGHTS)
@@ -88,6 +91,30 @@ class EffectWorld(KeyWorld):
             words += [b"COUNT", b"1"]
         keys = [self.key() for _ in range(self.dice.choice([1, 1, 2]))]
         return [*words, b"STREAMS", *keys, *[b">"] * len(keys)]
+
+    def stage(self) -> Words:
+        rows = [
+            [b"k", b"%d" % n] * self.dice.choice([1, 1, 2])
+            for n in range(self.dice.choice([0, 1, 5]))
+        ]
+        return [b"RPUSH", self.dice.choice(STAGING), blob_of(*rows)]
+
+    def append_batch(self) -> Words:
+        keys = [b"record", self.key(), *self.dice.sample(STAGING, self.dice.choice([1, 1, 2]))]
+        words = [
+            b"PENSTOCK",
+            b"APPENDBATCH",
+            b"%d" % self.dice.randrange(1000),
+            b"%d" % len(keys),
+            *keys,
+        ]
+        if self.roll(0.4):
+            words += [
+                b"MAXLEN",
+                self.dice.choice([b"=", b"~"]),
+                self.dice.choice([b"0", b"3", b"20"]),
+            ]
+        return words
 
 
 class Work:

@@ -1,0 +1,205 @@
+"""Staging and the last step of a batch, without Spark's own machinery: tasks that fail, and orphans."""
+
+from __future__ import annotations
+
+from binascii import crc_hqx
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from penstock.client.row_blobs import RowBlobs
+from tests.spark.conftest import NO_PYSPARK, Broker
+from tests.support.penstock_server import running_penstock
+from tests.support.redis_server import redis_program_or_none, running_redis
+
+pa = pytest.importorskip("pyarrow", reason=NO_PYSPARK)
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+
+from penstock.spark.connection import Servers  # noqa: E402
+from penstock.spark.sink import BatchSink, Staged  # noqa: E402
+from penstock.spark.sink_commit import append_staged  # noqa: E402
+from penstock.spark.sink_options import SinkOptions, parse_sink_options  # noqa: E402
+from penstock.spark.sink_rows import RowError, SinkRows  # noqa: E402
+from penstock.spark.staging import (  # noqa: E402
+    EXPIRE_SECONDS,
+    SLOTS,
+    SinkError,
+    Stage,
+    Write,
+    hash_tag,
+)
+
+SCHEMA = pa.schema([("v", pa.int64())])
+
+
+def batch(*values: int) -> Any:
+    return pa.record_batch([pa.array(values, pa.int64())], schema=SCHEMA)
+
+
+def options_of(broker: Broker, **given: str) -> SinkOptions:
+    return parse_sink_options({**broker.options, "stream": "out", **given}, ["v"], False)
+
+
+def sink(broker: Broker, **given: str) -> BatchSink:
+    return BatchSink(options_of(broker, **given), SinkRows(SCHEMA, "out"))
+
+
+def staged(broker: Broker) -> list[bytes]:
+    return sorted(broker.client.scan_iter(match="penstock:staging:*"))
+
+
+def numbers(broker: Broker) -> list[int]:
+    return [int(fields[b"v"]) for _, fields in broker.client.xrange("out")]
+
+
+def slot_of(key: bytes) -> int:
+    """As the specification of Redis Cluster says it."""
+    start = key.find(b"{")
+    end = key.find(b"}", start + 1)
+    if start >= 0 and end > start + 1:
+        key = key[start + 1 : end]
+    return crc_hqx(key, 0) % SLOTS
+
+
+@pytest.mark.parametrize(
+    "key", [b"orders", b"{a}b", b"a{b}c", b"{}a", b"a}b", b"}", b"", b"{", b"a{b", b"\xff{\xfe}"]
+)
+def test_keys_beside_a_stream_share_its_slot(key: bytes) -> None:
+    assert slot_of(b"penstock:staging:{%b}:x" % hash_tag(key)) == slot_of(key)
+    assert slot_of(Write("query", 3).record_key(key)) == slot_of(key)
+
+
+def test_staging_expires_unless_it_is_committed(server: Broker) -> None:
+    with Servers(options_of(server).place) as servers:
+        stage = Stage(servers, Write("dead", 1), 0)
+        [(stream, rows)] = SinkRows(SCHEMA, "out").routed(batch(1, 2))
+        stage.add(stream, rows)
+        stage.finish()
+    [key] = staged(server)
+    assert 0 < server.client.ttl(key) <= EXPIRE_SECONDS
+    writer = sink(server)
+    writer.commit([writer.write(iter([batch(3)]))])
+    assert numbers(server) == [3]
+    assert staged(server) == [key]
+
+
+def test_a_task_that_fails_half_way_leaves_nothing_and_its_next_attempt_counts_alone(
+    server: Broker,
+) -> None:
+    writer = sink(server)
+    many = batch(*range(200_000))
+
+    def failing() -> Iterator[Any]:
+        yield many
+        assert staged(server) != []
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        writer.write(failing())
+    assert staged(server) == []
+    writer.commit([writer.write(iter([many])), None])
+    assert numbers(server) == list(range(200_000))
+
+
+def test_an_aborted_batch_leaves_nothing(server: Broker) -> None:
+    writer = sink(server)
+    message = writer.write(iter([batch(1)]))
+    assert len(staged(server)) == 1
+    writer.abort([message, None])
+    assert server.client.dbsize() == 0
+
+
+def test_a_commit_that_is_repeated_appends_nothing(server: Broker) -> None:
+    writer = sink(server, writeId="once")
+    message = writer.write(iter([batch(1, 2)]))
+    writer.commit([message])
+    writer.commit([message])
+    assert numbers(server) == [1, 2]
+
+
+def test_a_batch_whose_staging_is_gone_is_refused_and_nothing_is_appended(server: Broker) -> None:
+    writer = sink(server)
+    messages: list[Any] = [writer.write(iter([batch(n)])) for n in range(2)]
+    server.client.delete(messages[1].keys[b"out"])
+    with pytest.raises(SinkError, match="no such staging key"):
+        writer.commit(messages)
+    assert server.client.exists("out") == 0
+
+
+def test_partitions_are_appended_in_their_order(server: Broker) -> None:
+    writer = sink(server)
+    messages: list[Any] = [
+        Staged("q", part, one.keys)
+        for part in (2, 0, 1)
+        if isinstance(one := writer.write(iter([batch(part)])), Staged)
+    ]
+    writer.commit(messages)
+    assert numbers(server) == [0, 1, 2]
+
+
+def test_a_row_that_a_script_cannot_add_is_refused_before_it_is_staged(server: Broker) -> None:
+    schema = pa.schema([("fields", pa.map_(pa.string(), pa.string()))])
+    pairs = [(f"f{n}", "v") for n in range(5000)]
+    rows = pa.record_batch([pa.array([pairs], schema[0].type)], schema=schema)
+    writer = BatchSink(options_of(server), SinkRows(schema, "out"))
+    if server.kind == "redis":
+        with pytest.raises(RowError, match="5000 fields; an entry may have 3900"):
+            writer.write(iter([rows]))
+        pairs = pairs[:3900]
+        rows = pa.record_batch([pa.array([pairs], schema[0].type)], schema=schema)
+    writer.commit([writer.write(iter([rows]))])
+    [(_, fields)] = server.client.xrange("out")
+    assert len(fields) == len(pairs)
+
+
+@pytest.mark.parametrize("record", ["text", "list"])
+def test_a_record_that_is_none_is_refused(server: Broker, record: str) -> None:
+    options = options_of(server)
+    write = Write("q", 1)
+    key = write.record_key(b"out")
+    if record == "text":
+        server.client.set(key, "text")
+    else:
+        server.client.rpush(key, "x")
+    blobs = RowBlobs(1000, 10)
+    [(_, rows)] = SinkRows(SCHEMA, "out").routed(batch(1))
+    rows.put(blobs)
+    blobs.close()
+    server.client.rpush("p", *blobs.take())
+    with (
+        Servers(options.place) as servers,
+        pytest.raises(SinkError, match="batch 1 for stream 'out'"),
+    ):
+        append_staged(servers, b"out", [b"p"], write, ())
+    assert server.client.exists("out", "p") == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.struct([("x", pa.month_day_nano_interval())]), "column c: values of type"),
+        (pa.map_(pa.struct([("x", pa.int32())]), pa.int32()), "column c: keys of type"),
+    ],
+)
+def test_a_type_without_a_text_is_refused_before_anything_runs(kind: Any, text: str) -> None:
+    with pytest.raises(RowError, match=text):
+        SinkRows(pa.schema([("c", kind)]), "out")
+
+
+def test_redis_starts_from_the_log_of_a_server_that_appended_batches(tmp_path: Any) -> None:
+    if redis_program_or_none() is None:
+        pytest.skip("no redis-server on PATH")
+    arguments = ("--appendonly", "yes", "--compat-version", "7.0")
+    with running_penstock(*arguments, data=tmp_path) as server, server.client() as client:
+        broker = Broker("penstock", {"url": f"redis://127.0.0.1:{server.port}"}, client)
+        for number in range(3):
+            writer = sink(broker, writeId=f"w{number}", maxlen="150", approximate="false")
+            writer.commit([writer.write(iter([batch(*range(100))]))])
+        expected = client.xrange("out")
+        records = sorted(client.scan_iter(match="penstock:sink:*"))
+    assert len(expected) == 150
+    with running_redis("--dir", str(tmp_path), "--appendonly", "yes") as other:
+        assert other.client.xrange("out") == expected
+        assert sorted(other.client.scan_iter(match="penstock:sink:*")) == records
+        assert other.client.dbsize() == 4
