@@ -1,0 +1,234 @@
+"""What is wrong with a pipeline, found before anything runs.
+
+    1  the file alone            pipeline_file.py, pipeline_rules.py
+    2  types and SQL             Spark analyses every expression over an empty frame of the schema
+    3  what is in the lake       aggregates must be what they were (pipeline_outputs.py)
+    4  servers and their keys    can they be reached, is the login right, is every key a stream
+
+Each step reports all it finds. What follows from a mistake that is already reported is not reported again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import redis
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import BooleanType, DataType, NullType, StructField, StructType
+
+from penstock.spark import pipeline_frames as frames
+from penstock.spark.causes import cause_of
+from penstock.spark.connection import Servers, StreamName
+from penstock.spark.option_words import OptionError
+from penstock.spark.options import Place
+from penstock.spark.pipeline_file import Aggregate, Pipeline
+from penstock.spark.pipeline_outputs import state_problems
+from penstock.spark.pipeline_rules import OWN_COLUMNS, rule_problems, sources_of
+from penstock.spark.pipeline_table import Problem
+from penstock.spark.schema import Columns, SchemaError
+from penstock.spark.toml_lines import KeyPath
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+DURATION_FORM = 'a duration like "30 seconds", "1 minute", "2 hours", "1 day"'
+
+
+def check_pipeline(
+    pipeline: Pipeline, spark: SparkSession, is_offline: bool = False
+) -> list[Problem]:
+    """Everything beyond the file itself that is wrong with a pipeline, by line."""
+    problems = rule_problems(pipeline)
+    with quiet_analysis():
+        found = sql_problems(pipeline, spark)
+        if not problems and not found:
+            found = state_problems(pipeline, spark)
+    problems += found
+    if not is_offline:
+        problems += server_problems(pipeline)
+    return sorted(set(problems))
+
+
+def sql_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
+    """Types, conditions and aggregates that Spark does not take."""
+    check = _SqlCheck(pipeline, spark)
+    columns = check.types()
+    frame = spark.createDataFrame([], frames.typed_schema(columns))
+    check.conditions(frame)
+    for at, one in enumerate(pipeline.aggregates):
+        check.aggregate(frame, at, one)
+    if not check.found and not rule_problems(pipeline):
+        check.streaming(columns)
+    return check.found
+
+
+class _SqlCheck:
+    """One pipeline before one session."""
+
+    def __init__(self, pipeline: Pipeline, spark: SparkSession) -> None:
+        self.found: list[Problem] = []
+        self._pipeline = pipeline
+        self._spark = spark
+
+    def types(self) -> dict[str, DataType]:
+        """The schema's types; void for one that is none, so that SQL can still be looked at."""
+        columns: dict[str, DataType] = {}
+        for name, text in self._pipeline.schema.items():
+            if name in OWN_COLUMNS:
+                continue
+            try:
+                kind = frames.parse_type(self._spark, text)
+                Columns(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
+                columns[name] = kind
+            except (PySparkException, SchemaError) as error:
+                self._add(("schema", name), f"{text!r} is no type for a column: {cause_of(error)}")
+                columns[name] = NullType()
+        return columns
+
+    def conditions(self, frame: DataFrame) -> None:
+        """Each must be one that `where` takes: no aggregates, and true or false."""
+        for name, sql in self._pipeline.valid.items():
+            path = ("valid", name)
+            try:
+                kind = frame.select(F.expr(sql)).schema[0].dataType
+                if not isinstance(kind, BooleanType):
+                    self._add(path, f"{name} is {kind.simpleString()}, and must be true or false")
+                    continue
+                frame.where(F.expr(sql))
+            except PySparkException as error:
+                self._add(path, f"{name}: {cause_of(error)}")
+
+    def aggregate(self, frame: DataFrame, at: int, one: Aggregate) -> None:
+        """Its durations, its time, then each measure by itself."""
+        if one.time not in frame.columns or set(one.group_by) - set(frame.columns):
+            return  # the rules have reported it
+        path: KeyPath = ("aggregate", at)
+        if not (one.window and one.watermark):
+            return
+        kind = frame.schema[one.time].dataType
+        if isinstance(kind, NullType):
+            return
+        if kind.typeName() != "timestamp":
+            self._add(
+                (*path, "time"), f"{one.time} is {kind.simpleString()}, and must be timestamp"
+            )
+            return
+        window = F.window(frames.quoted(one.time), one.window)
+        for key, act in (
+            ("window", lambda: frame.groupBy(window).count()),
+            ("watermark", lambda: frame.withWatermark(one.time, one.watermark)),
+        ):
+            self._duration((*path, key), getattr(one, key), act)
+        for name, sql in one.measures.items():
+            try:
+                frame.groupBy(*map(frames.quoted, one.group_by)).agg(F.expr(sql).alias(name))
+            except PySparkException as error:
+                self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
+
+    def streaming(self, columns: dict[str, DataType]) -> None:
+        """What is sound SQL and yet nothing for a stream, such as count(distinct ...)."""
+        source = self._spark.readStream.format("rate").load()
+        nulls = [
+            F.lit(None).cast(field.dataType).alias(field.name)
+            for field in frames.typed_schema(columns)
+        ]
+        stream = source.select(*nulls)
+        java = self._spark._jvm
+        assert java is not None
+        checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        mode = java.org.apache.spark.sql.streaming.OutputMode.Append()
+        for at, one in enumerate(self._pipeline.aggregates):
+            try:
+                made = frames.aggregate(stream, self._pipeline, one)
+                checker.checkForStreaming(made._jdf.queryExecution().analyzed(), mode)
+            except PySparkException as error:
+                self._add(("aggregate", at, "measures"), cause_of(error))
+
+    def _duration(self, path: KeyPath, text: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except PySparkException as error:
+            why = "" if "CANNOT_PARSE_INTERVAL" in str(error) else f": {cause_of(error)}"
+            self._add(path, f"{path[-1]} is {text!r}, and must be {DURATION_FORM}{why}")
+
+    def _add(self, path: KeyPath, text: str) -> None:
+        self.found.append(self._pipeline.problem(path, text))
+
+
+def server_problems(pipeline: Pipeline) -> list[Problem]:
+    """Servers that do not answer or do not let us in, and keys that are no streams."""
+    try:
+        place = pipeline.source.place
+    except OptionError:
+        return []  # the file's own problems have it
+    streams, pattern = sources_of(pipeline)
+    keys: list[tuple[KeyPath, str]] = [(("reject", "stream"), pipeline.reject)]
+    for at, one in enumerate(pipeline.aggregates):
+        keys.append((("aggregate", at, "stream"), one.stream))
+    keys.append((("metrics", "stream"), pipeline.metrics))
+    found = []
+    with Servers(place) as servers:
+        for number, label in enumerate(_labels(place)):
+            try:
+                servers.ask(StreamName(b"", number), "PING")
+                sources = [(("source", "stream"), name) for name in streams]
+                wanted = [*sources, *(keys if number == 0 else ())]
+                found += list(_key_problems(servers, number, wanted))
+            except (redis.RedisError, OSError) as error:
+                found.append((("source", "url"), f"{label}: {_refusal(error)}"))
+        if not found and pattern:
+            found += _pattern_problems(servers, pattern)
+    return [pipeline.problem(path, text) for path, text in found]
+
+
+def _key_problems(
+    servers: Servers, server: int, keys: list[tuple[KeyPath, str]]
+) -> Iterator[tuple[KeyPath, str]]:
+    for path, name in keys:
+        if name:
+            stream = StreamName(name.encode("utf-8", "surrogateescape"), server)
+            kind = servers.ask(stream, "TYPE", stream.key)
+            kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+            if kind not in ("stream", "none"):
+                yield path, f"the key {name} holds a {kind}, no stream"
+
+
+def _pattern_problems(servers: Servers, pattern: str) -> list[tuple[KeyPath, str]]:
+    try:
+        servers.matching(pattern)
+    except (redis.RedisError, OSError) as error:
+        return [(("source", "streamPattern"), f"cannot look for streams: {_refusal(error)}")]
+    return []
+
+
+def _labels(place: Place) -> list[str]:
+    if place.cluster:
+        return [",".join(server.label for server in place.servers)]
+    return [server.label for server in place.servers]
+
+
+def _refusal(error: Exception) -> str:
+    """The server's words, or the system's; redis-py never puts a password into them."""
+    cause = error.__cause__ or error.__context__
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"cannot be reached: {cause.strerror}"
+    if isinstance(error, redis.TimeoutError):
+        return "cannot be reached: no answer in time"
+    return " ".join(str(error).split())
+
+
+@contextmanager
+def quiet_analysis() -> Iterator[None]:
+    """Without the lines that pyspark logs for every refused expression: they are told in our own."""
+    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    were = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was in zip(loggers, were, strict=True):
+            logger.disabled = was

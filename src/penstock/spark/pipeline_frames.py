@@ -1,0 +1,122 @@
+"""The frames of a pipeline: which rows each output has, as Spark's plans.
+
+    bronze       every entry as it came
+    silver       typed, and true to every condition
+    reject       all others: their fields, byte for byte, and the reasons
+    aggregates   windows over what silver has
+
+The same functions serve a check, over an empty frame, and a run, over a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    _parse_datatype_json_string,
+)
+
+from penstock.spark.pipeline_file import Aggregate, Pipeline
+from penstock.spark.source import read_stream
+
+REASON, SOURCE_STREAM, SOURCE_ID = "_reason", "_source_stream", "_source_id"
+_ENTRY = "array<struct<name:string,value:binary>>"
+_HEAD = (
+    StructField("_stream", StringType()),
+    StructField("_id", StringType()),
+    StructField("_timestamp", TimestampType()),
+)
+_CORRUPT = StructField("_corrupt", MapType(StringType(), StringType()))
+
+
+def parse_type(spark: SparkSession, text: str) -> DataType:
+    """A type of Spark's. Raises: what Spark does."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    return _parse_datatype_json_string(parser.parseDataType(text).json())
+
+
+def typed_schema(columns: Mapping[str, DataType]) -> StructType:
+    """The columns of the file, between the entry's own and what did not parse."""
+    typed = [StructField(name, kind) for name, kind in columns.items()]
+    return StructType([*_HEAD, *typed, _CORRUPT])
+
+
+def schema_of(spark: SparkSession, pipeline: Pipeline) -> StructType:
+    """The schema of a pipeline whose types are sound."""
+    return typed_schema({name: parse_type(spark, kind) for name, kind in pipeline.schema.items()})
+
+
+def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """Everything, untyped. Only here the group is named: one position can mirror only one query."""
+    return read_stream(spark, **pipeline.source.options)
+
+
+def typed(spark: SparkSession, pipeline: Pipeline, with_entry: bool = False) -> DataFrame:
+    """The stream in the file's columns, and with all fields as they came where that is asked for."""
+    options = {name: value for name, value in pipeline.source.options.items() if name != "group"}
+    schema = schema_of(spark, pipeline)
+    if with_entry:
+        schema = StructType([*schema.fields, StructField("fields", parse_type(spark, _ENTRY))])
+    return read_stream(spark, schema=schema, **options)
+
+
+def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The valid rows."""
+    return frame.where(_is_valid(pipeline)).drop("_corrupt")
+
+
+def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The others: their fields, why, and where they came from."""
+    unparsed = F.transform(F.map_keys("_corrupt"), lambda name: F.concat(F.lit("parse:"), name))
+    failed = [F.when(~_holds(sql), F.lit(name)) for name, sql in pipeline.valid.items()]
+    reasons = F.concat_ws(",", unparsed, *failed)
+    # An entry that was rejected before and replayed has fields of these names: the new ones stand for them.
+    ours = [F.lit(name) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
+    fields = F.filter("fields", lambda pair: ~pair["name"].isin(*ours))
+    return frame.where(~_is_valid(pipeline)).select(
+        fields.alias("fields"),
+        reasons.alias(REASON),
+        F.col("_stream").alias(SOURCE_STREAM),
+        F.col("_id").alias(SOURCE_ID),
+    )
+
+
+def aggregate(frame: DataFrame, pipeline: Pipeline, one: Aggregate) -> DataFrame:
+    """Measures by window and group, over the valid rows."""
+    rows = silver(frame, pipeline).withWatermark(one.time, one.watermark)
+    groups = [F.col(quoted(name)) for name in one.group_by]
+    measures = [F.expr(sql).alias(name) for name, sql in one.measures.items()]
+    made = rows.groupBy(F.window(quoted(one.time), one.window), *groups).agg(*measures)
+    return made.select(
+        F.col("window.start").alias("window_start"),
+        F.col("window.end").alias("window_end"),
+        *groups,
+        *(F.col(quoted(name)) for name in one.measures),
+    )
+
+
+def with_day(frame: DataFrame) -> DataFrame:
+    """Aggregates lie in the lake by the day on which their window begins."""
+    return frame.withColumn("day", F.to_date("window_start"))
+
+
+def _is_valid(pipeline: Pipeline) -> Column:
+    conditions = [_holds(sql) for sql in pipeline.valid.values()]
+    return reduce(lambda a, b: a & b, conditions, F.col("_corrupt").isNull())
+
+
+def _holds(sql: str) -> Column:
+    return F.coalesce(F.expr(sql), F.lit(False))
+
+
+def quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,145 @@
+"""A pipeline is checked before it runs: types, SQL, durations, servers and keys, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import NO_PYSPARK, Broker
+from tests.support.penstock_server import running_penstock
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+
+from penstock.spark.pipeline import pipeline_session
+from penstock.spark.pipeline_check import check_pipeline
+from penstock.spark.pipeline_file import read_pipeline
+
+TEXT = """[source]
+url = "URL"
+stream = "orders"
+[schema]
+sku = "string"
+qty = "int"
+at = "timestamp"
+[valid]
+positive = "qty > 0"
+[archive]
+path = "lake"
+[reject]
+stream = "rejected"
+[[aggregate]]
+name = "minute"
+time = "at"
+window = "1 minute"
+watermark = "5 minutes"
+group_by = ["sku"]
+measures = { pieces = "sum(qty)" }
+stream = "minutes"
+"""
+
+Check = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def session(spark: Any) -> Any:
+    return pipeline_session(spark)
+
+
+@pytest.fixture
+def check(session: Any, tmp_path: Path) -> Check:
+    """Check TEXT with some of it replaced; the problems as line: text."""
+
+    def checking(*changes: tuple[str, str], url: str = "") -> list[str]:
+        text = TEXT.replace("URL", url or "redis://127.0.0.1:1")
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        path = tmp_path / "orders.toml"
+        path.write_text(text)
+        pipeline, problems = read_pipeline(path)
+        assert pipeline is not None
+        found = [*problems, *check_pipeline(pipeline, session, is_offline=not url)]
+        return [f"{one.line}: {one.text}" for one in found]
+
+    return checking
+
+
+def test_a_sound_pipeline_has_no_problem(check: Check, server: Broker) -> None:
+    assert check(url=server.options["url"]) == []
+    server.client.xadd("orders", {"a": 1})
+    assert check(url=server.options["url"]) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ('"int"', '"integr"', "6: 'integr' is no type for a column: Unsupported data type"),
+        ('"int"', '"decimal(10,2"', "6: 'decimal(10,2' is no type for a column: Syntax error"),
+        ('"int"', '"decimal(99,2)"', "6: 'decimal(99,2)' is no type for a column"),
+        ('"int"', '"variant"', "6: 'variant' is no type for a column"),
+        ("qty > 0", "qty >", "9: positive: Syntax error at or near end of input"),
+        ("qty > 0", "qyt > 0", "9: positive: A column"),
+        ("qty > 0", "qty + 1", "9: positive is int, and must be true or false"),
+        ("qty > 0", "sum(qty) > 0", "9: positive: The WHERE condition"),
+        ("qty > 0", "nosuch(qty)", "9: positive: Cannot resolve routine `nosuch`"),
+        ("1 minute", "1 minut", "17: window is '1 minut', and must be a duration like"),
+        ("1 minute", "1 month", "17: window is '1 month', and must be a duration like"),
+        ("1 minute", "0 seconds", "17: window is '0 seconds', and must be a duration like"),
+        ("5 minutes", "soon", "18: watermark is 'soon', and must be a duration like"),
+        ("5 minutes", "-5 minutes", "18: watermark is '-5 minutes', and must be a duration like"),
+        ('time = "at"', 'time = "sku"', "16: sku is string, and must be timestamp"),
+        ("sum(qty)", "sum(nope)", "20: pieces: A column"),
+        ("sum(qty)", "qty + 1", "20: pieces: The non-aggregating expression"),
+        ("sum(qty)", "count(distinct qty)", "20: Distinct aggregations are not supported"),
+    ],
+)
+def test_a_mistake_is_found_with_its_line(check: Check, old: str, new: str, problem: str) -> None:
+    (found,) = check((old, new))
+    assert found.startswith(problem)
+
+
+def test_all_mistakes_are_found_at_once(check: Check) -> None:
+    changes = (('"int"', '"integr"'), ("qty > 0", "zz > 0"), ("1 minute", "x"))
+    assert [one.split(":")[0] for one in check(*changes)] == ["6", "9", "17"]
+
+
+def test_a_server_that_is_away_is_told(check: Check) -> None:
+    (found,) = check(url="redis://127.0.0.1:1")
+    assert found == "2: 127.0.0.1:1/0: cannot be reached: Connection refused"
+
+
+def test_keys_that_are_no_streams_are_told(check: Check, server: Broker) -> None:
+    server.client.set("orders", "x")
+    server.client.rpush("minutes", "x")
+    assert check(url=server.options["url"]) == [
+        "3: the key orders holds a string, no stream",
+        "21: the key minutes holds a list, no stream",
+    ]
+
+
+@pytest.fixture(scope="module")
+def locked() -> Iterator[int]:
+    with running_penstock("--requirepass", "hunter2") as server:
+        yield server.port
+
+
+@pytest.mark.parametrize(
+    ("login", "refusal"),
+    [("", "Authentication required"), (":wrong-secret@", "invalid username-password pair")],
+)
+def test_a_login_that_is_refused_is_told_without_it(
+    check: Check, locked: int, login: str, refusal: str
+) -> None:
+    (found,) = check(url=f"redis://{login}127.0.0.1:{locked}")
+    assert found.startswith(f"2: 127.0.0.1:{locked}/0: {refusal}")
+    assert "secret" not in found
+
+
+def test_a_password_from_the_environment_lets_in(
+    check: Check, locked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ORDERS_PASSWORD", "hunter2")
+    assert check(url=f"redis://:${{ORDERS_PASSWORD}}@127.0.0.1:{locked}") == []
