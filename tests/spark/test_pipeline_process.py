@@ -1,0 +1,112 @@
+"""`penstock pipeline` as processes: quiet on stderr, JSON on stdout, exit codes, a clean end by a signal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.spark.conftest import NO_PYSPARK, Broker
+from tests.support.command_line import PROGRAM
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+
+TEXT = """[source]
+url = "${ORDERS_URL}"
+stream = "orders"
+group = "lake"
+[schema]
+qty = "int"
+[valid]
+positive = "qty > 0"
+[archive]
+path = "lake"
+[reject]
+stream = "rejected"
+"""
+DEADLINE_SECONDS = 600
+
+
+@contextmanager
+def pipeline(broker: Broker, *words: str) -> Iterator[subprocess.Popen[bytes]]:
+    """`penstock pipeline WORDS`, ended if the test does not end it."""
+    with subprocess.Popen(
+        [*PROGRAM, "pipeline", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"ORDERS_URL": broker.options["url"]},
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.kill()
+
+
+def test_a_check_tells_all_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    file.write_text(TEXT.replace("qty > 0", "qty + 1"))
+    penstock.client.set("orders", "no stream")
+    with pipeline(penstock, "check", str(file), "--json") as process:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (process.returncode, err) == (2, b"")
+    assert json.loads(out) == {
+        "file": str(file),
+        "problems": [
+            {"line": 3, "text": "the key orders holds a string, no stream"},
+            {"line": 8, "text": "positive is int, and must be true or false"},
+        ],
+    }
+
+
+def test_a_run_ends_with_a_summary_and_by_sigterm(penstock: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    file.write_text(TEXT)
+    client = penstock.client
+    for qty in (1, 2, 0, "x"):
+        client.xadd("orders", {"qty": qty})
+    words = ("run", str(file), "--master", "local[2]", "--conf", "spark.driver.memory=512m")
+    with pipeline(penstock, *words, "--once", "--json") as process:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (process.returncode, err) == (0, b"")
+    *batches, summary = [json.loads(line) for line in out.splitlines()]
+    assert {one["output"] for one in batches} == {"bronze", "silver", "reject"}
+    rows = {name: one["rows"] for name, one in summary["summary"]["outputs"].items()}
+    assert rows == {"bronze": 4, "silver": 2, "reject": 2}
+
+    last = client.xadd("orders", {"qty": -7})
+    with pipeline(penstock, *words) as process:
+        until = time.monotonic() + DEADLINE_SECONDS
+        while client.xlen("rejected") < 3:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (process.returncode, err) == (0, b"")
+    assert out.split()[:6] == [b"output", b"batches", b"read", b"written", b"late", b"lag"]
+    (rejected,) = client.xrevrange("rejected", count=1)
+    assert rejected[1][b"_source_id"] == last
+
+
+def test_a_failure_is_one_line(penstock: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    file.write_text(TEXT)
+    (tmp_path / "lake" / "bronze").mkdir(parents=True)
+    (tmp_path / "lake" / "bronze" / "x.parquet").write_text("somebody else's")
+    penstock.client.xadd("orders", {"qty": 1})
+    words = ("run", str(file), "--once", "--master", "local[2]")
+    with pipeline(penstock, *words) as process:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (process.returncode, out) == (1, b"")
+    assert err.startswith(b"penstock: output bronze: ")
+    assert b"somebody else has written there" in err
+    assert err.count(b"\n") == 1
