@@ -33,6 +33,9 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "inspect": {"client", "core", "persist"},
     "web": {"client", "core", "inspect", "persist"},
     "cli": {"_version", "build", "client", "core", "inspect", "persist", "server", "spark"},
+    "web": {"core", "persist", "client"},
+    "demo": set(),  # it runs the command line, as a user would
+    "cli": {"core", "persist", "client", "spark", "demo", "server", "build", "_version"},
     "__init__": {"embedded", "opening", "_version"},
     "__main__": {"cli"},
 }

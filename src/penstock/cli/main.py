@@ -12,7 +12,7 @@ import typer
 
 from penstock._version import VERSION
 from penstock.build import KIND
-from penstock.cli import add, archive, check, groups, info, inspect, pending, pipeline, serve, tail
+from penstock.cli import add, archive, check, demo, groups, info, inspect, pending, pipeline, serve, tail
 from penstock.cli.outcome import EXIT_CODES, Program
 
 # Without rich's markup in help and errors: they may quote data, and draw no boxes into a pipe.
@@ -33,6 +33,7 @@ app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=check.EPILOG)(check.check)
 app.add_typer(archive.archive, name="archive")
 app.add_typer(pipeline.app, name="pipeline")
+app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
 
 

@@ -1,0 +1,1 @@
+"""The main job in one go: a durable server, producers, a pipeline that is killed, and the accounts."""

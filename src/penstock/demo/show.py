@@ -1,0 +1,65 @@
+"""The demonstration on a terminal: steps, bars, the table of accounts and a small chart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from penstock.demo.accounting import Accounts
+from penstock.demo.run import Plan, Watcher
+
+OUTPUTS = {"produced": "produced", "bronze": "archived", "silver": "valid", "reject": "rejected"}
+CHART_WIDTH = 50
+CHART_MINUTES = 5
+
+
+@contextmanager
+def watching(console: Console, plan: Plan) -> Iterator[Watcher]:
+    """Bars for what is produced and for each output; what is run twice is counted once more, and capped."""
+    columns = (
+        TextColumn("{task.description:>10}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        tasks = {
+            output: progress.add_task(word, total=plan.orders) for output, word in OUTPUTS.items()
+        }
+
+        def step(text: str) -> None:
+            progress.console.print(f"[bold]>[/bold] {text}", highlight=False)
+
+        def count(output: str, rows: int) -> None:
+            if output in tasks:
+                progress.advance(tasks[output], rows)
+
+        yield Watcher(step, count)
+
+
+def show_accounts(console: Console, accounts: Accounts) -> None:
+    """The table that must add up."""
+    table = Table(title="The accounts", title_justify="left")
+    table.add_column("what")
+    table.add_column("expected", justify="right")
+    table.add_column("found", justify="right")
+    table.add_column("")
+    for line in accounts.lines:
+        mark = "[green]ok[/green]" if line.holds else "[bold red]WRONG[/bold red]"
+        table.add_row(line.what, line.expected, line.found, mark)
+    console.print(table)
+
+
+def show_chart(console: Console, revenue: list[tuple[str, float]]) -> None:
+    """Revenue over time, some minutes to a line."""
+    groups = [revenue[at : at + CHART_MINUTES] for at in range(0, len(revenue), CHART_MINUTES)]
+    sums = [(group[0][0], sum(amount for _, amount in group)) for group in groups]
+    largest = max((amount for _, amount in sums), default=0)
+    console.print("Revenue by five minutes, out of the gold table", highlight=False)
+    for at, amount in sums:
+        bar = "█" * round(CHART_WIDTH * amount / largest) if largest else ""
+        console.print(f"  {at} [cyan]{bar}[/cyan] {amount:,.0f}", highlight=False)
