@@ -20,7 +20,7 @@ PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build test test-fast test-pure check bench docs serve soak clean redis campaign FORCE
+.PHONY: help build run test test-fast test-pure check bench docs serve soak clean redis campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -56,7 +56,10 @@ docs: $(PACKAGE) ## write the pages that are made out of the code
 bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
 	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done
 
-serve: $(PACKAGE) ## a server on port 6379, data in memory; ctrl-C ends it
+run: $(PACKAGE) ## the main job: a queue, a pipeline that is killed, and a table that adds up
+	@$(BIN)/penstock demo
+
+serve: $(PACKAGE) ## a durable server on port 6379, its data in penstock-data; ctrl-C ends it
 	@$(BIN)/penstock serve
 
 clean: ## remove everything that make has made

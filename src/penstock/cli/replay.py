@@ -1,0 +1,115 @@
+"""`penstock replay`: entries again, out of a stream or a lake into a stream."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+
+from penstock.cli.connect import URL_DEFAULT, Json, Url
+from penstock.cli.moment import Ago, Edge, parse_moment
+from penstock.cli.outcome import Failure, example
+from penstock.cli.show import json_line
+from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
+from penstock.errors import PenstockError
+
+if TYPE_CHECKING:
+    from penstock.spark.replay import Replay
+
+EPILOG = example(
+    "penstock replay --from-stream orders:rejected --to orders",
+    "penstock replay --from-stream orders --since 2026-11-16T09:00 --until 2026-11-16T10:00 --to again",
+    "penstock replay --from-lake lake/bronze --since 1h --to orders:copy",
+    "penstock replay --from-lake lake/bronze --to orders --to-url redis://other:6379",
+)
+
+
+def replay(
+    to: Annotated[str, typer.Option(metavar="STREAM", help="The stream that gets the entries.")],
+    from_stream: Annotated[
+        str | None, typer.Option(metavar="STREAM", help="Replay this stream.")
+    ] = None,
+    from_lake: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Replay a table of a lake (Parquet).")
+    ] = None,
+    since: Annotated[
+        str, typer.Option(metavar="MOMENT", help="The first entry: an id, a time, 10m ago.")
+    ] = "start",
+    until: Annotated[
+        str, typer.Option(metavar="MOMENT", help="Stop before this moment, written as --since.")
+    ] = "end",
+    url: Url = URL_DEFAULT,
+    to_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Another server for --to, instead of --url.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What this replay is called; each name is replayed once.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Replay although this was replayed before.")
+    ] = False,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="A Spark master; this machine by default.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Put entries of a stream, of a dead-letter stream or of a lake into a stream once more.
+
+    They keep their order and get new ids; _source_stream and _source_id tell where they were first. All of
+    them appear at once, or none. After a crash run the same command again: what is done is not done twice.
+    """
+    if (from_stream is None) == (from_lake is None):
+        raise typer.BadParameter("name either --from-stream or --from-lake")
+    target_url = to_url or url
+    if from_stream == to and target_url == url:
+        raise typer.BadParameter("--from-stream and --to are the same stream")
+    first, last = _bounds(since, until)
+    try:
+        from penstock.spark.replay import Replay  # noqa: PLC0415 (Spark is an extra)
+    except ImportError as error:
+        raise Failure(f"{error.name} is missing: pip install 'penstock[spark]'") from error
+    wanted = Replay(from_stream, from_lake, to, first, last)
+    name = name or wanted.default_name
+    try:
+        rows = _run(wanted, name, (url, target_url), (again, master))
+    except PenstockError as error:
+        raise Failure(str(error)) from error
+    if json:
+        typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
+    else:
+        typer.echo(f"{rows:,} entries appended to {to}; the name of this replay is {name}")
+
+
+def _run(wanted: Replay, name: str, urls: tuple[str, str], how: tuple[bool, str | None]) -> int:
+    from penstock.spark.replay import forget, frame_of, is_done, write_replay  # noqa: PLC0415
+    from penstock.spark.session import build_session  # noqa: PLC0415
+
+    (url, target_url), (again, master) = urls, how
+    target = {"url": target_url}
+    if is_done(target, wanted, name):
+        if not again:
+            raise Failure(
+                f"{name} has been replayed into {wanted.target}; --again replays it once more"
+            )
+        forget(target, wanted, name)
+    console = Console(stderr=True)
+    with console.status("Spark starts"):
+        spark = build_session("penstock replay", master)
+    with console.status(f"replaying into {wanted.target}"):
+        return write_replay(frame_of(spark, wanted, {"url": url}), wanted, name, target)
+
+
+def _bounds(since: str, until: str) -> tuple[StreamID, StreamID]:
+    first, end = _id_of(since, SMALLEST), _id_of(until, None)
+    if end is not None and end <= first:
+        raise typer.BadParameter("--until is not after --since: nothing lies between them")
+    return first, LARGEST if end is None else end.previous()
+
+
+def _id_of(text: str, edge: StreamID | None) -> StreamID | None:
+    moment = parse_moment(text)
+    if isinstance(moment, Ago):
+        return moment.at(time.time_ns() // 1_000_000)
+    return edge if isinstance(moment, Edge) else moment

@@ -1,0 +1,163 @@
+"""Entries again: from a range of a stream, from a dead-letter stream, or from a lake into a stream.
+
+A replayed entry has the fields of the first one, and `_source_stream` and `_source_id`, which say where it
+was first. What a pipeline adds to a reject (`_reason`) is left out, so that an entry that was mended by a new
+condition goes the way of all others. Ids are new: the order is that of the old ones.
+
+One replay is one write: it appears in the target as a whole or not at all. Its name makes sure that it
+is done once: after a crash the same command is run again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from hashlib import sha256
+from pathlib import PurePath
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import ArrayType, MapType
+
+from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
+from penstock.errors import PenstockError
+from penstock.spark.connection import Servers, StreamName
+from penstock.spark.option_words import Words
+from penstock.spark.options import CONNECTION, parse_place
+from penstock.spark.sink import batch_write
+from penstock.spark.source import NAME
+
+SOURCE_STREAM, SOURCE_ID, REASON = "_source_stream", "_source_id", "_reason"
+STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:string,value:binary>>"
+_OWN = ("_stream", "_id", "_timestamp", "_corrupt", "day")
+
+
+class NotReplayable(PenstockError):
+    """A lake or a stream out of which no entries can be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """What is replayed: from a stream (`url`) or a lake, where to, and between which ids, both included."""
+
+    stream: str | None
+    lake: str | None
+    target: str
+    first: StreamID = SMALLEST
+    last: StreamID = LARGEST
+
+    @property
+    def default_name(self) -> str:
+        """The same for the same replay."""
+        origin = f"stream {self.stream}" if self.lake is None else f"lake {PurePath(self.lake)}"
+        text = f"{origin} {self.first} {self.last} {self.target}"
+        return f"replay-{sha256(text.encode()).hexdigest()[:16]}"
+
+
+def frame_of(spark: SparkSession, replay: Replay, connection: Mapping[str, str]) -> DataFrame:
+    """The entries, in order: a column `fields` of names and values. Raises: NotReplayable."""
+    if replay.lake is None:
+        assert replay.stream is not None
+        reader = spark.read.format(NAME).schema(STREAM_SCHEMA).options(**connection)
+        # A name may hold a comma, and a stream that is not there has nothing to replay.
+        reader = reader.option("stream", json.dumps([replay.stream]))
+        reader = reader.option("startingOffsets", json.dumps({replay.stream: str(replay.first)}))
+        reader = reader.option("endingOffsets", json.dumps({replay.stream: str(replay.last)}))
+        return reader.load().select(_with_origin(f.col("fields")).alias("fields"))
+    return _lake_frame(spark, replay)
+
+
+def write_replay(frame: DataFrame, replay: Replay, name: str, connection: Mapping[str, str]) -> int:
+    """Append everything, once for each name; how many entries those were."""
+    counted = Observation()
+    writer = frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.format(NAME)
+    writer = writer.mode("append").options(**connection)
+    writer.option("stream", replay.target).option("writeId", name).save()
+    return int(counted.get["rows"])
+
+
+def is_done(connection: Mapping[str, str], replay: Replay, name: str) -> bool:
+    """Whether a replay of this name has been written to its target."""
+    target = replay.target.encode()
+    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+        return bool(servers.ask(StreamName(target), "EXISTS", batch_write(name).record_key(target)))
+
+
+def forget(connection: Mapping[str, str], replay: Replay, name: str) -> None:
+    """Let a replay of this name be written once more."""
+    target = replay.target.encode()
+    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+        servers.ask(StreamName(target), "DEL", batch_write(name).record_key(target))
+
+
+def _lake_frame(spark: SparkSession, replay: Replay) -> DataFrame:
+    assert replay.lake is not None
+    try:
+        table = spark.read.parquet(replay.lake)
+    except AnalysisException as error:
+        raise NotReplayable(
+            f"{replay.lake} cannot be read as Parquet: {_first_line(error)}"
+        ) from error
+    if "_id" not in table.columns:
+        raise NotReplayable(f"{replay.lake} has no column _id: it is no archive of a stream")
+    halves = f.split("_id", "-")
+    ms, seq = (halves[n].cast("decimal(20,0)") for n in (0, 1))
+    kept = table.where(_not_below(ms, seq, replay.first) & _not_above(ms, seq, replay.last))
+    rows = kept.orderBy(ms, seq)
+    if "_stream" not in table.columns:
+        rows = rows.withColumn("_stream", f.lit(PurePath(replay.lake).name))
+    if "fields" in table.columns:
+        return rows.select(_with_origin(_entries(table)).alias("fields"))
+    values = [name for name in table.columns if name not in (*_OWN, SOURCE_STREAM, SOURCE_ID)]
+    if not values:
+        raise NotReplayable(f"{replay.lake} has no columns beside the id")
+    return rows.select(
+        *values, f.col("_stream").alias(SOURCE_STREAM), f.col("_id").alias(SOURCE_ID)
+    )
+
+
+def _entries(table: DataFrame) -> Column:
+    """The column `fields` as names and values in turn, whatever it is in the lake."""
+    kind = table.schema["fields"].dataType
+    if isinstance(kind, MapType):
+        return f.transform(f.map_entries("fields"), lambda one: _field(one["key"], one["value"]))
+    if isinstance(kind, ArrayType):
+        return f.transform("fields", lambda one: _field(one["name"], one["value"]))
+    raise NotReplayable(
+        f"column fields is {kind.simpleString()}; it must be a map or name and value"
+    )
+
+
+def _with_origin(fields: Column) -> Column:
+    """Without the reason of a reject, and with the place where the entry was first."""
+    kept = f.filter(fields, lambda one: one["name"] != REASON)
+    first = f.array(
+        _field(f.lit(SOURCE_STREAM), f.col("_stream")), _field(f.lit(SOURCE_ID), f.col("_id"))
+    )
+    has_origin = f.exists(fields, lambda one: one["name"] == SOURCE_ID)
+    return f.when(has_origin, kept).otherwise(f.concat(kept, first))
+
+
+def _field(name: Column, value: Column) -> Column:
+    return f.struct(name.alias("name"), value.cast("binary").alias("value"))
+
+
+def _not_below(ms: Column, seq: Column, first: StreamID) -> Column:
+    return (ms > _number(first.ms)) | ((ms == _number(first.ms)) & (seq >= _number(first.seq)))
+
+
+def _not_above(ms: Column, seq: Column, last: StreamID) -> Column:
+    return (ms < _number(last.ms)) | ((ms == _number(last.ms)) & (seq <= _number(last.seq)))
+
+
+def _number(value: int) -> Column:
+    return f.lit(Decimal(value)).cast(
+        "decimal(20,0)"
+    )  # half of an id may be above what a bigint holds
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0]
