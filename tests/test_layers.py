@@ -30,12 +30,12 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "embedded": {"core", "engine", "runner", "shapes", "words"},
     "client": {"core", "wire"},
     "spark": {"core", "persist", "client"},
-    "inspect": {"client", "core", "persist"},
-    "web": {"client", "core", "inspect", "persist"},
-    "cli": {"_version", "build", "client", "core", "inspect", "persist", "server", "spark"},
-    "web": {"core", "persist", "client"},
+    "inspect": {"core", "persist", "client"},
+    "web": {"core", "persist", "client", "inspect"},
     "demo": set(),  # it runs the command line, as a user would
-    "cli": {"core", "persist", "client", "spark", "demo", "server", "build", "_version"},
+    "cli": {
+        *("core", "persist", "client", "inspect", "spark", "demo", "server", "build", "_version"),
+    },
     "__init__": {"embedded", "opening", "_version"},
     "__main__": {"cli"},
 }

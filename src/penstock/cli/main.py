@@ -12,7 +12,20 @@ import typer
 
 from penstock._version import VERSION
 from penstock.build import KIND
-from penstock.cli import add, archive, check, demo, groups, info, inspect, pending, pipeline, serve, tail
+from penstock.cli import (
+    add,
+    archive,
+    check,
+    demo,
+    groups,
+    info,
+    inspect,
+    pending,
+    pipeline,
+    replay,
+    serve,
+    tail,
+)
 from penstock.cli.outcome import EXIT_CODES, Program
 
 # Without rich's markup in help and errors: they may quote data, and draw no boxes into a pipe.
@@ -32,7 +45,11 @@ app.command(epilog=info.EPILOG)(info.info)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=check.EPILOG)(check.check)
 app.add_typer(archive.archive, name="archive")
+@@ HEAD
 app.add_typer(pipeline.app, name="pipeline")
+=======
+app.command(epilog=replay.EPILOG)(replay.replay)
+>>>>>>> f80caa0 (spark/replay, cli/replay: entries once more, out of a stream or a lake)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
 

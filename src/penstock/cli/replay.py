@@ -102,13 +102,13 @@ def _run(wanted: Replay, name: str, urls: tuple[str, str], how: tuple[bool, str 
 
 
 def _bounds(since: str, until: str) -> tuple[StreamID, StreamID]:
-    first, end = _id_of(since, SMALLEST), _id_of(until, None)
-    if end is not None and end <= first:
+    first, end = _id_of(since, SMALLEST), _id_of(until, LARGEST)
+    if end <= first:
         raise typer.BadParameter("--until is not after --since: nothing lies between them")
-    return first, LARGEST if end is None else end.previous()
+    return first, end if until == Edge.END.value else end.previous()
 
 
-def _id_of(text: str, edge: StreamID | None) -> StreamID | None:
+def _id_of(text: str, edge: StreamID) -> StreamID:
     moment = parse_moment(text)
     if isinstance(moment, Ago):
         return moment.at(time.time_ns() // 1_000_000)

@@ -25,8 +25,9 @@ from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
 from penstock.spark.option_words import OptionError, Words
 from penstock.spark.server_url import URL_FORMS, ServerUrl, parse_url
 
+CONNECTION = ("url", "username", "password", "cluster")
 NAMES = (
-    *("url", "username", "password", "cluster"),
+    *CONNECTION,
     *("stream", "streamPattern"),
     *("startingOffsets", "endingOffsets", "startingTimestamp", "endingTimestamp"),
     *("maxEntriesPerTrigger", "minPartitions", "fetchSize", "failOnDataLoss"),

@@ -50,7 +50,7 @@ class BatchSink(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, rows: SinkRows) -> None:
         self._options = options
         self._rows = rows
-        self._write = Write(f"write:{options.write_id or secrets.token_hex(16)}", WRITE_BATCH)
+        self._write = batch_write(options.write_id or secrets.token_hex(16))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Runs in a worker."""
@@ -99,6 +99,11 @@ class StreamSink(DataSourceStreamArrowWriter):
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         """A task of a batch has failed for good."""
         _discard(self._options, messages)
+
+
+def batch_write(write_id: str) -> Write:
+    """The write that a `writeId` names."""
+    return Write(f"write:{write_id}", WRITE_BATCH)
 
 
 def _stage(

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from penstock.core.stream_id import parse
 from penstock.errors import CommandError
 from penstock.spark.option_words import OptionError, Words
-from penstock.spark.options import Place, parse_place
+from penstock.spark.options import CONNECTION, Place, parse_place
 
 NAMES = (
-    *("url", "username", "password", "cluster"),
+    *CONNECTION,
     *("stream", "maxlen", "minid", "approximate", "writeId"),
 )
 STREAM_COLUMNS = ("stream", "_stream")
