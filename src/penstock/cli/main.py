@@ -45,11 +45,8 @@ app.command(epilog=info.EPILOG)(info.info)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=check.EPILOG)(check.check)
 app.add_typer(archive.archive, name="archive")
-@@ HEAD
 app.add_typer(pipeline.app, name="pipeline")
-=======
 app.command(epilog=replay.EPILOG)(replay.replay)
->>>>>>> f80caa0 (spark/replay, cli/replay: entries once more, out of a stream or a lake)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
 
