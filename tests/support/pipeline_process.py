@@ -69,7 +69,9 @@ class PipelineProcess:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             with suppress(json.JSONDecodeError):  # the last line of a killed process
-                self.batches.append(json.loads(line))
+                report = json.loads(line)
+                if "output" in report:  # the last line is the summary
+                    self.batches.append(report)
 
 
 def _descendants(pid: int) -> list[int]:
