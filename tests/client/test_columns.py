@@ -38,6 +38,7 @@ ALL_TYPES: dict[str, pa.DataType] = {
     "l": pa.timestamp("us"),
     "m": pa.decimal128(38, 10),
     "n": pa.decimal128(5, 2),
+    "o": pa.decimal128(38, 0),
 }
 HEAD = {"_stream": pa.string(), "_id": pa.string(), "_timestamp": MOMENT}
 TYPED = pa.schema({**HEAD, **ALL_TYPES, "_corrupt": TEXTS})
@@ -67,7 +68,7 @@ ODD = [
     b"", b" ", b"-", b"+", b"+5", b"-0", b"007", b"0" * 50 + b"7", b"5.", b".5", b".", b"1_0", b" 1",
     b"1 ", b"1e5", b"1E-5", b"-1.25e2", b"1e400", b"-1e400", b"1e40", b"nan", b"-inf", b"Infinity",
     b"infinit", b"1e", b"0.1", b"-0.0", b"123456789.123456789", b"9007199254740993",
-    b"0." + b"0" * 30 + b"1", b"1" * 25, b"true", b"FALSE", b"t", b"Yes", b"nO", b"\x111", b"tru",
+    b"0." + b"0" * 30 + b"1", b"1" * 25, b"9" * 38, b"true", b"FALSE", b"t", b"Yes", b"nO", b"\x111", b"tru",
     b"truer", b"99999.99", b"999.99", b"1000", b"1.005", b"2024-02-29", b"2023-02-29", b"0001-01-01",
     b"0000-01-01", b"9999-12-31", b"2024-13-01", b"2024-1-01", b"1970-01-01T00:00:00Z",
     b"2024-02-29 10:20:30", b"2024-02-29T10:20:30.5+02:00", b"2024-02-29T10:20:30.123456Z",

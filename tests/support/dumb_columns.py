@@ -66,11 +66,7 @@ def _pairs(
 ) -> list[tuple[Any, Any]]:
     made: list[tuple[Any, Any]] = []
     for name, value in fields:
-        try:
-            key = read(name, names)
-        except ValueError:
-            bad[_escaped(name)] = _escaped(value)
-            continue
+        key = _escaped(name) if pa.types.is_string(names) else name
         try:
             made.append((key, read(value, values)))
         except ValueError:

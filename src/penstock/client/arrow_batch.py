@@ -15,6 +15,7 @@ Spark compares types and nullability exactly. Buffers are wrapped, not copied.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -86,6 +87,39 @@ class BatchBuilder:
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
 
+def column_of(values: Sequence[bytes | None], kind: pa.DataType) -> tuple[pa.Array, list[int]]:
+    """A column of texts, and where it is null because a text is no value of its type.
+
+    Raises: ConfigError.
+    """
+    field = pa.field("", kind)
+    made = _single_for(field)
+    buffer = bytearray(b"".join(value for value in values if value is not None))
+    bad: list[int] = []
+    at = 0
+    for row, value in enumerate(values):
+        if value is None:
+            made.put_null(row)
+            continue
+        if not made.put(row, buffer, at, len(value)):
+            made.put_null(row)
+            bad.append(row)
+        at += len(value)
+    return _array(field, made, len(values)), bad
+
+
+def pair_types_or_none(kind: pa.DataType) -> list[pa.DataType] | None:
+    """The types of name and value, if a column of this type holds all fields of an entry."""
+    types: list[pa.DataType] = []
+    if pa.types.is_map(kind):
+        types = [kind.key_type, kind.item_type]
+    elif pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
+        types = [part.type for part in kind.value_type]
+    if len(types) != 2 or any(part not in _TEXT_KINDS for part in types):
+        return None
+    return types
+
+
 def _column_for(field: pa.Field) -> Column | Pairs:
     name, kind = field.name, field.type
     if name in _SPECIAL:
@@ -99,6 +133,11 @@ def _column_for(field: pa.Field) -> Column | Pairs:
         return Pairs(kinds.STRING, kinds.STRING)
     if name == FIELDS_COLUMN and pa.types.is_nested(kind):
         return _pairs_for(kind)
+    return _single_for(field)
+
+
+def _single_for(field: pa.Field) -> Column:
+    name, kind = field.name, field.type
     if pa.types.is_decimal128(kind):
         return Column(kinds.DECIMAL, 16, kind.precision, kind.scale)
     if kind not in KINDS:
@@ -109,12 +148,8 @@ def _column_for(field: pa.Field) -> Column | Pairs:
 
 
 def _pairs_for(kind: pa.DataType) -> Pairs:
-    types: list[pa.DataType] = []
-    if pa.types.is_map(kind):
-        types = [kind.key_type, kind.item_type]
-    elif pa.types.is_list(kind) and pa.types.is_struct(kind.value_type):
-        types = [part.type for part in kind.value_type]
-    if len(types) != 2 or any(part not in _TEXT_KINDS for part in types):
+    types = pair_types_or_none(kind)
+    if types is None:
         raise ConfigError(
             "the column fields is a map, or an array of structs of a name and a value, of string or binary,"
             f" not {kind}"

@@ -1,6 +1,5 @@
 import cython
 
-from penstock.client cimport value_text
 from penstock.client.columns cimport Column, Pairs
 from penstock.core cimport listpack, memory
 
@@ -20,7 +19,7 @@ cdef class FieldNames:
     cdef readonly Py_ssize_t size
     cdef list places
     cdef bytearray shadowed
-    cdef bytearray are_text
+    cdef list texts
 
 
 @cython.final
@@ -54,8 +53,8 @@ cdef class Rows:
     @cython.locals(row=Py_ssize_t, columns=list, places=list, spans=bytearray, number=Py_ssize_t, count=Py_ssize_t,
                    column=Column, kind=int, place=Py_ssize_t, step=Py_ssize_t, span=Py_ssize_t)
     cpdef int add(self, unsigned long long ms, unsigned long long seq, bytearray buffer, FieldNames names) except -1
-    @cython.locals(pairs=Pairs, name_column=Column, value_column=Column, spans=bytearray, as_text=bint, known=list,
-                   shadowed=bytearray, are_text=bytearray, number=Py_ssize_t, place=Py_ssize_t,
+    @cython.locals(pairs=Pairs, name_column=Column, value_column=Column, spans=bytearray, known=list,
+                   shadowed=bytearray, number=Py_ssize_t, place=Py_ssize_t,
                    step=Py_ssize_t, span=Py_ssize_t)
     cdef int _add_fields(self, Py_ssize_t row, bytearray buffer, FieldNames names) except -1
     @cython.locals(start=Py_ssize_t, size=Py_ssize_t, span=Py_ssize_t)

@@ -4,7 +4,7 @@
 A decoder (node_rows, reply_rows) finds an entry's id, its field names and where its values lie, notes the
 places in `spans` and calls `add` (with `step` 2 a span for the name stands before that of the value).
 Names are the same for many entries in a row, so what follows from them is worked out once and kept
-(FieldNames): which value goes into which column, which of two equal names counts, which names are text.
+(FieldNames): which value goes into which column, which of two equal names counts, how a name is shown.
 
     names     sku  qty  sku      columns   qty  price  sku
     places                                   1     -1    2       the last sku wins; there is no price
@@ -13,14 +13,14 @@ Decoders ask `has_room` before each entry. A batch ends at `rows_max` rows, or b
 columns together pass `bytes_max`: so no offset ever reaches 2**31.
 
 A value that is not of its column's type is null there, is counted (`values_failed`), and is shown in the
-column `_corrupt` if there is one. Bytes that are no text appear there with escapes (\\xff).
+column `_corrupt` if there is one. Bytes that are no text appear there with escapes (\\xff), and so do names
+in a map of strings: a key cannot be null.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.client import value_text
 from penstock.client.columns import (
     ENTRY_ID,
     ENTRY_TIME,
@@ -59,18 +59,16 @@ class RowLimits:
 class FieldNames:
     """The names of an entry's fields, and what follows from them for the columns."""
 
-    __slots__ = ("are_text", "count", "names", "places", "shadowed", "size")
+    __slots__ = ("count", "names", "places", "shadowed", "size", "texts")
 
     def __init__(self, names: list[bytes], wanted: list[bytes | None]) -> None:
         last = {name: place for place, name in enumerate(names)}
         self.names = names
         self.count = len(names)
-        self.size = sum(map(len, names))
+        self.texts = [escaped(name) for name in names]
+        self.size = sum(map(len, self.texts))
         self.places = [_NOWHERE if name is None else last.get(name, _NOWHERE) for name in wanted]
         self.shadowed = bytearray(last[name] != place for place, name in enumerate(names))
-        self.are_text = bytearray(
-            value_text.is_utf8(bytearray(name), 0, len(name)) for name in names
-        )
 
 
 class Rows:
@@ -203,18 +201,11 @@ class Rows:
         value_column = pairs.values
         spans = self.spans
         step = self.step
-        as_text = name_column.kind == _STRING
-        known = names.names
+        known = names.texts if name_column.kind == _STRING else names.names
         shadowed = names.shadowed
-        are_text = names.are_text
         number = pairs.count
         for place in range(names.count):
             if shadowed[place] and not self.keep_all:
-                continue
-            if as_text and not are_text[place]:
-                self._note_failure(
-                    buffer, names, place
-                )  # a key cannot be null: the pair is left out
                 continue
             name_column.put_bytes(number, known[place])
             span = place * step + step - 1
@@ -235,7 +226,7 @@ class Rows:
             text = memory.format_int(listpack.get_int(buffer, start))
         else:
             text = memory.cut(buffer, start, size)
-        self._failures[escaped(names.names[place])] = escaped(text)
+        self._failures[names.texts[place]] = escaped(text)
 
     def _settle_failures(self, row: int, ms: int, seq: int) -> None:
         """Count what did not fit in this row, and show it, or refuse it."""

@@ -47,6 +47,8 @@ _F, _FALSE, _N, _NO, _ZERO_DIGIT = _UNTRUTHS
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _DECIMAL_DIGITS_MAX = 38
+# Compiled, 10**precision would be a double: near 10**38 that is off by more than one.
+_LIMITS = tuple(10**digits for digits in range(_DECIMAL_DIGITS_MAX + 1))
 _EXACTLY = decimal.Context(
     prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
 )
@@ -303,7 +305,7 @@ class ValueText:
             return False
         fitted = value.quantize(decimal.Decimal((0, (1,), -scale)), context=_EXACTLY)
         unscaled = int(fitted.scaleb(scale, _EXACTLY))
-        if fitted != value or abs(unscaled) >= 10**precision:
+        if fitted != value or abs(unscaled) >= _LIMITS[precision]:
             return False
         self.wide = unscaled.to_bytes(16, "little", signed=True)
         return True

@@ -28,7 +28,9 @@ from penstock.spark.offsets import Position
 
 K = TypeVar("K", bound=Hashable)
 
-ENTRIES_PER_PARTITION = 250_000  # a task of Spark costs as much as 50,000 entries, wherever they come from
+ENTRIES_PER_PARTITION = (
+    250_000  # a task of Spark costs as much as 50,000 entries, wherever they come from
+)
 PARTITIONS_MAX = 65_536
 
 

@@ -72,7 +72,9 @@ def _bulk_batches(
         RowLimits(fail_on_error=columns.fail_on_parse_error),
     )
     if options.place.cluster:
-        servers.ask(stream, "XLEN", stream.key)  # if the stream has moved to another node, this follows it
+        servers.ask(
+            stream, "XLEN", stream.key
+        )  # if the stream has moved to another node, this follows it
     with BulkReader(servers.client(stream), columns.schema, settings) as reader:
         if isinstance(partition, ClaimPartition):
             yield from reader.batches_of(stream.key, [one.encode() for one in partition.claim.ids])

@@ -26,12 +26,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from penstock.client.arrow_batch import BatchBuilder
+from penstock.client.arrow_batch import BatchBuilder, pair_types_or_none
 from penstock.errors import ConfigError, PenstockError
 from penstock.spark.values import convert, parser_of
 
 Entry = Sequence[Any]  # as XRANGE has it: the id, then names and values in turn
 
+SHOWN_BYTES_MAX = 100
 TIMESTAMP_MS_MAX = 253_402_300_799_999  # the end of the year 9999
 
 DEFAULT_SCHEMAS = {
@@ -111,11 +112,13 @@ class Columns:
         if self.fail_on_parse_error:
             for row, found in enumerate(corrupt):
                 for name, value in found.items():
-                    raise _unfit(page, row, f"{_shown(name)} is {value[:100]!r}")
+                    raise _unfit(page, row, _misfit(name, value))
         for field in self.typed:
             if not field.nullable and made[field.name].null_count:
                 row = made[field.name].is_null().index(True).as_py()
-                raise _unfit(page, row, f"{field.name} has no value, and may not be null")
+                raise _unfit(
+                    page, row, f"the column {field.name} must not be null, and has no value"
+                )
 
 
 def _is_bulk(schema: pa.Schema) -> bool:
@@ -130,8 +133,16 @@ def _is_bulk(schema: pa.Schema) -> bool:
 
 
 def _unfit(page: Page, row: int, what: str) -> ParseError:
-    where = f"stream {_shown(page.stream)}, id {page.entries[row][0].decode()}"
-    return ParseError(f"{where}: {what}; the schema does not allow it (onParseError, not null)")
+    where = f"stream {_shown(page.stream)}, entry {page.entries[row][0].decode()}"
+    return ParseError(f"{where}: {what}")
+
+
+def _misfit(name: bytes, value: bytes) -> str:
+    """As client/rows.py says it."""
+    shown = _shown(value).encode()
+    more = "..." if len(shown) > SHOWN_BYTES_MAX else ""
+    text = shown[:SHOWN_BYTES_MAX].decode("utf-8", "replace")
+    return f"the field {_shown(name)} is {text!r}{more}, which does not fit the type of its column"
 
 
 def _check(field: pa.Field) -> None:
@@ -166,22 +177,16 @@ def _is_own(field: pa.Field) -> bool:
 
 
 def _is_whole_entry(field: pa.Field) -> bool:
-    if field.name != "fields":
-        return False
-    kind = field.type
-    if pa.types.is_map(kind):
-        return bool(kind.key_type == pa.string() and kind.item_type in (pa.string(), pa.binary()))
-    if not (pa.types.is_list(kind) and pa.types.is_struct(kind.value_type)):
-        return False
-    inner = [(one.name, one.type) for one in kind.value_type]
-    return inner in (
-        [("name", pa.string()), ("value", pa.string())],
-        [("name", pa.string()), ("value", pa.binary())],
-    )
+    return field.name == "fields" and pair_types_or_none(field.type) is not None
 
 
 def _last_wins(pairs: Sequence[bytes]) -> dict[bytes, bytes]:
-    return dict(zip(pairs[::2], pairs[1::2], strict=True))
+    """The fields by name; of two with the same name the last, in its place."""
+    made: dict[bytes, bytes] = {}
+    for name, value in zip(pairs[::2], pairs[1::2], strict=True):
+        made.pop(name, None)
+        made[name] = value
+    return made
 
 
 def _fields(
@@ -194,16 +199,17 @@ def _fields(
     pairs: list[Sequence[tuple[bytes, bytes]]]
     if pa.types.is_map(kind):
         pairs = [list(row.items()) for row in rows]
-        value_type = kind.item_type
+        name_type, value_type = kind.key_type, kind.item_type
     else:
         pairs = [list(zip(e[1][::2], e[1][1::2], strict=True)) for e in entries]
-        value_type = kind.value_type.field("value").type
+        name_type, value_type = (part.type for part in kind.value_type)
     offsets = [0]
     flat: list[tuple[bytes, bytes]] = []
     for row in pairs:
         flat.extend(row)
         offsets.append(len(flat))
-    names = pa.array([_shown(name) for name, _ in flat], pa.string())
+    is_text = name_type == pa.string()
+    names = pa.array([_shown(name) if is_text else name for name, _ in flat], name_type)
     values, bad = convert([value for _, value in flat], value_type)
     if bad:
         owner = [row for row, row_pairs in enumerate(pairs) for _ in row_pairs]
@@ -228,8 +234,9 @@ def _special(field: pa.Field, page: Page, corrupt: list[dict[bytes, bytes]]) -> 
     if field.name == "_deliveries":
         known = page.deliveries or {}
         return pa.array([known.get(one) for one in ids], field.type)
-    shown = [[(_shown(name), _shown(bad[name])) for name in bad] or None for bad in corrupt]
-    return pa.array(shown, field.type)
+    # Two names may be shown alike: a map has a key once.
+    shown = [{_shown(name): _shown(text) for name, text in bad.items()} for bad in corrupt]
+    return pa.array([list(one.items()) or None for one in shown], field.type)
 
 
 def _shown(text: bytes) -> str:

@@ -6,53 +6,44 @@
     decimal(p,s)   the same without the words; refused if it does not fit without rounding
     string         UTF-8
     binary         anything
-    date           2026-11-16
-    timestamp      2026-11-16T02:29:09.123456Z, a blank for the T, +01:00 for the Z; without a zone it is UTC
+    date           2026-11-16, years 1 to 9999
+    timestamp      2026-11-16T02:29:09.123456Z; a blank for the T; +01:00 or +0100 for the Z, or nothing: UTC
     timestamp_ntz  the same, without a zone
     time           02:29:09.123456
     interval day   P1DT2H3M4.5S (ISO 8601)
     array, map, struct    JSON; its numbers and strings are read by the same rules, binary is base64
 
-No blanks around a value. The functions of `parser_of` are the truth; `convert` lets Arrow do whole
-columns of which a regular expression has shown that Arrow reads them the same way.
+No blanks around a value. Down to timestamp_ntz the rules are those of client/value_text.py, which reads bulk
+replies; here they are only asked. What that module does not know is read here, and so is JSON.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import ctypes
 import json
 import re
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, time, timedelta, timezone
-from decimal import Decimal, InvalidOperation, localcontext
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
+
+from penstock.client.arrow_batch import KINDS, column_of
+from penstock.client.value_text import ValueText, is_utf8
 
 Parser = Callable[[bytes], Any]
 
-_TRUE = frozenset((b"true", b"t", b"yes", b"y", b"1"))
-_FALSE = frozenset((b"false", b"f", b"no", b"n", b"0"))
-_WHOLE = re.compile(rb"[+-]?[0-9]{1,40}")
-_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
-_NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.I)
-_DATE = re.compile(rb"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(rb"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.([0-9]{1,6}))?")
-_ZONE = re.compile(rb"Z|([+-])([0-9]{2}):?([0-9]{2})")
 _INTERVAL = re.compile(
     rb"(-?)P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?"
     rb"(?:([0-9]{1,9})(?:\.([0-9]{1,6}))?S)?)?"
 )
-
-# Texts that Arrow reads exactly as the functions below do.
-_PLAIN = {
-    "whole": r"^-?[0-9]{1,19}$",
-    "number": r"^-?[0-9]{1,30}(\.[0-9]{1,30})?$",
-    "date": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$",
-    "timestamp": r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?Z$",
-}
+_INTERVAL_MAX = timedelta(microseconds=2**63 - 1)  # Spark's
+_EPOCH = datetime(1970, 1, 1)  # of timestamp_ntz, which has no zone
+_EXACTLY = Context(prec=40)
 
 
 def parser_of(kind: pa.DataType) -> Parser:
@@ -63,8 +54,6 @@ def parser_of(kind: pa.DataType) -> Parser:
     if pa.types.is_integer(kind):
         limit = 1 << (kind.bit_width - 1)
         return lambda text: _whole(text, limit)
-    if pa.types.is_float32(kind):
-        return lambda text: _narrow(_number(text))
     if pa.types.is_decimal(kind):
         return lambda text: _decimal(text, kind.precision, kind.scale)
     if pa.types.is_timestamp(kind):
@@ -77,11 +66,8 @@ def parser_of(kind: pa.DataType) -> Parser:
 
 def convert(values: Sequence[bytes | None], kind: pa.DataType) -> tuple[pa.Array, list[int]]:
     """A column, and where it is null because the text is no value of that type."""
-    if pa.types.is_binary(kind):
-        return pa.array(values, kind), []
-    quick = _quick_or_none(values, kind)
-    if quick is not None:
-        return quick, []
+    if kind in KINDS or pa.types.is_decimal128(kind):
+        return column_of(values, kind)
     parse = parser_of(kind)
     bad: list[int] = []
     made: list[Any] = []
@@ -94,82 +80,54 @@ def convert(values: Sequence[bytes | None], kind: pa.DataType) -> tuple[pa.Array
     return pa.array(made, kind), bad
 
 
-def _quick_or_none(values: Sequence[bytes | None], kind: pa.DataType) -> pa.Array | None:
-    plain = None
-    if pa.types.is_integer(kind):
-        plain = _PLAIN["whole"]
-    elif pa.types.is_float64(kind):
-        plain = _PLAIN["number"]
-    elif pa.types.is_date(kind):
-        plain = _PLAIN["date"]
-    elif pa.types.is_timestamp(kind) and kind.tz:
-        plain = _PLAIN["timestamp"]
-    elif not pa.types.is_string(kind):
-        return None
-    try:
-        texts = pa.array(values, pa.binary()).cast(pa.string())
-        if plain is None:
-            return texts
-        if pc.all(pc.match_substring_regex(texts, plain)).as_py() is False:
-            return None
-        return texts.cast(kind)
-    except pa.ArrowInvalid:  # not UTF-8, out of range, no such day
-        return None
+def _read(method: Callable[..., bool], text: bytes, *more: Any) -> None:
+    if not method(bytearray(text), 0, len(text), *more):
+        raise ValueError("no value of this type")
 
 
 def _truth(text: bytes) -> bool:
-    word = text.lower()
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    raise ValueError("no boolean")
+    found = ValueText()
+    _read(found.boolean, text)
+    return bool(found.number)
 
 
 def _whole(text: bytes, limit: int) -> int:
-    if not _WHOLE.fullmatch(text):
-        raise ValueError("no whole number")
-    value = int(text)
-    if not -limit <= value < limit:
+    found = ValueText()
+    _read(found.integer, text)
+    if not -limit <= found.number < limit:
         raise ValueError("out of range")
-    return value
+    return found.number
 
 
 def _number(text: bytes) -> float:
-    if not (_NUMBER.fullmatch(text) or _NOT_FINITE.fullmatch(text)):
-        raise ValueError("no number")
-    return float(text)
+    found = ValueText()
+    _read(found.real_number, text)
+    return found.real
 
 
-def _narrow(value: float) -> float:
+def _narrow(text: bytes) -> float:
     """What a float of 32 bits holds; too large is infinite, as in a cast of Spark's."""
-    return float(pa.scalar(value, pa.float64()).cast(pa.float32(), safe=False).as_py())
+    return ctypes.c_float(_number(text)).value
 
 
 def _decimal(text: bytes, precision: int, scale: int) -> Decimal:
-    if not _NUMBER.fullmatch(text):
-        raise ValueError("no number")
-    with localcontext() as context:
-        context.prec = 80
-        try:
-            value = Decimal(text.decode())
-            fitted = value.quantize(Decimal(1).scaleb(-scale))
-        except InvalidOperation:
-            raise ValueError("out of range") from None
-        if fitted != value or abs(fitted.scaleb(scale)) >= 10**precision:
-            raise ValueError("does not fit without rounding")
-    return fitted
+    found = ValueText()
+    _read(found.decimal_number, text, precision, scale)
+    number = found.number
+    if found.wide is not None:
+        number = int.from_bytes(found.wide, "little", signed=True)
+    return Decimal(number).scaleb(-scale, _EXACTLY)
 
 
 def _utf8(text: bytes) -> str:
+    _read(is_utf8, text)
     return text.decode()
 
 
 def _day(text: bytes) -> date:
-    parts = _DATE.fullmatch(text)
-    if parts is None:
-        raise ValueError("no date")
-    return date(int(parts[1]), int(parts[2]), int(parts[3]))
+    found = ValueText()
+    _read(found.date, text)
+    return _EPOCH.date() + timedelta(found.number)
 
 
 def _clock(text: bytes) -> time:
@@ -181,22 +139,15 @@ def _clock(text: bytes) -> time:
 
 
 def _local_moment(text: bytes) -> datetime:
-    if text[10:11] not in (b"T", b" "):
-        raise ValueError("no timestamp")
-    return datetime.combine(_day(text[:10]), _clock(text[11:]))
+    found = ValueText()
+    _read(found.timestamp, text, False)
+    return _EPOCH + timedelta(microseconds=found.number)
 
 
 def _moment(text: bytes) -> datetime:
-    zone = _ZONE.search(text, 19)
-    offset = timedelta()
-    if zone is not None:
-        if zone.end() != len(text):
-            raise ValueError("no time zone")
-        text = text[: zone.start()]
-        if zone[1]:
-            offset = timedelta(hours=int(zone[2]), minutes=int(zone[3]))
-            offset = -offset if zone[1] == b"-" else offset
-    return _local_moment(text).replace(tzinfo=timezone(offset)).astimezone(UTC)
+    found = ValueText()
+    _read(found.timestamp, text, True)
+    return _EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=found.number)
 
 
 def _interval(text: bytes) -> timedelta:
@@ -206,6 +157,8 @@ def _interval(text: bytes) -> timedelta:
     days, hours, minutes, seconds = (int(parts[at] or 0) for at in range(2, 6))
     micros = int((parts[6] or b"0").ljust(6, b"0"))
     value = timedelta(days, seconds, micros, 0, minutes, hours)
+    if value > _INTERVAL_MAX:
+        raise ValueError("out of range")
     return -value if parts[1] else value
 
 
@@ -216,6 +169,7 @@ def _nothing(_text: bytes) -> None:
 _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Parser], ...] = (
     (pa.types.is_boolean, _truth),
     (pa.types.is_float64, _number),
+    (pa.types.is_float32, _narrow),
     (pa.types.is_string, _utf8),
     (pa.types.is_binary, bytes),
     (pa.types.is_date, _day),
