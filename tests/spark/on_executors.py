@@ -28,6 +28,7 @@ def settings(folder: Path) -> dict[str, str]:
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return {
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",  # what is compressed cannot be searched
         "spark.eventLog.dir": events.as_uri(),
         "spark.driver.extraJavaOptions": quick,
         "spark.executor.extraJavaOptions": quick,

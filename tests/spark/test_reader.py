@@ -48,6 +48,17 @@ def test_partitions_cover_everything_once(broker: Broker) -> None:
         assert rows_of(reader) == list(range(103))
 
 
+def test_a_plan_is_as_small_for_many_entries_as_for_few(server: Broker) -> None:
+    sizes = []
+    for count in (10, 5_000):
+        server.client.delete("s")
+        fill(server.client, "s", count)
+        planned = reader_of(**server.options, minPartitions="4").partitions()
+        sizes.append(max(len(pickle.dumps(one)) for one in planned))
+    assert max(sizes) < 1000
+    assert max(sizes) - min(sizes) < 20  # numbers with more digits
+
+
 def test_a_partition_names_no_server_and_no_password(penstock: Broker) -> None:
     fill(penstock.client, "s", 3)
     (partition,) = reader_of(**penstock.options).partitions()

@@ -117,7 +117,7 @@ def add(broker: Broker, entry_id: str, *pairs: tuple[bytes, bytes]) -> None:
 
 def both_ways(read: Read, broker: Broker, columns: dict[str, str], **options: Any) -> list[Any]:
     """The rows by the compiled decoders, which must be those of the other way too."""
-    quick = read(broker, ddl(columns), stream="s", **options).collect()
+    quick: list[Any] = read(broker, ddl(columns), stream="s", **options).collect()
     sure = read(broker, ddl({**columns, "_deliveries": "bigint"}), stream="s", **options).collect()
     assert [tuple(row) for row in quick] == [tuple(row)[:-1] for row in sure]
     return quick
