@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,25 @@ def test_the_private_java_drops_the_module_and_keeps_all_else(tmp_path: Path) ->
     assert run.stdout == b"<-x><a b><><$HOME>"
     assert (home / "lib").resolve() == bundled / "lib"
     assert len(list((tmp_path / "private").iterdir())) == 1
+
+
+def test_workers_import_the_package_and_not_a_zip(spark: Any) -> None:
+    def where(_: Any) -> list[str | None]:
+        return [sys.modules["pyspark"].__file__]
+
+    (found,) = spark.sparkContext.parallelize([1], 1).mapPartitions(where).collect()
+    assert ".zip" not in found
+
+
+def test_a_home_that_somebody_chose_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home = pytest.importorskip("penstock.spark.home", reason=NO_PYSPARK)
+    monkeypatch.setenv("SPARK_HOME", "/opt/spark")
+    assert home.provide_home(tmp_path) is None
+    monkeypatch.delenv("SPARK_HOME")
+    made = home.provide_home(tmp_path)
+    assert os.environ["SPARK_HOME"] == str(made)
+    assert (made / "jars").is_dir()
+    assert not (made / "python").exists()
 
 
 def test_a_session_is_quiet_and_knows_the_source(spark: Any) -> None:

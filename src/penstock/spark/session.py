@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from penstock.spark.home import provide_home
 from penstock.spark.java import provide_java
 from penstock.spark.source import register
 
@@ -39,6 +40,10 @@ def build_session(
     if is_local:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if is_local and not (master or "").startswith(
+        "local-cluster"
+    ):  # its executors log into SPARK_HOME
+        provide_home()
     builder = SparkSession.builder.appName(name)
     chosen = {**_QUIET, "spark.log.level": log_level.upper(), **(settings or {})}
     builder = builder.master(master or MASTER_DEFAULT)
