@@ -46,7 +46,7 @@ def test_a_small_stream_does_not_starve_beside_a_large_one() -> None:
 def test_there_are_at_least_as_many_parts_as_are_wanted() -> None:
     assert sum(plan_parts({"a": 10, "b": 1000}, 8).values()) >= 8
     assert plan_parts({"a": 10}, None) == {"a": 1}
-    assert plan_parts({"a": 250_000}, None) == {"a": 3}
+    assert plan_parts({"a": 700_000}, None) == {"a": 3}
     assert plan_parts({"a": None}, 4) == {"a": 4}
     assert plan_parts({"a": 0}, 4) == {"a": 1}
 
