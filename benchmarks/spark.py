@@ -1,11 +1,11 @@
-"""Spark reading streams: rows a second beside the usual ways, latency, partitions and executors.
+"""Spark reading and writing streams: rows a second beside the usual ways, latency, partitions and executors.
 
     python benchmarks/spark.py [--rows 1000000] [--rounds 5] [--only read] [--write]
 
 Read: five typed columns into Spark's no-op sink, on local[2], taken in turn: the source from penstock and
 from Redis, redis-py in mapPartitions, and a Parquet scan of the same rows. Latency: from XADD to the driver's
-hands, one entry at a time. Scaling: the read again, by partitions and by masters, into docs/scaling.md. Shown
-are medians; everything runs on one machine, the servers too.
+hands, one entry at a time. Sink: rows appended, beside XADDs in pipelines. Scaling: the read again, by
+partitions and by masters, into docs/scaling.md. Shown are medians; all runs on one machine, the servers too.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import redis
+from _sink import sink_rates
 from _spark_work import (
     SCHEMA,
     STREAM,
@@ -112,6 +113,15 @@ def latency(spark: Any, ports: Ports) -> Rows:
     return rows
 
 
+def sinks(spark: Any, ports: Ports, rows: int, rounds: int) -> Rows:
+    table: Rows = []
+    for name, port in zip(("penstock", "Redis"), ports, strict=True):
+        found = sink_rates(spark, f"redis://127.0.0.1:{port}", rows, rounds)
+        sink, plain = (statistics.median(rates) for rates in found.values())
+        table.append([name, f"{sink:,.0f}", f"{plain:,.0f}", f"{sink / plain:.1f}x"])
+    return table
+
+
 def scaling(ports: Ports, rows: int, rounds: int, progress: Progress) -> Rows:
     """Each master in a process of its own."""
     task = progress.add_task("masters", total=len(MASTERS))
@@ -150,6 +160,9 @@ def measured(given: argparse.Namespace, progress: Progress) -> dict[str, tuple[l
         if given.only in ("", "latency"):
             head = ["XADD to the driver", "median", "longest"]
             tables["latency"] = (head, latency(spark, ports))
+        if given.only in ("", "sink"):
+            head = ["appended to", "sink, rows/s", "plain XADDs", "ratio"]
+            tables["sink"] = (head, sinks(spark, ports, rows, rounds))
         spark.stop()
     return tables
 
@@ -158,7 +171,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", help="read, latency or scaling")
+    parser.add_argument("--only", default="", help="read, latency, sink or scaling")
     parser.add_argument("--write", action="store_true", help="all of it, into the docs")
     given = parser.parse_args()
     if build.KIND != "compiled":
