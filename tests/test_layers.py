@@ -30,11 +30,13 @@ MAY_IMPORT: dict[str, set[str]] = LEAVES | {
     "embedded": {"core", "engine", "runner", "shapes", "words"},
     "client": {"core", "wire"},
     "spark": {"core", "persist", "client"},
+    "human": {"core"},
     "inspect": {"core", "persist", "client"},
-    "web": {"core", "persist", "client", "inspect"},
+    "web": {"core", "persist", "client", "human", "inspect"},
     "demo": set(),  # it runs the command line, as a user would
     "cli": {
-        *("core", "persist", "client", "inspect", "spark", "demo", "server", "build", "_version"),
+        *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
+        *("build", "_version"),
     },
     "__init__": {"embedded", "opening", "_version"},
     "__main__": {"cli"},

@@ -16,7 +16,7 @@ from penstock.cli.json_input import JsonInput, Line
 from penstock.cli.outcome import Failure, Unreachable, example, stop_writing
 from penstock.cli.progress import Progress
 from penstock.cli.replies import Reply, blob
-from penstock.cli.show import harmless
+from penstock.human.show import harmless
 
 EPILOG = example(
     "penstock add orders sku=A1 qty=2",

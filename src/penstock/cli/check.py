@@ -13,7 +13,7 @@ from penstock.cli.connect import Json
 from penstock.cli.outcome import Failure
 from penstock.cli.output import Column, Output
 from penstock.cli.progress import Progress
-from penstock.cli.show import harmless, json_line, size_text
+from penstock.human.show import harmless, json_line, size_text
 from penstock.persist.check_files import check_report
 from penstock.persist.check_report import FileReport, LeftOut, Part, Report, Totals, Verdict
 from penstock.persist.check_target import MANIFEST, find_target

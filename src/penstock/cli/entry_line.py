@@ -19,7 +19,7 @@ import typer
 from rich.text import Text
 
 from penstock.cli.replies import Entry
-from penstock.cli.show import (
+from penstock.human.show import (
     binary_fields,
     fields_text,
     harmless,

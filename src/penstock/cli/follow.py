@@ -18,9 +18,9 @@ from penstock.cli.connect import BLOCK_MS, Server, Word
 from penstock.cli.moment import Ago, Edge, Moment
 from penstock.cli.outcome import Failure, say
 from penstock.cli.replies import Entry, Reply, array, blob, entries, identifier, mapping
-from penstock.cli.show import harmless
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
+from penstock.human.show import harmless
 
 PAGE = 100
 

@@ -12,7 +12,7 @@ from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
 from penstock.cli.outcome import example
 from penstock.cli.output import Column, Output
 from penstock.cli.replies import array, blob, identifier, mapping, number, number_or_none
-from penstock.cli.show import duration_text, harmless, json_line, json_text
+from penstock.human.show import duration_text, harmless, json_line, json_text
 
 EPILOG = example(
     "penstock groups orders                the groups",

@@ -23,7 +23,7 @@ from penstock.cli.replies import (
     number,
     number_or_none,
 )
-from penstock.cli.show import (
+from penstock.human.show import (
     age_text,
     duration_text,
     fields_text,

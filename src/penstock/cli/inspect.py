@@ -27,7 +27,7 @@ from penstock.cli.inspect_source import (
 )
 from penstock.cli.output import Column, Output
 from penstock.cli.progress import Progress
-from penstock.cli.show import harmless, json_line, json_text
+from penstock.human.show import harmless, json_line, json_text
 from penstock.core import listpack
 from penstock.inspect.files import Contents, FileKind, FoundStream, raw_stream
 from penstock.inspect.segments import damages, listpack_map

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from rich.text import Text
 
-from penstock.cli.show import fields_text, harmless, time_or_none
+from penstock.human.show import fields_text, harmless, time_or_none
 from penstock.inspect.node_map import MappedEntry, NodeMap, flags_text
 from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Kind, Role, Segment
 

@@ -14,7 +14,7 @@ import typer
 from penstock.cli.connect import Server
 from penstock.cli.outcome import Failure, Unreachable
 from penstock.cli.replies import Reply, blob, entry, mapping, number, number_or_none
-from penstock.cli.show import harmless, size_text
+from penstock.human.show import harmless, size_text
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.errors import CommandError, CorruptData

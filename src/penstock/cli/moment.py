@@ -1,98 +1,26 @@
-"""Moments and durations as people type them.
-
-start, end                  the first entry; what comes from now on
-1700000000000-3             an id; without -3, the first of its millisecond
-@1700000000000              milliseconds since 1970
-2024-05-01T12:00            ISO 8601, UTC unless it carries an offset
-10m, 1h30m, 2d              so long ago, by the server's clock, since that is what made the ids
-"""
+"""Moments and durations on the command line: human/moment.py has the grammar."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from enum import Enum
-
 import typer
 
-from penstock.cli.show import EPOCH
-from penstock.core import stream_id
-from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError
+from penstock.human import moment
+from penstock.human.moment import Ago, Edge, Moment
 
-MS_PER_UNIT = {
-    "ms": 1,
-    "s": 1000,
-    "m": 60_000,
-    "h": 3_600_000,
-    "d": 86_400_000,
-    "w": 604_800_000,
-}
-
-# Up to twelve digits: no length of time needs more, and no sum overflows what a server can take.
-_PART = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(ms|s|m|h|d|w)", re.ASCII)
-_DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
-_ID = re.compile(r"\d+(?:-\d+)?", re.ASCII)
-_MS = re.compile(r"@(\d{1,20})", re.ASCII)
-
-
-class Edge(Enum):
-    """An end of the stream."""
-
-    START = "start"
-    END = "end"
-
-
-@dataclass(frozen=True, slots=True)
-class Ago:
-    """So long before now."""
-
-    duration_ms: int
-
-    def at(self, now_ms: int) -> StreamID:
-        """The first id of that millisecond."""
-        return StreamID(max(now_ms - self.duration_ms, 0), 0)
-
-
-Moment = Edge | Ago | StreamID
+__all__ = ["Ago", "Edge", "Moment", "parse_duration", "parse_moment"]
 
 
 def parse_duration(text: str) -> int:
     """Milliseconds of `5m`, `1h30m`, `250ms`. Raises: typer.BadParameter."""
-    if not _DURATION.fullmatch(text):
-        raise typer.BadParameter(f"{text!r} is no duration: write 250ms, 30s, 5m, 1h30m, 2d, 1w")
-    return round(sum(float(count) * MS_PER_UNIT[unit] for count, unit in _PART.findall(text)))
+    try:
+        return moment.parse_duration(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def parse_moment(text: str) -> Moment:
-    """What `text` names, as the table above has it. Raises: typer.BadParameter."""
-    if text in ("start", "end"):
-        return Edge(text)
+    """What `text` names. Raises: typer.BadParameter."""
     try:
-        if _ID.fullmatch(text):
-            return stream_id.parse(text.encode())
-        if found := _MS.fullmatch(text):
-            return StreamID(int(found[1]), 0)
-    except (CommandError, OverflowError):
-        raise typer.BadParameter(f"{text!r}: both halves of an id end at 2^64-1") from None
-    if _DURATION.fullmatch(text):
-        return Ago(parse_duration(text))
-    return _parse_date(text)
-
-
-def _parse_date(text: str) -> StreamID:
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{text!r} is no moment: write start, end, an id, @milliseconds,"
-            " 2024-05-01T12:00 (UTC), or 10m for ten minutes ago"
-        ) from None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    # Not timestamp(): its float is rounded, and the millisecond decides what is shown.
-    ms = (moment - EPOCH) // timedelta(milliseconds=1)
-    if ms < 0:
-        raise typer.BadParameter(f"{text!r} is before 1970, where ids begin")
-    return StreamID(ms, 0)
+        return moment.parse_moment(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None

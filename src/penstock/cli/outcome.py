@@ -19,7 +19,7 @@ from typing import NoReturn
 import typer
 from typer.core import TyperGroup
 
-from penstock.cli.show import harmless
+from penstock.human.show import harmless
 
 REFUSED = 1
 UNREACHABLE = 3

@@ -17,7 +17,9 @@ from penstock.cli.moment import parse_duration
 from penstock.cli.outcome import example
 from penstock.cli.output import Column, Output
 from penstock.cli.replies import Entry, Reply, array, blob, entries, identifier, number
-from penstock.cli.show import (
+from penstock.core import stream_id
+from penstock.core.stream_id import StreamID
+from penstock.human.show import (
     duration_text,
     fields_text,
     harmless,
@@ -26,8 +28,6 @@ from penstock.cli.show import (
     json_object,
     json_text,
 )
-from penstock.core import stream_id
-from penstock.core.stream_id import StreamID
 
 EPILOG = example(
     "penstock pending orders packers",

@@ -24,7 +24,7 @@ from penstock.cli.connect import Json
 from penstock.cli.outcome import Failure, example, say
 from penstock.cli.output import Column, Output
 from penstock.cli.pipeline_display import BatchLines, Display, LiveTable, Nothing
-from penstock.cli.show import harmless, json_line
+from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

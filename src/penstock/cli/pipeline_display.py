@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from penstock.cli.output import Output
-from penstock.cli.show import harmless, json_line
+from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
     from penstock.spark.progress import BatchRecord

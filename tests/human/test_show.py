@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.cli.show import (
+from penstock.human.show import (
     TIME_MS_MAX,
     age_text,
     binary_fields,
