@@ -27,8 +27,8 @@ from penstock.cli.inspect_source import (
 )
 from penstock.cli.output import Column, Output
 from penstock.cli.progress import Progress
-from penstock.human.show import harmless, json_line, json_text
 from penstock.core import listpack
+from penstock.human.show import harmless, json_line, json_text
 from penstock.inspect.files import Contents, FileKind, FoundStream, raw_stream
 from penstock.inspect.segments import damages, listpack_map
 from penstock.inspect.stored import RawNode, RawStream

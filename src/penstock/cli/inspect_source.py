@@ -14,10 +14,10 @@ import typer
 from penstock.cli.connect import Server
 from penstock.cli.outcome import Failure, Unreachable
 from penstock.cli.replies import Reply, blob, entry, mapping, number, number_or_none
-from penstock.human.show import harmless, size_text
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.errors import CommandError, CorruptData
+from penstock.human.show import harmless, size_text
 from penstock.inspect import files, stored
 from penstock.inspect.files import Contents, FileKind, FoundStream
 from penstock.inspect.node_map import node_map

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from penstock.cli.inspect_bytes import node_lines
 from penstock.cli.output import Column, Output
-from penstock.human.show import harmless, json_text
 from penstock.core.rax import Rax
+from penstock.human.show import harmless, json_text
 from penstock.inspect.memory import Memory, Trim, add_node, explain_tree, plan_trim
 from penstock.inspect.node_map import MappedEntry, NodeMap, NodeSummary, node_map
 from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Segment

@@ -25,6 +25,7 @@ from penstock.cli import (
     replay,
     serve,
     tail,
+    ui,
 )
 from penstock.cli.outcome import EXIT_CODES, Program
 
@@ -48,6 +49,7 @@ app.add_typer(archive.archive, name="archive")
 app.add_typer(pipeline.app, name="pipeline")
 app.command(epilog=replay.EPILOG)(replay.replay)
 app.command(epilog=demo.EPILOG)(demo.demo)
+app.command(epilog=ui.EPILOG)(ui.ui)
 app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
 
 

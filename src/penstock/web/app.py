@@ -1,0 +1,48 @@
+"""The dashboard put together and run."""
+
+from __future__ import annotations
+
+import asyncio
+
+from nicegui import app, ui
+
+from penstock.web.board import Board, Settings
+from penstock.web.gate import Gate
+from penstock.web.pages import streams
+
+# Kept for a browser that lost its connection for a moment; each may be as large as a table.
+MESSAGES_KEPT = 20
+END_SECONDS_MAX = 2
+
+
+def run(settings: Settings) -> None:
+    """Serve until a signal ends it. Raises: BadUrl."""
+    board = Board(settings)
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def begin() -> None:
+        tasks.add(asyncio.create_task(board.catalogue.run()))
+
+    async def end() -> None:
+        for task in tasks:
+            task.cancel()
+        await board.server.close()
+
+    app.on_startup(begin)
+    app.on_shutdown(end)
+    app.add_middleware(Gate, password=settings.password)  # type: ignore[arg-type]
+    streams.register(board)
+    ui.run(
+        host=settings.bind,
+        port=settings.port,
+        title="penstock",
+        dark=None,
+        language="en-US",
+        show=False,
+        reload=False,
+        show_welcome_message=False,
+        message_history_length=MESSAGES_KEPT,
+        binding_refresh_interval=None,
+        timeout_graceful_shutdown=END_SECONDS_MAX,
+        access_log=False,
+    )

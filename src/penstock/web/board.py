@@ -1,0 +1,33 @@
+"""What all pages share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from penstock.web.asking import Server
+from penstock.web.catalogue import Catalogue
+from penstock.web.history import GroupHistory
+
+PORT_DEFAULT = 8379
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How the dashboard was started. Raises nothing: the command line has checked it."""
+
+    url: str
+    port: int = PORT_DEFAULT
+    bind: str = LOOPBACK[0]
+    password: str = field(default="", repr=False)
+    allow_writes: bool = False
+
+
+class Board:
+    """One server and what is known of it; made once, before the pages."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.server = Server(settings.url, settings.allow_writes)
+        self.history = GroupHistory()
+        self.catalogue = Catalogue(self.server, self.history)

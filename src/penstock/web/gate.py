@@ -1,0 +1,167 @@
+"""Who may come in: checked for every request and every websocket before a page sees it.
+
+  host      without a password only requests for a loopback name get through, so that a stranger's page whose
+            name was pointed at 127.0.0.1 (DNS rebinding) cannot read through somebody's browser
+  origin    a websocket, and a request that is not GET, must come from a page of our own: browsers let any
+            page open a websocket to anywhere
+  password  where one is set, a cookie that /login gave out
+
+The cookie holds a random word that lives as long as the process. Passwords are compared in constant time,
+and a wrong one costs its sender a second; nothing of it is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import html
+import ipaddress
+import secrets
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from penstock.web.board import LOOPBACK
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE = "penstock-dashboard"
+LOGIN = "/login"
+FORM_BYTES_MAX = 4096
+WRONG_SECONDS = 1.0
+
+_PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>penstock: log in</title>
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>:root{{color-scheme:light dark}}body{{font:1rem/1.5 system-ui,sans-serif;margin:20vh auto;
+max-width:20rem;padding:0 1rem}}input,button{{font:inherit;width:100%;padding:.5rem;margin:.25rem 0;
+box-sizing:border-box}}</style>
+</head><body><main><h1>penstock</h1><form method="post" action="/login">
+<p role="alert">{message}</p>
+<label for="password">Password of this dashboard</label>
+<input id="password" name="password" type="password" autocomplete="current-password" autofocus required>
+<input type="hidden" name="next" value="{next}">
+<button>Log in</button></form></main></body></html>"""
+
+
+class Gate:
+    """ASGI middleware around the whole of the dashboard."""
+
+    def __init__(self, app: App, password: str = "") -> None:
+        self._app = app
+        self._password = password.encode()
+        self._token = secrets.token_urlsafe(32)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        if not self._password and not is_loopback(headers.get("host", "")):
+            await _deny(scope, send, 421, "this dashboard answers on loopback names only")
+        elif not _is_own_origin(scope, headers):
+            await _deny(scope, send, 403, "this request comes from another site")
+        elif not self._password or self._has_token(headers):
+            await self._app(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"] == LOGIN:
+            await self._login(scope, receive, send)
+        elif scope["type"] == "http" and scope["method"] == "GET":
+            query = scope.get("query_string", b"").decode("latin-1")
+            target = quote(scope["path"] + (f"?{query}" if query else ""), safe="")
+            await _answer(send, 303, b"", [(b"location", f"{LOGIN}?next={target}".encode())])
+        else:
+            await _deny(scope, send, 401, "log in first")
+
+    def _has_token(self, headers: dict[str, str]) -> bool:
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and hmac.compare_digest(
+            cookie.value.encode(), self._token.encode()
+        )
+
+    async def _login(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] != "POST":
+            target = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("next", ["/"])[
+                0
+            ]
+            await _answer(send, 200, _form(target, ""))
+            return
+        given = parse_qs((await _body(receive)).decode("utf-8", "replace"))
+        password = given.get("password", [""])[0].encode()
+        target = given.get("next", ["/"])[0]
+        if not hmac.compare_digest(password, self._password):
+            await asyncio.sleep(WRONG_SECONDS)
+            await _answer(send, 401, _form(target, "That is not the password."))
+            return
+        cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Lax"
+        where = (b"location", own_path(target).encode())
+        await _answer(send, 303, b"", [where, (b"set-cookie", cookie.encode())])
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether a Host header names this machine's loopback."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+        return name in LOOPBACK or ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def own_path(target: str) -> str:
+    """The path to go on to, if it is one of ours; else the first page."""
+    parts = urlsplit(target)
+    if (
+        parts.scheme
+        or parts.netloc
+        or not target.startswith("/")
+        or target.startswith(("//", "/\\"))
+    ):
+        return "/"
+    return quote(target, safe="/?&=%:+,;@!$'()*~-._")
+
+
+def _is_own_origin(scope: Scope, headers: dict[str, str]) -> bool:
+    if scope["type"] == "http" and scope["method"] in ("GET", "HEAD"):
+        return True
+    origin = headers.get("origin")
+    # No browser sends a websocket or a form without one; other programs are not lured by pages.
+    return origin is None or urlsplit(origin).netloc == headers.get("host")
+
+
+def _form(target: str, message: str) -> bytes:
+    return _PAGE.format(next=html.escape(own_path(target)), message=html.escape(message)).encode()
+
+
+async def _body(receive: Receive) -> bytes:
+    body = b""
+    while len(body) <= FORM_BYTES_MAX:
+        message = await receive()
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+    return body
+
+
+async def _deny(scope: Scope, send: Send, status: int, text: str) -> None:
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+    else:
+        await _answer(send, status, text.encode(), [(b"content-type", b"text/plain")])
+
+
+async def _answer(
+    send: Send, status: int, body: bytes, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    headers = headers or [(b"content-type", b"text/html; charset=utf-8")]
+    start = {"type": "http.response.start", "status": status, "headers": headers}
+    await send(start)
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,35 @@
+"""Names of streams, groups and consumers in a URL, and the URLs of the views.
+
+A name is bytes. In a URL it is text: UTF-8 as it is, every other byte as \\xNN, and a backslash doubled
+so that the way back is exact.
+
+    b"orders:\\xff"     orders:\\xff      /stream?name=orders:%5Cxff
+    b"a\\\\xff"          a\\\\xff          a backslash that was data
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote, urlencode
+
+_ESCAPED = re.compile(rb"\\(\\|x([0-9a-f]{2}))")
+
+
+def name_text(name: bytes) -> str:
+    """The name as it stands in a URL, before percent signs."""
+    return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
+
+
+def parse_name(text: str) -> bytes:
+    """The name that `name_text` made this of; what it cannot have made stands for itself."""
+    data = text.encode("utf-8", "surrogateescape")
+    return _ESCAPED.sub(lambda found: bytes.fromhex(found[2].decode()) if found[2] else b"\\", data)
+
+
+def link(view: str, name: bytes | None = None, /, **more: str | int | bytes | None) -> str:
+    """The address of a view; what is None or empty is left out."""
+    words: dict[str, str] = {} if name is None else {"name": name_text(name)}
+    for key, value in more.items():
+        if value is not None and value != "":
+            words[key] = name_text(value) if isinstance(value, bytes) else str(value)
+    return f"/{view}" + (f"?{urlencode(words, quote_via=quote)}" if words else "")

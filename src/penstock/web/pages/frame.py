@@ -1,0 +1,124 @@
+"""What every page has around it: header, the words for a server that is away, light and dark, a clock."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from nicegui import ui
+
+from penstock.human.show import harmless
+from penstock.web.asking import Away
+from penstock.web.board import Board
+from penstock.web.names import link
+from penstock.web.replies import Refused
+
+Act = Callable[[], Awaitable[None]]
+
+DARK_COOKIE = "penstock-dark"
+STREAM_VIEWS = (("stream", "Entries"), ("groups", "Groups"), ("structure", "Structure"))
+
+CSS = """
+:root { color-scheme: light; }
+body.body--dark { color-scheme: dark; }
+.nicegui-content { padding: 0.75rem; max-width: 100rem; margin: 0 auto; align-items: stretch; }
+.mono, .mono td { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
+.q-table__container { max-width: 100%; }
+.q-table td, .q-table th { padding: 4px 10px; }
+.q-table th { font-weight: 600; }
+.wrap { white-space: pre-wrap; overflow-wrap: anywhere; }
+a:not(.q-btn) { color: #1565c0; text-decoration: underline; }
+.body--dark a:not(.q-btn) { color: #90caf9; }
+a:focus-visible, button:focus-visible, [tabindex]:focus-visible {
+  outline: 2px solid #f9a825; outline-offset: 1px; }
+.bar { background: var(--q-dark); } .bar a { color: #fff; padding: 4px 8px; }
+.bar a[aria-current=page] { background: rgba(255,255,255,.2); border-radius: 4px; text-decoration: none; }
+.sort { background: none; border: 0; font: inherit; color: inherit; cursor: pointer;
+  text-decoration: underline dotted; }
+.muted { opacity: .75; }
+"""
+
+
+class Frame:
+    """The page around a view. `content` is filled by the view; `keep_fresh` gives it its clock."""
+
+    def __init__(self, board: Board, title: str, view: str, name: bytes | None = None) -> None:
+        self.board = board
+        ui.page_title(f"{title} - penstock")
+        ui.add_css(CSS)
+        self._dark = ui.dark_mode(_dark_of(ui.context.client.request.cookies.get(DARK_COOKIE)))
+        with ui.header().classes("bar items-center gap-2 q-py-xs"):
+            self._links(view)
+        self._away = ui.label().classes("bg-red-9 text-white q-pa-sm full-width wrap")
+        self._away.props('role="alert" id="away"')
+        self._away.set_visibility(False)
+        if name is not None:
+            self._stream_links(view, name)
+        self.content = ui.element("main").props('tabindex="-1"')
+        self.content.classes("column gap-3 full-width no-wrap items-stretch")
+        ui.skip_link("Skip to content", target=self.content)
+
+    def _links(self, view: str) -> None:
+        with ui.element("nav").props('aria-label="views"').classes("row items-center gap-1"):
+            for target, text in (("streams", "Streams"), ("pipeline", "Pipeline")):
+                _nav_link(text, link(target), current=view == target)
+        ui.space()
+        if self.board.settings.allow_writes:
+            ui.label("writes allowed").classes("bg-orange-9 text-white q-px-sm rounded-borders")
+        ui.label(self.board.server.name).classes("mono gt-xs").tooltip("the server that is shown")
+        ui.button(icon="contrast", on_click=self._turn_dark).props(
+            'flat dense color=white aria-label="light or dark"'
+        )
+
+    def _stream_links(self, view: str, name: bytes) -> None:
+        with ui.row().classes("items-baseline gap-3 full-width"):
+            ui.label(harmless(name)).classes("text-h6 mono wrap").props(
+                'role="heading" aria-level="1"'
+            )
+            with ui.element("nav").props('aria-label="views of this stream"').classes("row gap-3"):
+                for target, text in STREAM_VIEWS:
+                    _nav_link(text, link(target, name), current=view == target)
+
+    def _turn_dark(self) -> None:
+        now = not self._dark.value
+        self._dark.set_value(now)
+        ui.run_javascript(
+            f"document.cookie='{DARK_COOKIE}={int(now)};path=/;max-age=31536000;samesite=lax'"
+        )
+
+    async def attempt(self, act: Act) -> bool:
+        """Do something that asks the server; what goes wrong is said on top of the page."""
+        try:
+            await act()
+        except (Away, Refused) as error:
+            text = str(error)
+            if isinstance(error, Away):
+                text += ". What is shown may be old; trying again until it answers."
+            self._say(harmless(text))
+            return False
+        self._say("")
+        return True
+
+    async def keep_fresh(self, act: Act, seconds: float) -> None:
+        """Do it now and again every so often, as long as somebody looks."""
+        await self.attempt(act)
+        ui.timer(seconds, lambda: self.attempt(act), immediate=False)
+
+    def _say(self, text: str) -> None:
+        if self._away.text != text:
+            self._away.set_text(text)
+            self._away.set_visibility(bool(text))
+
+
+def show_url(url: str) -> None:
+    """Let the address bar name what is shown, so that it can be kept and passed on."""
+    ui.navigate.history.replace(url)
+
+
+def _nav_link(text: str, target: str, current: bool) -> None:
+    made = ui.link(text, target)
+    if current:
+        made.props('aria-current="page"')
+
+
+def _dark_of(cookie: str | None) -> bool | None:
+    return {"0": False, "1": True}.get(cookie or "")

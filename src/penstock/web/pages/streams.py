@@ -1,0 +1,139 @@
+"""/streams: all streams of the server."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from penstock.core.stream_id import StreamID
+from penstock.human.show import age_text, harmless, size_text
+from penstock.web.board import Board
+from penstock.web.catalogue import SORTS, Page, Row, names_of
+from penstock.web.names import link
+from penstock.web.pages.frame import Frame, show_url
+from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.rates import rate_text
+
+ROWS = 50
+REFRESH_SECONDS = 2.0
+
+COLUMNS = [
+    Column("name", "stream", sorts=True),
+    Column("length", "length", numeric=True, sorts=True),
+    Column("bytes", "bytes", numeric=True, sorts=True),
+    Column("in", "in", numeric=True, sorts=True),
+    Column("spark", "rate in"),
+    Column("out", "out", numeric=True, sorts=True),
+    Column("first", "first entry", numeric=True, sorts=True),
+    Column("last", "last entry", numeric=True, sorts=True),
+    Column("groups", "groups", numeric=True, sorts=True),
+    Column("lag", "worst lag", numeric=True, sorts=True),
+]
+
+
+class StreamsView:
+    """The table and its controls; what it shows is in the address."""
+
+    def __init__(self, frame: Frame, search: str, sort: str, page: int) -> None:
+        self._frame = frame
+        self._catalogue = frame.board.catalogue
+        self._search = search
+        self._descending = sort.startswith("-")
+        self._sort = sort.lstrip("-") if sort.lstrip("-") in SORTS else "name"
+        self._page = page
+        with frame.content:
+            with ui.row().classes("items-center gap-3"):
+                box = ui.input("Search names", value=search, on_change=self._searched)
+                box.props("dense outlined clearable debounce=300 type=search autofocus")
+                self._count = ui.label().classes("muted").props('role="status"')
+            self._table = DataTable(COLUMNS, "streams")
+            self._table.on_sort(self._sort_by)
+            self._table.mark_sorted(self._sort, self._descending)
+            self._pager = ui.pagination(1, 1, value=1, direction_links=True, on_change=self._turned)
+            self._pager.props("max-pages=7")
+            ui.label(
+                "Out counts entries delivered to groups, all of them together. A lag is unknown where a"
+                " group was set to an id in the middle, or entries ahead of it were deleted."
+            ).classes("muted text-caption")
+
+    async def refresh(self) -> None:
+        """Ask for the rows on the screen anew; the others are as old as the last sweep."""
+        page = self._current()
+        await self._catalogue.look(names_of(page.rows))
+        if not self._catalogue.swept and not page.rows:
+            await self._catalogue.sweep()
+        now_ms = await self._frame.board.server.now_ms()
+        self._show(self._current(), now_ms)
+
+    def _current(self) -> Page:
+        page = self._catalogue.page(self._search, self._sort, self._descending, self._page, ROWS)
+        self._page = page.number
+        return page
+
+    def _show(self, page: Page, now_ms: int) -> None:
+        total = f"{page.total:,} streams" if page.total != 1 else "1 stream"
+        self._count.set_text(total + ("" if self._catalogue.swept else " so far"))
+        self._pager.set_visibility(page.pages > 1)
+        if self._pager.max != page.pages:
+            self._pager.max = page.pages
+        self._table.show([row_cells(row, now_ms) for row in page.rows])
+
+    async def _searched(self, event: object) -> None:
+        self._search = getattr(event, "value", None) or ""
+        self._page = 1
+        await self._changed()
+
+    async def _sort_by(self, name: str) -> None:
+        # Numbers are looked at from the largest down.
+        self._descending = not self._descending if name == self._sort else name != "name"
+        self._sort = name
+        self._page = 1
+        self._table.mark_sorted(name, self._descending)
+        await self._changed()
+
+    async def _turned(self, event: object) -> None:
+        wanted = int(getattr(event, "value", 1))
+        if wanted != self._page:
+            self._page = wanted
+            await self._changed()
+
+    async def _changed(self) -> None:
+        await self._frame.attempt(self.refresh)
+        if self._pager.value != self._page:
+            self._pager.set_value(self._page)
+        sort = ("-" if self._descending else "") + self._sort
+        page = self._page if self._page > 1 else None
+        show_url(link("streams", search=self._search, sort=sort, page=page))
+
+
+def row_cells(row: Row, now_ms: int) -> TableRow:
+    """A stream as the table shows it."""
+    facts, meter = row.facts, row.meter
+    lag = facts.worst_lag
+    return {
+        "key": facts.name.hex(),
+        "name": {"text": harmless(facts.name), "href": link("stream", facts.name)},
+        "length": f"{facts.length:,}",
+        "bytes": "-" if facts.size_bytes is None else size_text(facts.size_bytes),
+        "in": rate_text(meter.rate_in),
+        "spark": {"points": meter.points_in(), "text": f"rate in, now {rate_text(meter.rate_in)}"},
+        "out": rate_text(meter.rate_out) if facts.groups else "-",
+        "first": _age(facts.first and facts.first.id, now_ms),
+        "last": _age(facts.last and facts.last.id, now_ms),
+        "groups": len(facts.groups),
+        "lag": "-" if not facts.groups else "unknown" if lag is None else f"{lag:,}",
+    }
+
+
+def _age(id_: StreamID | None, now_ms: int) -> str:
+    return "-" if id_ is None else age_text(id_.ms, now_ms)
+
+
+def register(board: Board) -> None:
+    """Serve this view."""
+
+    @ui.page("/")
+    @ui.page("/streams")
+    async def streams(search: str = "", sort: str = "name", page: int = 1) -> None:
+        frame = Frame(board, "Streams", "streams")
+        view = StreamsView(frame, search, sort, page)
+        await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
