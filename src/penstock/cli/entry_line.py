@@ -20,15 +20,11 @@ from rich.text import Text
 
 from penstock.cli.replies import Entry
 from penstock.human.show import (
-    binary_fields,
+    entry_json,
     fields_text,
     harmless,
     json_fields,
-    json_line,
-    json_object,
-    json_text,
     quoted,
-    time_or_none,
     time_text,
 )
 
@@ -52,16 +48,8 @@ _TOKEN = re.compile(
 
 
 def json_entry(entry: Entry) -> str:
-    """The whole entry; `base64` has the values that are not UTF-8, when there are any."""
-    members = [
-        ("stream", json_line(json_text(entry.stream))),
-        ("id", json_line(str(entry.id))),
-        ("time", json_line(time_or_none(entry.id.ms))),
-        ("fields", json_fields(entry.fields)),
-    ]
-    if binary := binary_fields(entry.fields):
-        members.append(("base64", json_line(binary)))
-    return json_object(members)
+    """The whole entry as one line of JSON."""
+    return entry_json(entry.stream, entry.id, entry.fields)
 
 
 def entry_text(entry: Entry, with_stream: bool) -> str:

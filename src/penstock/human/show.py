@@ -20,6 +20,8 @@ from base64 import b64encode
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
+from penstock.core.stream_id import StreamID
+
 Fields = Sequence[tuple[bytes, bytes]]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -86,6 +88,19 @@ def binary_fields(fields: Fields) -> dict[str, str]:
     return {
         json_text(name): b64encode(value).decode() for name, value in fields if not _is_utf8(value)
     }
+
+
+def entry_json(stream: bytes, id_: StreamID, fields: Fields) -> str:
+    """The whole entry; `base64` has the values that are not UTF-8, when there are any."""
+    members = [
+        ("stream", json_line(json_text(stream))),
+        ("id", json_line(str(id_))),
+        ("time", json_line(time_or_none(id_.ms))),
+        ("fields", json_fields(fields)),
+    ]
+    if binary := binary_fields(fields):
+        members.append(("base64", json_line(binary)))
+    return json_object(members)
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -33,6 +33,11 @@ def parse_condition(text: str) -> Condition:
     return _matching(name, parts[3])
 
 
+def parse_conditions(text: str) -> list[Condition]:
+    """Conditions joined by &&, all of which must hold. Raises: ValueError."""
+    return [parse_condition(part.strip()) for part in text.split("&&") if part.strip()]
+
+
 def _matching(name: bytes, pattern: str) -> Condition:
     try:
         regex = re.compile(pattern)

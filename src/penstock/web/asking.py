@@ -108,7 +108,7 @@ class Server:
         try:
             async with self._client.pipeline(transaction=False) as pipeline:
                 for words in commands:
-                    pipeline.execute_command(*words)  # type: ignore[no-untyped-call]
+                    pipeline.execute_command(*words)
                 return cast(
                     "list[Reply | redis.RedisError]", await pipeline.execute(raise_on_error=False)
                 )

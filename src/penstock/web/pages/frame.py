@@ -34,6 +34,8 @@ a:focus-visible, button:focus-visible, [tabindex]:focus-visible {
 .bar a[aria-current=page] { background: rgba(255,255,255,.2); border-radius: 4px; text-decoration: none; }
 .sort { background: none; border: 0; font: inherit; color: inherit; cursor: pointer;
   text-decoration: underline dotted; }
+.open { background: none; border: 0; font: inherit; color: inherit; cursor: pointer; padding: 0;
+  text-decoration: underline; }
 .muted { opacity: .75; }
 """
 

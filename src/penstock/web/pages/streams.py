@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from penstock.core.stream_id import StreamID
 from penstock.human.show import age_text, harmless, size_text
 from penstock.web.board import Board
 from penstock.web.catalogue import SORTS, Page, Row, names_of
@@ -12,6 +11,7 @@ from penstock.web.names import link
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.table import Column, DataTable, TableRow
 from penstock.web.rates import rate_text
+from penstock.web.replies import Entry
 
 ROWS = 50
 REFRESH_SECONDS = 2.0
@@ -117,15 +117,15 @@ def row_cells(row: Row, now_ms: int) -> TableRow:
         "in": rate_text(meter.rate_in),
         "spark": {"points": meter.points_in(), "text": f"rate in, now {rate_text(meter.rate_in)}"},
         "out": rate_text(meter.rate_out) if facts.groups else "-",
-        "first": _age(facts.first and facts.first.id, now_ms),
-        "last": _age(facts.last and facts.last.id, now_ms),
+        "first": _age(facts.first, now_ms),
+        "last": _age(facts.last, now_ms),
         "groups": len(facts.groups),
         "lag": "-" if not facts.groups else "unknown" if lag is None else f"{lag:,}",
     }
 
 
-def _age(id_: StreamID | None, now_ms: int) -> str:
-    return "-" if id_ is None else age_text(id_.ms, now_ms)
+def _age(entry: Entry | None, now_ms: int) -> str:
+    return "-" if entry is None else age_text(entry.id.ms, now_ms)
 
 
 def register(board: Board) -> None:

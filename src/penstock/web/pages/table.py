@@ -1,8 +1,8 @@
 """Tables with the semantics of tables, on Quasar's, which keeps what has focus when rows change.
 
-A cell's value is text or a number, {"text", "href"} for a link, or {"points", "text"} for a sparkline.
-All of it is put in as text, never as markup. Columns that sort do so on our side: a heading is a button
-that names its column.
+A cell's value is text or a number, {"text", "href"} for a link, {"text", "open"} for a button that opens
+the row, or {"points", "text"} for a sparkline. All of it is put in as text, never as markup. Columns that
+sort do so on our side: a heading is a button that names its column.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ TableRow = dict[str, Any]
 
 _CELL = """
 <q-td :props="props">
-  <template v-if="props.value && props.value.href">
+  <button v-if="props.value && props.value.open" class="open" aria-haspopup="dialog"
+    @click="() => $parent.$emit('open', props.row.key)">{{ props.value.text }}</button>
+  <template v-else-if="props.value && props.value.href">
     <a :href="props.value.href">{{ props.value.text }}</a></template>
   <template v-else-if="props.value && props.value.points !== undefined">
     <svg width="100" height="20" viewBox="0 -1 100 22" role="img" :aria-label="props.value.text">
@@ -83,6 +85,10 @@ class DataTable:
             _quasar(column) | ({"sorted": direction} if column.name == name else {})
             for column in self._columns
         ]
+
+    def on_open(self, act: Callable[[str], Any]) -> None:
+        """Call `act` with the key of the row whose {"open"} cell was used."""
+        self.element.on("open", lambda event: act(str(event.args)))
 
     def on_sort(self, act: Callable[[str], Any]) -> None:
         """Call `act` with the name of the column whose heading was used."""

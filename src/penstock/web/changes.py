@@ -1,0 +1,231 @@
+"""Changes that a page proposes: the very commands, and what they would do, before anything is done.
+
+A change is planned by asking only. Carrying it out goes through Server.change, which refuses on a
+dashboard that only reads. Between the two the stream may have moved on; so what is planned as "up to an
+id" names that id, and never "the oldest thousand", and a reset that was shown is the reset that is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from penstock.core.stream_id import SMALLEST, StreamID
+from penstock.human.show import harmless, quoted, size_text, time_text
+from penstock.web.asking import Server
+from penstock.web.facts import GroupFacts, StreamFacts
+from penstock.web.replies import Entry, Refused, Reply, Word, array, entries, number
+from penstock.web.stream_page import OLDEST, Reading, count_for, read_entries
+from penstock.web.values import preview
+
+SAMPLE_ENTRIES = 5
+COUNTED_MAX = 100_000
+COUNT_CHUNK = 5000
+IDS_SHOWN = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A title, what will happen in words, and the commands."""
+
+    title: str
+    commands: tuple[tuple[Word, ...], ...]
+    effects: tuple[str, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def command_lines(self) -> list[str]:
+        """The commands as redis-cli would take them."""
+        return [" ".join(_shown(word) for word in words) for words in self.commands]
+
+
+async def carry_out(server: Server, change: Change) -> list[Reply]:
+    """Send the commands, one after the other. Raises: Refused (also on a dashboard that only reads), Away."""
+    return [await server.change(*words) for words in change.commands]
+
+
+def plan_add(name: bytes, fields: Sequence[tuple[bytes, bytes]], id_: str = "*") -> Change:
+    """Add an entry. Raises: Refused if there is no field."""
+    if not fields:
+        raise Refused("an entry needs a field")
+    words: list[Word] = ["XADD", name, id_ or "*"]
+    for field_, value in fields:
+        words += [field_, value]
+    return Change("Add an entry", (tuple(words),), (f"adds {preview(fields)}",))
+
+
+def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupFacts]) -> Change:
+    """Delete entries. Raises: Refused if none is chosen."""
+    if not ids:
+        raise Refused("no entry is chosen")
+    warnings = []
+    if any(group.pending for group in groups):
+        warnings.append(
+            "an entry that is pending stays in the pending list of its group, without its fields"
+        )
+    if any(group.last_id < max(ids) for group in groups):
+        warnings.append(
+            "a group that has not read it yet never will, and may not know its lag any more"
+        )
+    effects = (f"deletes {len(ids)} of the stream's entries: {_some(ids)}",)
+    return Change(
+        "Delete entries", (("XDEL", name, *(id_.text for id_ in ids)),), effects, tuple(warnings)
+    )
+
+
+async def plan_trim_before(server: Server, facts: StreamFacts, start: StreamID) -> Change:
+    """Delete all entries below an id, with a look at what goes."""
+    first = await read_entries(server, facts.name, OLDEST, SAMPLE_ENTRIES)
+    going = [entry for entry in first if entry.id < start]
+    count, exact = await _count_below(server, facts, start)
+    if not count:
+        effects = [f"nothing: no entry lies before {start}"]
+    else:
+        size = facts.mean_bytes * count
+        goes = f"{'' if exact else 'more than '}{count:,} of {facts.length:,} entries"
+        effects = [f"deletes {goes}, about {size_text(int(size))}"]
+        effects += [f"from {entry_line(entry)}" for entry in going]
+        effects.append(f"the first that stays: {start} ({time_text(start.ms)}) or what follows it")
+    command = ("XTRIM", facts.name, "MINID", "=", start.text)
+    return Change(
+        "Trim the stream", (command,), tuple(effects), tuple(blockers_of_trim(facts, start))
+    )
+
+
+async def plan_trim_to_length(server: Server, facts: StreamFacts, length: int) -> Change:
+    """Keep the newest entries: planned as an id, so that what came meanwhile is kept as well."""
+    if length >= facts.length:
+        effects = (f"nothing: there are {facts.length:,} entries",)
+        return Change("Trim the stream", (("XTRIM", facts.name, "MAXLEN", "=", length),), effects)
+    if length == 0:
+        return await plan_trim_before(server, facts, facts.last_id.next())
+    return await plan_trim_before(server, facts, await _id_from_end(server, facts, length))
+
+
+async def _id_from_end(server: Server, facts: StreamFacts, rank: int) -> StreamID:
+    """The id of the entry that is `rank` from the end. Raises: Refused where counting would take too long."""
+    if facts.length - rank <= COUNTED_MAX:
+        reading, steps = OLDEST, facts.length - rank + 1
+    elif rank <= COUNTED_MAX:
+        reading, steps = Reading(facts.last_id, rising=False), rank
+    else:
+        raise Refused(
+            f"neither end is within {COUNTED_MAX:,} entries of that: trim before an id or a moment instead"
+        )
+    chunk = count_for(facts.mean_bytes, COUNT_CHUNK)
+    while steps > 0:
+        read = await read_entries(server, facts.name, reading, min(chunk, steps))
+        if not read:
+            raise Refused("the stream became shorter meanwhile: look again")
+        steps -= len(read)
+        last = read[-1].id
+        if steps:
+            reading = Reading(last.next() if reading.rising else last.previous(), reading.rising)
+    return last
+
+
+async def _count_below(server: Server, facts: StreamFacts, start: StreamID) -> tuple[int, bool]:
+    """How many entries lie below an id, as far as counting is cheap; whether that is all."""
+    if start == SMALLEST or not facts.length:
+        return 0, True
+    end = start.previous()
+    try:
+        parts = array(await server.ask("PENSTOCK", "SPLITS", facts.name, "-", end.text, 1))
+        return sum(number(array(part)[2]) for part in parts), True
+    except Refused:
+        pass  # not our server: entries are counted by reading them
+    chunk = count_for(facts.mean_bytes, COUNT_CHUNK)
+    counted, at = 0, SMALLEST
+    while counted < COUNTED_MAX:
+        read = entries(await server.ask("XRANGE", facts.name, at.text, end.text, "COUNT", chunk))
+        counted += len(read)
+        if len(read) < chunk:
+            return counted, True
+        at = read[-1].id.next()
+    return counted, False
+
+
+def blockers_of_trim(facts: StreamFacts, start: StreamID) -> list[str]:
+    """Which groups would lose entries that they have not read."""
+    return [
+        f"group {quoted(group.name)} has not read past {group.last_id}: what goes behind that, it never gets"
+        for group in facts.groups
+        if facts.first is not None and group.last_id < start and group.last_id < facts.last_id
+    ]
+
+
+def plan_ack(name: bytes, group: bytes, ids: Sequence[StreamID]) -> Change:
+    """Take entries out of a group's pending list. Raises: Refused if none is chosen."""
+    if not ids:
+        raise Refused("no entry is chosen")
+    effects = (
+        f"{len(ids)} entries count as done in {quoted(group)}, and nobody gets them again: {_some(ids)}",
+    )
+    command: tuple[Word, ...] = ("XACK", name, group, *(id_.text for id_ in ids))
+    return Change("Acknowledge", (command,), effects)
+
+
+def plan_claim(
+    name: bytes, group: bytes, consumer: bytes, ids: Sequence[StreamID], idle_ms: int
+) -> Change:
+    """Give pending entries to another consumer. Raises: Refused."""
+    if not ids:
+        raise Refused("no entry is chosen")
+    if not consumer:
+        raise Refused("name the consumer that gets the entries")
+    moved = (
+        f"{len(ids)} entries become pending for {quoted(consumer)}, if nobody has touched them"
+        f" for {idle_ms:,} ms: {_some(ids)}"
+    )
+    effects = (moved, "each counts as delivered once more")
+    command: tuple[Word, ...] = (
+        *("XCLAIM", name, group, consumer, idle_ms),
+        *(id_.text for id_ in ids),
+    )
+    return Change("Claim", (command,), effects)
+
+
+def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None) -> Change:
+    """Move a group: it next reads what follows `position`; None is the end of the stream."""
+    target = facts.last_id if position is None else position
+    word: Word = "$" if position is None else position.text
+    effects = [f"{quoted(group.name)} moves from {group.last_id} to {target}"]
+    if target < group.last_id:
+        effects.append(
+            f"entries from {target} (not included) to {group.last_id} are delivered again"
+        )
+    elif target > group.last_id:
+        effects.append(
+            f"entries from {group.last_id} (not included) to {target} are never delivered to it"
+        )
+    else:
+        effects = [f"nothing: {quoted(group.name)} is at {target} already"]
+    warnings = []
+    if group.pending:
+        warnings.append(
+            f"its {group.pending:,} pending entries stay pending, whatever the position"
+        )
+    if position is not None and position not in (SMALLEST, facts.last_id):
+        warnings.append("its lag is unknown until it has read to the end")
+    return Change(
+        "Reset the position",
+        (("XGROUP", "SETID", facts.name, group.name, word),),
+        tuple(effects),
+        tuple(warnings),
+    )
+
+
+def entry_line(entry: Entry) -> str:
+    return f"{entry.id} {time_text(entry.id.ms)} {preview(entry.fields)}"
+
+
+def _some(ids: Sequence[StreamID]) -> str:
+    shown = ", ".join(str(id_) for id_ in ids[:IDS_SHOWN])
+    return shown + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
+
+
+def _shown(word: Word) -> str:
+    if isinstance(word, bytes):
+        text = quoted(word)
+        return text if len(text) <= 100 else text[:100] + "..."
+    return harmless(str(word))

@@ -1,0 +1,72 @@
+"""/export: a selection of a stream as a download."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Mapping
+from importlib.util import find_spec
+
+from fastapi import Request
+from fastapi.responses import PlainTextResponse, Response, StreamingResponse
+from nicegui import app
+
+from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
+from penstock.errors import CommandError
+from penstock.human.moment import Ago, Edge, parse_moment
+from penstock.human.where import parse_conditions
+from penstock.web.asking import Away
+from penstock.web.board import Board
+from penstock.web.exports import LIMIT_DEFAULT, TYPES, Selection, export
+from penstock.web.names import parse_name
+from penstock.web.replies import Refused
+
+
+def register(board: Board) -> None:
+    """Serve downloads."""
+
+    @app.get("/export")
+    async def download(request: Request) -> Response:
+        kind = request.query_params.get("kind", "jsonl")
+        if kind not in TYPES:
+            return PlainTextResponse(f"kind is one of {', '.join(TYPES)}", 400)
+        if kind == "parquet" and find_spec("pyarrow") is None:
+            return PlainTextResponse("Parquet needs pyarrow: pip install pyarrow", 501)
+        try:
+            selection = parse_selection(request.query_params, await board.server.now_ms())
+            pieces = export(board.server, selection, kind)
+            # The first piece before the headers: what is refused gets a status that says so.
+            first = await anext(pieces)
+        except (ValueError, CommandError, Refused) as error:
+            return PlainTextResponse(str(error), 400)
+        except Away as error:
+            return PlainTextResponse(str(error), 503)
+        file = re.sub(r"[^A-Za-z0-9._-]", "_", request.query_params["name"]) or "stream"
+        headers = {"Content-Disposition": f'attachment; filename="{file}.{kind}"'}
+        return StreamingResponse(_all(first, pieces), media_type=TYPES[kind], headers=headers)
+
+
+def parse_selection(words: Mapping[str, str], now_ms: int) -> Selection:
+    """What the address asks for. Raises: ValueError, CommandError."""
+    if not words.get("name"):
+        raise ValueError("name the stream: name=...")
+    return Selection(
+        name=parse_name(words["name"]),
+        start=_bound(words.get("start", "start"), now_ms),
+        end=_bound(words.get("end", "end"), now_ms),
+        ids=tuple(parse(text.encode()) for text in words.get("ids", "").split(",") if text),
+        conditions=tuple(parse_conditions(words.get("where", ""))),
+        limit=int(words.get("limit", LIMIT_DEFAULT)),
+    )
+
+
+async def _all(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for piece in rest:
+        yield piece
+
+
+def _bound(text: str, now_ms: int) -> StreamID:
+    moment = parse_moment(text)
+    if isinstance(moment, Edge):
+        return SMALLEST if moment is Edge.START else LARGEST
+    return moment.at(now_ms) if isinstance(moment, Ago) else moment

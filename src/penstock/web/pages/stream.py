@@ -1,0 +1,255 @@
+"""/stream: the entries of a stream, page by page or as they come."""
+
+from __future__ import annotations
+
+from nicegui import ui
+from nicegui.events import KeyEventArguments
+
+from penstock.core.stream_id import StreamID, parse
+from penstock.errors import CommandError
+from penstock.human.moment import parse_moment
+from penstock.human.show import age_text, harmless, size_text, time_text
+from penstock.human.where import Condition, parse_conditions
+from penstock.web.board import Board
+from penstock.web.facts import StreamFacts, one_stream
+from penstock.web.names import link, parse_name
+from penstock.web.pages.dialogs import show_entry, tell
+from penstock.web.pages.frame import Frame, show_url
+from penstock.web.pages.stream_actions import StreamActions
+from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.replies import Entry
+from penstock.web.stream_page import (
+    NEWEST,
+    OLDEST,
+    EntryPage,
+    Reading,
+    page_before,
+    read_ids,
+    read_page,
+    reading_from,
+)
+from penstock.web.tailing import Tail
+from penstock.web.values import preview
+
+TAIL_SECONDS = 0.4
+REFRESH_SECONDS = 3.0
+
+COLUMNS = [Column("id", "id"), Column("time", "time (UTC)"), Column("fields", "fields", wraps=True)]
+SEEK_HINT = "start, end, an id, @ms, 2024-05-01T12:00, 10m"
+WHERE_HINT = "field=value, field!=value, field~regex; several with &&"
+
+
+class StreamView:
+    """Entries of one stream. Either a page of it, or its tail."""
+
+    def __init__(self, frame: Frame, name: bytes, reading: Reading, where: str) -> None:
+        self._frame = frame
+        self._server = frame.board.server
+        self._name = name
+        self._reading = reading
+        self._where = where
+        self._conditions: list[Condition] = []
+        self._page = EntryPage([], None, 0)
+        self._entries: list[Entry] = []
+        self._facts: StreamFacts | None = None
+        self._tail: Tail | None = None
+        with frame.content:
+            self._about = ui.label().classes("muted wrap").props('role="status"')
+            self._build_controls()
+            self._table = DataTable(COLUMNS, "entries", selection="multiple")
+            self._table.element.classes("mono")
+            self._table.on_open(self._open)
+            with ui.row().classes("items-center gap-2"):
+                self._back = ui.button("Previous", on_click=self._turn_back).props("flat no-caps")
+                self._next = ui.button("Next", on_click=self._turn_on).props("flat no-caps")
+                self._note = ui.label().classes("muted wrap").props('role="status"')
+            StreamActions(frame, name, self)
+        ui.keyboard(on_key=self._key)
+
+    def _build_controls(self) -> None:
+        with ui.row().classes("items-center gap-2 full-width"):
+            self._seek_box = ui.input("Go to", placeholder=SEEK_HINT).props("dense outlined")
+            self._seek_box.on("keydown.enter", self._seek).style("min-width: 14rem")
+            self._seek_box.tooltip(SEEK_HINT)
+            ui.button("Oldest", on_click=lambda: self._go(OLDEST)).props("flat no-caps")
+            ui.button("Newest", on_click=lambda: self._go(NEWEST)).props("flat no-caps")
+            box = ui.input("Filter", placeholder=WHERE_HINT, value=self._where)
+            box.props("dense outlined clearable").on("keydown.enter", self._filter)
+            box.on("clear", self._filter).style("min-width: 14rem").tooltip(WHERE_HINT)
+            self._where_box = box
+            self._tail_button = ui.button("Tail", icon="play_arrow", on_click=self.turn_tail)
+            self._tail_button.props("no-caps outline")
+
+    async def refresh(self) -> None:
+        """Ask for the page that is shown anew."""
+        self._facts = await one_stream(self._server, self._name)
+        self._frame.board.catalogue.note_now(self._facts)
+        self._show_about(self._facts, await self._server.now_ms())
+        if self._tail is not None:
+            return
+        self._conditions = parse_conditions(self._where)
+        self._page = await read_page(
+            self._server, self._name, self._reading, self._facts.mean_bytes, self._conditions
+        )
+        self._show(self._page.entries)
+        self._next.set_enabled(self._page.onwards is not None)
+        self._back.set_enabled(self._reading not in (NEWEST, OLDEST))
+        self._note.set_text(self._note_text())
+
+    async def tick(self) -> None:
+        """The tail's clock."""
+        tail = self._tail
+        if tail is None or tail.paused:
+            return
+        # A tail that shows nothing new sends nothing to the browser.
+        if await tail.step():
+            conditions = self._conditions
+            shown = [
+                entry for entry in tail.shown if all(test(entry.fields) for test in conditions)
+            ]
+            self._show(shown)
+        skipped = f"; {tail.skipped:,} came too fast to be shown" if tail.skipped else ""
+        self._note.set_text(f"tail: the newest {len(tail.shown)} entries{skipped}")
+
+    async def turn_tail(self) -> None:
+        """Start the tail, pause it, go on."""
+        if self._tail is None:
+            self._conditions = parse_conditions(self._where)
+            mean = self._facts.mean_bytes if self._facts is not None else 0
+            self._tail = Tail(self._server, self._name, mean)
+            await self._frame.attempt(self.tick)
+        else:
+            self._tail.paused = not self._tail.paused
+        going = not self._tail.paused
+        self._tail_button.set_text("Pause" if going else "Go on")
+        self._tail_button.set_icon("pause" if going else "play_arrow")
+        self._back.set_enabled(False)
+        self._next.set_enabled(False)
+        show_url(link("stream", self._name, where=self._where, tail=1))
+
+    def _stop_tail(self) -> None:
+        self._tail = None
+        self._tail_button.set_text("Tail")
+        self._tail_button.set_icon("play_arrow")
+
+    async def _go(self, reading: Reading) -> None:
+        self._stop_tail()
+        self._reading = reading
+        await self._frame.attempt(self.refresh)
+        show_url(link("stream", self._name, at=reading.url_word, where=self._where))
+
+    async def _seek(self) -> None:
+        try:
+            moment = parse_moment(self._seek_box.value.strip())
+            reading = reading_from(moment, await self._server.now_ms())
+        except ValueError as error:
+            tell(str(error), good=False)
+            return
+        await self._go(reading)
+
+    async def _filter(self) -> None:
+        try:
+            parse_conditions(self._where_box.value or "")
+        except ValueError as error:
+            tell(str(error), good=False)
+            return
+        self._where = self._where_box.value or ""
+        await self._go(self._reading)
+
+    async def _turn_on(self) -> None:
+        if self._page.onwards is not None:
+            await self._go(self._page.onwards)
+
+    async def _turn_back(self) -> None:
+        mean = self._facts.mean_bytes if self._facts is not None else 0
+        before = await page_before(self._server, self._name, self._reading, mean)
+        if before is not None:
+            await self._go(before)
+        else:
+            tell("nothing lies before this page")
+
+    async def _open(self, key: str) -> None:
+        """Show an entry, also one that has left the table meanwhile."""
+        found = [entry for entry in self._entries if str(entry.id) == key]
+        found = found or await read_ids(self._server, self._name, [parse(key.encode())])
+        if found:
+            show_entry(self._frame, self._name, found[0])
+
+    async def _key(self, event: KeyEventArguments) -> None:
+        if not event.action.keydown or event.modifiers.ctrl or event.modifiers.alt:
+            return
+        if event.key == "n":
+            await self._turn_on()
+        elif event.key == "p":
+            await self._turn_back()
+        elif event.key == "t":
+            await self.turn_tail()
+        elif event.key == "/":
+            self._seek_box.run_method("focus")
+
+    def chosen(self) -> list[StreamID]:
+        return [parse(str(row["key"]).encode()) for row in self._table.selected]
+
+    def first_shown(self) -> StreamID | None:
+        return self._entries[0].id if self._entries else None
+
+    def where(self) -> str:
+        return self._where
+
+    def _show(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._table.show([entry_cells(entry) for entry in entries])
+
+    def _show_about(self, facts: StreamFacts, now_ms: int) -> None:
+        parts = [f"{facts.length:,} entries"]
+        if facts.size_bytes is not None:
+            parts.append(size_text(facts.size_bytes))
+        if facts.first is not None and facts.last is not None:
+            parts.append(f"first {facts.first.id} ({age_text(facts.first.id.ms, now_ms)})")
+            parts.append(f"last {facts.last.id} ({age_text(facts.last.id.ms, now_ms)})")
+        if facts.added is not None:
+            parts.append(f"{facts.added:,} ever added")
+        parts.append(f"{len(facts.groups)} groups")
+        self._about.set_text(harmless("; ".join(parts)))
+
+    def _note_text(self) -> str:
+        way = "upwards" if self._reading.rising else "newest first"
+        text = f"{len(self._page.entries)} entries, {way}"
+        if self._conditions:
+            text += f", out of {self._page.scanned:,} that were looked at"
+            if self._page.onwards is not None and len(self._page.entries) == 0:
+                text += "; Next looks further"
+        return text
+
+
+def entry_cells(entry: Entry) -> TableRow:
+    """An entry as the table shows it; ids are text, for a browser's numbers end at 2^53."""
+    id_ = str(entry.id)
+    return {
+        "key": id_,
+        "id": {"text": id_, "open": True},
+        "time": time_text(entry.id.ms),
+        "fields": preview(entry.fields),
+    }
+
+
+def parse_reading(text: str) -> Reading:
+    """What Reading.url_word made; anything else is the newest entries."""
+    try:
+        return Reading(parse(text.lstrip("-").encode()), rising=not text.startswith("-"))
+    except CommandError:
+        return NEWEST
+
+
+def register(board: Board) -> None:
+    """Serve this view."""
+
+    @ui.page("/stream")
+    async def stream(name: str = "", at: str = "", where: str = "", tail: int = 0) -> None:
+        key = parse_name(name)
+        frame = Frame(board, harmless(key), "stream", key)
+        view = StreamView(frame, key, parse_reading(at), where)
+        await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
+        if tail:
+            await view.turn_tail()
+        ui.timer(TAIL_SECONDS, lambda: frame.attempt(view.tick), immediate=False)

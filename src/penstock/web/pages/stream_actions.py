@@ -1,0 +1,154 @@
+"""What can be done with a stream: export, add, delete, trim. The last three only where writes are allowed."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from nicegui import ui
+
+from penstock.core.stream_id import StreamID, parse
+from penstock.human.moment import Ago, Edge, parse_moment
+from penstock.web.changes import (
+    Change,
+    plan_add,
+    plan_delete,
+    plan_trim_before,
+    plan_trim_to_length,
+)
+from penstock.web.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
+from penstock.web.facts import one_stream
+from penstock.web.names import link
+from penstock.web.pages.dialogs import propose
+from penstock.web.pages.frame import Frame
+from penstock.web.replies import Refused
+
+
+class Shown(Protocol):
+    """The view that the actions work on."""
+
+    def chosen(self) -> list[StreamID]: ...
+    def first_shown(self) -> StreamID | None: ...
+    def where(self) -> str: ...
+    async def refresh(self) -> None: ...
+
+
+class StreamActions:
+    """A row of buttons below the entries."""
+
+    def __init__(self, frame: Frame, name: bytes, shown: Shown) -> None:
+        self._frame = frame
+        self._name = name
+        self._shown = shown
+        with ui.row().classes("items-center gap-2"):
+            ui.button("Export", icon="download", on_click=self._export).props("flat no-caps")
+            if frame.board.settings.allow_writes:
+                ui.button("Add an entry", on_click=self._add).props("flat no-caps")
+                ui.button("Delete chosen", on_click=self._delete).props("flat no-caps")
+                ui.button("Trim", on_click=self._trim).props("flat no-caps")
+            else:
+                ui.label("read-only: start with --allow-writes to change anything").classes("muted")
+
+    def _export(self) -> None:
+        chosen = self._shown.chosen()
+        with self._frame.content, ui.dialog(value=True) as dialog, ui.card():
+            dialog.on("hide", dialog.delete)
+            ui.label("Export").classes("text-h6")
+            start = ui.input("from (included)", value="start").props("dense outlined")
+            end = ui.input("to (included)", value="end").props("dense outlined")
+            limit = ui.number("entries at most", value=LIMIT_DEFAULT, min=1, format="%d")
+            limit.props("dense outlined")
+            if chosen:
+                ui.label(f"{len(chosen)} entries are chosen: only they are exported")
+                for box in (start, end, limit):
+                    box.disable()
+            with ui.row():
+                for kind in TYPES:
+                    ui.button(
+                        kind,
+                        on_click=lambda kind=kind: self._download(
+                            kind, chosen, (start.value, end.value, limit.value)
+                        ),
+                    ).props("outline no-caps")
+
+    def _download(
+        self, kind: str, chosen: list[StreamID], span: tuple[str, str, float | None]
+    ) -> None:
+        ids = ",".join(str(id_) for id_ in chosen[:IDS_MAX])
+        start, end, limit = span
+        rest: dict[str, str | int] = {"ids": ids}
+        if not ids:
+            rest = {"start": start, "end": end, "limit": int(limit or LIMIT_DEFAULT)}
+            rest["where"] = self._shown.where()
+        ui.download.from_url(link("export", self._name, kind=kind, **rest))
+
+    async def _add(self) -> None:
+        with self._frame.content, ui.dialog() as dialog, ui.card().style("min-width: 20rem"):
+            ui.label("Add an entry").classes("text-h6")
+            id_ = ui.input("id", value="*").props("dense outlined")
+            text = ui.textarea("fields, one a line: name=value").props("outlined autofocus")
+            with ui.row():
+                ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
+                ui.button(
+                    "Show what is sent", on_click=lambda: dialog.submit((id_.value, text.value))
+                )
+        given = await dialog
+        dialog.delete()
+        if given is None:
+            return
+
+        async def plan() -> Change:
+            return plan_add(self._name, parse_fields(given[1]), given[0].strip())
+
+        await propose(self._frame, plan, self._shown.refresh)
+
+    async def _delete(self) -> None:
+        async def plan() -> Change:
+            facts = await one_stream(self._frame.board.server, self._name)
+            return plan_delete(self._name, self._shown.chosen(), facts.groups)
+
+        await propose(self._frame, plan, self._shown.refresh)
+
+    async def _trim(self) -> None:
+        with self._frame.content, ui.dialog() as dialog, ui.card().style("min-width: 20rem"):
+            ui.label("Trim the stream").classes("text-h6")
+            way = ui.radio({"before": "all before", "newest": "all but the newest"}, value="before")
+            first = self._shown.first_shown()
+            what = ui.input("an id, a moment, or how many", value=str(first) if first else "")
+            what.props("dense outlined autofocus")
+            with ui.row():
+                ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
+                ui.button("Show what goes", on_click=lambda: dialog.submit((way.value, what.value)))
+        given = await dialog
+        dialog.delete()
+        if given is not None:
+            await propose(self._frame, lambda: self._plan_trim(*given), self._shown.refresh)
+
+    async def _plan_trim(self, way: str, text: str) -> Change:
+        server = self._frame.board.server
+        facts = await one_stream(server, self._name)
+        if way == "newest":
+            if not text.strip().isdecimal():
+                raise Refused("how many entries stay? Write a number")
+            return await plan_trim_to_length(server, facts, int(text))
+        return await plan_trim_before(server, facts, await self._id_of(text.strip(), facts.last_id))
+
+    async def _id_of(self, text: str, last_id: StreamID) -> StreamID:
+        moment = parse_moment(text)
+        if isinstance(moment, Ago):
+            return moment.at(await self._frame.board.server.now_ms())
+        if isinstance(moment, Edge):
+            return last_id.next() if moment is Edge.END else parse(b"0-0")
+        return moment
+
+
+def parse_fields(text: str) -> list[tuple[bytes, bytes]]:
+    """`name=value` lines. Raises: Refused for a line without an equals sign."""
+    fields = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        name, equals, value = line.partition("=")
+        if not equals:
+            raise Refused(f"{line!r} has no equals sign: write name=value")
+        fields.append((name.strip().encode(), value.encode()))
+    return fields

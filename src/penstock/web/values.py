@@ -1,0 +1,100 @@
+"""Values made fit for a page: a preview, text, JSON, hex.
+
+Pages put text into the document as text, so markup in it is harmless. What is still to be taken care of
+are characters that turn the writing direction or cannot be seen at all; `harmless` spells those out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from penstock.human.show import Fields, fields_text, harmless
+
+PREVIEW_CHARACTERS = 200
+SHOWN_BYTES_MAX = 64 * 1024
+HEX_BYTES_MAX = 4096
+HEX_ROW = 16
+
+
+def preview(fields: Fields) -> str:
+    """The beginning of an entry's fields on one line."""
+    cut = [(name[:PREVIEW_CHARACTERS], value[:PREVIEW_CHARACTERS]) for name, value in fields[:20]]
+    text = fields_text(cut)
+    if len(text) > PREVIEW_CHARACTERS or len(fields) > len(cut):
+        return text[:PREVIEW_CHARACTERS] + " ..."
+    return text
+
+
+def value_text(value: bytes) -> str:
+    """As text, lines kept."""
+    lines = value[:SHOWN_BYTES_MAX].decode("utf-8", "backslashreplace").split("\n")
+    return "\n".join(harmless(line) for line in lines) + _rest(value, SHOWN_BYTES_MAX)
+
+
+def json_view_or_none(value: bytes) -> str | None:
+    """Indented, if it is an object or an array in JSON; numbers keep every digit."""
+    if value.lstrip()[:1] not in (b"{", b"[") or len(value) > SHOWN_BYTES_MAX:
+        return None
+    try:
+        # Numbers stay what they were: a float would lose digits of large integers and of decimals.
+        parsed = json.loads(value, parse_float=_Literal, parse_int=_Literal, parse_constant=_refuse)
+        return "\n".join(_lines(parsed, ""))
+    except (ValueError, RecursionError):
+        return None
+
+
+class _Literal(str):
+    """A number as it was written."""
+
+    __slots__ = ()
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(word)
+
+
+def _lines(value: object, indent: str) -> list[str]:
+    """A value over several lines; the first is meant to stand behind a name."""
+    deeper = indent + "  "
+    if isinstance(value, dict) and value:
+        return _block(
+            "{", "}", [(f"{_string(name)}: ", item) for name, item in value.items()], deeper
+        )
+    if isinstance(value, list) and value:
+        return _block("[", "]", [("", item) for item in value], deeper)
+    if isinstance(value, _Literal):
+        return [str(value)]
+    return [_string(value) if isinstance(value, str) else json.dumps(value)]
+
+
+def _block(
+    opening: str, closing: str, items: Sequence[tuple[str, object]], indent: str
+) -> list[str]:
+    lines = [opening]
+    for number, (name, item) in enumerate(items):
+        first, *rest = _lines(item, indent)
+        inner = [indent + name + first, *rest]
+        if number < len(items) - 1:
+            inner[-1] += ","
+        lines += inner
+    return [*lines, indent[:-2] + closing]
+
+
+def _string(text: str) -> str:
+    return harmless(json.dumps(text, ensure_ascii=False))
+
+
+def hex_view(value: bytes) -> str:
+    """Offset, sixteen bytes, and what of them is ASCII."""
+    rows = []
+    for at in range(0, min(len(value), HEX_BYTES_MAX), HEX_ROW):
+        row = value[at : min(at + HEX_ROW, HEX_BYTES_MAX)]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
+        rows.append(f"{at:08x}  {row.hex(' '):<{HEX_ROW * 3}} {text}")
+    return "\n".join(rows) + _rest(value, HEX_BYTES_MAX)
+
+
+def _rest(value: bytes, shown: int) -> str:
+    more = len(value) - shown
+    return f"\n... {more:,} bytes more" if more > 0 else ""
