@@ -32,6 +32,7 @@ a:focus-visible, button:focus-visible, [tabindex]:focus-visible {
   outline: 2px solid #f9a825; outline-offset: 1px; }
 .bar { background: var(--q-dark); } .bar a { color: #fff; padding: 4px 8px; }
 .bar a[aria-current=page] { background: rgba(255,255,255,.2); border-radius: 4px; text-decoration: none; }
+nav a[aria-current=page] { font-weight: 700; text-decoration: none; }
 .sort { background: none; border: 0; font: inherit; color: inherit; cursor: pointer;
   text-decoration: underline dotted; }
 .open { background: none; border: 0; font: inherit; color: inherit; cursor: pointer; padding: 0;

@@ -25,7 +25,8 @@ _CELL = """
     <svg width="100" height="20" viewBox="0 -1 100 22" role="img" :aria-label="props.value.text">
       <polyline :points="props.value.points" fill="none" stroke="currentColor" stroke-width="1.5"/></svg>
   </template>
-  <template v-else>{{ props.value }}</template>
+  <template v-else>{{ props.value && props.value.text !== undefined ? props.value.text : props.value }}
+  </template>
 </q-td>
 """
 

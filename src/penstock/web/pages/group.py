@@ -1,0 +1,232 @@
+"""/group: one group: its consumers, what is pending, and its position."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from penstock.core.stream_id import SMALLEST, StreamID, parse
+from penstock.human.moment import Ago, Edge, parse_duration, parse_moment
+from penstock.human.show import duration_text, harmless, time_text
+from penstock.web import charts
+from penstock.web.board import Board
+from penstock.web.changes import Change, plan_ack, plan_claim, plan_reset
+from penstock.web.facts import one_stream
+from penstock.web.groups import (
+    DEAD_IDLE_MS,
+    PENDING_PAGE,
+    Consumer,
+    Pending,
+    consumers_of,
+    group_or_refuse,
+    pending_of,
+)
+from penstock.web.names import link, parse_name
+from penstock.web.pages.dialogs import propose, show_entry
+from penstock.web.pages.frame import Frame, show_url
+from penstock.web.pages.groups import CHART_HEIGHT, draw
+from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.replies import Entry
+from penstock.web.values import preview
+
+REFRESH_SECONDS = 2.0
+
+CONSUMER_COLUMNS = [
+    Column("name", "consumer"),
+    Column("state", "state"),
+    Column("pending", "pending", numeric=True),
+    Column("idle", "idle", numeric=True),
+    Column("inactive", "inactive", numeric=True),
+]
+PENDING_COLUMNS = [
+    Column("id", "id"),
+    Column("age", "age", numeric=True),
+    Column("consumer", "owner"),
+    Column("deliveries", "deliveries", numeric=True),
+    Column("fields", "payload", wraps=True),
+]
+LEGEND = (
+    f"Idle: since it last asked. Inactive: since it last got something (Redis 7.2 and newer). Dead: it holds"
+    f" entries and has not asked for {duration_text(DEAD_IDLE_MS)}; gone: the same, holding none."
+)
+
+
+class GroupView:
+    """One group of a stream."""
+
+    def __init__(self, frame: Frame, name: bytes, group: bytes, start: StreamID) -> None:
+        self._frame = frame
+        self._server = frame.board.server
+        self._name = name
+        self._group = group
+        self._start = start
+        self._rows: list[Pending] = []
+        with frame.content:
+            with ui.row().classes("items-baseline gap-2"):
+                ui.label(f"group {harmless(group)}").classes("text-h6 mono wrap")
+                self._about = ui.label().classes("muted wrap").props('role="status"')
+            self._charts = [
+                ui.echart({}).classes("full-width").style(CHART_HEIGHT) for _ in range(2)
+            ]
+            self._consumers = DataTable(CONSUMER_COLUMNS, "consumers")
+            ui.label(LEGEND).classes("muted text-caption")
+            self._pending = DataTable(PENDING_COLUMNS, "pending entries", selection="multiple")
+            self._pending.on_open(self._open)
+            with ui.row().classes("items-center gap-2"):
+                ui.button("First", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
+                self._next = ui.button("Next", on_click=self._turn_on).props("flat no-caps")
+                self._note = ui.label().classes("muted").props('role="status"')
+            if frame.board.settings.allow_writes:
+                self._build_actions()
+
+    def _build_actions(self) -> None:
+        with ui.row().classes("items-center gap-2"):
+            ui.button("Acknowledge chosen", on_click=self._ack).props("flat no-caps")
+            ui.button("Claim chosen", on_click=self._claim).props("flat no-caps")
+            ui.button("Reset position", on_click=self._reset).props("flat no-caps")
+
+    async def refresh(self) -> None:
+        """Ask anew and draw."""
+        facts = await one_stream(self._server, self._name)
+        self._frame.board.catalogue.note_now(facts)
+        group = group_or_refuse(facts, self._group)
+        lag = "unknown" if group.lag is None else f"{group.lag:,}"
+        self._about.set_text(
+            f"at {group.last_id} ({time_text(group.last_id.ms)}); lag {lag};"
+            f" {group.pending:,} pending; {group.consumers} consumers"
+        )
+        samples = {group.name: self._frame.board.history.samples(self._name, group.name)}
+        draw(self._charts[0], charts.history("lag", samples, pending=False))
+        draw(self._charts[1], charts.history("pending", samples, pending=True))
+        consumers = await consumers_of(self._server, self._name, self._group)
+        self._consumers.show([consumer_cells(consumer) for consumer in consumers])
+        self._rows = await pending_of(self._server, self._name, self._group, self._start)
+        self._pending.show([pending_cells(row) for row in self._rows])
+        self._next.set_enabled(len(self._rows) == PENDING_PAGE)
+        self._note.set_text(
+            f"{len(self._rows)} of {group.pending:,} pending entries, oldest id first"
+        )
+
+    async def _go(self, start: StreamID) -> None:
+        self._start = start
+        await self._frame.attempt(self.refresh)
+        at = None if start == SMALLEST else str(start)
+        show_url(link("group", self._name, group=self._group, at=at))
+
+    async def _turn_on(self) -> None:
+        if self._rows:
+            await self._go(self._rows[-1].id.next())
+
+    def _open(self, key: str) -> None:
+        for row in self._rows:
+            if str(row.id) == key and row.fields is not None:
+                show_entry(self._frame, self._name, Entry(row.id, row.fields))
+
+    def _chosen(self) -> list[StreamID]:
+        return [parse(str(row["key"]).encode()) for row in self._pending.selected]
+
+    async def _ack(self) -> None:
+        async def plan() -> Change:
+            return plan_ack(self._name, self._group, self._chosen())
+
+        await propose(self._frame, plan, self.refresh)
+
+    async def _claim(self) -> None:
+        given = await ask_for(
+            self._frame, "Claim chosen", "for which consumer", "idle at least", "0s"
+        )
+
+        async def plan() -> Change:
+            idle_ms = parse_duration(given[1]) if given else 0
+            consumer = given[0].encode() if given else b""
+            return plan_claim(self._name, self._group, consumer, self._chosen(), idle_ms)
+
+        if given is not None:
+            await propose(self._frame, plan, self.refresh)
+
+    async def _reset(self) -> None:
+        given = await ask_for(
+            self._frame, "Reset position", "start, end, an id, or a moment: it reads what follows"
+        )
+
+        async def plan() -> Change:
+            facts = await one_stream(self._server, self._name)
+            position = position_of((given or [""])[0], await self._server.now_ms())
+            return plan_reset(facts, group_or_refuse(facts, self._group), position)
+
+        if given is not None:
+            await propose(self._frame, plan, self.refresh)
+
+
+async def ask_for(
+    frame: Frame, title: str, label: str, second: str = "", default: str = ""
+) -> list[str] | None:
+    """A dialog with one or two boxes; None if it was cancelled."""
+    with frame.content, ui.dialog() as dialog, ui.card().style("min-width: 20rem"):
+        ui.label(title).classes("text-h6")
+        boxes = [ui.input(label).props("dense outlined autofocus").classes("full-width")]
+        if second:
+            boxes.append(ui.input(second, value=default).props("dense outlined"))
+        with ui.row():
+            ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
+            ui.button(
+                "Show what it does",
+                on_click=lambda: dialog.submit([box.value.strip() for box in boxes]),
+            )
+    given: list[str] | None = await dialog
+    dialog.delete()
+    return given
+
+
+def position_of(text: str, now_ms: int) -> StreamID | None:
+    """Where a group reads what comes from a moment on; None is the end. Raises: ValueError."""
+    moment = parse_moment(text)
+    if isinstance(moment, Edge):
+        return SMALLEST if moment is Edge.START else None
+    if isinstance(moment, Ago):
+        moment = moment.at(now_ms)
+        return moment.previous() if moment > SMALLEST else SMALLEST
+    # An id that was typed is taken at its word; a moment means the first entry in it.
+    if "-" in text and text.replace("-", "").isdecimal():
+        return moment
+    return moment.previous() if moment > SMALLEST else SMALLEST
+
+
+def consumer_cells(consumer: Consumer) -> TableRow:
+    """A consumer as the table shows it."""
+    inactive = consumer.inactive_ms
+    mark = {"dead": "✖ ", "gone": "○ "}.get(consumer.state, "")
+    return {
+        "key": consumer.name.hex(),
+        "name": harmless(consumer.name),
+        "state": mark + consumer.state,
+        "pending": f"{consumer.pending:,}",
+        "idle": duration_text(consumer.idle_ms),
+        "inactive": "unknown"
+        if inactive is None
+        else "never"
+        if inactive < 0
+        else duration_text(inactive),
+    }
+
+
+def pending_cells(row: Pending) -> TableRow:
+    """A pending entry as the table shows it."""
+    return {
+        "key": str(row.id),
+        "id": {"text": str(row.id), "open": row.fields is not None},
+        "age": duration_text(row.idle_ms),
+        "consumer": harmless(row.consumer),
+        "deliveries": row.deliveries,
+        "fields": "(deleted)" if row.fields is None else preview(row.fields),
+    }
+
+
+def register(board: Board) -> None:
+    """Serve this view."""
+
+    @ui.page("/group")
+    async def group(name: str = "", group: str = "", at: str = "0-0") -> None:
+        key, group_name = parse_name(name), parse_name(group)
+        frame = Frame(board, f"{harmless(group_name)} of {harmless(key)}", "groups", key)
+        view = GroupView(frame, key, group_name, parse(at.encode()))
+        await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
