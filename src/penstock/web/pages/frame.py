@@ -15,6 +15,7 @@ from penstock.web.replies import Refused
 Act = Callable[[], Awaitable[None]]
 
 DARK_COOKIE = "penstock-dark"
+RETRY_SECONDS = 1.0
 STREAM_VIEWS = (("stream", "Entries"), ("groups", "Groups"), ("structure", "Structure"))
 
 CSS = """
@@ -105,6 +106,17 @@ class Frame:
         """Do it now and again every so often, as long as somebody looks."""
         await self.attempt(act)
         ui.timer(seconds, lambda: self.attempt(act), immediate=False)
+
+    async def load(self, act: Act) -> None:
+        """Do it once; again and again only as long as the server is away."""
+        done = await self.attempt(act)
+
+        async def again() -> None:
+            if await self.attempt(act):
+                timer.cancel()
+
+        if not done:
+            timer = ui.timer(RETRY_SECONDS, again)
 
     def _say(self, text: str) -> None:
         if self._away.text != text:

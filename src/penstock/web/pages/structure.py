@@ -1,0 +1,234 @@
+"""/structure: the radix tree of a stream, its nodes, their bytes, and where the memory goes."""
+
+from __future__ import annotations
+
+from nicegui import ui
+from nicegui.events import EChartPointClickEventArguments
+
+from penstock.core.stream_id import SMALLEST, StreamID, parse
+from penstock.errors import CommandError
+from penstock.human.show import harmless, size_text
+from penstock.inspect.memory import counters
+from penstock.inspect.stored import RawNode
+from penstock.web.board import Board
+from penstock.web.facts import StreamFacts, one_stream
+from penstock.web.names import link, parse_name
+from penstock.web.pages.frame import Frame, show_url
+from penstock.web.pages.groups import draw
+from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.structure import (
+    MEANINGS,
+    WINDOW_NODES,
+    Window,
+    bytes_html,
+    read_window,
+    tree_options,
+    trims,
+)
+
+NODE_COLUMNS = [
+    Column("id", "node"),
+    Column("live", "live", numeric=True),
+    Column("deleted", "deleted", numeric=True),
+    Column("bytes", "bytes", numeric=True),
+]
+PART_COLUMNS = [
+    Column("part", "part"),
+    Column("bytes", "bytes", numeric=True),
+    Column("share", "share", numeric=True),
+    Column("meaning", "what it is", wraps=True),
+]
+
+CSS = """
+.bytes { list-style: none; padding: 0; margin: 0; font-family: ui-monospace, "DejaVu Sans Mono", monospace;
+  font-size: 12px; }
+.bytes li { padding: 3px 0; border-bottom: 1px solid rgba(128,128,128,.3); overflow-wrap: anywhere; }
+.bytes li > div { opacity: .75; }
+.bytes li.deleted { text-decoration: line-through; background: repeating-linear-gradient(45deg,
+  rgba(200,0,0,.10) 0 6px, transparent 6px 12px); }
+.bytes li.deleted > div { text-decoration: none; color: #c62828; opacity: 1; }
+.p { display: inline-block; padding: 0 3px; margin: 1px 0; border-radius: 3px; color: #111; background: #ddd;
+  max-width: 100%; }
+.p i { font-style: normal; font-weight: 700; margin-left: .5em; }
+.p.total, .p.count, .p.end { background: #b0bec5; }
+.p.live, .p.deleted, .p.header-fields, .p.header-end, .p.fields { background: #90caf9; }
+.p.header-name, .p.name { background: #a5d6a7; }
+.p.flags { background: #fff59d; } .p.ms-distance, .p.seq-distance { background: #ce93d8; }
+.p.value { background: #ffcc80; } .p.pieces { background: #80deea; } .p.damage { background: #ef5350; }
+.p.k-backlen { opacity: .6; }
+"""
+LEGEND = (
+    ("total", "listpack header and end"),
+    ("live", "master entry: counters"),
+    ("header-name", "field names"),
+    ("flags", "flags"),
+    ("ms-distance", "id deltas"),
+    ("value", "values"),
+    ("pieces", "lp-count"),
+    ("value k-backlen", "backlen (paler)"),
+)
+
+
+class StructureView:
+    """A window of nodes and one of them in full."""
+
+    def __init__(self, frame: Frame, name: bytes, start: StreamID, chosen: str) -> None:
+        self._frame = frame
+        self._name = name
+        self._start = start
+        self._chosen = chosen
+        self._window: Window | None = None
+        ui.add_css(CSS)
+        with frame.content:
+            self._about = ui.label().classes("muted wrap").props('role="status"')
+            with ui.row().classes("items-center gap-2"):
+                ui.button("First nodes", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
+                self._next = ui.button("Next nodes", on_click=self._turn_on).props("flat no-caps")
+                ui.button("Newest", on_click=self._go_last).props("flat no-caps")
+                ui.button("Read again", on_click=lambda: self._go(self._start)).props(
+                    "flat no-caps"
+                )
+            self._tree = ui.echart({}, on_point_click=self._clicked).classes("full-width")
+            with ui.row().classes("full-width items-start gap-4"):
+                with ui.column().classes("col-12 col-md-5"):
+                    self._nodes = DataTable(NODE_COLUMNS, "nodes")
+                    self._nodes.on_open(self._open)
+                with ui.column().classes("col-12 col-md"):
+                    self._parts = DataTable(PART_COLUMNS, "where the memory goes")
+                    self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
+            self._legend()
+            self._title = ui.label().classes("text-subtitle1 text-weight-bold mono wrap")
+            self._bytes = ui.html("").classes("full-width").props('id="node-bytes"')
+
+    def _legend(self) -> None:
+        with ui.row().classes("gap-1"):
+            for kind, text in LEGEND:
+                ui.label(text).classes(f"p {kind}")
+
+    async def refresh(self) -> None:
+        """Read the window anew."""
+        facts = await one_stream(self._frame.board.server, self._name)
+        self._window = window = await read_window(self._frame.board.server, facts, self._start)
+        self._about.set_text(about_text(facts, window))
+        self._tree.style(f"height: {max(8.0, 1.1 * len(window.nodes))}rem")
+        draw(self._tree, tree_options(window))
+        self._nodes.show([node_cells(node) for node in window.nodes])
+        self._parts.show(part_rows(window))
+        self._saved.set_text(saved_text(window, facts.length))
+        self._next.set_enabled(window.onwards is not None)
+        self._show_bytes()
+
+    def _show_bytes(self) -> None:
+        nodes = self._window.nodes if self._window is not None else []
+        found = [node for node in nodes if str(node.master) == self._chosen] or nodes[:1]
+        if not found:
+            return
+        self._title.set_text(f"node {found[0].master}, {len(found[0].data):,} bytes")
+        content = bytes_html(found[0])
+        if self._bytes.content != content:
+            self._bytes.set_content(content)
+
+    async def _go(self, start: StreamID) -> None:
+        self._start = start
+        await self._frame.attempt(self.refresh)
+        self._show_url()
+
+    async def _turn_on(self) -> None:
+        if self._window is not None and self._window.onwards is not None:
+            await self._go(self._window.onwards)
+
+    async def _go_last(self) -> None:
+        facts = await one_stream(self._frame.board.server, self._name)
+        if facts.last is not None:
+            self._chosen = ""
+            await self._go(facts.last.id)
+
+    def _open(self, key: str) -> None:
+        self._chosen = key
+        self._show_bytes()
+        self._show_url()
+        self._title.run_method("scrollIntoView")
+
+    def _clicked(self, event: EChartPointClickEventArguments) -> None:
+        data: object = event.data
+        if isinstance(data, dict) and data.get("id"):
+            self._open(str(data["id"]))
+
+    def _show_url(self) -> None:
+        at = None if self._start == SMALLEST else str(self._start)
+        show_url(link("structure", self._name, at=at, node=self._chosen))
+
+
+def about_text(facts: StreamFacts, window: Window) -> str:
+    """What is drawn, of how much."""
+    text = f"{facts.tree_keys:,} nodes, found through a radix tree of {facts.tree_nodes:,}; "
+    if window.is_whole:
+        text += "all of it is drawn"
+    else:
+        text += f"drawn is the tree of {len(window.nodes)} of the nodes (at most {WINDOW_NODES} at a time)"
+    return "; ".join([text, *window.notes])
+
+
+def node_cells(node: RawNode) -> TableRow:
+    """A node as the table shows it."""
+    live, deleted = counters(node.data)
+    return {
+        "key": str(node.master),
+        "id": {"text": str(node.master), "open": True},
+        "live": live,
+        "deleted": deleted,
+        "bytes": f"{len(node.data):,}",
+    }
+
+
+def part_rows(window: Window) -> list[TableRow]:
+    """Where the bytes of these nodes are."""
+    total = window.memory.total_bytes
+    return [
+        {
+            "key": part,
+            "part": part,
+            "bytes": f"{size:,}",
+            "share": f"{100 * size / total:.1f}%" if total else "-",
+            "meaning": MEANINGS[part],
+        }
+        for part, size in window.memory.parts.items()
+        if size or part != "damage"
+    ]
+
+
+def saved_text(window: Window, length: int) -> str:
+    """What the header's names save, what an entry costs, and what a trim would free."""
+    memory = window.memory
+    lines = []
+    if memory.entries:
+        lines.append(f"{memory.total_bytes / memory.entries:.1f} bytes an entry in these nodes")
+    lines.append(
+        f"names are written once a node, which saves {size_text(max(memory.names_saved_net, 0))};"
+        f" {memory.tombstones:,} tombstones take {size_text(memory.parts['tombstones'])}"
+    )
+    for trim in trims(window, length):
+        way = "~" if trim.approximate else "="
+        lines.append(
+            f"XTRIM MAXLEN {way} {trim.length_max:,} would free {size_text(max(trim.bytes_freed, 0))}: drop"
+            f" {trim.nodes_dropped:,} nodes, make {trim.tombstones_made:,} tombstones"
+        )
+    return "\n".join(lines)
+
+
+def parse_start(text: str) -> StreamID:
+    try:
+        return parse(text.encode())
+    except CommandError:
+        return SMALLEST
+
+
+def register(board: Board) -> None:
+    """Serve this view."""
+
+    @ui.page("/structure")
+    async def structure(name: str = "", at: str = "0-0", node: str = "") -> None:
+        key = parse_name(name)
+        frame = Frame(board, f"Structure of {harmless(key)}", "structure", key)
+        view = StructureView(frame, key, parse_start(at), node)
+        await frame.load(view.refresh)
