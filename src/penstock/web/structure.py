@@ -32,9 +32,10 @@ from penstock.web.asking import Server
 from penstock.web.facts import StreamFacts
 from penstock.web.replies import Refused, blob
 
-WINDOW_NODES = 48
+WINDOW_NODES = 32
 DUMP_BYTES_MAX = 8 * 1024 * 1024
 VALUE_CHARACTERS_MAX = 60
+LABEL_BYTES = 4
 
 MEANINGS = {
     "listpack": "total, count and end byte of every node",
@@ -66,7 +67,7 @@ class Window:
 
 
 async def read_window(server: Server, facts: StreamFacts, start: StreamID = SMALLEST) -> Window:
-    """The nodes from the one on that holds `start`. Raises: Refused where a stream is too large for DUMP."""
+    """The nodes from the one on that holds `start`. Raises: Refused if a stream is too large for DUMP."""
     try:
         reply = await server.ask(*nodes_question(facts.name, start.text, WINDOW_NODES))
         goes_on, nodes = parse_nodes_reply(reply)
@@ -85,8 +86,8 @@ async def read_window(server: Server, facts: StreamFacts, start: StreamID = SMAL
 async def _dumped(server: Server, facts: StreamFacts, start: StreamID) -> Window:
     if (facts.size_bytes or 0) > DUMP_BYTES_MAX:
         raise Refused(
-            f"this server can only DUMP all of the stream, {size_text(facts.size_bytes or 0)}, which would hold"
-            f" it up; up to {size_text(DUMP_BYTES_MAX)} are shown. penstock inspect reads its RDB file"
+            f"this server can only DUMP all of the stream, {size_text(facts.size_bytes or 0)}, which would"
+            f" hold it up; up to {size_text(DUMP_BYTES_MAX)} are shown. penstock inspect reads its RDB file"
         )
     payload = await server.ask("DUMP", facts.name)
     if payload is None:
@@ -144,7 +145,9 @@ def tree_data(window: Window) -> dict[str, Any]:
 
 
 def _node_label(characters: bytes, is_compressed: bool, is_key: bool) -> str:
-    shown = characters.hex(" ")
+    shown = characters[:LABEL_BYTES].hex(" ")
+    if len(characters) > LABEL_BYTES:
+        shown += f" … {len(characters)} bytes" if is_compressed else f" … {len(characters)} ways"
     return f"“{shown}”" if is_compressed else f"[{shown}]" if shown else "key" if is_key else ""
 
 
@@ -158,16 +161,17 @@ def tree_options(window: Window) -> dict[str, Any]:
             {
                 "type": "tree",
                 "data": [tree_data(window)],
-                "left": 8,
+                "left": 16,
                 "right": 190,
                 "top": 8,
                 "bottom": 8,
                 "symbol": "emptyCircle",
                 "symbolSize": 8,
                 "initialTreeDepth": -1,
-                "roam": True,
+                "roam": False,
                 "label": {
                     "position": "top",
+                    "align": "left",
                     "fontFamily": "monospace",
                     "fontSize": 10,
                     "color": "#888",
