@@ -8,7 +8,7 @@ from nicegui import app, ui
 
 from penstock.web.board import Board, Settings
 from penstock.web.gate import Gate
-from penstock.web.pages import export, group, groups, stream, streams, structure
+from penstock.web.pages import export, group, groups, pipeline, stream, streams, structure
 
 # Kept for a browser that lost its connection for a moment; each may be as large as a table.
 MESSAGES_KEPT = 20
@@ -31,7 +31,7 @@ def run(settings: Settings) -> None:
     app.on_startup(begin)
     app.on_shutdown(end)
     app.add_middleware(Gate, password=settings.password)
-    for page in (streams, stream, groups, group, structure, export):
+    for page in (streams, stream, groups, group, structure, pipeline, export):
         page.register(board)
     ui.run(
         host=settings.bind,

@@ -119,8 +119,9 @@ class Catalogue:
         self._meters.pop(name, None)
         self._history.forget(name)
 
-    def row_or_none(self, name: bytes) -> Row | None:
-        return Row(self._facts[name], self._meters[name]) if name in self._facts else None
+    def all_facts(self) -> Iterable[StreamFacts]:
+        """What is known of every stream, as old as the last sweep."""
+        return self._facts.values()
 
     def page(self, search: str, sort: str, descending: bool, number: int, size: int) -> Page:
         """Rows whose names contain `search`, sorted; unknown values last. Cost: a sort of all rows."""

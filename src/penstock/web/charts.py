@@ -28,7 +28,7 @@ def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
         "legend": {"top": 22, "type": "scroll", "textStyle": {"color": GREY}},
         "tooltip": {"trigger": "axis"},
         "xAxis": {"type": "time", "axisLabel": {"hideOverlap": True}},
-        "yAxis": {"type": "value", "min": 0, "name": unit, "minInterval": 1},
+        "yAxis": {"type": "value", "min": 0, "name": unit},
         "series": [
             {
                 "type": "line",

@@ -32,7 +32,7 @@ from penstock.web.asking import Server
 from penstock.web.facts import StreamFacts
 from penstock.web.replies import Refused, blob
 
-WINDOW_NODES = 32
+WINDOW_NODES = 24
 DUMP_BYTES_MAX = 8 * 1024 * 1024
 VALUE_CHARACTERS_MAX = 60
 LABEL_BYTES = 4
@@ -163,7 +163,7 @@ def tree_options(window: Window) -> dict[str, Any]:
                 "data": [tree_data(window)],
                 "left": 16,
                 "right": 190,
-                "top": 8,
+                "top": 24,
                 "bottom": 8,
                 "symbol": "emptyCircle",
                 "symbolSize": 8,

@@ -88,7 +88,9 @@ class StructureView:
                 ui.button("Read again", on_click=lambda: self._go(self._start)).props(
                     "flat no-caps"
                 )
-            self._tree = ui.echart({}, on_point_click=self._clicked).classes("full-width")
+            with ui.element("div").classes("full-width").style("overflow-x: auto"):
+                self._tree = ui.echart({}, on_point_click=self._clicked).classes("full-width")
+                self._tree.style("min-width: 46rem")
             with ui.row().classes("full-width items-start gap-4"):
                 with ui.column().classes("col-12 col-md-5"):
                     self._nodes = DataTable(NODE_COLUMNS, "nodes")
@@ -110,7 +112,7 @@ class StructureView:
         facts = await one_stream(self._frame.board.server, self._name)
         self._window = window = await read_window(self._frame.board.server, facts, self._start)
         self._about.set_text(about_text(facts, window))
-        self._tree.style(f"height: {max(8.0, 1.1 * len(window.nodes))}rem")
+        self._tree.style(f"height: {max(8.0, 1.4 * len(window.nodes))}rem")
         draw(self._tree, tree_options(window))
         self._nodes.show([node_cells(node) for node in window.nodes])
         self._parts.show(part_rows(window))

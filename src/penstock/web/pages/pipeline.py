@@ -1,0 +1,163 @@
+"""/pipeline: what Spark pipelines report, and what they rejected."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from penstock.human.show import duration_text, harmless, time_text
+from penstock.web import charts
+from penstock.web.board import Board
+from penstock.web.names import link, parse_name
+from penstock.web.pages.frame import Frame
+from penstock.web.pages.groups import CHART_HEIGHT, draw
+from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pipelines import (
+    METRICS_STREAM,
+    REASON,
+    Output,
+    Rejects,
+    outputs_of,
+    reason_of,
+    reject_streams,
+    rejects_of,
+)
+from penstock.web.rates import rate_text
+from penstock.web.values import preview
+
+REFRESH_SECONDS = 2.0
+REJECTS_SHOWN = 20
+
+OUTPUT_COLUMNS = [
+    Column("pipeline", "pipeline"),
+    Column("output", "output"),
+    Column("state", "state"),
+    Column("batch", "batch", numeric=True),
+    Column("rows", "rows", numeric=True),
+    Column("rate", "rows/s", numeric=True),
+    Column("seconds", "batch time", numeric=True),
+    Column("lag", "lag", numeric=True),
+    Column("pending", "pending", numeric=True),
+    Column("ago", "last batch", numeric=True),
+]
+REASON_COLUMNS = [
+    Column("stream", "stream"),
+    Column("reason", "reason", wraps=True),
+    Column("count", "among the newest", numeric=True),
+]
+REJECT_COLUMNS = [
+    Column("id", "id"),
+    Column("time", "time (UTC)"),
+    Column("reason", "reason", wraps=True),
+    Column("fields", "fields", wraps=True),
+]
+
+
+class PipelineView:
+    """Outputs, charts and rejects."""
+
+    def __init__(self, frame: Frame, only: str, rejects: bytes) -> None:
+        self._frame = frame
+        self._only = only
+        self._rejects_stream = rejects
+        with frame.content:
+            self._empty = ui.label(
+                f"No pipeline has reported yet: penstock pipeline run writes to {METRICS_STREAM.decode()}."
+            ).props('role="status"')
+            self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines")
+            self._charts = [
+                ui.echart({}).classes("full-width").style(CHART_HEIGHT) for _ in range(3)
+            ]
+            ui.label("Rejects").classes("text-subtitle1 text-weight-bold").props(
+                'role="heading" aria-level="2"'
+            )
+            self._reasons = DataTable(REASON_COLUMNS, "reasons of rejects")
+            self._rejected = DataTable(REJECT_COLUMNS, "newest rejects")
+
+    async def refresh(self) -> None:
+        """Read the newest records anew."""
+        server = self._frame.board.server
+        found = [
+            output for output in await outputs_of(server) if self._only in ("", output.pipeline)
+        ]
+        now_ms = await server.now_ms()
+        self._empty.set_visibility(not found)
+        self._outputs.show([output_cells(output, now_ms) for output in found])
+        draw(self._charts[0], charts.lines("rows/s", _series(found, "rows_per_second")))
+        draw(self._charts[1], charts.lines("batch time", _series(found, "seconds"), "s"))
+        draw(self._charts[2], charts.lines("lag", _series(found, "lag"), "entries"))
+        streams = [self._rejects_stream] if self._rejects_stream else self._found_streams()
+        self._show_rejects(await rejects_of(server, streams))
+
+    def _found_streams(self) -> list[bytes]:
+        return reject_streams(self._frame.board.catalogue)
+
+    def _show_rejects(self, found: list[Rejects]) -> None:
+        self._reasons.show(
+            [
+                {
+                    "key": f"{rejects.stream.hex()}/{reason}",
+                    "stream": {
+                        "text": harmless(rejects.stream),
+                        "href": link("stream", rejects.stream, where=f"{REASON.decode()}={reason}"),
+                    },
+                    "reason": harmless(reason),
+                    "count": count,
+                }
+                for rejects in found
+                for reason, count in rejects.reasons
+            ]
+        )
+        self._rejected.show(
+            [
+                {
+                    "key": f"{rejects.stream.hex()}/{entry.id}",
+                    "id": str(entry.id),
+                    "time": time_text(entry.id.ms),
+                    "reason": harmless(reason_of(entry)),
+                    "fields": preview([field for field in entry.fields if field[0] != REASON]),
+                }
+                for rejects in found
+                for entry in rejects.entries[:REJECTS_SHOWN]
+            ]
+        )
+
+
+def _series(found: list[Output], name: str) -> list[charts.Line]:
+    return [
+        (
+            harmless(f"{output.pipeline}/{output.output}"),
+            [(batch.at_ms / 1000, getattr(batch, name)) for batch in output.batches],
+        )
+        for output in found
+    ]
+
+
+def output_cells(output: Output, now_ms: int) -> TableRow:
+    """An output as the table shows it."""
+    last = output.last
+    return {
+        "key": f"{output.pipeline}/{output.output}",
+        "pipeline": {
+            "text": harmless(output.pipeline),
+            "href": link("pipeline", only=output.pipeline),
+        },
+        "output": harmless(output.output),
+        "state": output.state(now_ms),
+        "batch": last.batch,
+        "rows": f"{last.rows:,}",
+        "rate": rate_text(last.rows_per_second),
+        "seconds": "-" if last.seconds is None else f"{last.seconds:.2f} s",
+        "lag": "unknown" if last.lag is None else f"{last.lag:,}",
+        "pending": "-" if last.pending is None else f"{last.pending:,}",
+        "ago": duration_text(max(0, now_ms - last.at_ms)),
+    }
+
+
+def register(board: Board) -> None:
+    """Serve this view."""
+
+    @ui.page("/pipeline")
+    async def pipeline(only: str = "", rejects: str = "") -> None:
+        frame = Frame(board, "Pipeline", "pipeline")
+        view = PipelineView(frame, only, parse_name(rejects))
+        await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
