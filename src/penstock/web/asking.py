@@ -13,6 +13,7 @@ No text made here quotes the URL, which may carry a password.
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from typing import Any, cast
@@ -58,7 +59,7 @@ class Server:
         self.name = settings.get("path") or f"{settings['host']}:{settings.get('port', 6379)}"
 
     async def close(self) -> None:
-        await self._client.aclose()
+        await self._client.aclose(close_connection_pool=True)
 
     async def ask(self, *words: Word) -> Reply:
         """The reply to a question. Raises: Refused, Away."""
@@ -146,6 +147,8 @@ def _client(url: str) -> redis.asyncio.Redis:
             raise BadUrl("a URL begins with redis://, rediss:// or unix://")
         if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
             raise BadUrl("write / ? # and @ inside a password as %2F %3F %23 and %40")
+        if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path, re.ASCII):
+            raise BadUrl("what follows the port is the number of a database: /0")
         settings: dict[str, Any] = dict(parse_url(url))
         # Whatever the URL says of these: the code relies on them.
         settings |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
-from penstock.human.show import duration_text, quoted
+from penstock.human.show import duration_text, harmless, quoted, time_text
 from penstock.web.asking import Server
 from penstock.web.facts import GroupFacts, StreamFacts
 from penstock.web.replies import (
@@ -141,6 +141,23 @@ def _pending_reason(group: GroupFacts, pending: Pending) -> str:
     return (
         f"{quoted(pending.consumer)} has it pending for {duration_text(pending.idle_ms)},"
         f" delivered {times}; {group.pending:,} pending in all"
+    )
+
+
+def free_text(facts: StreamFacts, found: list[Holder]) -> str:
+    """What may go, in one sentence."""
+    if not facts.groups:
+        return "No group reads this stream, so none holds anything."
+    if not found:
+        return "Nothing: every group has read and acknowledged all there is."
+    first = found[0]
+    name = harmless(first.group)
+    if facts.first is not None and first.id <= facts.first.id:
+        return (
+            f"Group {name} needs the oldest entry, {first.id}: nothing can go without it noticing."
+        )
+    return (
+        f"All before {first.id} ({time_text(first.id.ms)}) can go; group {name} needs what follows."
     )
 
 

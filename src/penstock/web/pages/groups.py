@@ -8,7 +8,7 @@ from penstock.human.show import harmless, time_text
 from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.facts import GroupFacts, StreamFacts, one_stream
-from penstock.web.groups import Holder, holders, oldest_pending
+from penstock.web.groups import Holder, free_text, holders, oldest_pending
 from penstock.web.names import link, parse_name
 from penstock.web.pages.frame import Frame
 from penstock.web.pages.table import Column, DataTable, TableRow
@@ -83,23 +83,6 @@ class GroupsView:
                 for holder in found
             ]
         )
-
-
-def free_text(facts: StreamFacts, found: list[Holder]) -> str:
-    """What may go, in one sentence."""
-    if not facts.groups:
-        return "No group reads this stream, so none holds anything."
-    if not found:
-        return "Nothing: every group has read and acknowledged all there is."
-    first = found[0]
-    name = harmless(first.group)
-    if facts.first is not None and first.id <= facts.first.id:
-        return (
-            f"Group {name} needs the oldest entry, {first.id}: nothing can go without it noticing."
-        )
-    return (
-        f"All before {first.id} ({time_text(first.id.ms)}) can go; group {name} needs what follows."
-    )
 
 
 def group_cells(facts: StreamFacts, group: GroupFacts) -> TableRow:

@@ -1,0 +1,144 @@
+"""A server of each kind, and for the browser: many entries, a dashboard, Debian's Chromium."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+import redis
+
+from penstock.web.asking import Server
+from tests.conftest import IN_CI
+from tests.support.dashboard import (
+    CHROMIUM_OPTIONS,
+    NO_CHROMIUM,
+    Dashboard,
+    chromium_or_none,
+    running_dashboard,
+)
+from tests.support.penstock_server import PenstockServer, running_penstock
+from tests.support.redis_server import redis_program_or_none, running_redis
+from tests.web.many_entries import fill
+
+T = TypeVar("T")
+NO_UI = "the extra `ui` is not installed: make build"
+
+
+@dataclass(frozen=True)
+class Live:
+    """A running server: an ordinary client, and the questions of the dashboard."""
+
+    kind: str
+    port: int
+    client: redis.Redis
+
+    def ask(self, act: Callable[[Server], Awaitable[T]], allow_writes: bool = False) -> T:
+        """Run something that asks, in a loop of its own."""
+
+        async def run() -> T:
+            server = Server(f"redis://127.0.0.1:{self.port}", allow_writes)
+            try:
+                return await act(server)
+            finally:
+                await server.close()
+
+        return asyncio.run(run())
+
+
+@pytest.fixture(scope="session")
+def live_penstock() -> Iterator[Live]:
+    with running_penstock() as server, server.client() as client:
+        yield Live("penstock", server.port, client)
+
+
+@pytest.fixture(scope="session")
+def live_redis() -> Iterator[Live]:
+    if redis_program_or_none() is None:
+        pytest.skip("no redis-server on PATH")
+    with running_redis() as server, redis.Redis(port=server.port) as client:
+        yield Live("redis", server.port, client)
+
+
+@pytest.fixture(params=["penstock", "redis"])
+def live(request: pytest.FixtureRequest) -> Live:
+    """Each kind of server in turn, empty."""
+    found: Live = request.getfixturevalue(f"live_{request.param}")
+    found.client.flushall()
+    return found
+
+
+@pytest.fixture(scope="session")
+def filled() -> Iterator[PenstockServer]:
+    """A server with a stream of many entries and some of every kind that a view shows."""
+    with running_penstock() as server:
+        with server.client() as client:
+            fill(client)
+        yield server
+
+
+@pytest.fixture(scope="session")
+def dashboard(filled: PenstockServer) -> Iterator[Dashboard]:
+    """A dashboard that only reads."""
+    pytest.importorskip("nicegui", reason=NO_UI)
+    with running_dashboard(f"redis://127.0.0.1:{filled.port}") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def writing_dashboard(filled: PenstockServer) -> Iterator[Dashboard]:
+    """A dashboard that may write."""
+    pytest.importorskip("nicegui", reason=NO_UI)
+    with running_dashboard(f"redis://127.0.0.1:{filled.port}", "--allow-writes") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """One Chromium for all tests."""
+    program = chromium_or_none()
+    if program is None:
+        if IN_CI:
+            pytest.fail(f"{NO_CHROMIUM}; CI does not go without")
+        pytest.skip(NO_CHROMIUM)
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=program, args=CHROMIUM_OPTIONS)
+        yield chromium
+        chromium.close()
+
+
+@dataclass
+class Visitor:
+    """A page in the browser, and what went wrong in it."""
+
+    page: Any
+    problems: list[str]
+
+    def goto(self, dashboard: Dashboard, path: str) -> Any:
+        """Open a view and wait until it is alive."""
+        self.page.goto(dashboard.address + path)
+        self.page.wait_for_selector("main")
+        return self.page
+
+
+@pytest.fixture
+def visitor(browser: Any) -> Iterator[Visitor]:
+    """A fresh page of 1280 pixels that must not ask for anything outside, nor fail in its scripts."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    found = Visitor(page, [])
+    page.on("pageerror", lambda error: found.problems.append(f"script: {error}"))
+    page.on("dialog", lambda dialog: found.problems.append(f"dialog: {dialog.message}"))
+    page.on("request", lambda request: _check_is_own(request.url, found.problems))
+    yield found
+    context.close()
+    assert found.problems == []
+
+
+def _check_is_own(url: str, problems: list[str]) -> None:
+    if not url.startswith(("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:")):
+        problems.append(f"asked for {url}")

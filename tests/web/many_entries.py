@@ -1,0 +1,43 @@
+"""The data that the browser tests look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+
+from tests.support.campaign import SOAK
+
+ENTRIES = 1_000_000 if SOAK else 100_000
+FIRST_MS = 1_700_000_000_000
+STEP_MS = 10
+PIPELINED = 5000
+LARGEST_ID = "18446744073709551615-18446744073709551614"
+EVIL = b"\x1b]0;evil\x07<script>alert('evil')</script><img src=x onerror=alert(1)>"
+ODD_NAME = b"odd\xff\\name <b>"
+
+
+def fill(client: redis.Redis) -> None:
+    """One long stream with groups, one of strange things, and what a pipeline writes."""
+    pipeline: Any = client.pipeline(transaction=False)
+    for number in range(ENTRIES):
+        pipeline.execute_command(
+            *("XADD", "orders", f"{FIRST_MS + number * STEP_MS}-0"),
+            *("sku", f"A{number % 50}", "qty", number % 7, "n", number),
+        )
+        if number % PIPELINED == PIPELINED - 1:
+            pipeline.execute()
+    pipeline.execute()
+    client.xdel("orders", f"{FIRST_MS + 3 * STEP_MS}-0")
+    client.xgroup_create("orders", "packers", id="0")
+    client.xgroup_create("orders", "auditors", id="$")
+    client.xreadgroup("packers", "ann", {"orders": ">"}, count=20)
+    client.xadd(
+        "evil", {"payload": EVIL, "json": '{"id": 9007199254740993, "html": "<b>"}'}, id=LARGEST_ID
+    )
+    client.xadd(ODD_NAME, {"a": "1"})
+    client.xadd("live", {"n": "0"})
+    for batch in range(3):
+        told = {"pipeline": "shop", "output": "silver", "batch": batch, "rows": 100, "seconds": 0.5}
+        client.xadd("penstock:metrics", told | {"rows_per_second": 200.0, "lag": 7, "pending": 0})
+    client.xadd("orders:rejected", {"_reason": "qty_positive", "raw": "x"})

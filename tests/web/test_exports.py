@@ -1,0 +1,81 @@
+"""Exports: the same entries in every kind of file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import pytest
+
+from penstock.core.stream_id import LARGEST, StreamID
+from penstock.human.where import parse_conditions
+from penstock.web.asking import Server
+from penstock.web.exports import CHUNK_ENTRIES, TYPES, Selection, export
+from tests.web.conftest import Live
+
+COUNT = 2 * CHUNK_ENTRIES + 7
+
+
+def exported(live: Live, selection: Selection, kind: str) -> bytes:
+    async def run(server: Server) -> bytes:
+        return b"".join([piece async for piece in export(server, selection, kind)])
+
+    return live.ask(run)
+
+
+def ids_of(data: bytes, kind: str) -> list[str]:
+    if kind == "jsonl":
+        return [json.loads(line)["id"] for line in data.splitlines()]
+    if kind == "csv":
+        return [row["id"] for row in csv.DictReader(io.StringIO(data.decode()))]
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = parquet.read_table(io.BytesIO(data))
+    return [str(value) for value in table.column("_id").to_pylist()]
+
+
+@pytest.fixture
+def stream(live: Live) -> Live:
+    pipeline = live.client.pipeline(transaction=False)
+    for number in range(1, COUNT + 1):
+        pipeline.xadd("s", {"n": number}, id=f"{number}-0")
+    pipeline.execute()
+    return live
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_export_has_every_entry_once(stream: Live, kind: str) -> None:
+    data = exported(stream, Selection(b"s"), kind)
+    assert ids_of(data, kind) == [f"{number}-0" for number in range(1, COUNT + 1)]
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_export_of_a_range_has_both_ends(stream: Live, kind: str) -> None:
+    selection = Selection(b"s", StreamID(5, 0), StreamID(CHUNK_ENTRIES + 5, 0))
+    expected = [f"{number}-0" for number in range(5, CHUNK_ENTRIES + 6)]
+    assert ids_of(exported(stream, selection, kind), kind) == expected
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_an_export_of_nothing_is_a_file_all_the_same(live: Live, kind: str) -> None:
+    assert ids_of(exported(live, Selection(b"s"), kind), kind) == []
+
+
+def test_an_export_has_the_chosen_ids_or_what_fulfils_conditions(stream: Live) -> None:
+    chosen = Selection(b"s", ids=(StreamID(3, 0), StreamID(1, 0), StreamID(10**6, 0)))
+    assert ids_of(exported(stream, chosen, "jsonl"), "jsonl") == ["3-0", "1-0"]
+    filtered = Selection(b"s", conditions=tuple(parse_conditions("n~7$")), limit=3)
+    assert ids_of(exported(stream, filtered, "csv"), "csv") == ["7-0", "17-0", "27-0"]
+
+
+def test_a_csv_keeps_fields_that_its_heading_does_not_have(live: Live) -> None:
+    live.client.execute_command("XADD", "s", "1-0", "a", 'x,"y"', "a", "again", "b", "\n")
+    text = exported(live, Selection(b"s"), "csv").decode()
+    (row,) = csv.DictReader(io.StringIO(text, newline=""))
+    assert (row["a"], row["b"], json.loads(row["more"])) == ('x,"y"', "\n", {"a": "again"})
+
+
+def test_binary_values_are_exact_in_jsonl(live: Live) -> None:
+    live.client.xadd("s", {"b": b"\xff\x00"}, id=str(LARGEST))
+    row = json.loads(exported(live, Selection(b"s"), "jsonl"))
+    assert (row["id"], row["time"], row["base64"]) == (str(LARGEST), None, {"b": "/wA="})

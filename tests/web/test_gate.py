@@ -1,0 +1,114 @@
+"""Who may come in."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlencode
+
+import pytest
+
+from penstock.web import gate as module
+from penstock.web.gate import COOKIE, Gate, Message, Receive, Scope, Send, is_loopback, own_path
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+async def inside(scope: Scope, receive: Receive, send: Send) -> None:
+    """What lies behind the gate."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"inside"})
+
+
+def visit(
+    gate: Gate, path: str = "/", method: str = "GET", body: bytes = b"", **headers: str
+) -> Answer:
+    """Send one request through the gate."""
+    given = {"host": "127.0.0.1:8379"} | headers
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path.partition("?")[0],
+        "query_string": path.partition("?")[2].encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+    }
+    return _run(gate, scope, body)
+
+
+def _run(gate: Gate, scope: Scope, body: bytes = b"") -> Answer:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    asyncio.run(gate(scope, receive, send))
+    if sent[0]["type"] == "websocket.close":
+        return 403, {}, b""
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], headers, b"".join(message["body"] for message in sent[1:])
+
+
+@pytest.fixture(autouse=True)
+def _no_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WRONG_SECONDS", 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost", "[::1]:8379", "127.9.9.9"])
+def test_loopback_names_get_in(host: str) -> None:
+    assert visit(Gate(inside), host=host)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "["])
+def test_a_name_that_somebody_pointed_here_does_not(host: str) -> None:
+    assert visit(Gate(inside), host=host)[0] == 421
+    assert not is_loopback(host)
+
+
+def test_a_page_of_another_site_can_neither_post_nor_open_a_websocket() -> None:
+    gate = Gate(inside)
+    assert visit(gate, method="POST", origin="http://evil.example")[0] == 403
+    assert visit(gate, method="POST", origin="http://127.0.0.1:8379")[0] == 200
+    headers = [(b"host", b"127.0.0.1:8379"), (b"origin", b"http://evil.example")]
+    assert _run(gate, {"type": "websocket", "path": "/", "headers": headers})[0] == 403
+
+
+def test_without_the_password_nobody_gets_further_than_the_form() -> None:
+    gate = Gate(inside, "secret")
+    status, headers, _ = visit(gate, "/stream?name=a%20b&at=1-0", host="box:8379")
+    assert (status, headers["location"]) == (
+        303,
+        "/login?next=%2Fstream%3Fname%3Da%2520b%26at%3D1-0",
+    )
+    status, _, body = visit(gate, headers["location"])
+    assert status == 200
+    assert b'value="/stream?name=a%20b&amp;at=1-0"' in body
+    assert visit(gate, method="POST")[0] == 401
+    headers_of_socket = [(b"host", b"box:8379")]
+    assert _run(gate, {"type": "websocket", "path": "/", "headers": headers_of_socket})[0] == 403
+    assert visit(gate, cookie=f"{COOKIE}=guess")[0] == 303
+
+
+def test_the_password_opens_the_gate() -> None:
+    gate = Gate(inside, "secret")
+    wrong = urlencode({"password": "Secret", "next": "/streams"}).encode()
+    status, headers, body = visit(gate, "/login", "POST", wrong)
+    assert (status, "set-cookie" in headers) == (401, False)
+    assert b"not the password" in body
+    right = urlencode({"password": "secret", "next": "/streams"}).encode()
+    status, headers, _ = visit(gate, "/login", "POST", right)
+    assert (status, headers["location"]) == (303, "/streams")
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "secret" not in headers["set-cookie"]
+    cookie = headers["set-cookie"].partition(";")[0]
+    assert visit(gate, "/streams", cookie=cookie) == (200, {}, b"inside")
+    assert visit(Gate(inside, "secret"), "/streams", cookie=cookie)[0] == 303
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", ""],
+)
+def test_the_form_leads_to_no_other_site(target: str) -> None:
+    assert own_path(target) == "/"

@@ -1,0 +1,122 @@
+"""Groups: consumers, pending entries, what holds the tail."""
+
+from __future__ import annotations
+
+from penstock.core.stream_id import StreamID
+from penstock.web.asking import Server
+from penstock.web.charts import history as history_chart
+from penstock.web.charts import timeline
+from penstock.web.facts import StreamFacts, one_stream
+from penstock.web.groups import (
+    DEAD_IDLE_MS,
+    Consumer,
+    Holder,
+    consumers_of,
+    free_text,
+    holders,
+    oldest_pending,
+    pending_of,
+    place,
+)
+from penstock.web.history import GROUPS_MAX, SAMPLES_MAX, GroupHistory
+from tests.web.conftest import Live
+
+
+def held(live: Live) -> tuple[StreamFacts, list[Holder]]:
+    async def run(server: Server) -> tuple[StreamFacts, list[Holder]]:
+        facts = await one_stream(server, b"s")
+        return facts, holders(facts, await oldest_pending(server, facts))
+
+    return live.ask(run)
+
+
+def stream(live: Live, count: int = 10) -> None:
+    for number in range(1, count + 1):
+        live.client.xadd("s", {"n": number}, id=f"{number}-0")
+
+
+def test_the_oldest_need_of_any_group_holds_the_tail(live: Live) -> None:
+    stream(live)
+    live.client.xgroup_create("s", "slow", id="6-0")
+    live.client.xgroup_create("s", "stuck", id="0")
+    live.client.xreadgroup("stuck", "ann", {"s": ">"}, count=10)
+    live.client.xack("s", "stuck", "1-0", "2-0")
+    facts, found = held(live)
+    assert [(holder.group, str(holder.id)) for holder in found] == [
+        (b"stuck", "3-0"),
+        (b"slow", "6-1"),
+    ]
+    assert "ann has it pending" in found[0].reason
+    assert "8 pending in all" in found[0].reason
+    assert free_text(facts, found).startswith("All before 3-0 ")
+
+
+def test_a_group_that_has_done_all_holds_nothing(live: Live) -> None:
+    stream(live)
+    facts, found = held(live)
+    assert "No group" in free_text(facts, found)
+    live.client.xgroup_create("s", "g", id="$")
+    facts, found = held(live)
+    assert found == []
+    assert "every group has read" in free_text(facts, found)
+
+
+def test_a_group_at_the_start_holds_all(live: Live) -> None:
+    stream(live)
+    live.client.xgroup_create("s", "g", id="0")
+    facts, found = held(live)
+    assert [str(holder.id) for holder in found] == ["1-0"]
+    assert "needs the oldest entry" in free_text(facts, found)
+
+
+def test_pending_entries_come_with_owner_and_payload(live: Live) -> None:
+    stream(live, 3)
+    live.client.xgroup_create("s", "g", id="0")
+    live.client.xreadgroup("g", "ann", {"s": ">"}, count=2)
+    live.client.xdel("s", "2-0")
+    rows = live.ask(lambda server: pending_of(server, b"s", b"g"))
+    assert [(str(row.id), row.consumer, row.deliveries, row.fields) for row in rows] == [
+        ("1-0", b"ann", 1, [(b"n", b"1")]),
+        ("2-0", b"ann", 1, None),
+    ]
+    later = live.ask(lambda server: pending_of(server, b"s", b"g", StreamID(1, 1)))
+    assert [str(row.id) for row in later] == ["2-0"]
+    (consumer,) = live.ask(lambda server: consumers_of(server, b"s", b"g"))
+    assert (consumer.name, consumer.pending, consumer.state) == (b"ann", 2, "alive")
+
+
+def test_a_consumer_is_dead_when_it_holds_entries_and_does_not_ask() -> None:
+    long = DEAD_IDLE_MS + 1
+    assert Consumer(b"c", 3, long, long).state == "dead"
+    assert Consumer(b"c", 0, long, long).state == "gone"
+    assert Consumer(b"c", 3, 5, 5).state == "alive"
+    assert Consumer(b"c", 3, 5, long).state == "asks, gets nothing"
+    assert Consumer(b"c", 3, 5, None).state == "alive"
+
+
+def test_a_position_lies_between_tail_and_head(live: Live) -> None:
+    stream(live, 11)
+    facts, _ = held(live)
+    assert [place(facts, StreamID(ms, 0)) for ms in (0, 1, 6, 11, 99)] == [0.0, 0.0, 0.5, 1.0, 1.0]
+    live.client.xgroup_create("s", "g", id="6-0")
+    facts, _ = held(live)
+    (mark,) = timeline(facts, {})["series"][0]["data"]
+    assert mark == {"name": "position 6-0", "value": [0.5, 0]}
+
+
+def test_history_is_bounded_and_forgets_groups_that_are_gone(live: Live) -> None:
+    stream(live)
+    live.client.xgroup_create("s", "g", id="0")
+    facts, _ = held(live)
+    history = GroupHistory()
+    for second in range(SAMPLES_MAX + 5):
+        history.note(facts, float(second))
+        history.note(facts, second + 0.5)  # too soon
+    samples = history.samples(b"s", b"g")
+    assert (len(samples), samples[0].at, samples[-1].at) == (SAMPLES_MAX, 5.0, SAMPLES_MAX + 4.0)
+    assert (samples[0].lag, samples[0].pending) == (10, 0)
+    assert history_chart("lag", {b"g": samples}, False)["series"][0]["data"][0] == [5000.0, 10]
+    live.client.xgroup_destroy("s", "g")
+    history.note(held(live)[0], 10_000.0)
+    assert history.samples(b"s", b"g") == []
+    assert GROUPS_MAX * SAMPLES_MAX * 3 * 8 < 32 * 1024 * 1024

@@ -1,0 +1,36 @@
+"""Names in addresses."""
+
+from __future__ import annotations
+
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.web.names import link, name_text, parse_name
+
+
+@given(st.binary())
+def test_a_name_comes_back_as_it_was(name: bytes) -> None:
+    assert parse_name(name_text(name)) == name
+
+
+@given(st.binary(min_size=1))
+def test_a_link_carries_the_name(name: bytes) -> None:
+    address = link("stream", name, at="1-0")
+    assert address.isascii()
+    query = parse_qs(urlsplit(address).query, keep_blank_values=True)
+    assert parse_name(query["name"][0]) == name
+    assert query["at"] == ["1-0"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"), [(b"orders", "orders"), (b"\xff", "\\xff"), (b"\\xff", "\\\\xff")]
+)
+def test_bytes_that_are_no_text_are_spelled_out(name: bytes, text: str) -> None:
+    assert name_text(name) == text
+
+
+def test_what_is_not_there_is_left_out() -> None:
+    assert link("streams", search="", page=None) == "/streams"

@@ -1,0 +1,81 @@
+"""What pipelines report."""
+
+from __future__ import annotations
+
+from penstock.core.stream_id import StreamID
+from penstock.web.asking import Server
+from penstock.web.catalogue import Catalogue
+from penstock.web.history import GroupHistory
+from penstock.web.pipelines import (
+    QUIET_MS,
+    Rejects,
+    outputs_of,
+    parse_batch_or_none,
+    reason_of,
+    reject_streams,
+    rejects_of,
+)
+from penstock.web.replies import Entry
+from tests.web.conftest import Live
+
+
+def test_the_newest_batch_of_each_output_is_its_state(live: Live) -> None:
+    for batch in range(3):
+        for output in ("silver", "bronze"):
+            told = {
+                "pipeline": "shop",
+                "output": output,
+                "batch": batch,
+                "rows": 10,
+                "seconds": "0.5",
+            }
+            live.client.xadd("penstock:metrics", told | {"rows_per_second": 20.0, "lag": 3})
+    live.client.xadd("penstock:metrics", {"something": "else"})
+    found = live.ask(outputs_of)
+    assert [(output.pipeline, output.output) for output in found] == [
+        ("shop", "bronze"),
+        ("shop", "silver"),
+    ]
+    last = found[0].last
+    assert (last.batch, last.rows, last.rows_per_second, last.lag, last.pending) == (
+        2,
+        10,
+        20.0,
+        3,
+        None,
+    )
+    assert [batch.batch for batch in found[0].batches] == [0, 1, 2]
+    assert found[0].state(last.at_ms + 1) == "running"
+    assert found[0].state(last.at_ms + QUIET_MS) == "quiet"
+
+
+def test_without_pipelines_there_are_no_outputs(live: Live) -> None:
+    assert live.ask(outputs_of) == []
+
+
+def test_numbers_that_are_none_are_not_believed() -> None:
+    fields = [
+        (b"pipeline", b"p"),
+        (b"output", b"o"),
+        (b"batch", b"1"),
+        (b"lag", b"inf"),
+        (b"rows", b"x"),
+    ]
+    batch = parse_batch_or_none(Entry(StreamID(1, 0), fields))
+    assert batch is not None
+    assert (batch.lag, batch.rows) == (None, 0)
+
+
+def test_rejects_are_found_by_their_reason_and_counted(live: Live) -> None:
+    for reason in ("qty", "sku", "qty"):
+        live.client.xadd("dead", {"_reason": reason, "raw": "x"})
+    live.client.xadd("orders", {"raw": "x"})
+
+    async def run(server: Server) -> list[Rejects]:
+        catalogue = Catalogue(server, GroupHistory())
+        await catalogue.sweep()
+        return await rejects_of(server, reject_streams(catalogue))
+
+    (rejects,) = live.ask(run)
+    assert (rejects.stream, rejects.reasons) == (b"dead", [("qty", 2), ("sku", 1)])
+    assert reason_of(rejects.entries[0]) == "qty"

@@ -1,0 +1,64 @@
+"""The tail: bounded whatever comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.web.asking import Server
+from penstock.web.replies import Refused
+from penstock.web.tailing import SHOWN_MAX, Tail
+from tests.web.conftest import Live
+
+
+def add(live: Live, count: int) -> None:
+    pipeline = live.client.pipeline(transaction=False)
+    for number in range(count):
+        pipeline.xadd("s", {"n": number})
+    pipeline.execute()
+
+
+def test_a_tail_shows_what_came_newest_first(live: Live) -> None:
+    add(live, 3)
+
+    async def run(server: Server) -> tuple[int, int, list[bytes]]:
+        tail = Tail(server, b"s")
+        first = await tail.step()
+        live.client.xadd("s", {"n": "new"})
+        second = await tail.step()
+        assert await tail.step() == 0
+        return first, second, [entry.fields[0][1] for entry in tail.shown]
+
+    assert live.ask(run) == (3, 1, [b"new", b"2", b"1", b"0"])
+
+
+def test_a_tail_never_holds_more_than_it_shows_and_counts_the_rest(live: Live) -> None:
+    add(live, 5)
+
+    async def run(server: Server) -> tuple[int, int, bytes]:
+        tail = Tail(server, b"s")
+        await tail.step()
+        for _ in range(3):
+            add(live, 2000)
+            assert await tail.step() == SHOWN_MAX
+        return len(tail.shown), tail.skipped, tail.shown[0].fields[0][1]
+
+    assert live.ask(run) == (SHOWN_MAX, 3 * (2000 - SHOWN_MAX), b"1999")
+
+
+def test_a_stream_that_was_made_anew_is_followed(live: Live) -> None:
+    live.client.xadd("s", {"old": "1"}, id="9-0")
+
+    async def run(server: Server) -> list[str]:
+        tail = Tail(server, b"s")
+        await tail.step()
+        live.client.delete("s")
+        live.client.xadd("s", {"new": "1"}, id="1-0")
+        await tail.step()
+        return [str(entry.id) for entry in tail.shown]
+
+    assert live.ask(run) == ["1-0"]
+
+
+def test_a_stream_that_is_gone_is_said(live: Live) -> None:
+    with pytest.raises(Refused, match="no such key"):
+        live.ask(lambda server: Tail(server, b"s").step())

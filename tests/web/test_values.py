@@ -1,0 +1,54 @@
+"""Values made fit for a page."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.web.values import HEX_BYTES_MAX, hex_view, json_view_or_none, preview, value_text
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(alphabet=st.characters(codec="ascii", exclude_categories=["Cc"])),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='ab<>"\\'), inner),
+    max_leaves=20,
+)
+
+
+@given(st.lists(JSON) | st.dictionaries(st.text(alphabet="abc"), JSON))
+def test_a_json_view_says_the_same(value: object) -> None:
+    view = json_view_or_none(json.dumps(value).encode())
+    assert view is not None
+    assert json.loads(view) == value
+
+
+def test_numbers_of_a_json_view_keep_every_digit() -> None:
+    assert json_view_or_none(b'{"id": 9007199254740993, "x": 0.10000000000000000001}') == (
+        '{\n  "id": 9007199254740993,\n  "x": 0.10000000000000000001\n}'
+    )
+
+
+@pytest.mark.parametrize("value", [b"1", b"plain", b"{", b"[NaN]", b"\xff", b"[" * 100_000])
+def test_what_is_no_json_has_no_json_view(value: bytes) -> None:
+    assert json_view_or_none(value) is None
+
+
+def test_a_hex_view_shows_offsets_bytes_and_ascii() -> None:
+    assert hex_view(b"\x00\xffAB").split() == ["00000000", "00", "ff", "41", "42", "..AB"]
+    assert hex_view(bytes(HEX_BYTES_MAX + 5)).endswith("... 5 bytes more")
+
+
+def test_control_characters_are_spelled_out_and_lines_kept() -> None:
+    assert value_text(b"a\x1b[31m\nb\xe2\x80\xae") == "a\\x1b[31m\nb\\u202e"
+
+
+@given(st.lists(st.tuples(st.binary(), st.binary(max_size=1000)), max_size=50))
+def test_a_preview_is_one_short_line(fields: list[tuple[bytes, bytes]]) -> None:
+    text = preview(fields)
+    assert len(text) <= 204
+    assert text.isprintable()
