@@ -120,7 +120,7 @@ class Visitor:
     def goto(self, dashboard: Dashboard, path: str) -> Any:
         """Open a view and wait until it is alive."""
         self.page.goto(dashboard.address + path)
-        self.page.wait_for_selector("main")
+        self.page.wait_for_selector(".view")
         return self.page
 
 

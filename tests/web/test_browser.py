@@ -46,7 +46,7 @@ def screenshot(page: Any, name: str) -> None:
 @pytest.mark.parametrize("path", VIEWS)
 def test_every_view_loads(dashboard: Dashboard, visitor: Visitor, path: str) -> None:
     page = visitor.goto(dashboard, path)
-    expect(page.locator("main")).to_contain_text(VIEWS[path])
+    expect(page.locator(".view")).to_contain_text(VIEWS[path])
     assert page.locator("table th[scope=col]").count() > 0
     expect(page.locator("[role=alert]")).to_be_hidden()
 
@@ -57,7 +57,7 @@ def test_no_view_is_wider_than_a_telephone(
 ) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     page = visitor.goto(dashboard, path)
-    expect(page.locator("main")).to_contain_text(VIEWS[path])
+    expect(page.locator(".view")).to_contain_text(VIEWS[path])
     root = "document.documentElement"
     assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
 
@@ -74,7 +74,7 @@ def test_streams_are_searched_sorted_and_linked(dashboard: Dashboard, visitor: V
     expect(page.get_by_role("row")).to_have_count(2)
     page.wait_for_url(re.compile("search=rejected"))
     page.get_by_role("link", name="orders:rejected").click()
-    expect(page.locator("main")).to_contain_text("qty_positive")
+    expect(page.locator(".view")).to_contain_text("qty_positive")
 
 
 def test_a_tail_shows_what_another_client_adds_until_it_is_paused(
@@ -130,7 +130,7 @@ def test_a_filter_shows_what_matches(dashboard: Dashboard, visitor: Visitor) -> 
     page.get_by_label("Filter").fill("sku=A7 && n~7$")
     page.get_by_label("Filter").press("Enter")
     expect(first_id(page)).to_have_text(f"{FIRST_MS + 7 * STEP_MS}-0")
-    expect(page.locator("main")).to_contain_text("that were looked at")
+    expect(page.locator(".view")).to_contain_text("that were looked at")
     assert all("sku=A7" in text for text in page.locator("tbody tr").all_inner_texts())
 
 
@@ -147,8 +147,8 @@ def test_markup_and_escapes_are_shown_and_do_nothing(
     expect(dialog).to_contain_text("1b 5d 30 3b")
     page.goto(f"{dashboard.address}/structure?name=evil")
     expect(page.locator(".bytes")).to_contain_text("<script>alert")
-    assert page.locator("main img").count() == 0
-    assert page.locator("main script").count() == 0
+    assert page.locator(".view img").count() == 0
+    assert page.locator(".view script").count() == 0
 
 
 def test_ids_and_numbers_near_2_to_the_64_are_exact(dashboard: Dashboard, visitor: Visitor) -> None:
@@ -157,7 +157,7 @@ def test_ids_and_numbers_near_2_to_the_64_are_exact(dashboard: Dashboard, visito
     first_id(page).click()
     expect(page.get_by_role("dialog")).to_contain_text("9007199254740993")
     page.goto(f"{dashboard.address}/structure?name=evil")
-    expect(page.locator("main")).to_contain_text(f"node {LARGEST_ID}")
+    expect(page.locator(".view")).to_contain_text(f"node {LARGEST_ID}")
 
 
 def test_a_name_of_any_bytes_has_a_page(dashboard: Dashboard, visitor: Visitor) -> None:
@@ -165,7 +165,7 @@ def test_a_name_of_any_bytes_has_a_page(dashboard: Dashboard, visitor: Visitor) 
     page.get_by_role("link", name="odd\\xff\\name <b>").click()
     expect(page.locator("tbody")).to_contain_text("a=1")
     page.goto(dashboard.address + link("structure", ODD_NAME))
-    expect(page.locator("main")).to_contain_text("all of it is drawn")
+    expect(page.locator(".view")).to_contain_text("all of it is drawn")
 
 
 def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
@@ -176,7 +176,7 @@ def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
     expect(page.locator("canvas").first).to_be_visible()
     screenshot(page, "structure")
     page.locator("tbody button.open").nth(1).click()
-    expect(page.locator("main")).to_contain_text(f"node {FIRST_MS + 100 * STEP_MS}-0")
+    expect(page.locator(".view")).to_contain_text(f"node {FIRST_MS + 100 * STEP_MS}-0")
     page.wait_for_url(re.compile("node="))
     expect(page.locator(".bytes li.deleted")).to_have_count(0)
 
@@ -185,11 +185,11 @@ def test_a_dashboard_that_only_reads_offers_no_change_and_takes_none(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     page = visitor.goto(dashboard, "/stream?name=live")
-    expect(page.locator("main")).to_contain_text("read-only")
+    expect(page.locator(".view")).to_contain_text("read-only")
     for name in ("Add an entry", "Delete chosen", "Trim"):
         assert page.get_by_role("button", name=name).count() == 0
     page.goto(f"{dashboard.address}/group?name=orders&group=packers")
-    expect(page.locator("main")).to_contain_text("ann")
+    expect(page.locator(".view")).to_contain_text("ann")
     assert page.get_by_role("button", name="Acknowledge chosen").count() == 0
     with filled.client() as client:
         before = client.xlen("live")
@@ -247,7 +247,7 @@ def test_pending_entries_are_acknowledged(
         page.get_by_role("button", name="Acknowledge chosen").click()
         expect(page.get_by_role("dialog").last).to_contain_text("XACK work g 1-0")
         page.get_by_role("button", name="Do it").click()
-        expect(page.locator("main")).to_contain_text("0 of 0 pending entries")
+        expect(page.locator(".view")).to_contain_text("0 of 0 pending entries")
         assert client.xpending("work", "g")["pending"] == 0
 
 
@@ -286,7 +286,7 @@ def test_a_page_recovers_when_the_server_comes_back(visitor: Visitor, tmp_path: 
             expect(alert).to_contain_text("trying again")
             server.start("--port", str(port))
             expect(alert).to_be_hidden()
-            expect(page.locator("main")).to_contain_text("all of it is drawn")
+            expect(page.locator(".view")).to_contain_text("all of it is drawn")
 
 
 def test_a_dashboard_with_a_password_asks_for_it(visitor: Visitor, filled: PenstockServer) -> None:

@@ -53,12 +53,12 @@ class Frame:
         with ui.header().classes("bar items-center gap-2 q-py-xs"):
             self._links(view)
         self._away = ui.label().classes("bg-red-9 text-white q-pa-sm full-width wrap")
-        self._away.props('role="alert" id="away"')
+        self._away.props('role="alert"')
         self._away.set_visibility(False)
         if name is not None:
             self._stream_links(view, name)
-        self.content = ui.element("main").props('tabindex="-1"')
-        self.content.classes("column gap-3 full-width no-wrap items-stretch")
+        self.content = ui.element("section").props('tabindex="-1"')
+        self.content.classes("view column gap-3 full-width no-wrap items-stretch")
         ui.skip_link("Skip to content", target=self.content)
 
     def _links(self, view: str) -> None:

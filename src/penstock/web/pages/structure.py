@@ -100,7 +100,7 @@ class StructureView:
                     self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
             self._title = ui.label().classes("text-subtitle1 text-weight-bold mono wrap")
-            self._bytes = ui.html("").classes("full-width").props('id="node-bytes"')
+            self._bytes = ui.html("").classes("full-width")
 
     def _legend(self) -> None:
         with ui.row().classes("gap-1"):
