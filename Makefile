@@ -1,6 +1,8 @@
 PYTHON ?= python3
 JOBS ?= 2
-EXTRAS := spark
+EXTRAS := spark,ui
+PORT ?= 6379
+UI_PORT ?= 8379
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,9 +11,11 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py))
-UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/inspect tests/server tests/test_*.py))
+UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/human tests/inspect tests/server tests/test_*.py))
 # In one process: each would start a Java, and Spark has threads of its own.
 SPARK_TESTS := tests/spark
+# In one process too: they share a browser, and a server with many entries.
+BROWSER_TESTS := tests/web/test_browser.py
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 PACKAGE := $(VENV)/.stamp-package
@@ -20,7 +24,7 @@ PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-fast test-pure check bench docs serve soak clean redis campaign FORCE
+.PHONY: help build run test test-fast test-pure check bench docs serve soak clean redis chromium campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -59,16 +63,17 @@ bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of doc
 run: $(PACKAGE) ## the main job: a queue, a pipeline that is killed, and a table that adds up
 	@$(BIN)/penstock demo
 
-serve: $(PACKAGE) ## a durable server on port 6379, its data in penstock-data; ctrl-C ends it
-	@$(BIN)/penstock serve
+serve: $(PACKAGE) ## a durable server on port 6379 and the dashboard on 8379; ctrl-C ends both
+	@tools/serve.sh $(BIN) $(PORT) $(UI_PORT)
 
 clean: ## remove everything that make has made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-campaign: $(PACKAGE) redis
-	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS))
+campaign: $(PACKAGE) redis chromium
+	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
 	$(INSTALLED) $(PYTEST) $(SPARK_TESTS)
+	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS)
 	@if grep -q interpreted $(PACKAGE); then \
 		echo; \
 		echo "******** THE INSTALLED BUILD IS INTERPRETED: nothing was tested compiled. ********"; \
@@ -79,6 +84,9 @@ campaign: $(PACKAGE) redis
 
 redis: $(VENV)/.stamp-venv
 	@tools/provide-redis.sh $(BIN)
+
+chromium:
+	@tools/provide-chromium.sh
 
 $(VENV)/.stamp-venv: constraints.txt
 	@$(PYTHON) -c 'import sys, ensurepip; sys.exit(sys.version_info < (3, 11))' || { \

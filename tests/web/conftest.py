@@ -106,7 +106,8 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=program, args=CHROMIUM_OPTIONS)
-        yield chromium
+        # One context, and so one cache: scripts and styles are fetched once.
+        yield chromium.new_context()
         chromium.close()
 
 
@@ -127,15 +128,16 @@ class Visitor:
 @pytest.fixture
 def visitor(browser: Any) -> Iterator[Visitor]:
     """A fresh page of 1280 pixels that must not ask for anything outside, nor fail in its scripts."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    page = context.new_page()
+    browser.clear_cookies()
+    page = browser.new_page()
+    page.set_viewport_size({"width": 1280, "height": 900})
     page.set_default_timeout(60_000)
     found = Visitor(page, [])
     page.on("pageerror", lambda error: found.problems.append(f"script: {error}"))
     page.on("dialog", lambda dialog: found.problems.append(f"dialog: {dialog.message}"))
     page.on("request", lambda request: _check_is_own(request.url, found.problems))
     yield found
-    context.close()
+    page.close()
     assert found.problems == []
 
 
