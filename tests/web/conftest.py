@@ -33,7 +33,7 @@ class Live:
 
     kind: str
     port: int
-    client: redis.Redis
+    client: Any
 
     def ask(self, act: Callable[[Server], Awaitable[T]], allow_writes: bool = False) -> T:
         """Run something that asks, in a loop of its own."""

@@ -60,7 +60,7 @@ def test_a_server_that_is_away_is_named_without_its_password() -> None:
         return await server.ask("PING")
 
     port = free_port()
-    live = Live("nobody", port, None)  # type: ignore[arg-type]
+    live = Live("nobody", port, None)
     with pytest.raises(Away, match=f"cannot reach 127.0.0.1:{port}: connection refused"):
         live.ask(ask)
 

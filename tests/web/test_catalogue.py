@@ -19,14 +19,26 @@ def swept(live: Live) -> Catalogue:
 
 
 def test_a_sweep_finds_every_stream_and_nothing_else(live: Live) -> None:
-    for number in range(3 * module.SLICE_STREAMS + 1):
+    for number in range(7 * module.SLICE_STREAMS + 11):
         live.client.xadd(f"s:{number:04}", {"n": number})
     live.client.set("text", "x")
     catalogue = swept(live)
-    assert len(catalogue) == 3 * module.SLICE_STREAMS + 1
+    assert len(catalogue) == 7 * module.SLICE_STREAMS + 11
     page = catalogue.page("", "name", False, 2, 50)
     assert (page.number, page.pages, page.total) == (2, 4, 151)
     assert names_of(page.rows) == [b"s:%04d" % number for number in range(50, 100)]
+
+
+def test_a_glance_shows_some_streams_before_all_are_known(live: Live) -> None:
+    for number in range(module.GLANCE_STREAMS + 20):
+        live.client.xadd(f"s:{number:04}", {"n": number})
+
+    async def run(server: Server) -> tuple[int, bool]:
+        catalogue = Catalogue(server, GroupHistory())
+        await catalogue.glance()
+        return len(catalogue), catalogue.swept
+
+    assert live.ask(run) == (module.GLANCE_STREAMS, False)
 
 
 def test_rows_are_searched_and_sorted(live: Live) -> None:

@@ -20,7 +20,7 @@ def test_a_series_keeps_the_newest_samples(values: list[int | None], size: int) 
 def test_a_rate_is_the_difference_of_two_counters() -> None:
     meter = Meter()
     meter.note(10.0, 100, 50)
-    assert meter.rate_in is None
+    assert meter.series.last() is None
     meter.note(12.0, 300, 50)
     assert (meter.rate_in, meter.rate_out) == (100.0, 0.0)
 

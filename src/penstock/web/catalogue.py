@@ -21,10 +21,11 @@ from penstock.web.asking import Away, Server
 from penstock.web.facts import StreamFacts, stream_facts
 from penstock.web.history import GroupHistory
 from penstock.web.rates import Meter
-from penstock.web.replies import Refused, array, blob
+from penstock.web.replies import Refused, Word, array, blob
 
 SCAN_COUNT = 1000
-SLICE_STREAMS = 50
+SLICE_STREAMS = 20  # some ten milliseconds of ours, in which no page is served
+GLANCE_STREAMS = 50
 PAUSE_SECONDS_MIN = 2.0
 PAUSE_FACTOR = 4  # a sweep takes at most a fifth of the time
 SORTS = ("name", "length", "bytes", "in", "out", "first", "last", "groups", "lag")
@@ -79,11 +80,8 @@ class Catalogue:
         seen: set[bytes] = set()
         cursor = b"0"
         while True:
-            reply = array(
-                await self._server.ask("SCAN", cursor, "TYPE", "stream", "COUNT", SCAN_COUNT)
-            )
-            cursor = blob(reply[0])
-            names = [blob(name) for name in array(reply[1]) if name not in seen]
+            cursor, found = await self._scan(cursor)
+            names = [name for name in found if name not in seen]
             seen.update(names)
             for start in range(0, len(names), SLICE_STREAMS):
                 await self.look(names[start : start + SLICE_STREAMS])
@@ -93,6 +91,21 @@ class Catalogue:
         for name in self._facts.keys() - seen:
             self.forget(name)
         self.swept = True
+
+    async def glance(self) -> None:
+        """Look at some streams, for a page that must not wait until the first sweep is over."""
+        cursor = b"0"
+        while True:
+            cursor, names = await self._scan(cursor)
+            if names or cursor == b"0":
+                break
+        await self.look(names[:GLANCE_STREAMS])
+
+    async def _scan(self, cursor: bytes) -> tuple[bytes, list[bytes]]:
+        """Where to go on, and the streams among the next keys; a name may come twice."""
+        words: tuple[Word, ...] = ("SCAN", cursor, "TYPE", "stream", "COUNT", SCAN_COUNT)
+        reply = array(await self._server.ask(*words))
+        return blob(reply[0]), list(dict.fromkeys(blob(name) for name in array(reply[1])))
 
     async def look(self, names: Sequence[bytes]) -> None:
         """Ask for some streams anew."""

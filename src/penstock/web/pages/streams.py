@@ -60,7 +60,7 @@ class StreamsView:
         page = self._current()
         await self._catalogue.look(names_of(page.rows))
         if not self._catalogue.swept and not page.rows:
-            await self._catalogue.sweep()
+            await self._catalogue.glance()
         now_ms = await self._frame.board.server.now_ms()
         self._show(self._current(), now_ms)
 

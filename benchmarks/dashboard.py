@@ -1,0 +1,229 @@
+"""The dashboard: how long its views take, and what it costs while a stream runs hot.
+
+    python benchmarks/dashboard.py [--entries 1000000] [--rounds 5] [--seconds 60] [--rate 50000] [--write]
+
+A view counts as loaded when what it is there for is on the page, in a Chromium whose cache is warm, as that
+of somebody who looks every day. The tail's time is from another client's XADD until the entry is on the page.
+For the last table a stream takes so many entries a second with its tail open; memory and CPU are those of the
+dashboard's process. `--write` puts the tables into docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import redis
+from _tables import Rows, machine_line, write_section
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.support.dashboard import (  # noqa: E402 - found through ROOT
+    CHROMIUM_OPTIONS,
+    NO_CHROMIUM,
+    Dashboard,
+    chromium_or_none,
+    running_dashboard,
+)
+from tests.support.penstock_server import PenstockServer, running_penstock  # noqa: E402
+
+FIRST_MS = 1_700_000_000_000
+PIPELINED = 5000
+SAMPLES = 7
+HOT_BATCH = 500
+HOT_LENGTH_MAX = 500_000
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+VIEWS = {
+    "streams": ("/streams", "orders"),
+    "a stream": ("/stream?name=orders", "sku="),
+    "groups": ("/groups?name=orders", "packers needs"),
+    "a group": ("/group?name=orders&group=packers", "sku="),
+    "structure": ("/structure?name=orders", "lp-count"),
+    "pipeline": ("/pipeline", "silver"),
+}
+
+
+def fill(client: Any, entries: int) -> None:
+    """What the views show."""
+    pipeline = client.pipeline(transaction=False)
+    for number in range(entries):
+        pipeline.execute_command(
+            *(
+                "XADD",
+                "orders",
+                f"{FIRST_MS + number * 10}-0",
+                "sku",
+                f"A{number % 50}",
+                "n",
+                number,
+            )
+        )
+        if number % PIPELINED == PIPELINED - 1:
+            pipeline.execute()
+    pipeline.execute()
+    client.xgroup_create("orders", "packers", id="0")
+    client.xreadgroup("packers", "ann", {"orders": ">"}, count=100)
+    client.xadd("penstock:metrics", {"pipeline": "shop", "output": "silver", "batch": 1, "rows": 9})
+    client.xadd("live", {"n": 0})
+
+
+def view_seconds(page: Any, address: str, rounds: int) -> dict[str, list[float]]:
+    """From asking for each view until it shows what it is there for."""
+    taken: dict[str, list[float]] = {name: [] for name in VIEWS}
+    for _ in range(rounds + 1):
+        for name, (path, text) in VIEWS.items():
+            started = time.perf_counter()
+            page.goto(address + path)
+            page.locator(".view").get_by_text(text).first.wait_for()
+            taken[name].append(time.perf_counter() - started)
+    return {name: values[1:] for name, values in taken.items()}  # the first filled the cache
+
+
+def tail_seconds(page: Any, address: str, client: Any, rounds: int) -> list[float]:
+    """From an XADD until the entry is on the page."""
+    page.goto(f"{address}/stream?name=live&tail=1")
+    page.get_by_role("button", name="Pause").wait_for()
+    taken = []
+    for number in range(3 * rounds):
+        page.wait_for_timeout(137 * (number % 5))  # anywhere in the tail's own rhythm
+        started = time.perf_counter()
+        client.xadd("live", {"mark": f"m{number}."})
+        page.locator("tbody").get_by_text(f"mark=m{number}.").wait_for()
+        taken.append(time.perf_counter() - started)
+    return taken
+
+
+HOT = """
+import socket, sys, time
+port, rate, seconds, batch, length = map(int, sys.argv[1:])
+words = [b"XADD", b"hot", b"MAXLEN", b"~", b"%d" % length, b"*", b"sku", b"A1", b"note", b"0123456789abcdef"]
+one = b"*%d\\r\\n" % len(words) + b"".join(b"$%d\\r\\n%s\\r\\n" % (len(word), word) for word in words)
+link = socket.create_connection(("127.0.0.1", port))
+started, sent = time.monotonic(), 0
+while time.monotonic() - started < seconds:
+    link.sendall(one * batch)
+    sent += batch
+    left = 2 * batch
+    while left > 0:
+        left -= link.recv(1 << 20).count(b"\\n")
+    time.sleep(max(0, started + sent / rate - time.monotonic()))
+print(sent / (time.monotonic() - started))
+"""
+
+
+@contextmanager
+def hot_stream(port: int, rate: int, seconds: int) -> Iterator[subprocess.Popen[str]]:
+    """A process that adds entries at a rate."""
+    words = [str(word) for word in (port, rate, seconds, HOT_BATCH, HOT_LENGTH_MAX)]
+    with subprocess.Popen(
+        [sys.executable, "-c", HOT, *words], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+
+
+def rss_mb(pid: int) -> float:
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE_BYTES / 1e6
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def hot_rows(page: Any, dashboard: Dashboard, server: PenstockServer, asked: Any) -> Rows:
+    """Memory and CPU of the dashboard's process, in equal parts of the time."""
+    pid = dashboard.process.pid
+    with server.client() as client:
+        client.xadd("hot", {"n": 0})
+    page.goto(f"{dashboard.address}/stream?name=hot&tail=1")
+    page.get_by_role("button", name="Pause").wait_for()
+    rows = [["before", f"{rss_mb(pid):.0f} MB", "", ""]]
+    step = asked.seconds / SAMPLES
+    with hot_stream(server.port, asked.rate, asked.seconds) as process:
+        for number in range(1, SAMPLES + 1):
+            cpu = cpu_seconds(pid)
+            started = time.monotonic()
+            page.wait_for_timeout(1000 * step)
+            part = (cpu_seconds(pid) - cpu) / (time.monotonic() - started)
+            shown = page.locator("tbody tr").count()
+            rows.append(
+                [
+                    f"{number * step:.0f} s",
+                    f"{rss_mb(pid):.0f} MB",
+                    f"{100 * part:.0f}%",
+                    str(shown),
+                ]
+            )
+        rate = float(process.communicate()[0])
+    rows.append([f"at {rate:,.0f} entries/s", "", "", ""])
+    return rows
+
+
+def measured(asked: Any) -> list[tuple[list[str], Rows]]:
+    """All tables."""
+    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - after the check for Chromium
+
+    with running_penstock() as server, redis.Redis(port=server.port) as client:
+        fill(client, asked.entries)
+        url = f"redis://127.0.0.1:{server.port}"
+        with running_dashboard(url) as dashboard, sync_playwright() as driver:
+            chromium = driver.chromium.launch(
+                executable_path=chromium_or_none(), args=CHROMIUM_OPTIONS
+            )
+            page = chromium.new_page(viewport={"width": 1280, "height": 900})
+            page.set_default_timeout(120_000)
+            times = view_seconds(page, dashboard.address, asked.rounds)
+            times["tail: XADD to page"] = tail_seconds(
+                page, dashboard.address, client, asked.rounds
+            )
+            hot = hot_rows(page, dashboard, server, asked)
+            chromium.close()
+    rows = [
+        [name, f"{statistics.median(values):.2f} s", f"{max(values):.2f} s"]
+        for name, values in times.items()
+    ]
+    return [
+        (["view", "median", "slowest"], rows),
+        (["tail open, after", "memory", "CPU of one core", "rows on the page"], hot),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--entries", type=int, default=1_000_000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--rate", type=int, default=50_000)
+    parser.add_argument("--write", action="store_true")
+    asked = parser.parse_args()
+    if chromium_or_none() is None:
+        sys.exit(f"benchmarks/dashboard.py: {NO_CHROMIUM}")
+    tables = measured(asked)
+    for head, rows in tables:
+        table = Table(*head)
+        for row in rows:
+            table.add_row(*row)
+        Console(width=110).print(table)
+    if asked.write:
+        note = f"{asked.entries:,} entries, {asked.rounds} rounds; {machine_line()}"
+        write_section(ROOT / "docs/performance.md", "dashboard", note, tables)
+
+
+if __name__ == "__main__":
+    main()
