@@ -34,6 +34,11 @@ def fill(client: Any) -> None:
         "evil", {"payload": EVIL, "json": '{"id": 9007199254740993, "html": "<b>"}'}, id=LARGEST_ID
     )
     client.xadd(ODD_NAME, {"a": "1"})
+    for number in range(320):
+        more = {"note": "calibrated"} if number == 4 else {}
+        fields = {"temp": 20 + number % 5, "humid": 60 + number % 9} | more
+        client.xadd("sensors", fields, id=f"{FIRST_MS + 990 * number}-0")
+    client.xdel("sensors", f"{FIRST_MS + 990}-0", f"{FIRST_MS + 990 * 3}-0")
     client.xadd("live", {"n": "0"})
     for batch in range(3):
         told = {"pipeline": "shop", "output": "silver", "batch": batch, "rows": 100, "seconds": 0.5}

@@ -25,6 +25,7 @@ pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=60_000)
 
+PICTURES = os.environ.get("PENSTOCK_SCREENSHOTS") == "1"
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
 VIEWS = {
     "/streams": "orders",
@@ -36,11 +37,27 @@ VIEWS = {
 }
 
 
-def screenshot(page: Any, name: str) -> None:
-    """A picture for the docs, when PENSTOCK_SCREENSHOTS asks for them."""
-    if os.environ.get("PENSTOCK_SCREENSHOTS") == "1":
-        IMAGES.mkdir(exist_ok=True)
-        page.screenshot(path=IMAGES / f"{name}.png")
+def screenshot(page: Any, name: str, height: int) -> None:
+    """A picture for the docs."""
+    IMAGES.mkdir(exist_ok=True)
+    page.set_viewport_size({"width": 1280, "height": height})
+    page.wait_for_timeout(1000)  # charts follow the size
+    page.screenshot(path=IMAGES / f"{name}.png")
+
+
+def bustle(page: Any, server: PenstockServer) -> None:
+    """Something to see on a picture: streams that grow, more and less, and a group that reads."""
+    with server.client() as client:
+        for stream in ("clicks", "payments"):
+            client.xgroup_create(stream, "workers", id="0", mkstream=True)
+        for second in range(25):
+            for _ in range(40 + 30 * (second % 7)):
+                client.xadd("clicks", {"page": "/cart", "user": second})
+            for _ in range(9 * (second % 4)):
+                client.xadd("payments", {"amount": second})
+            client.xreadgroup("workers", "w1", {"clicks": ">"}, count=120)
+            client.xreadgroup("workers", "w1", {"payments": ">"}, count=100, noack=True)
+            page.wait_for_timeout(1000)
 
 
 @pytest.mark.parametrize("path", VIEWS)
@@ -62,14 +79,18 @@ def test_no_view_is_wider_than_a_telephone(
     assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
 
 
-def test_streams_are_searched_sorted_and_linked(dashboard: Dashboard, visitor: Visitor) -> None:
+def test_streams_are_searched_sorted_and_linked(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
     page = visitor.goto(dashboard, "/streams")
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="orders", exact=True))
     expect(row).to_contain_text(f"{ENTRIES - 1:,}")
     page.get_by_role("button", name="length").click()
     expect(page.get_by_role("row").nth(1)).to_contain_text("orders")
     page.wait_for_url(re.compile("sort=-length"))
-    screenshot(page, "streams")
+    if PICTURES:
+        bustle(page, filled)
+        screenshot(page, "streams", 440)
     page.get_by_label("Search names").fill("rejected")
     expect(page.get_by_role("row")).to_have_count(2)
     page.wait_for_url(re.compile("search=rejected"))
@@ -174,11 +195,14 @@ def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
     page = visitor.goto(dashboard, "/structure?name=orders")
     expect(page.locator(".bytes li.deleted")).to_have_count(1)
     expect(page.locator("canvas").first).to_be_visible()
-    screenshot(page, "structure")
     page.locator("tbody button.open").nth(1).click()
     expect(page.locator(".view")).to_contain_text(f"node {FIRST_MS + 100 * STEP_MS}-0")
     page.wait_for_url(re.compile("node="))
     expect(page.locator(".bytes li.deleted")).to_have_count(0)
+    if PICTURES:
+        page.goto(f"{dashboard.address}/structure?name=sensors")
+        expect(page.locator(".bytes li.deleted")).to_have_count(2)
+        screenshot(page, "structure", 1000)
 
 
 def test_a_dashboard_that_only_reads_offers_no_change_and_takes_none(

@@ -139,7 +139,9 @@ class Catalogue:
     def page(self, search: str, sort: str, descending: bool, number: int, size: int) -> Page:
         """Rows whose names contain `search`, sorted; unknown values last. Cost: a sort of all rows."""
         wanted = search.casefold()
-        names = [name for name in self._facts if wanted in harmless(name).casefold()]
+        names = list(self._facts)
+        if wanted:
+            names = [name for name in names if wanted in harmless(name).casefold()]
         key = self._key(sort)
         known = [(value, name) for name in names if (value := key(name)) is not None]
         known.sort(reverse=descending)

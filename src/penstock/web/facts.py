@@ -105,12 +105,12 @@ def _parse(name: bytes, about: Reply, groups: Reply, size_bytes: int | None) -> 
         length=number(told["length"]),
         size_bytes=size_bytes,
         last_id=identifier(told["last-generated-id"]),
-        first=_entry_or_none(told["first-entry"]),
-        last=_entry_or_none(told["last-entry"]),
+        first=_entry_or_none(told.get("first-entry")),
+        last=_entry_or_none(told.get("last-entry")),
         added=number_or_none(told.get("entries-added")),
         max_deleted_id=None if deleted is None else identifier(deleted),
-        tree_keys=number(told["radix-tree-keys"]),
-        tree_nodes=number(told["radix-tree-nodes"]),
+        tree_keys=number(told.get("radix-tree-keys", 0)),
+        tree_nodes=number(told.get("radix-tree-nodes", 0)),
         groups=tuple(_group(mapping(group)) for group in array(groups)),
     )
 

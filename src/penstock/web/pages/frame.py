@@ -90,10 +90,10 @@ class Frame:
         )
 
     async def attempt(self, act: Act) -> bool:
-        """Do something that asks the server; what goes wrong is said on top of the page."""
+        """Do something that asks the server; what goes wrong is said on top of the page, in one line."""
         try:
             await act()
-        except (Away, Refused) as error:
+        except (Away, Refused, ValueError) as error:
             text = str(error)
             if isinstance(error, Away):
                 text += ". What is shown may be old; trying again until it answers."

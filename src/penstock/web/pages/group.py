@@ -20,7 +20,7 @@ from penstock.web.groups import (
     group_or_refuse,
     pending_of,
 )
-from penstock.web.names import link, parse_name
+from penstock.web.names import link, parse_id_or_start, parse_name
 from penstock.web.pages.dialogs import propose, show_entry
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.groups import CHART_HEIGHT, draw
@@ -228,5 +228,5 @@ def register(board: Board) -> None:
     async def group(name: str = "", group: str = "", at: str = "0-0") -> None:
         key, group_name = parse_name(name), parse_name(group)
         frame = Frame(board, f"{harmless(group_name)} of {harmless(key)}", "groups", key)
-        view = GroupView(frame, key, group_name, parse(at.encode()))
+        view = GroupView(frame, key, group_name, parse_id_or_start(at))
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

@@ -114,7 +114,6 @@ class StreamView:
     async def turn_tail(self) -> None:
         """Start the tail, pause it, go on."""
         if self._tail is None:
-            self._conditions = parse_conditions(self._where)
             mean = self._facts.mean_bytes if self._facts is not None else 0
             self._tail = Tail(self._server, self._name, mean)
             await self._frame.attempt(self.tick)
@@ -139,41 +138,49 @@ class StreamView:
         show_url(link("stream", self._name, at=reading.url_word, where=self._where))
 
     async def _seek(self) -> None:
-        try:
-            moment = parse_moment(self._seek_box.value.strip())
-            reading = reading_from(moment, await self._server.now_ms())
-        except ValueError as error:
-            tell(str(error), good=False)
-            return
-        await self._go(reading)
+        async def find() -> None:
+            moment = parse_moment((self._seek_box.value or "").strip())
+            self._reading = reading_from(moment, await self._server.now_ms())
+
+        if await self._frame.attempt(find):
+            await self._go(self._reading)
 
     async def _filter(self) -> None:
-        try:
+        async def check() -> None:
             parse_conditions(self._where_box.value or "")
-        except ValueError as error:
-            tell(str(error), good=False)
-            return
-        self._where = self._where_box.value or ""
-        await self._go(self._reading)
+
+        if await self._frame.attempt(check):
+            self._where = self._where_box.value or ""
+            await self._go(self._reading)
 
     async def _turn_on(self) -> None:
         if self._page.onwards is not None:
             await self._go(self._page.onwards)
 
     async def _turn_back(self) -> None:
-        mean = self._facts.mean_bytes if self._facts is not None else 0
-        before = await page_before(self._server, self._name, self._reading, mean)
-        if before is not None:
-            await self._go(before)
-        else:
-            tell("nothing lies before this page")
+        found: list[Reading] = []
+
+        async def find() -> None:
+            mean = self._facts.mean_bytes if self._facts is not None else 0
+            before = await page_before(self._server, self._name, self._reading, mean)
+            found.extend([before] if before is not None else [])
+
+        if await self._frame.attempt(find):
+            if found:
+                await self._go(found[0])
+            else:
+                tell("nothing lies before this page")
 
     async def _open(self, key: str) -> None:
         """Show an entry, also one that has left the table meanwhile."""
-        found = [entry for entry in self._entries if str(entry.id) == key]
-        found = found or await read_ids(self._server, self._name, [parse(key.encode())])
-        if found:
-            show_entry(self._frame, self._name, found[0])
+
+        async def find() -> None:
+            found = [entry for entry in self._entries if str(entry.id) == key]
+            found = found or await read_ids(self._server, self._name, [parse(key.encode())])
+            if found:
+                show_entry(self._frame, self._name, found[0])
+
+        await self._frame.attempt(find)
 
     async def _key(self, event: KeyEventArguments) -> None:
         if not event.action.keydown or event.modifiers.ctrl or event.modifiers.alt:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from nicegui import ui
 from nicegui.events import EChartPointClickEventArguments
 
-from penstock.core.stream_id import SMALLEST, StreamID, parse
-from penstock.errors import CommandError
+from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.human.show import harmless, size_text
 from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
 from penstock.web.board import Board
 from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.names import link, parse_name
+from penstock.web.names import link, parse_id_or_start, parse_name
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.groups import draw
 from penstock.web.pages.table import Column, DataTable, TableRow
@@ -44,9 +43,9 @@ CSS = """
   font-size: 12px; }
 .bytes li { padding: 3px 0; border-bottom: 1px solid rgba(128,128,128,.3); overflow-wrap: anywhere; }
 .bytes li > div { opacity: .75; }
-.bytes li.deleted { text-decoration: line-through; background: repeating-linear-gradient(45deg,
+.bytes li.deleted { background: repeating-linear-gradient(45deg,
   rgba(200,0,0,.10) 0 6px, transparent 6px 12px); }
-.bytes li.deleted > div { text-decoration: none; color: #c62828; opacity: 1; }
+.bytes li.deleted > div { color: #c62828; opacity: 1; }
 .p { display: inline-block; padding: 0 3px; margin: 1px 0; border-radius: 3px; color: #111; background: #ddd;
   max-width: 100%; }
 .p i { font-style: normal; font-weight: 700; margin-left: .5em; }
@@ -140,10 +139,13 @@ class StructureView:
             await self._go(self._window.onwards)
 
     async def _go_last(self) -> None:
-        facts = await one_stream(self._frame.board.server, self._name)
-        if facts.last is not None:
+        async def find() -> None:
+            facts = await one_stream(self._frame.board.server, self._name)
+            self._start = facts.last.id if facts.last is not None else SMALLEST
+
+        if await self._frame.attempt(find):
             self._chosen = ""
-            await self._go(facts.last.id)
+            await self._go(self._start)
 
     def _open(self, key: str) -> None:
         self._chosen = key
@@ -218,13 +220,6 @@ def saved_text(window: Window, length: int) -> str:
     return "\n".join(lines)
 
 
-def parse_start(text: str) -> StreamID:
-    try:
-        return parse(text.encode())
-    except CommandError:
-        return SMALLEST
-
-
 def register(board: Board) -> None:
     """Serve this view."""
 
@@ -232,5 +227,5 @@ def register(board: Board) -> None:
     async def structure(name: str = "", at: str = "0-0", node: str = "") -> None:
         key = parse_name(name)
         frame = Frame(board, f"Structure of {harmless(key)}", "structure", key)
-        view = StructureView(frame, key, parse_start(at), node)
+        view = StructureView(frame, key, parse_id_or_start(at), node)
         await frame.load(view.refresh)
