@@ -12,8 +12,8 @@ from penstock.cli.connect import Json
 from penstock.cli.outcome import Failure, example
 from penstock.cli.output import Column, Output
 from penstock.cli.progress import Progress
-from penstock.human.show import harmless, json_line, size_text
 from penstock.errors import ConfigError, PenstockError
+from penstock.human.show import harmless, json_line, size_text
 from penstock.server.config_kinds import parse_memory
 from penstock.spark.lake_manifest import DATA_SUFFIX, Lake, load_lake
 

@@ -11,9 +11,9 @@ from rich.console import Console
 from penstock.cli.connect import URL_DEFAULT, Json, Url
 from penstock.cli.moment import Ago, Edge, parse_moment
 from penstock.cli.outcome import Failure, example
-from penstock.human.show import json_line
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import PenstockError
+from penstock.human.show import json_line
 
 if TYPE_CHECKING:
     from penstock.spark.replay import Replay
