@@ -161,15 +161,10 @@ def hot_rows(page: Any, dashboard: Dashboard, server: PenstockServer, asked: Any
             started = time.monotonic()
             page.wait_for_timeout(1000 * step)
             part = (cpu_seconds(pid) - cpu) / (time.monotonic() - started)
-            shown = page.locator("tbody tr").count()
-            rows.append(
-                [
-                    f"{number * step:.0f} s",
-                    f"{rss_mb(pid):.0f} MB",
-                    f"{100 * part:.0f}%",
-                    str(shown),
-                ]
-            )
+            newest = page.locator("tbody button.open").first.inner_text()
+            age = time.time() - int(newest.partition("-")[0]) / 1000
+            cells = [f"{number * step:.0f} s", f"{rss_mb(pid):.0f} MB", f"{100 * part:.0f}%"]
+            rows.append([*cells, f"{age:.1f} s"])
         rate = float(process.communicate()[0])
     rows.append([f"at {rate:,.0f} entries/s", "", "", ""])
     return rows
@@ -200,7 +195,7 @@ def measured(asked: Any) -> list[tuple[list[str], Rows]]:
     ]
     return [
         (["view", "median", "slowest"], rows),
-        (["tail open, after", "memory", "CPU of one core", "rows on the page"], hot),
+        (["tail open, after", "memory", "CPU of one core", "age of the newest on the page"], hot),
     ]
 
 

@@ -32,7 +32,7 @@ from penstock.web.replies import (
 from penstock.web.stream_page import read_ids
 
 DEAD_IDLE_MS = 5 * 60_000
-PENDING_PAGE = 100
+PENDING_PAGE = 50
 
 
 @dataclass(frozen=True, slots=True)
