@@ -34,6 +34,7 @@ ALLOWED = {
     "src/penstock/cli/inspect.py:inspect": OPTIONS,
     "src/penstock/cli/pending.py:pending": OPTIONS,
     "src/penstock/cli/tail.py:tail": OPTIONS,
+    "src/penstock/cli/ui.py:ui": OPTIONS,
     "src/penstock/core/stream_node.py:append_entry": "hot: an object would be made for every entry",
     "src/penstock/opening.py:open": "options by name, each with a default; a value object would hide them",
     "src/penstock/embedded.py:Database.xadd": REDIS_PY,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.web.asking import READS, Away, BadUrl, Server
+from penstock.web.asking import READS, Away, Server
+from penstock.web.links import BadUrl
 from penstock.web.replies import Refused
 from tests.support.penstock_server import running_penstock
 from tests.support.redis_server import free_port

@@ -47,6 +47,10 @@ def ui(
             "--allow-writes", help="Let the dashboard add, delete, trim, ack, claim and reset."
         ),
     ] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="The URL names a node of a Redis Cluster: show all of it."),
+    ] = False,
 ) -> None:
     """Show the streams of a server in a browser: entries, groups, structure, pipelines.
 
@@ -64,13 +68,13 @@ def ui(
     except ImportError:
         raise Failure("the dashboard needs NiceGUI: pip install 'penstock[ui]'") from None
     from penstock.web import app  # noqa: PLC0415
-    from penstock.web.asking import BadUrl  # noqa: PLC0415
     from penstock.web.board import Settings  # noqa: PLC0415
+    from penstock.web.links import BadUrl  # noqa: PLC0415
 
     host = f"[{bind}]" if ":" in bind else bind
     say(f"dashboard at http://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
     try:
-        app.run(Settings(url, port, bind, password, allow_writes))
+        app.run(Settings(url, port, bind, password, allow_writes, cluster))
     except BadUrl as error:
         raise typer.BadParameter(str(error), param_hint="'--url' (or PENSTOCK_URL)") from None
 

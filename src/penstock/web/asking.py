@@ -13,24 +13,15 @@ No text made here quotes the URL, which may carry a password.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Sequence
-from typing import Any, cast
-from urllib.parse import urlsplit
 
 import redis
-import redis.asyncio
-from redis.asyncio.connection import parse_url
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
+from redis.exceptions import RedisClusterException
 
 from penstock.errors import PenstockError
-from penstock.web.replies import Refused, Reply, Word, array, number
-
-CONNECT_SECONDS_MAX = 2.0
-REPLY_SECONDS_MAX = 10.0
-CONNECTIONS_MAX = 32
+from penstock.web.links import ClusterLink, Link, Replies, SingleLink
+from penstock.web.replies import Refused, Reply, Word, array, blob, number
 
 READS = frozenset(
     ("DUMP", "EXISTS", "INFO", "MEMORY", "PENSTOCK", "PING", "SCAN", "TIME", "TYPE", "XINFO",
@@ -38,28 +29,24 @@ READS = frozenset(
 )  # fmt: skip
 READ_SUBCOMMANDS = {"MEMORY": {"USAGE"}, "PENSTOCK": {"NODES", "SPLITS"}}
 
-_GONE = (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, OSError, UnicodeError)
+_GONE = (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, RedisClusterException, OSError,
+         UnicodeError)  # fmt: skip
 
 
 class Away(PenstockError):
     """Nobody answers at the other end; the text is for the user."""
 
 
-class BadUrl(PenstockError):
-    """The URL names no server."""
-
-
 class Server:
     """Connections to one server, made when they are first used."""
 
-    def __init__(self, url: str, allow_writes: bool = False) -> None:
+    def __init__(self, url: str, allow_writes: bool = False, cluster: bool = False) -> None:
         self.allow_writes = allow_writes
-        self._client = _client(url)
-        settings = self._client.connection_pool.connection_kwargs
-        self.name = settings.get("path") or f"{settings['host']}:{settings.get('port', 6379)}"
+        self._link: Link = ClusterLink(url) if cluster else SingleLink(url)
+        self.name = self._link.name
 
     async def close(self) -> None:
-        await self._client.aclose(close_connection_pool=True)
+        await self._link.close()
 
     async def ask(self, *words: Word) -> Reply:
         """The reply to a question. Raises: Refused, Away."""
@@ -68,7 +55,7 @@ class Server:
             raise Refused(str(reply))
         return reply
 
-    async def ask_all(self, questions: Sequence[Sequence[Word]]) -> list[Reply | redis.RedisError]:
+    async def ask_all(self, questions: Sequence[Sequence[Word]]) -> Replies:
         """The reply to each of many questions, sent at once; a refusal stands where its reply would."""
         for words in questions:
             check_is_read(words)
@@ -97,6 +84,18 @@ class Server:
             raise Refused(str(reply))
         return reply
 
+    async def scan(self, cursor: bytes, *words: Word) -> tuple[bytes, list[bytes]]:
+        """Where to go on, `0` at the end, and some names. Raises: Refused, Away."""
+        try:
+            onwards, names = await self._link.scan(cursor, words)
+        except redis.AuthenticationError as error:
+            raise Away(f"{self.name} wants another password: {error}") from None
+        except redis.ResponseError as error:
+            raise Refused(str(error)) from None
+        except _GONE as error:
+            raise self._away(error) from None
+        return onwards, [blob(name) for name in array(names)]
+
     async def now_ms(self) -> int:
         """The server's clock, or ours where a user may not ask for it."""
         try:
@@ -105,14 +104,9 @@ class Server:
             return time.time_ns() // 1_000_000
         return number(seconds) * 1000 + number(microseconds) // 1000
 
-    async def _send(self, commands: Sequence[Sequence[Word]]) -> list[Reply | redis.RedisError]:
+    async def _send(self, commands: Sequence[Sequence[Word]]) -> Replies:
         try:
-            async with self._client.pipeline(transaction=False) as pipeline:
-                for words in commands:
-                    pipeline.execute_command(*words)
-                return cast(
-                    "list[Reply | redis.RedisError]", await pipeline.execute(raise_on_error=False)
-                )
+            return await self._link.send(commands)
         except redis.AuthenticationError as error:
             raise Away(f"{self.name} wants another password: {error}") from None
         except redis.ResponseError as error:  # of the connection itself: SELECT, HELLO
@@ -138,28 +132,3 @@ def _why(error: BaseException) -> str:
         if isinstance(candidate, OSError) and candidate.errno and candidate.errno > 0:
             return os.strerror(candidate.errno).lower()
     return str(error).rstrip(".") or type(error).__name__
-
-
-def _client(url: str) -> redis.asyncio.Redis:
-    try:
-        parts = urlsplit(url)
-        if parts.scheme not in ("redis", "rediss", "unix"):
-            raise BadUrl("a URL begins with redis://, rediss:// or unix://")
-        if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
-            raise BadUrl("write / ? # and @ inside a password as %2F %3F %23 and %40")
-        if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path, re.ASCII):
-            raise BadUrl("what follows the port is the number of a database: /0")
-        settings: dict[str, Any] = dict(parse_url(url))
-        # Whatever the URL says of these: the code relies on them.
-        settings |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
-        settings |= {"socket_timeout": REPLY_SECONDS_MAX, "max_connections": CONNECTIONS_MAX}
-        settings |= {"socket_connect_timeout": CONNECT_SECONDS_MAX}
-        if parts.scheme != "unix":
-            settings.setdefault("host", "127.0.0.1")
-        pool = redis.asyncio.BlockingConnectionPool(timeout=REPLY_SECONDS_MAX, **settings)
-        pool.make_connection()  # type: ignore[no-untyped-call] # not connected yet, but checked
-        client = redis.asyncio.Redis(connection_pool=pool)
-    except (ValueError, TypeError, redis.RedisError):
-        raise BadUrl("expected redis://[user:password@]host:port/db[?option=value]") from None
-    client.response_callbacks.clear()
-    return client

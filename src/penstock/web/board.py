@@ -21,6 +21,7 @@ class Settings:
     bind: str = LOOPBACK[0]
     password: str = field(default="", repr=False)
     allow_writes: bool = False
+    cluster: bool = False
 
 
 class Board:
@@ -28,6 +29,6 @@ class Board:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.server = Server(settings.url, settings.allow_writes)
+        self.server = Server(settings.url, settings.allow_writes, settings.cluster)
         self.history = GroupHistory()
         self.catalogue = Catalogue(self.server, self.history)

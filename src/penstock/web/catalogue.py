@@ -21,7 +21,7 @@ from penstock.web.asking import Away, Server
 from penstock.web.facts import StreamFacts, stream_facts
 from penstock.web.history import GroupHistory
 from penstock.web.rates import Meter
-from penstock.web.replies import Refused, Word, array, blob
+from penstock.web.replies import Refused
 
 SCAN_COUNT = 1000
 SLICE_STREAMS = 20  # some ten milliseconds of ours, in which no page is served
@@ -103,9 +103,8 @@ class Catalogue:
 
     async def _scan(self, cursor: bytes) -> tuple[bytes, list[bytes]]:
         """Where to go on, and the streams among the next keys; a name may come twice."""
-        words: tuple[Word, ...] = ("SCAN", cursor, "TYPE", "stream", "COUNT", SCAN_COUNT)
-        reply = array(await self._server.ask(*words))
-        return blob(reply[0]), list(dict.fromkeys(blob(name) for name in array(reply[1])))
+        onwards, names = await self._server.scan(cursor, "TYPE", "stream", "COUNT", SCAN_COUNT)
+        return onwards, list(dict.fromkeys(names))
 
     async def look(self, names: Sequence[bytes]) -> None:
         """Ask for some streams anew."""

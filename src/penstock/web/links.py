@@ -1,0 +1,153 @@
+"""Connections to one server, or to all of a Redis Cluster: commands in, replies as RESP2 has them out.
+
+On a cluster each command goes to the node that has its key, and SCAN walks one node after the other: its
+cursor is `NODE:CURSOR`, the number of a node among the primaries in the order of their names. What has no
+key (TIME) goes to any.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeAlias, cast
+from urllib.parse import urlsplit
+
+import redis
+import redis.asyncio
+from redis.asyncio.cluster import ClusterNode, RedisCluster
+from redis.asyncio.connection import parse_url
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from penstock.errors import PenstockError
+from penstock.web.replies import Reply, Word, array, blob
+
+CONNECT_SECONDS_MAX = 2.0
+REPLY_SECONDS_MAX = 10.0
+CONNECTIONS_MAX = 32
+
+Replies: TypeAlias = "list[Reply | redis.RedisError]"
+
+# What redis-py needs to find its way in a cluster; every other reply stays as it came.
+_TOPOLOGY = ("CLUSTER SLOTS", "CLUSTER SHARDS", "COMMAND", "COMMAND INFO")
+
+
+class BadUrl(PenstockError):
+    """The URL names no server."""
+
+
+class Link(Protocol):
+    """What a Server asks through."""
+
+    name: str
+
+    async def send(self, commands: Sequence[Sequence[Word]]) -> Replies:
+        """The replies in the order of the commands; a refusal stands where its reply would."""
+
+    async def scan(self, cursor: bytes, words: Sequence[Word]) -> tuple[bytes, Reply]:
+        """Where to go on, `0` at the end, and the names that SCAN gave."""
+
+    async def close(self) -> None: ...
+
+
+class SingleLink:
+    """One server."""
+
+    def __init__(self, url: str) -> None:
+        settings = _settings(url)
+        try:
+            pool = redis.asyncio.BlockingConnectionPool(timeout=REPLY_SECONDS_MAX, **settings)
+            pool.make_connection()  # type: ignore[no-untyped-call] # not connected yet, but checked
+        except (ValueError, TypeError, redis.RedisError):
+            raise _bad_url() from None
+        self._client = redis.asyncio.Redis(connection_pool=pool)
+        self._client.response_callbacks.clear()
+        self.name = settings.get("path") or f"{settings['host']}:{settings.get('port', 6379)}"
+
+    async def send(self, commands: Sequence[Sequence[Word]]) -> Replies:
+        async with self._client.pipeline(transaction=False) as pipeline:
+            for words in commands:
+                pipeline.execute_command(*words)
+            return cast("Replies", await pipeline.execute(raise_on_error=False))
+
+    async def scan(self, cursor: bytes, words: Sequence[Word]) -> tuple[bytes, Reply]:
+        (reply,) = await self.send([("SCAN", cursor, *words)])
+        if isinstance(reply, redis.RedisError):
+            raise reply
+        found = array(reply)
+        return blob(found[0]), found[1]
+
+    async def close(self) -> None:
+        await self._client.aclose(close_connection_pool=True)
+
+
+class ClusterLink:
+    """All primaries of a cluster; the URL names any of its nodes."""
+
+    def __init__(self, url: str) -> None:
+        settings = _settings(url)
+        if "path" in settings or settings.pop("db", 0):
+            raise BadUrl("a cluster is named by redis://host:port, and has one database")
+        secure = settings.pop("connection_class", None) is not None
+        port = settings.pop("port", 6379)
+        self.name = f"cluster at {settings['host']}:{port}"
+        settings["ssl"] = secure
+        # redis-py refuses what finds no connection, where the other kind of client waits.
+        self._turn = asyncio.Semaphore(CONNECTIONS_MAX // 2)
+        self._client: Any = RedisCluster(port=port, **settings)
+        for command in set(self._client.response_callbacks) - set(_TOPOLOGY):
+            del self._client.response_callbacks[command]
+
+    async def send(self, commands: Sequence[Sequence[Word]]) -> Replies:
+        await self._client.initialize()
+        return list(await asyncio.gather(*(self._one(words) for words in commands)))
+
+    async def _one(self, words: Sequence[Word]) -> Reply | redis.RedisError:
+        asked = self._client.get_default_node() if len(words) == 1 else self._client
+        async with self._turn:
+            try:
+                return cast("Reply", await asked.execute_command(*words))
+            except redis.ResponseError as error:
+                return error
+
+    async def scan(self, cursor: bytes, words: Sequence[Word]) -> tuple[bytes, Reply]:
+        await self._client.initialize()
+        nodes: list[ClusterNode] = sorted(self._client.get_primaries(), key=lambda node: node.name)
+        number, _, inner = cursor.rpartition(b":")
+        place = min(int(number or 0), len(nodes) - 1)
+        # The node itself: what the cluster's client makes of SCAN has one cursor for all nodes.
+        reply = array(cast("Reply", await nodes[place].execute_command("SCAN", inner, *words)))
+        onwards = blob(reply[0])
+        if onwards == b"0":
+            place += 1
+        return b"0" if place == len(nodes) else b"%d:%s" % (place, onwards), reply[1]
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
+def _settings(url: str) -> dict[str, Any]:
+    """Arguments for redis-py. Raises: BadUrl, which does not quote the URL."""
+    try:
+        parts = urlsplit(url)
+        if parts.scheme not in ("redis", "rediss", "unix"):
+            raise BadUrl("a URL begins with redis://, rediss:// or unix://")
+        if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
+            raise BadUrl("write / ? # and @ inside a password as %2F %3F %23 and %40")
+        if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path, re.ASCII):
+            raise BadUrl("what follows the port is the number of a database: /0")
+        settings: dict[str, Any] = dict(parse_url(url))
+    except ValueError:
+        raise _bad_url() from None
+    # Whatever the URL says of these: the code relies on them.
+    settings |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
+    settings |= {"socket_timeout": REPLY_SECONDS_MAX, "max_connections": CONNECTIONS_MAX}
+    settings |= {"socket_connect_timeout": CONNECT_SECONDS_MAX}
+    if parts.scheme != "unix":
+        settings.setdefault("host", "127.0.0.1")
+    return settings
+
+
+def _bad_url() -> BadUrl:
+    return BadUrl("expected redis://[user:password@]host:port/db[?option=value]")

@@ -1,0 +1,84 @@
+"""A cluster, seen as one server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+
+import pytest
+
+from penstock.web.asking import Away, Server
+from penstock.web.catalogue import Catalogue, names_of
+from penstock.web.exports import Selection, export
+from penstock.web.facts import one_stream
+from penstock.web.history import GroupHistory
+from penstock.web.links import BadUrl
+from penstock.web.replies import Refused
+from tests.support.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
+from tests.support.redis_server import free_port
+
+STREAMS = 30
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    problem = cluster_problem_or_none()
+    if problem is not None:
+        pytest.skip(problem)
+    with running_cluster() as found:
+        client = found.client()
+        for number in range(STREAMS):
+            client.xadd(f"s:{number:02}", {"n": number})
+        client.close()
+        yield found
+
+
+def run(port: int, act: Callable[[Server], Awaitable[None]]) -> None:
+    async def inside() -> None:
+        server = Server(f"redis://127.0.0.1:{port}", cluster=True)
+        try:
+            await act(server)
+        finally:
+            await server.close()
+
+    asyncio.run(inside())
+
+
+def test_streams_of_all_nodes_are_in_one_table(cluster: Cluster) -> None:
+    async def act(server: Server) -> None:
+        catalogue = Catalogue(server, GroupHistory())
+        await catalogue.sweep()
+        page = catalogue.page("", "name", False, 1, 50)
+        assert names_of(page.rows) == [b"s:%02d" % number for number in range(STREAMS)]
+        assert await server.now_ms() > 0
+
+    run(cluster.ports[0], act)
+
+
+def test_a_stream_is_read_wherever_it_is(cluster: Cluster) -> None:
+    async def act(server: Server) -> None:
+        for number in (0, 7, 29):
+            name = b"s:%02d" % number
+            facts = await one_stream(server, name)
+            assert (facts.length, facts.last and facts.last.fields) == (1, [(b"n", b"%d" % number)])
+            data = b"".join([piece async for piece in export(server, Selection(name), "jsonl")])
+            assert data.count(b"\n") == 1
+        with pytest.raises(Refused, match="no such key"):
+            await one_stream(server, b"none")
+
+    run(cluster.ports[1], act)
+
+
+def test_a_cluster_that_is_away_is_said_to_be() -> None:
+    async def act(server: Server) -> None:
+        with pytest.raises(Away, match="cannot reach cluster at"):
+            await server.ask("PING")
+        with pytest.raises(Away, match="cannot reach cluster at"):
+            await server.scan(b"0")
+
+    run(free_port(), act)
+
+
+def test_a_cluster_has_one_database() -> None:
+    with pytest.raises(BadUrl, match="one database"):
+        Server("redis://127.0.0.1:1/2", cluster=True)
