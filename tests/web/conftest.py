@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from tests.support.dashboard import (
     chromium_or_none,
     running_dashboard,
 )
+from tests.support.loops import run_apart
 from tests.support.penstock_server import PenstockServer, running_penstock
 from tests.support.redis_server import redis_program_or_none, running_redis
 from tests.web.many_entries import fill
@@ -45,7 +45,7 @@ class Live:
             finally:
                 await server.close()
 
-        return asyncio.run(run())
+        return run_apart(run())
 
 
 @pytest.fixture(scope="session")

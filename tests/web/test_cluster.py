@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
@@ -14,6 +13,7 @@ from penstock.web.facts import one_stream
 from penstock.web.history import GroupHistory
 from penstock.web.links import BadUrl
 from penstock.web.replies import Refused
+from tests.support.loops import run_apart
 from tests.support.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
 from tests.support.redis_server import free_port
 
@@ -41,7 +41,7 @@ def run(port: int, act: Callable[[Server], Awaitable[None]]) -> None:
         finally:
             await server.close()
 
-    asyncio.run(inside())
+    run_apart(inside())
 
 
 def test_streams_of_all_nodes_are_in_one_table(cluster: Cluster) -> None:

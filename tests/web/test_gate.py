@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from urllib.parse import urlencode
 
 import pytest
 
 from penstock.web import gate as module
 from penstock.web.gate import COOKIE, Gate, Message, Receive, Scope, Send, is_loopback, own_path
+from tests.support.loops import run_apart
 
 Answer = tuple[int, dict[str, str], bytes]
 
@@ -43,7 +43,7 @@ def _run(gate: Gate, scope: Scope, body: bytes = b"") -> Answer:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(gate(scope, receive, send))
+    run_apart(gate(scope, receive, send))
     if sent[0]["type"] == "websocket.close":
         return 403, {}, b""
     headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -51,4 +52,4 @@ def test_control_characters_are_spelled_out_and_lines_kept() -> None:
 def test_a_preview_is_one_short_line(fields: list[tuple[bytes, bytes]]) -> None:
     text = preview(fields)
     assert len(text) <= 204
-    assert text.isprintable()
+    assert not re.search(r"[\x00-\x1f\x7f-\x9f\u202e]", text)

@@ -14,7 +14,9 @@ from penstock.web.history import Sample
 Options = dict[str, Any]
 Line = tuple[str, list[tuple[float, float | None]]]
 
-GREY = "#888888"
+GREY = "#888888"  # legible on light and on dark
+FAINT = {"lineStyle": {"color": "rgba(128,128,128,0.3)"}}
+AXIS: Options = {"axisLabel": {"color": GREY}, "splitLine": FAINT, "axisLine": FAINT}
 
 
 def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
@@ -27,8 +29,8 @@ def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
         "grid": {"left": 60, "right": 16, "top": 48, "bottom": 24},
         "legend": {"top": 22, "type": "scroll", "textStyle": {"color": GREY}},
         "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time", "axisLabel": {"hideOverlap": True}},
-        "yAxis": {"type": "value", "min": 0, "name": unit},
+        "xAxis": {"type": "time", **AXIS, "axisLabel": {"hideOverlap": True, "color": GREY}},
+        "yAxis": {"type": "value", "min": 0, "name": unit, **AXIS},
         "series": [
             {
                 "type": "line",
@@ -77,6 +79,7 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
         "legend": {"top": 0, "textStyle": {"color": GREY}},
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": {
+            **AXIS,
             "type": "value",
             "min": 0,
             "max": 1,
@@ -86,9 +89,10 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
             "axisLabel": {"show": False},
         },
         "yAxis": {
+            **AXIS,
             "type": "category",
             "data": names,
-            "axisLabel": {"width": 100, "overflow": "truncate"},
+            "axisLabel": {"width": 100, "overflow": "truncate", "color": GREY},
         },
         "series": [
             {
