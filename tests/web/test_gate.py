@@ -102,7 +102,9 @@ def test_the_password_opens_the_gate() -> None:
     assert "HttpOnly" in headers["set-cookie"]
     assert "secret" not in headers["set-cookie"]
     cookie = headers["set-cookie"].partition(";")[0]
-    assert visit(gate, "/streams", cookie=cookie) == (200, {}, b"inside")
+    status, headers, body = visit(gate, "/streams", cookie=cookie)
+    assert (status, body) == (200, b"inside")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
     assert visit(Gate(inside, "secret"), "/streams", cookie=cookie)[0] == 303
 
 
