@@ -19,6 +19,7 @@ from typing import NoReturn
 import typer
 from typer.core import TyperGroup
 
+from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 
 REFUSED = 1
@@ -71,6 +72,9 @@ class Program(TyperGroup):
             return REFUSED
         except KeyboardInterrupt:
             return INTERRUPTED
+        except UnexpectedReply as error:
+            say(str(error))
+            return REFUSED
         except typer.TyperException as error:
             say(_describe(error))
             return error.exit_code

@@ -21,7 +21,7 @@ from penstock.web.asking import Away, Server
 from penstock.web.facts import StreamFacts, stream_facts
 from penstock.web.history import GroupHistory
 from penstock.web.rates import Meter
-from penstock.web.replies import Refused
+from penstock.web.replies import Refused, UnexpectedReply
 
 SCAN_COUNT = 1000
 SLICE_STREAMS = 20  # some ten milliseconds of ours, in which no page is served
@@ -70,7 +70,7 @@ class Catalogue:
             try:
                 await self.sweep()
                 self.error = ""
-            except (Away, Refused) as error:
+            except (Away, Refused, UnexpectedReply) as error:
                 self.error = str(error)
             took = time.monotonic() - started
             await asyncio.sleep(max(PAUSE_SECONDS_MIN, PAUSE_FACTOR * took))

@@ -1,19 +1,41 @@
-"""The replies of a server, as RESP2 carries them, turned into values with names.
-
-redis-py would make dicts of entries, and lose the order and the repetition of fields. A reply of another
-shape than expected is the server's mistake, and said so.
-"""
+"""Entries and refusals, and what client/replies.py has to read replies with."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from penstock.core import stream_id
+from penstock.client.replies import (
+    Fields,
+    Reply,
+    UnexpectedReply,
+    array,
+    blob,
+    id_and_fields,
+    identifier,
+    mapping,
+    number,
+    number_or_none,
+)
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError, PenstockError
+from penstock.errors import PenstockError
 
-Reply: TypeAlias = "int | bytes | list[Reply] | None"
+__all__ = [
+    "Entry",
+    "Refused",
+    "Reply",
+    "UnexpectedReply",
+    "Word",
+    "array",
+    "blob",
+    "entries",
+    "entry",
+    "identifier",
+    "mapping",
+    "number",
+    "number_or_none",
+]
+
 Word: TypeAlias = str | bytes | int
 
 
@@ -26,50 +48,7 @@ class Entry:
     """An entry, its fields in order and with repetitions."""
 
     id: StreamID
-    fields: list[tuple[bytes, bytes]]
-
-
-def array(reply: Reply) -> list[Reply]:
-    """The elements; none for a null."""
-    if reply is None:
-        return []
-    if not isinstance(reply, list):
-        raise _surprise("an array", reply)
-    return reply
-
-
-def blob(reply: Reply) -> bytes:
-    if not isinstance(reply, bytes):
-        raise _surprise("a string", reply)
-    return reply
-
-
-def number(reply: Reply) -> int:
-    """An integer, which some replies carry as a string."""
-    try:
-        return int(reply) if isinstance(reply, int | bytes) else int(blob(reply))
-    except ValueError:
-        raise _surprise("a number", reply) from None
-
-
-def number_or_none(reply: Reply) -> int | None:
-    return None if reply is None else number(reply)
-
-
-def identifier(reply: Reply) -> StreamID:
-    try:
-        return stream_id.parse(blob(reply))
-    except CommandError:
-        raise _surprise("a stream id", reply) from None
-
-
-def mapping(reply: Reply) -> dict[str, Reply]:
-    """Names and values that came as one flat array."""
-    flat = array(reply)
-    return {
-        blob(name).decode("utf-8", "backslashreplace"): value
-        for name, value in zip(flat[::2], flat[1::2], strict=False)
-    }
+    fields: Fields
 
 
 def entries(reply: Reply) -> list[Entry]:
@@ -78,12 +57,4 @@ def entries(reply: Reply) -> list[Entry]:
 
 
 def entry(reply: Reply) -> Entry:
-    parts = array(reply)
-    if len(parts) != 2:
-        raise _surprise("an entry", reply)
-    flat = [blob(item) for item in array(parts[1])]
-    return Entry(identifier(parts[0]), list(zip(flat[::2], flat[1::2], strict=False)))
-
-
-def _surprise(wanted: str, reply: Reply) -> Refused:
-    return Refused(f"the server answered {str(reply)[:80]} where {wanted} was due")
+    return Entry(*id_and_fields(reply))

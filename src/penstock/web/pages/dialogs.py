@@ -10,7 +10,7 @@ from penstock.human.show import entry_json, harmless, time_text
 from penstock.web.asking import Away
 from penstock.web.changes import Change, carry_out
 from penstock.web.pages.frame import Frame
-from penstock.web.replies import Entry, Refused
+from penstock.web.replies import Entry, Refused, UnexpectedReply
 from penstock.web.values import hex_view, json_view_or_none, value_text
 
 Done = Callable[[], Awaitable[None]]
@@ -26,7 +26,7 @@ async def propose(frame: Frame, plan: Callable[[], Awaitable[Change]], done: Don
     """Plan a change, show it, and carry it out if that is what is wanted."""
     try:
         change = await plan()
-    except (Refused, Away, ValueError) as error:
+    except (Refused, UnexpectedReply, Away, ValueError) as error:
         tell(str(error), good=False)
         return
     with frame.content, ui.dialog() as dialog, ui.card().classes("gap-2").style("min-width: 18rem"):
@@ -55,7 +55,7 @@ def _describe(change: Change) -> None:
 async def _carry_out(frame: Frame, change: Change) -> None:
     try:
         replies = await carry_out(frame.board.server, change)
-    except (Refused, Away) as error:
+    except (Refused, UnexpectedReply, Away) as error:
         tell(str(error), good=False)
         return
     shown = ", ".join(_reply_text(reply) for reply in replies)

@@ -18,7 +18,7 @@ from penstock.web.asking import Away
 from penstock.web.board import Board
 from penstock.web.exports import LIMIT_DEFAULT, TYPES, Selection, export
 from penstock.web.names import parse_name
-from penstock.web.replies import Refused
+from penstock.web.replies import Refused, UnexpectedReply
 
 
 def register(board: Board) -> None:
@@ -36,7 +36,7 @@ def register(board: Board) -> None:
             pieces = export(board.server, selection, kind)
             # The first piece before the headers: what is refused gets a status that says so.
             first = await anext(pieces)
-        except (ValueError, CommandError, Refused) as error:
+        except (ValueError, CommandError, Refused, UnexpectedReply) as error:
             return PlainTextResponse(str(error), 400)
         except Away as error:
             return PlainTextResponse(str(error), 503)

@@ -10,7 +10,7 @@ from penstock.human.show import harmless
 from penstock.web.asking import Away
 from penstock.web.board import Board
 from penstock.web.names import link
-from penstock.web.replies import Refused
+from penstock.web.replies import Refused, UnexpectedReply
 
 Act = Callable[[], Awaitable[None]]
 
@@ -93,7 +93,7 @@ class Frame:
         """Do something that asks the server; what goes wrong is said on top of the page, in one line."""
         try:
             await act()
-        except (Away, Refused, ValueError) as error:
+        except (Away, Refused, UnexpectedReply, ValueError) as error:
             text = str(error)
             if isinstance(error, Away):
                 text += ". What is shown may be old; trying again until it answers."

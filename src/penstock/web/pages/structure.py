@@ -99,7 +99,8 @@ class StructureView:
                     self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
             self._title = ui.label().classes("text-subtitle1 text-weight-bold mono wrap")
-            self._bytes = ui.html("").classes("full-width")
+            # bytes_html escapes all that was stored; a second pass in the browser would take as long as the rest.
+            self._bytes = ui.html("", sanitize=False).classes("full-width")
 
     def _legend(self) -> None:
         with ui.row().classes("gap-1"):

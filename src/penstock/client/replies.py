@@ -1,0 +1,76 @@
+"""The replies of a server, as RESP2 carries them, turned into values. Terminal and dashboard read them so.
+
+redis-py would make dicts of entries, and lose the order and the repetition of fields. A reply of another
+shape than expected is the server's mistake, and said so.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from penstock.core import stream_id
+from penstock.core.stream_id import StreamID
+from penstock.errors import CommandError, PenstockError
+
+Reply: TypeAlias = "int | bytes | list[Reply] | None"
+Fields = list[tuple[bytes, bytes]]
+
+
+class UnexpectedReply(PenstockError):
+    """The server answered what the command cannot answer."""
+
+
+def array(reply: Reply) -> list[Reply]:
+    """The elements; none for a null."""
+    if reply is None:
+        return []
+    if not isinstance(reply, list):
+        raise _surprise("an array", reply)
+    return reply
+
+
+def blob(reply: Reply) -> bytes:
+    if not isinstance(reply, bytes):
+        raise _surprise("a string", reply)
+    return reply
+
+
+def number(reply: Reply) -> int:
+    """An integer, which some replies carry as a string."""
+    try:
+        return int(reply) if isinstance(reply, int | bytes) else int(blob(reply))
+    except ValueError:
+        raise _surprise("a number", reply) from None
+
+
+def number_or_none(reply: Reply) -> int | None:
+    return None if reply is None else number(reply)
+
+
+def identifier(reply: Reply) -> StreamID:
+    try:
+        return stream_id.parse(blob(reply))
+    except CommandError:
+        raise _surprise("a stream id", reply) from None
+
+
+def mapping(reply: Reply) -> dict[str, Reply]:
+    """Names and values that came as one flat array."""
+    flat = array(reply)
+    return {
+        blob(name).decode("utf-8", "backslashreplace"): value
+        for name, value in zip(flat[::2], flat[1::2], strict=False)
+    }
+
+
+def id_and_fields(reply: Reply) -> tuple[StreamID, Fields]:
+    """What an entry is made of."""
+    parts = array(reply)
+    if len(parts) != 2:
+        raise _surprise("an entry", reply)
+    flat = [blob(item) for item in array(parts[1])]
+    return identifier(parts[0]), list(zip(flat[::2], flat[1::2], strict=False))
+
+
+def _surprise(wanted: str, reply: Reply) -> UnexpectedReply:
+    return UnexpectedReply(f"the server answered {str(reply)[:80]} where {wanted} was due")
