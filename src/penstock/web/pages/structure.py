@@ -99,7 +99,7 @@ class StructureView:
                     self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
             self._title = ui.label().classes("text-subtitle1 text-weight-bold mono wrap")
-            # bytes_html escapes all that was stored; a second pass in the browser would take as long as the rest.
+            # bytes_html escapes all that was stored; a second pass in the browser would take as long again.
             self._bytes = ui.html("", sanitize=False).classes("full-width")
 
     def _legend(self) -> None:
