@@ -65,10 +65,11 @@ class PipelineRun:
         """One for each batch of each output, as they come, until the process ends."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            if line.startswith(b"{") and line.endswith(
-                b"\n"
-            ):  # a killed process may leave half a line
-                yield json.loads(line)
+            if not line.endswith(b"}\n"):  # a killed process may leave half a line
+                continue
+            report = json.loads(line)
+            if "output" in report:  # the last line is a summary
+                yield report
 
     def kill(self) -> None:
         """SIGKILL, for Python and Java alike."""
