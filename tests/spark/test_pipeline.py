@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
+from tests.support.raw_redis import RawRedis
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
@@ -25,6 +26,7 @@ from penstock.spark.pipeline import (
 )
 from penstock.spark.pipeline_file import Pipeline, PipelineFileError, load_pipeline
 from penstock.spark.progress import BatchRecord
+from penstock.spark.replay import Replay, frame_of, write_replay
 
 DEADLINE_SECONDS = 300
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
@@ -261,3 +263,24 @@ def test_the_smallest_of_offsets_has_what_all_have() -> None:
 
     assert smallest([offset(a=3, b=5), offset(a=4, b=2, c=1)]) == offset(a=3, b=2)
     assert smallest([offset(a=3), offset(b=3)]) == offset()
+
+
+def test_bronze_holds_every_byte_and_a_replay_brings_it_back(
+    spark: Any, penstock: Broker, tmp_path: Path, pipeline_of: Any
+) -> None:
+    plain, odd = [b"a", b"1", "ü".encode(), b"\\xff"], [b"a", b"1", b"b", b"\xff\x00", b"a", b"2"]
+    for words in (plain, odd):
+        penstock.client.execute_command("XADD", "orders", "*", *words)
+    run_pipeline(pipeline_of(penstock), spark, once=True)
+    lake = tmp_path / "lake" / "bronze"
+    first, second = sorted(rows(spark, lake), key=lambda row: row._id)
+    assert (first.fields, first._raw) == ({"a": "1", "ü": "\\xff"}, None)
+    assert second.fields == {"a": "2", "b": None}
+    assert [(one["name"], bytes(one["value"])) for one in second._raw] == [
+        *(("a", b"1"), ("b", b"\xff\x00"), ("a", b"2"))
+    ]
+    what = Replay(None, str(lake), "again")
+    write_replay(frame_of(spark, what, penstock.options), what, "bytes", penstock.options)
+    with RawRedis(int(penstock.options["url"].rpartition(":")[2])) as client:
+        [found] = client.ask([[b"XRANGE", b"again", b"-", b"+"]])
+    assert [pairs[:-4] for _, pairs in found] == [plain, odd]

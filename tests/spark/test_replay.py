@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from penstock.core.stream_id import StreamID
-from penstock.spark.archive import archive_writer
 from penstock.spark.replay import NotReplayable, Replay, forget, frame_of, is_done, write_replay
 from tests.spark.conftest import Broker, fill
 
@@ -67,7 +66,7 @@ def test_a_lake_is_replayed_in_the_order_of_its_ids(
     client = penstock.client
     ids = [client.xadd("a", {"v": at}, id=f"{at}-{2**64 - 1 - at}") for at in (9, 10, 100)]
     frame = spark.read.format("penstock").options(**penstock.options, stream="a").load()
-    archive_writer(str(tmp_path / "lake"))(frame.orderBy("_id"), 0)  # as texts: 10 before 9
+    frame.orderBy("_id").write.parquet(str(tmp_path / "lake"))  # as texts: 10 before 9
     what = Replay(None, str(tmp_path / "lake"), "b", last=StreamID(99, 0))
     assert replay(spark, penstock, what) == 2
     found = entries(penstock, "b")

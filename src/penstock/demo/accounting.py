@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import redis
@@ -51,7 +53,7 @@ class Accounts:
     """All claims, and what the chart shows: revenue by minute."""
 
     lines: list[Line]
-    revenue: list[tuple[str, float]]
+    revenue: list[tuple[datetime, float]]
 
     @property
     def hold(self) -> bool:
@@ -65,7 +67,7 @@ def settle(client: redis.Redis, names: Names, sent: Tally) -> Accounts:
     silver = _table(names.lake / "silver", ["_id", "qty", "price"])
     gold = _table(names.lake / "gold" / names.aggregate, ["window_start", "orders", "revenue"])
     rejected = client.xlen(names.rejects)
-    cents = pc.sum(pc.multiply(silver["price"], silver["qty"].cast("decimal128(10, 0)"))).as_py()
+    cents = pc.sum(pc.multiply(silver["price"], silver["qty"].cast(pa.decimal128(10, 0)))).as_py()
     group = next(g for g in client.xinfo_groups(names.stream) if _text(g["name"]) == names.group)
     reasons = _reasons(client, names.rejects)
     lines = [
@@ -81,17 +83,15 @@ def settle(client: redis.Redis, names: Names, sent: Tally) -> Accounts:
         Line("valid + rejected", _n(sent.orders), _n(silver.num_rows + rejected)),
         Line("revenue of the valid", _money(sent.valid_cents), _money(int((cents or 0) * 100))),
         Line(
-            "minutes in the lake and in the gold stream",
+            "minutes in lake and gold stream",
             _n(gold.num_rows),
             _n(client.xlen(names.gold_stream)),
         ),
         Line("pending", _n(0), _n(int(group["pending"]))),
         Line("lag", _n(0), _n(int(group["lag"] or 0))),
     ]
-    minutes = sorted(
-        zip(gold["window_start"].to_pylist(), gold["revenue"].to_pylist(), strict=True)
-    )
-    revenue = [(at.strftime("%H:%M"), float(amount)) for at, amount in minutes]
+    minutes = zip(gold["window_start"].to_pylist(), gold["revenue"].to_pylist(), strict=True)
+    revenue = sorted((at, float(amount)) for at, amount in minutes)
     return Accounts(lines, revenue)
 
 

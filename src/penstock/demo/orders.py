@@ -1,11 +1,13 @@
 """The orders of the demonstration: the same for the same seed, some malformed, some late.
 
-A shop that is open for two hours: order i of n is placed at i/n of that time. Malformed orders lack what the
-pipeline's schema or its conditions ask for, each in one way, so that the rejects can be counted by reason.
+A shop that is open for two hours, with two rushes: order i of n has its place in that time. Malformed orders
+lack what the pipeline's schema or its conditions ask for, each in one way, so that the rejects can be counted
+by reason.
 """
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from typing import NamedTuple
 OPENING = datetime(2026, 1, 5, 9, tzinfo=UTC)
 OPEN_SECONDS = 2 * 3600
 JITTER_SECONDS = 20
+RUSH = 0.05  # below 1/(4 pi), so that time never runs backwards
 LATE_SHARE = 0.005
 LATE_MINUTES = (30, 90)
 MALFORMED_SHARE = 0.01
@@ -79,7 +82,7 @@ def orders_of(share: Share) -> Iterator[Order]:
 
 
 def _order(dice: random.Random, number: int, orders: int) -> Order:
-    seconds = OPEN_SECONDS * number / orders - dice.random() * JITTER_SECONDS
+    seconds = OPEN_SECONDS * _time_of_day(number / orders) + dice.random() * JITTER_SECONDS
     is_late = dice.random() < LATE_SHARE
     if is_late:
         seconds -= 60 * dice.uniform(*LATE_MINUTES)
@@ -97,6 +100,11 @@ def _order(dice: random.Random, number: int, orders: int) -> Order:
     if reason is not None:
         _spoil(fields, reason)
     return Order(fields, reason, is_late, qty * cents)
+
+
+def _time_of_day(part: float) -> float:
+    """When a part of the orders has been placed: steadily rising, now slower, now faster."""
+    return part + RUSH * math.sin(4 * math.pi * part)
 
 
 def _spoil(fields: dict[str, str], reason: str) -> None:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from penstock.demo.accounting import Accounts
+from penstock.demo.orders import OPENING
 from penstock.demo.run import Plan, Watcher
 
 OUTPUTS = {"produced": "produced", "bronze": "archived", "silver": "valid", "reject": "rejected"}
 CHART_WIDTH = 50
-CHART_MINUTES = 5
+CHART_STEP = timedelta(minutes=10)
 
 
 @contextmanager
 def watching(console: Console, plan: Plan) -> Iterator[Watcher]:
-    """Bars for what is produced and for each output; what is run twice is counted once more, and capped."""
+    """Bars for what is produced and for each output."""
     columns = (
         TextColumn("{task.description:>10}"),
         BarColumn(),
@@ -54,12 +56,15 @@ def show_accounts(console: Console, accounts: Accounts) -> None:
     console.print(table)
 
 
-def show_chart(console: Console, revenue: list[tuple[str, float]]) -> None:
-    """Revenue over time, some minutes to a line."""
-    groups = [revenue[at : at + CHART_MINUTES] for at in range(0, len(revenue), CHART_MINUTES)]
-    sums = [(group[0][0], sum(amount for _, amount in group)) for group in groups]
-    largest = max((amount for _, amount in sums), default=0)
-    console.print("Revenue by five minutes, out of the gold table", highlight=False)
-    for at, amount in sums:
-        bar = "█" * round(CHART_WIDTH * amount / largest) if largest else ""
-        console.print(f"  {at} [cyan]{bar}[/cyan] {amount:,.0f}", highlight=False)
+def show_chart(console: Console, revenue: list[tuple[datetime, float]]) -> None:
+    """Revenue since the shop opened, some minutes to a line."""
+    sums: dict[datetime, float] = {}
+    for at, amount in revenue:
+        if at >= OPENING:
+            begin = OPENING + (at - OPENING) // CHART_STEP * CHART_STEP
+            sums[begin] = sums.get(begin, 0) + amount
+    largest = max(sums.values(), default=0) or 1
+    console.print("Revenue by ten minutes, out of the gold table", highlight=False)
+    for begin, amount in sums.items():
+        bar = "█" * round(CHART_WIDTH * amount / largest)
+        console.print(f"  {begin:%H:%M} [cyan]{bar}[/cyan] {amount:,.0f}", highlight=False)

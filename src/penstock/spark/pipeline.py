@@ -50,6 +50,7 @@ _SETTINGS = {
     # A row on which SQL fails, by a division or a cast, is a row for the rejects and no reason to stop.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # as in every other map of fields
     # Each output asks for news so often; Spark's 10 ms are for one query that has a machine to itself.
     "spark.sql.streaming.pollingDelay": "200ms",
 }

@@ -1,6 +1,6 @@
 """The frames of a pipeline: which rows each output has, as Spark's plans.
 
-    bronze       every entry as it came
+    bronze       every entry: its fields as a map of texts, and as they came where that cannot hold them
     silver       typed, and true to every condition
     reject       all others: their fields, byte for byte, and the reasons
     aggregates   windows over what silver has
@@ -56,8 +56,25 @@ def schema_of(spark: SparkSession, pipeline: Pipeline) -> StructType:
 
 
 def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
-    """Everything, untyped. Only here the group is named: one position can mirror only one query."""
-    return read_stream(spark, **pipeline.source.options)
+    """Everything, untyped. Only here the group is named: one position can mirror only one query.
+
+    A value that is no UTF-8 is null in the map, and of a name that comes twice the last stands there; such
+    an entry is in `_raw` as well, byte for byte.
+    """
+    schema = StructType([*_HEAD, StructField("fields", parse_type(spark, _ENTRY))])
+    frame = read_stream(spark, schema=schema, **pipeline.source.options)
+    texts = F.transform(
+        "fields",
+        lambda pair: F.struct(pair["name"], F.try_validate_utf8(pair["value"].cast("string"))),
+    )
+    is_text = F.forall("fields", lambda pair: F.is_valid_utf8(pair["value"].cast("string")))
+    names = F.transform("fields", lambda pair: pair["name"])
+    is_plain = is_text & (F.size(F.array_distinct(names)) == F.size(names))
+    return frame.select(
+        *(one.name for one in _HEAD),
+        F.map_from_entries(texts).alias("fields"),
+        F.when(~is_plain, F.col("fields")).alias("_raw"),
+    )
 
 
 def typed(spark: SparkSession, pipeline: Pipeline, with_entry: bool = False) -> DataFrame:

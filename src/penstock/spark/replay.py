@@ -32,7 +32,7 @@ from penstock.spark.source import NAME
 
 SOURCE_STREAM, SOURCE_ID, REASON = "_source_stream", "_source_id", "_reason"
 STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:string,value:binary>>"
-_OWN = ("_stream", "_id", "_timestamp", "_corrupt", "day")
+_OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", "day")
 
 
 class NotReplayable(PenstockError):
@@ -120,15 +120,20 @@ def _lake_frame(spark: SparkSession, replay: Replay) -> DataFrame:
 
 
 def _entries(table: DataFrame) -> Column:
-    """The column `fields` as names and values in turn, whatever it is in the lake."""
+    """The column `fields` as names and values, whatever it is in the lake; `_raw` goes before it."""
     kind = table.schema["fields"].dataType
     if isinstance(kind, MapType):
-        return f.transform(f.map_entries("fields"), lambda one: _field(one["key"], one["value"]))
-    if isinstance(kind, ArrayType):
-        return f.transform("fields", lambda one: _field(one["name"], one["value"]))
-    raise NotReplayable(
-        f"column fields is {kind.simpleString()}; it must be a map or name and value"
-    )
+        pairs = f.transform(f.map_entries("fields"), lambda one: _field(one["key"], one["value"]))
+    elif isinstance(kind, ArrayType):
+        pairs = f.transform("fields", lambda one: _field(one["name"], one["value"]))
+    else:
+        raise NotReplayable(
+            f"column fields is {kind.simpleString()}; it must be a map, or an array of name and value"
+        )
+    if "_raw" not in table.columns:
+        return pairs
+    raw = f.transform("_raw", lambda one: _field(one["name"], one["value"]))
+    return f.coalesce(raw, pairs)
 
 
 def _with_origin(fields: Column) -> Column:
