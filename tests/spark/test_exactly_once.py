@@ -28,9 +28,14 @@ from tests.support.redis_server import redis_program_or_none
 
 ENTRIES = cases(1_000_000)
 PIPELINED = 1_000
+BATCHES = 40 if SOAK else 8
 VICTIMS = ["driver", "executor", "server"]
 KILLS = 12 if SOAK else len(VICTIMS)
-MASTER = "local-cluster[2,1,1024]"
+# Executors are processes that can be killed; in `make test` plain Redis does without them, to save minutes.
+EXECUTORS, THREADS = "local-cluster[2,1,1024]", "local[2]"
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a Java that lives for a minute is not worth tuning
+)
 
 PIPELINE = """
 [source]
@@ -79,11 +84,12 @@ def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(kind: str, tmp_pat
     start = seed()
     dice = random.Random(f"{start}/{kind}")
     file = tmp_path / "numbers.toml"
-    file.write_text(PIPELINE.format(batch=ENTRIES // 20))
+    file.write_text(PIPELINE.format(batch=ENTRIES // BATCHES))
+    master = EXECUTORS if SOAK or kind == "penstock" else THREADS
     with durable_server(kind, tmp_path / "data") as server:
         ids = fill(server)
-        kill_some(dice, server, file)
-        last = PipelineProcess(file, url_of(server), "--once", "--master", MASTER)
+        kill_some(dice, server, file, master)
+        last = started(server, file, master, "--once")
         assert last.wait() == 0, last.log.read_text()[-3000:]
         with redis.Redis(port=server.port) as client:
             odd = [entry[1][b"_source_id"].decode() for entry in client.xrange("odd")]
@@ -94,13 +100,13 @@ def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(kind: str, tmp_pat
     assert (group["pending"], group["lag"]) == (0, 0)
 
 
-def kill_some(dice: random.Random, server: Server, file: Path) -> None:
+def kill_some(dice: random.Random, server: Server, file: Path, master: str) -> None:
     """Run the pipeline, and kill each victim at some moment of its work."""
     victims = dice.sample(VICTIMS, len(VICTIMS)) + dice.choices(VICTIMS, k=KILLS - len(VICTIMS))
-    run = PipelineProcess(file, url_of(server), "--master", MASTER)
+    run = started(server, file, master)
     try:
         for victim in victims:
-            run.wait_for_batches(len(run.batches) + dice.randint(1, 6))
+            run.wait_for_batches(len(run.batches) + dice.randint(1, 4))
             time.sleep(dice.random())  # into the middle of a batch
             if victim == "executor" and (executors := run.executors()):
                 kill_process(dice.choice(executors))
@@ -111,10 +117,16 @@ def kill_some(dice: random.Random, server: Server, file: Path) -> None:
                 server.start()
             else:
                 run.kill()
-            run = PipelineProcess(file, url_of(server), "--master", MASTER)
+            run = started(server, file, master)
         run.wait_for_batches(len(run.batches) + 1)
     finally:
         run.kill()
+
+
+def started(server: Server, file: Path, master: str, *words: str) -> PipelineProcess:
+    settings = [f"spark.{who}.extraJavaOptions={QUICK}" for who in ("driver", "executor")]
+    more = [word for setting in settings for word in ("--conf", setting)]
+    return PipelineProcess(file, url_of(server), "--master", master, *more, *words)
 
 
 def kill_process(pid: int) -> None:

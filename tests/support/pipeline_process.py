@@ -10,6 +10,7 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 from tests.support.penstock_server import penstock_command
 
@@ -67,7 +68,11 @@ class PipelineProcess:
 
     def _read(self) -> None:
         assert self._process.stdout is not None
-        for line in self._process.stdout:
+        with self._process.stdout as lines:
+            self._read_lines(lines)
+
+    def _read_lines(self, lines: IO[bytes]) -> None:
+        for line in lines:
             with suppress(json.JSONDecodeError):  # the last line of a killed process
                 report = json.loads(line)
                 if "output" in report:  # the last line is the summary
