@@ -33,6 +33,7 @@ ALLOWED = {
     "src/penstock/cli/add.py:add": OPTIONS,
     "src/penstock/cli/inspect.py:inspect": OPTIONS,
     "src/penstock/cli/pending.py:pending": OPTIONS,
+    "src/penstock/cli/replay.py:replay": OPTIONS,
     "src/penstock/cli/tail.py:tail": OPTIONS,
     "src/penstock/cli/ui.py:ui": OPTIONS,
     "src/penstock/core/stream_node.py:append_entry": "hot: an object would be made for every entry",
