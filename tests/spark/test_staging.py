@@ -127,6 +127,17 @@ def test_a_batch_whose_staging_is_gone_is_refused_and_nothing_is_appended(server
     assert server.client.exists("out") == 0
 
 
+def test_a_batch_whose_staging_is_damaged_is_refused_and_nothing_is_appended(
+    server: Broker,
+) -> None:
+    writer = sink(server)
+    messages: list[Any] = [writer.write(iter([batch(n)])) for n in range(2)]
+    server.client.rpush(messages[1].keys[b"out"], b"\x92\x91")
+    with pytest.raises(SinkError):
+        writer.commit(messages)
+    assert server.client.exists("out") == 0
+
+
 def test_partitions_are_appended_in_their_order(server: Broker) -> None:
     writer = sink(server)
     messages: list[Any] = [

@@ -1,8 +1,9 @@
 """The last step of a batch: what is staged goes to its stream, at once and once.
 
 Our own server does it by PENSTOCK APPENDBATCH; any other by the script below, which does the same: it looks
-at all keys before it changes one, and notes the batch beside the entries. A batch is noted for each stream on
-its own. When a driver dies between two of them the batch runs again, and only what is missing is appended.
+at all keys, and into them, before it changes one, and notes the batch beside the entries. A batch is noted
+for each stream on its own. When a driver dies between two of them the batch runs again, and only what is
+missing is appended.
 """
 
 from __future__ import annotations
@@ -32,10 +33,12 @@ if kind ~= 'none' and kind ~= 'stream' then
   return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
 end
 for at = 3, #KEYS do
-  if redis.call('LLEN', KEYS[at]) == 0 then
+  local blobs = redis.call('LLEN', KEYS[at])
+  if blobs == 0 then
     return redis.error_reply('ERR no such staging key: ' .. KEYS[at]
       .. '; it has expired, or the batch was given up')
   end
+  for place = 0, blobs - 1 do cmsgpack.unpack(redis.call('LINDEX', KEYS[at], place)) end
 end
 local added = 0
 for at = 3, #KEYS do
