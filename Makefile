@@ -12,9 +12,9 @@ PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py))
 UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/human tests/inspect tests/server tests/test_*.py))
-# In one process: each would start a Java, and Spark has threads of its own.
+# Each process has a session of Spark and servers of its own for all the files that it runs.
 SPARK_TESTS := tests/spark
-# In one process too: they share a browser, and a server with many entries.
+# In one process: they share a browser, and a server with many entries.
 BROWSER_TESTS := tests/web/test_browser.py
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
@@ -72,7 +72,7 @@ clean: ## remove everything that make has made
 
 campaign: $(PACKAGE) redis chromium
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
-	$(INSTALLED) $(PYTEST) $(SPARK_TESTS)
+	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile $(SPARK_TESTS)
 	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS)
 	@if grep -q interpreted $(PACKAGE); then \
 		echo; \

@@ -124,9 +124,7 @@ def kill_some(dice: random.Random, server: Server, file: Path, master: str) -> N
 
 
 def started(server: Server, file: Path, master: str, *words: str) -> PipelineProcess:
-    settings = [f"spark.{who}.extraJavaOptions={QUICK}" for who in ("driver", "executor")]
-    more = [word for setting in settings for word in ("--conf", setting)]
-    return PipelineProcess(file, url_of(server), "--master", master, *more, *words)
+    return PipelineProcess(file, url_of(server), "--master", master, *words)
 
 
 def kill_process(pid: int) -> None:

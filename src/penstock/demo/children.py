@@ -25,6 +25,8 @@ from penstock.errors import PenstockError
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 SHOWN_LINES = 5
+# For a Java that lives for a minute the second compiler costs more than it saves: a fifth of all the time.
+QUICK_START = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class ChildFailed(PenstockError):
@@ -57,7 +59,8 @@ class PipelineRun:
 
     def __init__(self, file: Path, url: str, once: bool) -> None:
         self._log = file.with_name("pipeline.log")
-        words = ["pipeline", "run", str(file), "--json", *(["--once"] if once else [])]
+        words = ["pipeline", "run", str(file), "--json", "--conf", QUICK_START]
+        words += ["--once"] if once else []
         with self._log.open("ab") as output:
             self._process = _start(words, subprocess.PIPE, output, {"PENSTOCK_URL": url})
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -50,5 +51,13 @@ def build_session(
     for key, value in chosen.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
+    _hush(spark)
     register(spark)
     return spark
+
+
+def _hush(spark: SparkSession) -> None:
+    """A Java that ends while it reports a metric is no news: Spark would print a traceback on stderr."""
+    server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        server.handle_error = lambda _request, _address: None
