@@ -12,6 +12,7 @@ from penstock.cli.connect import Json
 from penstock.cli.outcome import Failure, example
 from penstock.cli.output import Column, Output
 from penstock.cli.progress import Progress
+from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.errors import ConfigError, PenstockError
 from penstock.human.show import harmless, json_line, size_text
 from penstock.server.config_kinds import parse_memory
@@ -112,18 +113,14 @@ def compact(
     interrupted is finished by the next compaction, or by the query's next batch.
     """
     target_bytes = _size(target_size)
-    try:
-        from penstock.spark import compaction, session  # noqa: PLC0415
-    except ImportError as error:
-        raise Failure(f"compact needs Spark: pip install penstock[spark] ({error})") from error
+    need_spark()
     if "://" not in path and not Path(path).is_dir():
         raise typer.BadParameter(f"{path} is no directory")
+    from penstock.spark import compaction
+
     try:
-        spark = session.build_session("penstock archive compact", master)
-        try:
+        with quiet_session("archive compact", master, {}) as spark:
             done = _compact(compaction, spark, path, target_bytes)
-        finally:
-            spark.stop()
     except PenstockError as error:
         raise Failure(str(error)) from error
     if json:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 
 from penstock.cli.outcome import Failure, example
+from penstock.cli.spark_session import need_spark
 from penstock.errors import PenstockError
 
 EPILOG = example(
@@ -40,10 +41,9 @@ def demo(
     kills it in the middle, starts it again, and counts: produced = archived = valid + rejected. The exit code
     is 1 if that does not hold.
     """
-    try:
-        from penstock.demo import run, show  # noqa: PLC0415 (Spark and Arrow are extras)
-    except ImportError as error:
-        raise Failure(f"{error.name} is missing: pip install 'penstock[spark]'") from error
+    need_spark()
+    from penstock.demo import run, show
+
     place = _make(directory)
     plan = run.Plan(place, orders, producers, seed)
     console = Console(soft_wrap=True)

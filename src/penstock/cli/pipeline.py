@@ -1,21 +1,15 @@
 """`penstock pipeline`: run a pipeline of Spark from its TOML file, or say what is wrong with the file.
 
-Spark is imported when a command needs it: the other commands start without it. Its Java writes to a file
-of its own, so that the terminal has only what is said here; where Java does not start, the file says why.
+Spark is imported when a command needs it: the other commands start without it.
 """
 
 from __future__ import annotations
 
-import logging
-import os
 import signal
 import sys
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -24,11 +18,10 @@ from penstock.cli.connect import Json
 from penstock.cli.outcome import Failure, example, say
 from penstock.cli.output import Column, Output
 from penstock.cli.pipeline_display import BatchLines, Display, LiveTable, Nothing
+from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from penstock.spark.pipeline import Summary
     from penstock.spark.pipeline_file import Pipeline
     from penstock.spark.pipeline_table import Problem
@@ -54,7 +47,6 @@ COLUMNS = (
 )
 NONE = "-"
 BAD_FILE = 2
-NO_SPARK = "pipelines run on Spark, which is not installed: pip install penstock[spark]"
 
 app = typer.Typer(
     add_completion=False,
@@ -102,7 +94,7 @@ def run(
     from penstock.spark.pipeline_file import PipelineFileError
 
     output = Output()
-    with _session(pipeline.name, master, settings) as spark, _stop_signals() as stop:
+    with quiet_session(pipeline.name, master, settings) as spark, _stop_signals() as stop:
         try:
             with _display(output, json, pipeline.name) as display:
                 summary = run_pipeline(pipeline, spark, once, display.show, stop)
@@ -128,13 +120,13 @@ def check(
     a lake that cannot be written, a server that cannot be reached, a login that is refused, keys that are
     no streams.
     """
-    _need_spark()
+    need_spark()
     pipeline, problems = _read(file)
     if pipeline is not None:
         from penstock.spark.pipeline import pipeline_session
         from penstock.spark.pipeline_check import check_pipeline
 
-        with _session(pipeline.name, "local[1]", {}) as spark:
+        with quiet_session(pipeline.name, "local[1]", {}) as spark:
             problems = [*problems, *check_pipeline(pipeline, pipeline_session(spark), offline)]
     if problems:
         _refuse(problems, json)
@@ -155,7 +147,7 @@ def _read(file: str) -> tuple[Pipeline | None, list[Problem]]:
 
 
 def _load(file: str, json: bool) -> Pipeline:
-    _need_spark()
+    need_spark()
     pipeline, problems = _read(file)
     if pipeline is None or problems:
         _refuse(problems, json)
@@ -177,11 +169,6 @@ def _refuse(problems: list[Problem], json: bool) -> NoReturn:
     raise typer.Exit(BAD_FILE)
 
 
-def _need_spark() -> None:
-    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise Failure(NO_SPARK)
-
-
 def _settings(pairs: list[str]) -> dict[str, str]:
     settings = {}
     for pair in pairs:
@@ -201,50 +188,6 @@ def _display(output: Output, json: bool, name: str) -> Iterator[Display]:
         display = LiveTable(name)
     with display:
         yield display
-
-
-@contextmanager
-def _session(name: str, master: str | None, settings: dict[str, str]) -> Iterator[SparkSession]:
-    """A quiet session, stopped at the end; one that was there before, as in a test, is left alone."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql import SparkSession
-
-    from penstock.spark.causes import cause_of
-    from penstock.spark.java import NoJava
-    from penstock.spark.session import build_session
-
-    found = SparkSession.getActiveSession()
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what is raised and told anyway
-    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
-        log = Path(folder, "java.log")
-        try:
-            with _stderr_to(log):
-                spark = build_session(f"penstock {name}", master, "OFF", settings)
-        except NoJava as error:
-            raise Failure(str(error)) from None
-        except (PySparkException, RuntimeError) as error:
-            last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-            told = f" ({last[-1].strip()})" if last else ""
-            raise Failure(f"Spark does not start: {cause_of(error)}{told}") from None
-        try:
-            yield spark
-        finally:
-            if found is None:
-                spark.stop()
-
-
-@contextmanager
-def _stderr_to(log: Path) -> Iterator[None]:
-    """A process that is started meanwhile writes its stderr to a file; so do its children, for ever."""
-    sys.stderr.flush()
-    kept = os.dup(2)
-    try:
-        with log.open("wb") as target:
-            os.dup2(target.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
 
 
 @contextmanager

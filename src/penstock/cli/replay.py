@@ -5,12 +5,14 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Annotated
 
+import redis
 import typer
 from rich.console import Console
 
 from penstock.cli.connect import URL_DEFAULT, Json, Url
 from penstock.cli.moment import Ago, Edge, parse_moment
-from penstock.cli.outcome import Failure, example
+from penstock.cli.outcome import Failure, Unreachable, example
+from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import PenstockError
 from penstock.human.show import json_line
@@ -66,16 +68,12 @@ def replay(
     if from_stream == to and target_url == url:
         raise typer.BadParameter("--from-stream and --to are the same stream")
     first, last = _bounds(since, until)
-    try:
-        from penstock.spark.replay import Replay  # noqa: PLC0415 (Spark is an extra)
-    except ImportError as error:
-        raise Failure(f"{error.name} is missing: pip install 'penstock[spark]'") from error
+    need_spark()
+    from penstock.spark.replay import Replay
+
     wanted = Replay(from_stream, from_lake, to, first, last)
     name = name or wanted.default_name
-    try:
-        rows = _run(wanted, name, (url, target_url), (again, master))
-    except PenstockError as error:
-        raise Failure(str(error)) from error
+    rows = _run(wanted, name, (url, target_url), (again, master))
     if json:
         typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
     else:
@@ -83,22 +81,32 @@ def replay(
 
 
 def _run(wanted: Replay, name: str, urls: tuple[str, str], how: tuple[bool, str | None]) -> int:
-    from penstock.spark.replay import forget, frame_of, is_done, write_replay  # noqa: PLC0415
-    from penstock.spark.session import build_session  # noqa: PLC0415
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from penstock.spark.causes import cause_of
+    from penstock.spark.replay import forget, frame_of, is_done, write_replay
 
     (url, target_url), (again, master) = urls, how
     target = {"url": target_url}
-    if is_done(target, wanted, name):
-        if not again:
-            raise Failure(
-                f"{name} has been replayed into {wanted.target}; --again replays it once more"
-            )
-        forget(target, wanted, name)
     console = Console(stderr=True)
-    with console.status("Spark starts"):
-        spark = build_session("penstock replay", master)
-    with console.status(f"replaying into {wanted.target}"):
-        return write_replay(frame_of(spark, wanted, {"url": url}), wanted, name, target)
+    try:
+        if is_done(target, wanted, name):
+            if not again:
+                raise Failure(
+                    f"{name} has been replayed into {wanted.target}; --again replays it once more"
+                )
+            forget(target, wanted, name)
+        with console.status("Spark starts"), quiet_session("replay", master, {}) as spark:
+            console.print(f"replaying into {wanted.target}", highlight=False)
+            frame = frame_of(spark, wanted, {"url": url})
+            return write_replay(frame, wanted, name, target)
+    except redis.ConnectionError as error:
+        raise Unreachable(str(error)) from None
+    except (PySparkException, Py4JError) as error:
+        raise Failure(cause_of(error)) from None
+    except (PenstockError, redis.RedisError) as error:
+        raise Failure(str(error)) from None
 
 
 def _bounds(since: str, until: str) -> tuple[StreamID, StreamID]:

@@ -27,10 +27,10 @@ from penstock.errors import PenstockError
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.option_words import Words
 from penstock.spark.options import CONNECTION, parse_place
+from penstock.spark.pipeline_frames import REASON, SOURCE_ID, SOURCE_STREAM
 from penstock.spark.sink import batch_write
 from penstock.spark.source import NAME
 
-SOURCE_STREAM, SOURCE_ID, REASON = "_source_stream", "_source_id", "_reason"
 STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:string,value:binary>>"
 _OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", "day")
 

@@ -1,0 +1,73 @@
+"""A session of Spark for a command: nothing of it reaches the terminal but what the command says.
+
+Java writes to a file of its own; where it does not start, the last line of that file says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.cli.outcome import Failure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def need_spark() -> None:
+    """Raises: Failure if Spark is not installed."""
+    if find_spec("pyspark") is None or find_spec("pyarrow") is None:
+        raise Failure("this needs Spark, which is not installed: pip install penstock[spark]")
+
+
+@contextmanager
+def quiet_session(
+    name: str, master: str | None, settings: dict[str, str]
+) -> Iterator[SparkSession]:
+    """A quiet session, stopped at the end; one that was there before, as in a test, is left alone."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    from penstock.spark.causes import cause_of
+    from penstock.spark.java import NoJava
+    from penstock.spark.session import build_session
+
+    found = SparkSession.getActiveSession()
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what is raised and told anyway
+    with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
+        log = Path(folder, "java.log")
+        try:
+            with _stderr_to(log):
+                spark = build_session(f"penstock {name}", master, "OFF", settings)
+        except NoJava as error:
+            raise Failure(str(error)) from None
+        except (PySparkException, RuntimeError) as error:
+            last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+            told = f" ({last[-1].strip()})" if last else ""
+            raise Failure(f"Spark does not start: {cause_of(error)}{told}") from None
+        try:
+            yield spark
+        finally:
+            if found is None:
+                spark.stop()
+
+
+@contextmanager
+def _stderr_to(log: Path) -> Iterator[None]:
+    """A process that is started meanwhile writes its stderr to a file; so do its children, for ever."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with log.open("wb") as target:
+            os.dup2(target.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
