@@ -18,6 +18,8 @@ STREAMS = ("replay", "--from-stream", "a", "--to", "b")
         ((*STREAMS, "--from-lake", "lake"), "either --from-stream or --from-lake"),
         (("replay", "--from-stream", "a", "--to", "a"), "are the same stream"),
         ((*STREAMS, "--since", "10-0", "--until", "10-0"), "nothing lies between them"),
+        ((*STREAMS, "--since", "end"), "nothing lies between them"),
+        ((*STREAMS, "--until", "start"), "nothing lies between them"),
         ((*STREAMS, "--since", "soon"), "'soon' is no moment"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from penstock.core.stream_id import StreamID
 from penstock.spark.offsets import Offset, Position
 from penstock.spark.pipeline import (
     PipelineFailed,
+    PipelineRunning,
     Summary,
     run_pipeline,
     smallest,
@@ -263,6 +265,19 @@ def test_the_smallest_of_offsets_has_what_all_have() -> None:
 
     assert smallest([offset(a=3, b=5), offset(a=4, b=2, c=1)]) == offset(a=3, b=2)
     assert smallest([offset(a=3), offset(b=3)]) == offset()
+
+
+def test_a_second_run_beside_the_first_is_refused(
+    spark: Any, penstock: Broker, tmp_path: Path, pipeline_of: Any
+) -> None:
+    penstock.client.xadd("orders", {"sku": "A"})
+    pipeline = pipeline_of(penstock)
+    checkpoints = tmp_path / "lake" / "_checkpoints"
+    checkpoints.mkdir(parents=True)
+    with (checkpoints / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with pytest.raises(PipelineRunning, match="another run writes there"):
+            run_pipeline(pipeline, spark, once=True)
 
 
 def test_bronze_holds_every_byte_and_a_replay_brings_it_back(

@@ -8,13 +8,21 @@ from typing import Any
 import pytest
 
 from penstock.core.stream_id import StreamID
-from penstock.spark.replay import NotReplayable, Replay, forget, frame_of, is_done, write_replay
+from penstock.spark.replay import (
+    NotReplayable,
+    Replay,
+    default_name,
+    forget,
+    frame_of,
+    is_done,
+    write_replay,
+)
 from tests.spark.conftest import Broker, fill
 
 
 def replay(spark: Any, broker: Broker, what: Replay, name: str | None = None) -> int:
     frame = frame_of(spark, what, broker.options)
-    return write_replay(frame, what, name or what.default_name, broker.options)
+    return write_replay(frame, what, name or default_name(what), broker.options)
 
 
 def entries(broker: Broker, stream: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
@@ -39,7 +47,7 @@ def test_a_replay_is_done_once_for_its_name_until_it_is_forgotten(
 ) -> None:
     fill(server.client, "a", 5)
     what = Replay("a", None, "b")
-    name = what.default_name
+    name = default_name(what)
     assert not is_done(server.options, what, name)
     replay(spark, server, what)
     assert is_done(server.options, what, name)

@@ -198,6 +198,14 @@ def test_a_type_without_a_text_is_refused_before_anything_runs(kind: Any, text: 
         SinkRows(pa.schema([("c", kind)]), "out")
 
 
+def test_a_moment_that_could_not_be_read_back_is_refused() -> None:
+    kind = pa.timestamp("us", "UTC")
+    rows = SinkRows(pa.schema([pa.field("at", kind)]), "out")
+    beyond = pa.record_batch([pa.array([None, 2**58], kind)], names=["at"])
+    with pytest.raises(RowError, match="after 9999"):
+        list(rows.routed(beyond))
+
+
 def test_redis_starts_from_the_log_of_a_server_that_appended_batches(tmp_path: Any) -> None:
     if redis_program_or_none() is None:
         pytest.skip("no redis-server on PATH")

@@ -118,11 +118,8 @@ def compact(
         raise typer.BadParameter(f"{path} is no directory")
     from penstock.spark import compaction
 
-    try:
-        with quiet_session("archive compact", master, {}) as spark:
-            done = _compact(compaction, spark, path, target_bytes)
-    except PenstockError as error:
-        raise Failure(str(error)) from error
+    with quiet_session("archive compact", master, {}) as spark:
+        done = _compact(compaction, spark, path, target_bytes)
     if json:
         Output().line(json_line(asdict(done)))
         return

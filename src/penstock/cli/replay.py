@@ -15,7 +15,7 @@ from penstock.cli.outcome import Failure, Unreachable, example
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import PenstockError
-from penstock.human.show import json_line
+from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
     from penstock.spark.replay import Replay
@@ -69,10 +69,10 @@ def replay(
         raise typer.BadParameter("--from-stream and --to are the same stream")
     first, last = _bounds(since, until)
     need_spark()
-    from penstock.spark.replay import Replay
+    from penstock.spark.replay import Replay, default_name
 
     wanted = Replay(from_stream, from_lake, to, first, last)
-    name = name or wanted.default_name
+    name = name or default_name(wanted, since, until)
     rows = _run(wanted, name, (url, target_url), (again, master))
     if json:
         typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
@@ -81,43 +81,46 @@ def replay(
 
 
 def _run(wanted: Replay, name: str, urls: tuple[str, str], how: tuple[bool, str | None]) -> int:
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    from penstock.spark.causes import cause_of
-    from penstock.spark.replay import forget, frame_of, is_done, write_replay
+    from penstock.spark.replay import frame_of, write_replay
 
     (url, target_url), (again, master) = urls, how
-    target = {"url": target_url}
+    _make_way(wanted, name, target_url, again)
     console = Console(stderr=True)
+    with console.status("Spark starts"), quiet_session("replay", master, {}) as spark:
+        console.print(f"replaying into {harmless(wanted.target)}", highlight=False, markup=False)
+        frame = frame_of(spark, wanted, {"url": url})
+        return write_replay(frame, wanted, name, {"url": target_url})
+
+
+def _make_way(wanted: Replay, name: str, url: str, again: bool) -> None:
+    """Raises: Failure if this was replayed before, and nobody asks for it again."""
+    from penstock.spark.replay import forget, is_done
+
     try:
-        if is_done(target, wanted, name):
-            if not again:
-                raise Failure(
-                    f"{name} has been replayed into {wanted.target}; --again replays it once more"
-                )
-            forget(target, wanted, name)
-        with console.status("Spark starts"), quiet_session("replay", master, {}) as spark:
-            console.print(f"replaying into {wanted.target}", highlight=False)
-            frame = frame_of(spark, wanted, {"url": url})
-            return write_replay(frame, wanted, name, target)
+        if not is_done({"url": url}, wanted, name):
+            return
+        if not again:
+            raise Failure(
+                f"{name} has been replayed into {wanted.target}; --again replays it once more"
+            )
+        forget({"url": url}, wanted, name)
     except redis.ConnectionError as error:
         raise Unreachable(str(error)) from None
-    except (PySparkException, Py4JError) as error:
-        raise Failure(cause_of(error)) from None
     except (PenstockError, redis.RedisError) as error:
         raise Failure(str(error)) from None
 
 
 def _bounds(since: str, until: str) -> tuple[StreamID, StreamID]:
-    first, end = _id_of(since, SMALLEST), _id_of(until, LARGEST)
-    if end <= first:
+    first, end = _id_of(since), _id_of(until)
+    if end <= first or since == Edge.END.value:
         raise typer.BadParameter("--until is not after --since: nothing lies between them")
     return first, end if until == Edge.END.value else end.previous()
 
 
-def _id_of(text: str, edge: StreamID) -> StreamID:
+def _id_of(text: str) -> StreamID:
     moment = parse_moment(text)
     if isinstance(moment, Ago):
         return moment.at(time.time_ns() // 1_000_000)
-    return edge if isinstance(moment, Edge) else moment
+    if isinstance(moment, Edge):
+        return SMALLEST if moment is Edge.START else LARGEST
+    return moment

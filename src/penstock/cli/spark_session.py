@@ -15,7 +15,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from penstock.cli.outcome import Failure
+import redis
+
+from penstock.cli.outcome import Failure, Unreachable
+from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -31,7 +34,11 @@ def need_spark() -> None:
 def quiet_session(
     name: str, master: str | None, settings: dict[str, str]
 ) -> Iterator[SparkSession]:
-    """A quiet session, stopped at the end; one that was there before, as in a test, is left alone."""
+    """A quiet session, stopped at the end; one that was there before, as in a test, is left alone.
+
+    What goes wrong while it is used is told in a line.
+    """
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -48,12 +55,18 @@ def quiet_session(
                 spark = build_session(f"penstock {name}", master, "OFF", settings)
         except NoJava as error:
             raise Failure(str(error)) from None
-        except (PySparkException, RuntimeError) as error:
+        except (PySparkException, Py4JError, RuntimeError) as error:
             last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
             told = f" ({last[-1].strip()})" if last else ""
             raise Failure(f"Spark does not start: {cause_of(error)}{told}") from None
         try:
             yield spark
+        except redis.ConnectionError as error:
+            raise Unreachable(str(error)) from None
+        except (PySparkException, Py4JError) as error:
+            raise Failure(cause_of(error)) from None
+        except (PenstockError, redis.RedisError) as error:
+            raise Failure(str(error)) from None
         finally:
             if found is None:
                 spark.stop()

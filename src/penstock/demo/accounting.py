@@ -88,7 +88,7 @@ def settle(client: redis.Redis, names: Names, sent: Tally) -> Accounts:
             _n(client.xlen(names.gold_stream)),
         ),
         Line("pending", _n(0), _n(int(group["pending"]))),
-        Line("lag", _n(0), _n(int(group["lag"] or 0))),
+        Line("lag", _n(0), "unknown" if group["lag"] is None else _n(int(group["lag"]))),
     ]
     minutes = zip(gold["window_start"].to_pylist(), gold["revenue"].to_pylist(), strict=True)
     revenue = sorted((at, float(amount)) for at, amount in minutes)

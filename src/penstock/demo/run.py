@@ -85,9 +85,12 @@ def run_demo(plan: Plan, watcher: Watcher) -> Outcome:
         sent = producing.result()
         watcher.step("the pipeline starts again where it stopped")
         again = PipelineRun(file, url, once=True)
-        for report in again.reports():
-            watcher.count(report["output"], report["rows"])
-        again.finish()
+        try:
+            for report in again.reports():
+                watcher.count(report["output"], report["rows"])
+            again.finish()
+        finally:
+            again.kill()
         watcher.step("the accounts")
         with redis.Redis.from_url(url) as client:
             names = Names(STREAM, GROUP, REJECTS, GOLD_STREAM, plan.lake, AGGREGATE)

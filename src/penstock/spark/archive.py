@@ -204,7 +204,7 @@ def _check_empty(files: LakeFiles, root: str) -> None:
     """A directory without a manifest must not hold data; what a first batch left is undone by its intent."""
     if files.exists(f"{root}/{INTENT}"):
         return
-    others = [name for name in files.names(root) if not name.startswith((".", "_"))]
+    others = [path for path, _ in files.data_files(root)]
     if others or files.exists(f"{root}/_spark_metadata"):
         shown = ", ".join(others[:3]) or "_spark_metadata"
         raise ArchiveError(

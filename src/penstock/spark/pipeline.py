@@ -10,13 +10,16 @@ Trimming waits for the slowest: an entry goes when every output has it in a fini
 
 from __future__ import annotations
 
+import fcntl
 import logging
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal, cast
 
 import redis
@@ -32,6 +35,7 @@ from penstock.spark.offsets import Offset
 from penstock.spark.pipeline_check import check_pipeline
 from penstock.spark.pipeline_file import Pipeline, PipelineFileError
 from penstock.spark.pipeline_outputs import Output, frame_of, note_state, outputs_of
+from penstock.spark.pipeline_rules import CHECKPOINTS, lake_path
 from penstock.spark.progress import BatchRecord, Ended, Metrics, ProgressListener, counted
 from penstock.spark.source import NAME, register
 from penstock.spark.trimming import trim_archived
@@ -64,6 +68,10 @@ class PipelineFailed(PenstockError):
     def __init__(self, output: str, cause: str) -> None:
         super().__init__(f"output {output}: {cause}")
         self.output = output
+
+
+class PipelineRunning(PenstockError):
+    """Another process runs this pipeline, or one with the same lake."""
 
 
 class OutputError(PenstockError):
@@ -107,8 +115,25 @@ def run_pipeline(
     problems = check_pipeline(pipeline, session)
     if problems:
         raise PipelineFileError(problems)
-    note_state(pipeline, session)
-    return _Run(pipeline, session, once, watch).run(stop or threading.Event())
+    with _alone(pipeline):
+        note_state(pipeline, session)
+        return _Run(pipeline, session, once, watch).run(stop or threading.Event())
+
+
+@contextmanager
+def _alone(pipeline: Pipeline) -> Iterator[None]:
+    """Two runs of one pipeline would write the same batches. On another machine's disk nobody is kept out."""
+    place = lake_path(pipeline, CHECKPOINTS)
+    if "://" in place:
+        yield
+        return
+    Path(place).mkdir(parents=True, exist_ok=True)
+    with Path(place, ".lock").open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise PipelineRunning(f"{pipeline.archive.path}: another run writes there") from None
+        yield
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:
@@ -180,7 +205,7 @@ class _Run:
         if output.folder:
             write = archive_writer(output.folder, output.partition_by)
             return writer.foreachBatch(_shortly(write)).start()
-        options = {**self._pipeline.source.login, "stream": output.stream}
+        options = {**self._pipeline.source.sink_login, "stream": output.stream}
         return writer.format(NAME).options(**options).start()
 
     def _wait(self, stop: threading.Event) -> None:

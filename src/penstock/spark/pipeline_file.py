@@ -30,7 +30,7 @@ from urllib.parse import quote
 
 from penstock.errors import PenstockError
 from penstock.spark.option_words import OptionError
-from penstock.spark.options import NAMES, Place, parse_options
+from penstock.spark.options import CONNECTION, NAMES, Place, parse_options
 from penstock.spark.pipeline_table import Problem, Problems, Table
 from penstock.spark.toml_lines import KeyLines, KeyPath
 
@@ -39,7 +39,6 @@ TIME_DEFAULT = "_timestamp"
 TRIMS = ("never", "archived", "acked")
 SECTIONS = ("source", "schema", "valid", "archive", "reject", "aggregate", "metrics")
 
-_LOGIN = ("url", "username", "password", "cluster")
 _OWN_KEYS = {
     "url": "url",
     "stream": "stream",
@@ -72,7 +71,15 @@ class Source:
     @property
     def login(self) -> dict[str, str]:
         """Where the servers are and how to log in: the options that a sink shares with the source."""
-        return {name: value for name, value in self.options.items() if name in _LOGIN}
+        return {name: value for name, value in self.options.items() if name in CONNECTION}
+
+    @property
+    def sink_login(self) -> dict[str, str]:
+        """The same for what is written: of several servers, the first."""
+        login = self.login
+        if not self.place.cluster:
+            login["url"] = login["url"].split(",")[0]
+        return login
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,7 +54,7 @@ class Output:
 def outputs_of(pipeline: Pipeline) -> list[Output]:
     """All outputs; bronze is the first."""
     wanted = pipeline.archive.partition_by
-    untyped = tuple(name for name in wanted if name in ("day", "_stream"))
+    untyped = tuple(name for name in wanted if name == "day")
     found = [
         _into_lake(pipeline, BRONZE, lake_path(pipeline, BRONZE), untyped),
         _into_lake(pipeline, SILVER, lake_path(pipeline, SILVER), wanted),

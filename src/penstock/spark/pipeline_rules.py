@@ -43,6 +43,7 @@ def rule_problems(pipeline: Pipeline) -> list[Problem]:
         *_path_problems(pipeline),
         *_stream_problems(pipeline),
         *_place_problems(pipeline),
+        *_loss_problems(pipeline),
     ]
     return [pipeline.problem(path, text) for path, text in found]
 
@@ -59,7 +60,7 @@ def _column_problems(pipeline: Pipeline) -> Found:
             text = f"{column} and {seen[column.lower()]} are the same column to Spark"
             yield ("schema", column), text
         seen[column.lower()] = column
-    known = ("day", "_stream", *pipeline.schema)
+    known = ("day", *pipeline.schema)
     for column in pipeline.archive.partition_by:
         if column not in known:
             yield ("archive", "partition_by"), _unknown_column(column, known)
@@ -135,6 +136,15 @@ def sources_of(pipeline: Pipeline) -> tuple[tuple[str, ...], str]:
         return (), ""
     options = parse_options({"url": "redis://127.0.0.1", **{k: v for k, v in given.items() if v}})
     return options.streams, options.pattern
+
+
+def _loss_problems(pipeline: Pipeline) -> Found:
+    """A trim takes all that lies below an output's end, also what lies before its beginning."""
+    options = pipeline.source.options
+    begins = options.get("startingOffsets") == "earliest"
+    if pipeline.archive.trim != "never" and not begins:
+        text = "trim would take entries that no output has: with it, starting must be earliest"
+        yield ("archive", "trim"), text
 
 
 def _place_problems(pipeline: Pipeline) -> Found:

@@ -14,6 +14,7 @@ from pyspark.sql.datasource import InputPartition
 
 from penstock.client.bulk import BulkOptions, BulkReader
 from penstock.client.rows import RowLimits
+from penstock.core.stream_id import LARGEST
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.facts import state_of
 from penstock.spark.offsets import Claim, Position
@@ -95,7 +96,7 @@ def _range_pages(
         entries = servers.ask(stream, *words)
         seen += len(entries)
         yield Page(stream.key, entries)
-        if len(entries) < options.fetch_size:
+        if len(entries) < options.fetch_size or entries[-1][0] == LARGEST.text:
             break
         start = f"({entries[-1][0].decode()}"
     _check_all_there(servers, partition, options, seen)

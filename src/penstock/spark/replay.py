@@ -49,12 +49,13 @@ class Replay:
     first: StreamID = SMALLEST
     last: StreamID = LARGEST
 
-    @property
-    def default_name(self) -> str:
-        """The same for the same replay."""
-        origin = f"stream {self.stream}" if self.lake is None else f"lake {PurePath(self.lake)}"
-        text = f"{origin} {self.first} {self.last} {self.target}"
-        return f"replay-{sha256(text.encode()).hexdigest()[:16]}"
+
+def default_name(replay: Replay, *words: str) -> str:
+    """The same for the same replay; `words` are its bounds as they were asked for, `1h` and not an id."""
+    lake = replay.lake and str(PurePath(replay.lake))
+    origin = ("stream", replay.stream) if lake is None else ("lake", lake)
+    text = json.dumps([*origin, *words, replay.target])
+    return f"replay-{sha256(text.encode()).hexdigest()[:16]}"
 
 
 def frame_of(spark: SparkSession, replay: Replay, connection: Mapping[str, str]) -> DataFrame:
@@ -96,7 +97,8 @@ def forget(connection: Mapping[str, str], replay: Replay, name: str) -> None:
 def _lake_frame(spark: SparkSession, replay: Replay) -> DataFrame:
     assert replay.lake is not None
     try:
-        table = spark.read.parquet(replay.lake)
+        # Columns may have come with later files.
+        table = spark.read.option("mergeSchema", "true").parquet(replay.lake)
     except AnalysisException as error:
         raise NotReplayable(
             f"{replay.lake} cannot be read as Parquet: {_first_line(error)}"

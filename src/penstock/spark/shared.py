@@ -34,6 +34,7 @@ from penstock.spark.reader import ClaimPartition
 from penstock.spark.schema import Columns
 
 ACK_IDS = 1_000
+READ_IDS = 500
 CLAIM_IDS = 1_000
 
 
@@ -178,11 +179,15 @@ class SharedReader(StreamReader):
         self, stream: StreamName, consumer: str, taken: dict[str, int], most: int
     ) -> None:
         place = ("XREADGROUP", "GROUP", self._options.group, consumer)
-        reply = self.servers.ask(
-            stream, *place, "COUNT", most - len(taken), "STREAMS", stream.key, ">"
-        )
-        if reply:
+        while len(taken) < most:
+            # Redis sends the entries with their ids: a page of them is all that the driver holds at a time.
+            count = min(READ_IDS, most - len(taken))
+            reply = self.servers.ask(stream, *place, "COUNT", count, "STREAMS", stream.key, ">")
+            if not reply:
+                return
             taken |= {entry[0].decode(): 1 for entry in reply[0][1]}
+            if len(reply[0][1]) < count:
+                return
 
     def _acknowledge(self, offset: SharedOffset) -> None:
         for name, claim in offset.claimed.items():

@@ -150,6 +150,8 @@ def _is_plain(kind: pa.DataType) -> bool:
 
 def _local_moments(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.timestamp("us")).cast(pa.string())
+    if not pc.all(pc.equal(pc.binary_length(texts), _MOMENT_BYTES), min_count=0).as_py():
+        raise RowError("a timestamp before the year 0 or after 9999 has no text that is read back")
     return pc.binary_replace_slice(texts, _DATE_BYTES, _DATE_BYTES + 1, "T")
 
 
