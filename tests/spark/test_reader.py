@@ -133,3 +133,21 @@ def test_a_server_is_reached_in_every_way(how: Any, tmp_path: Path) -> None:
             except redis.ResponseError as error:
                 pytest.skip(f"this Redis has no TLS: {error}")
         assert rows_of(reader_of(**options_of(port))) == [0, 1, 2, 3, 4]
+
+
+def test_a_start_in_the_middle_is_counted_so_that_a_trim_is_seen_and_the_work_is_cut(
+    penstock: Broker,
+) -> None:
+    exclusive = pytest.importorskip("penstock.spark.exclusive")
+    limits = pytest.importorskip("pyspark.sql.streaming.datasource")
+    added = fill(penstock.client, "s", 40)
+    start = {"startingOffsets": f'{{"s": "{added[10]}"}}'}
+    assert len(reader_of(**penstock.options, **start, minPartitions="3").partitions()) == 3
+    options = options_module.parse_options({"stream": "s", **penstock.options, **start})
+    reader = exclusive.ExclusiveReader(options, COLUMNS)
+    begun = reader.initialOffset()
+    assert begun["streams"]["s"]["n"] == 10
+    penstock.client.xtrim("s", maxlen=20, approximate=False)
+    with pytest.raises(planning.DataLoss, match=f"before {added[20]} were removed"):
+        reader.latestOffset(begun, limits.ReadAllAvailable())
+    reader.stop()

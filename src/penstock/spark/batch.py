@@ -9,7 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from penstock.spark.bounds import EARLIEST, LATEST, end_position, start_position, streams_of
 from penstock.spark.connection import Servers, StreamName
-from penstock.spark.facts import cut, state_of
+from penstock.spark.facts import count_or_none, cut, state_of
 from penstock.spark.options import SourceOptions
 from penstock.spark.planning import IdRange, plan_parts, range_between
 from penstock.spark.reader import RangePartition, read_batches
@@ -49,7 +49,8 @@ def partitions_of(
 ) -> list[RangePartition]:
     """Ranges cut into at least `minPartitions`, or by size."""
     ranges = {stream: ids for stream, ids in ranges.items() if not ids.is_empty}
-    parts = plan_parts({s: ids.count for s, ids in ranges.items()}, options.partitions_min)
+    counts = {stream: count_or_none(servers, stream, ids) for stream, ids in ranges.items()}
+    parts = plan_parts(counts, options.partitions_min)
     made = []
     for stream, ids in ranges.items():
         is_native = servers.is_native(stream)

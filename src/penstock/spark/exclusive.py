@@ -26,7 +26,7 @@ from penstock.core.stream_id import SMALLEST
 from penstock.spark.batch import partitions_of
 from penstock.spark.bounds import LATEST, start_position, streams_of
 from penstock.spark.connection import Servers, StreamName, stream_of
-from penstock.spark.facts import kth_id, state_of
+from penstock.spark.facts import counted, kth_id, state_of
 from penstock.spark.offsets import Offset, Position, parse_offset
 from penstock.spark.options import SourceOptions
 from penstock.spark.planning import (
@@ -94,7 +94,9 @@ class ExclusiveReader(StreamReader):
             bound = self._options.starting or LATEST
             positions = {}
             for name, stream in streams_of(self.servers, self._options).items():
-                positions[name] = start_position(bound, stream, state_of(self.servers, stream))
+                state = state_of(self.servers, stream)
+                start = start_position(bound, stream, state)
+                positions[name] = counted(self.servers, stream, start, state)
             self._initial = Offset(positions)
         return self._initial.to_json()
 

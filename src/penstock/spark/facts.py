@@ -14,6 +14,7 @@ import redis
 
 from penstock.core.stream_id import StreamID, parse
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.offsets import Position
 from penstock.spark.planning import IdRange, StreamState, cut_at, cut_by_time
 
 WALK_CALL_ENTRIES_MAX = 10_000
@@ -53,6 +54,22 @@ def state_of(servers: Servers, stream: StreamName) -> StreamState:
         last=parse(facts[b"last-generated-id"]),
         added=facts.get(b"entries-added"),  # Redis 6 does not count them
     )
+
+
+def count_or_none(servers: Servers, stream: StreamName, ids: IdRange) -> int | None:
+    """How many entries a range has; a plain Redis would have to walk all of them."""
+    if ids.count is not None or not servers.is_native(stream):
+        return ids.count
+    found = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, *ids.words, 1)
+    return int(found[0][2]) if found else 0
+
+
+def counted(servers: Servers, stream: StreamName, at: Position, state: StreamState) -> Position:
+    """A position with the number of entries up to it, where our own server can tell: a trim is then seen."""
+    if at.n is not None or state.added is None or not at.id < state.last:
+        return at
+    behind = count_or_none(servers, stream, IdRange(at.id, state.last))
+    return at if behind is None else Position(at.id, state.added - behind)
 
 
 def kth_id(servers: Servers, stream: StreamName, whole: IdRange, k: int) -> StreamID | None:
