@@ -55,6 +55,7 @@ class Frame:
         self._away = ui.label().classes("bg-red-9 text-white q-pa-sm full-width wrap")
         self._away.props('role="alert"')
         self._away.set_visibility(False)
+        self._clock_may_clear = False
         if name is not None:
             self._stream_links(view, name)
         self.content = ui.element("section").props('tabindex="-1"')
@@ -91,21 +92,31 @@ class Frame:
 
     async def attempt(self, act: Act) -> bool:
         """Do something that asks the server; what goes wrong is said on top of the page, in one line."""
+        if not await self._try(act, by_clock=False):
+            return False
+        self._say("")
+        return True
+
+    async def renew(self, act: Act) -> None:
+        """The same by a clock: it takes back what it has said itself, and that the server is away."""
+        if await self._try(act, by_clock=True) and self._clock_may_clear:
+            self._say("")
+
+    async def _try(self, act: Act, by_clock: bool) -> bool:
         try:
             await act()
         except (Away, Refused, UnexpectedReply, ValueError) as error:
-            text = str(error)
-            if isinstance(error, Away):
-                text += ". What is shown may be old; trying again until it answers."
-            self._say(harmless(text))
+            is_away = isinstance(error, Away)
+            self._clock_may_clear = by_clock or is_away
+            more = ". What is shown may be old; trying again until it answers." if is_away else ""
+            self._say(harmless(str(error)) + more)
             return False
-        self._say("")
         return True
 
     async def keep_fresh(self, act: Act, seconds: float) -> None:
         """Do it now and again every so often, as long as somebody looks."""
         await self.attempt(act)
-        ui.timer(seconds, lambda: self.attempt(act), immediate=False)
+        ui.timer(seconds, lambda: self.renew(act), immediate=False)
 
     async def load(self, act: Act) -> None:
         """Do it once; again and again only as long as the server is away."""

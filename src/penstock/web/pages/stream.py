@@ -259,4 +259,4 @@ def register(board: Board) -> None:
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
         if tail:
             await view.turn_tail()
-        ui.timer(TAIL_SECONDS, lambda: frame.attempt(view.tick), immediate=False)
+        ui.timer(TAIL_SECONDS, lambda: frame.renew(view.tick), immediate=False)
