@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.spark.causes import CAUSE_CHARACTERS_MAX, cause_of, condition_or_none
+from penstock.spark.causes import CAUSE_CHARACTERS_MAX, cause_of
 
 OURS = """[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when running Python streaming data source:
 Traceback (most recent call last):
@@ -65,8 +65,3 @@ Caused by: java.io.IOException: No space left on device
 )
 def test_the_cause_is_one_line(text: str, cause: str) -> None:
     assert cause_of(text) == cause
-
-
-def test_the_condition_is_found() -> None:
-    assert condition_or_none(SQL) == "UNRESOLVED_COLUMN.WITH_SUGGESTION"
-    assert condition_or_none("none") is None

@@ -40,12 +40,6 @@ def cause_of(error: object) -> str:
     return _short(nested[-1] if nested else text)
 
 
-def condition_or_none(error: object) -> str | None:
-    """The name that Spark gives an error: UNRESOLVED_COLUMN.WITH_SUGGESTION."""
-    found = _CONDITION.search(str(error))
-    return found[1] if found else None
-
-
 def _frames_skipped(text: str) -> str:
     """A traceback without its frames: they are indented, the exception is not."""
     lines = text.strip("\n").split("\n")

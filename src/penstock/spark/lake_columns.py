@@ -58,8 +58,8 @@ def fit(frame: DataFrame, known: Mapping[str, Any] | None) -> DataFrame:
             columns.append(F.lit(None).cast(field.dataType).alias(field.name))
         else:
             _check_same(field, mine)
-            columns.append(F.col(_quoted(mine.name)))
-    columns += [F.col(_quoted(field.name)) for field in own.values()]
+            columns.append(F.col(quoted(mine.name)))
+    columns += [F.col(quoted(field.name)) for field in own.values()]
     return frame.select(*columns)
 
 
@@ -83,5 +83,6 @@ def data_schema(schema: Mapping[str, Any], partition_by: Sequence[str]) -> Struc
     return StructType([field for field in whole if field.name not in partition_by])
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """A column's name as Spark takes it literally."""
     return "`" + name.replace("`", "``") + "`"

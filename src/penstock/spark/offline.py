@@ -27,6 +27,7 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import ConfigError
 from penstock.persist.offline import StoredStream, streams_in
+from penstock.spark.schema import TIMESTAMP_MS_MAX
 
 WHATS = ("entries", "pending", "groups")
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -53,7 +54,6 @@ GROUPS = pa.schema(
         ("consumers", pa.int64()),
     ]
 )
-_MS_MAX = 253_402_300_799_999  # as of `_timestamp`
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def _group_pairs(stream: Stream) -> list[tuple[bytes, Group]]:
 def _pending(found: StoredStream) -> Iterator[dict[str, Any]]:
     for name, group in _group_pairs(found.stream):
         for row in group.pending_rows(SMALLEST, LARGEST, group.pending.count):
-            delivered = row.delivery_ms * 1000 if row.delivery_ms <= _MS_MAX else None
+            delivered = row.delivery_ms * 1000 if row.delivery_ms <= TIMESTAMP_MS_MAX else None
             yield {
                 "_stream": _text(found.key),
                 "_database": found.database,

@@ -24,6 +24,7 @@ from pyspark.sql.types import BooleanType, DataType, NullType, StructField, Stru
 from penstock.spark import pipeline_frames as frames
 from penstock.spark.causes import cause_of
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.lake_columns import quoted
 from penstock.spark.option_words import OptionError
 from penstock.spark.options import Place
 from penstock.spark.pipeline_file import Aggregate, Pipeline
@@ -116,7 +117,7 @@ class _SqlCheck:
                 (*path, "time"), f"{one.time} is {kind.simpleString()}, and must be timestamp"
             )
             return
-        window = F.window(frames.quoted(one.time), one.window)
+        window = F.window(quoted(one.time), one.window)
         for key, act in (
             ("window", lambda: frame.groupBy(window).count()),
             ("watermark", lambda: frame.withWatermark(one.time, one.watermark)),
@@ -124,7 +125,7 @@ class _SqlCheck:
             self._duration((*path, key), getattr(one, key), act)
         for name, sql in one.measures.items():
             try:
-                frame.groupBy(*map(frames.quoted, one.group_by)).agg(F.expr(sql).alias(name))
+                frame.groupBy(*map(quoted, one.group_by)).agg(F.expr(sql).alias(name))
             except PySparkException as error:
                 self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
 

@@ -25,6 +25,7 @@ from pyspark.sql.types import (
     _parse_datatype_json_string,
 )
 
+from penstock.spark.lake_columns import quoted
 from penstock.spark.pipeline_file import Aggregate, Pipeline
 from penstock.spark.source import read_stream
 
@@ -133,7 +134,3 @@ def _is_valid(pipeline: Pipeline) -> Column:
 
 def _holds(sql: str) -> Column:
     return F.coalesce(F.expr(sql), F.lit(False))
-
-
-def quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
