@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 import typer
 
+from penstock.cli.outcome import Failure
 from penstock.cli.where import parse_condition
 
 FIELDS = [(b"sku", b"A1"), (b"note", "größe 3".encode()), (b"raw", b"\xff\x00"), (b"sku", b"B2")]
+BODY = (
+    b'{"customer": {"id": 18446744073709551615, "name": "Zo\xc3\xab"}, "ok": true, "no": null,'
+    b' "price": 1.50, "lines": [{"sku": "A1"}, {"sku": "B2"}], "odd": NaN}'
+)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +37,40 @@ FIELDS = [(b"sku", b"A1"), (b"note", "größe 3".encode()), (b"raw", b"\xff\x00"
 )
 def test_a_condition_looks_at_every_field_of_that_name(condition: str, holds: bool) -> None:
     assert parse_condition(condition)(FIELDS) is holds
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("body$.customer.id=18446744073709551615", True),
+        ("body$.customer.name~^Zo", True),
+        ("body$.customer=x", False),
+        ("body$.customer!=x", True),
+        ("body$.price=1.50", True),
+        ("body$.price=1.5", False),
+        ("body$.ok=true", True),
+        ("body$.no=null", True),
+        ("body$.odd=NaN", True),
+        ("body$.lines[1].sku=B2", True),
+        ("body$.lines[2].sku!=B2", True),
+        ("body$.lines[2].sku~.*", False),
+        ("body$.lines.sku~.*", False),
+        ("body$.ok.deeper~.*", False),
+        ("body$.customer.name[0]~.*", False),
+        ("other$.customer.id~.*", False),
+        ("text$.a=1", False),
+        ("deep$.a=1", False),
+    ],
+)
+def test_a_condition_looks_inside_of_json(condition: str, holds: bool) -> None:
+    fields = [(b"body", BODY), (b"text", b"{no json"), (b"deep", b"[" * 100_000)]
+    assert parse_condition(condition)(fields) is holds
+
+
+def test_a_regular_expression_that_would_take_for_ever_is_given_up() -> None:
+    condition = parse_condition("a~^(a|aa)+$")
+    with pytest.raises(Failure, match="takes more than"):
+        condition([(b"a", b"a" * 60 + b"b")])
 
 
 @pytest.mark.parametrize("condition", ["", "sku", "sku~(", "sku~*", "sku~a{99999999999}"])

@@ -35,11 +35,11 @@ Write = Callable[..., None]
 @contextmanager
 def query_id(spark: Any, query: str) -> Iterator[None]:
     """What Spark sets in the thread of a streaming query."""
-    spark.sparkContext.setLocalProperty(archive.QUERY_PROPERTY, query)
+    spark.sparkContext.setLocalProperty(archive.QUERY_ID, query)
     try:
         yield
     finally:
-        spark.sparkContext.setLocalProperty(archive.QUERY_PROPERTY, None)
+        spark.sparkContext.setLocalProperty(archive.QUERY_ID, None)
 
 
 def frame_of(spark: Any, values: range) -> Any:

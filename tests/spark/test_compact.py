@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from penstock.spark.alone import held
 from tests.spark.conftest import NO_PYSPARK
 from tests.spark.test_archive import QUERY, frame_of, query_id
 from tests.support.command_line import PROGRAM
@@ -66,6 +67,15 @@ def test_the_query_goes_on_behind_a_compaction(spark: Any, lake: Path) -> None:
     done = compaction.compact(spark, str(lake))
     assert (done.files_before, done.files_after, done.rows) == (4, 2, 16)
     assert lakes.seen(spark, lake) == Counter(range(16))
+
+
+def test_a_second_compaction_beside_the_first_is_refused(spark: Any, lake: Path) -> None:
+    with (
+        held(str(lake), AssertionError()),
+        pytest.raises(manifests.ArchiveError, match="another compaction is at work"),
+    ):
+        compaction.compact(spark, str(lake))
+    assert compaction.compact(spark, str(lake)).files_before == 6
 
 
 def test_killed_at_any_step_no_row_is_there_twice_and_the_next_call_puts_it_right(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -18,6 +17,7 @@ from tests.support.raw_redis import RawRedis
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.core.stream_id import StreamID
+from penstock.spark.alone import held
 from penstock.spark.offsets import Offset, Position
 from penstock.spark.pipeline import (
     PipelineFailed,
@@ -272,12 +272,12 @@ def test_a_second_run_beside_the_first_is_refused(
 ) -> None:
     penstock.client.xadd("orders", {"sku": "A"})
     pipeline = pipeline_of(penstock)
-    checkpoints = tmp_path / "lake" / "_checkpoints"
-    checkpoints.mkdir(parents=True)
-    with (checkpoints / ".lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        with pytest.raises(PipelineRunning, match="another run writes there"):
-            run_pipeline(pipeline, spark, once=True)
+    checkpoints = str(tmp_path / "lake" / "_checkpoints")
+    with (
+        held(checkpoints, AssertionError()),
+        pytest.raises(PipelineRunning, match="another run writes there"),
+    ):
+        run_pipeline(pipeline, spark, once=True)
 
 
 def test_bronze_holds_every_byte_and_a_replay_brings_it_back(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import redis
 import typer
 from rich.console import Console
 
-from penstock.cli.connect import URL_DEFAULT, Json, Url
+from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
 from penstock.cli.moment import Ago, Edge, parse_moment
 from penstock.cli.outcome import Failure, Unreachable, example
 from penstock.cli.spark_session import need_spark, quiet_session
@@ -20,11 +20,14 @@ from penstock.human.show import harmless, json_line
 if TYPE_CHECKING:
     from penstock.spark.replay import Replay
 
+Login = dict[str, str]
+
 EPILOG = example(
     "penstock replay --from-stream orders:rejected --to orders",
     "penstock replay --from-stream orders --since 2026-11-16T09:00 --until 2026-11-16T10:00 --to again",
     "penstock replay --from-lake lake/bronze --since 1h --to orders:copy",
     "penstock replay --from-lake lake/bronze --to orders --to-url redis://other:6379",
+    "penstock replay --from-stream a --to b --cluster --url redis://node1:7000",
 )
 
 
@@ -52,6 +55,9 @@ def replay(
     again: Annotated[
         bool, typer.Option("--again", help="Replay although this was replayed before.")
     ] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="The servers are nodes of a Redis Cluster.")
+    ] = False,
     master: Annotated[
         str | None, typer.Option(metavar="URL", help="A Spark master; this machine by default.")
     ] = None,
@@ -67,60 +73,62 @@ def replay(
     target_url = to_url or url
     if from_stream == to and target_url == url:
         raise typer.BadParameter("--from-stream and --to are the same stream")
-    first, last = _bounds(since, until)
+    with Server(url) as server:
+        first, last = _bounds(since, until, server.now_ms)
     need_spark()
     from penstock.spark.replay import Replay, default_name
 
     wanted = Replay(from_stream, from_lake, to, first, last)
     name = name or default_name(wanted, since, until)
-    rows = _run(wanted, name, (url, target_url), (again, master))
+    shared = {"cluster": "true"} if cluster else {}
+    places = ({"url": url, **shared}, {"url": target_url, **shared})
+    _make_way(wanted, name, places[1], again)
+    rows = _run(wanted, name, places, master)
     if json:
         typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
     else:
         typer.echo(f"{rows:,} entries appended to {to}; the name of this replay is {name}")
 
 
-def _run(wanted: Replay, name: str, urls: tuple[str, str], how: tuple[bool, str | None]) -> int:
+def _run(wanted: Replay, name: str, places: tuple[Login, Login], master: str | None) -> int:
     from penstock.spark.replay import frame_of, write_replay
 
-    (url, target_url), (again, master) = urls, how
-    _make_way(wanted, name, target_url, again)
+    origin, target = places
     console = Console(stderr=True)
     with console.status("Spark starts"), quiet_session("replay", master, {}) as spark:
         console.print(f"replaying into {harmless(wanted.target)}", highlight=False, markup=False)
-        frame = frame_of(spark, wanted, {"url": url})
-        return write_replay(frame, wanted, name, {"url": target_url})
+        return write_replay(frame_of(spark, wanted, origin), wanted, name, target)
 
 
-def _make_way(wanted: Replay, name: str, url: str, again: bool) -> None:
+def _make_way(wanted: Replay, name: str, target: Login, again: bool) -> None:
     """Raises: Failure if this was replayed before, and nobody asks for it again."""
     from penstock.spark.replay import forget, is_done
 
     try:
-        if not is_done({"url": url}, wanted, name):
+        if not is_done(target, wanted, name):
             return
         if not again:
             raise Failure(
                 f"{name} has been replayed into {wanted.target}; --again replays it once more"
             )
-        forget({"url": url}, wanted, name)
+        forget(target, wanted, name)
     except redis.ConnectionError as error:
         raise Unreachable(str(error)) from None
     except (PenstockError, redis.RedisError) as error:
         raise Failure(str(error)) from None
 
 
-def _bounds(since: str, until: str) -> tuple[StreamID, StreamID]:
-    first, end = _id_of(since), _id_of(until)
+def _bounds(since: str, until: str, now_ms: Callable[[], int]) -> tuple[StreamID, StreamID]:
+    first, end = _id_of(since, now_ms), _id_of(until, now_ms)
     if end <= first or since == Edge.END.value:
         raise typer.BadParameter("--until is not after --since: nothing lies between them")
     return first, end if until == Edge.END.value else end.previous()
 
 
-def _id_of(text: str) -> StreamID:
+def _id_of(text: str, now_ms: Callable[[], int]) -> StreamID:
     moment = parse_moment(text)
     if isinstance(moment, Ago):
-        return moment.at(time.time_ns() // 1_000_000)
+        return moment.at(now_ms())
     if isinstance(moment, Edge):
         return SMALLEST if moment is Edge.START else LARGEST
     return moment

@@ -50,7 +50,8 @@ Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
-        help="Show entries with field=value, field!=value or field~regex; all must hold.",
+        help="Show entries with field=value, field!=value, field~regex or json_field$.a.b=value; all must"
+        " hold.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import typer
 
+from penstock.cli.outcome import Failure
 from penstock.human import where
-from penstock.human.where import Condition
+from penstock.human.show import Fields
+from penstock.human.where import Condition, SlowPattern
 
 __all__ = ["Condition", "parse_condition"]
 
@@ -13,6 +15,14 @@ __all__ = ["Condition", "parse_condition"]
 def parse_condition(text: str) -> Condition:
     """A function of an entry's fields. Raises: typer.BadParameter."""
     try:
-        return where.parse_condition(text)
+        condition = where.parse_condition(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+    def holds(fields: Fields) -> bool:
+        try:
+            return condition(fields)
+        except SlowPattern as error:
+            raise Failure(str(error)) from None
+
+    return holds

@@ -50,11 +50,11 @@ from penstock.spark.lake_manifest import (
     load_newest_or_none,
     parse_versioned,
 )
+from penstock.spark.sink import QUERY_ID
 
 log = logging.getLogger(__name__)
 
 INTENT = f"{INTENTS}/batch.json"
-QUERY_PROPERTY = "sql.streaming.queryId"
 HEX_DIGITS = 8  # of the query's id and of an attempt's, in names of files
 
 BatchWriter = Callable[[DataFrame, int], None]
@@ -191,7 +191,7 @@ def _temporary_of(root: str) -> str:
 
 
 def _query_of(spark: SparkSession) -> str:
-    found = spark.sparkContext.getLocalProperty(QUERY_PROPERTY)
+    found = spark.sparkContext.getLocalProperty(QUERY_ID)
     if not found:
         raise ArchiveError(
             "the archive is written by foreachBatch of a streaming query, whose id tells a batch that"

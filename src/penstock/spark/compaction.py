@@ -18,7 +18,8 @@ the rows of one merged file are missing for a moment, or after a crash until the
 would show them twice, and count them twice.
 
 Only files that a manifest names are touched. A query may go on writing meanwhile: its next batches come
-behind the base. Two compactions at once are refused where they notice each other.
+behind the base. Two compactions at once are kept apart on a disk of this machine, and elsewhere refused where
+they notice each other.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from uuid import uuid4
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
+from penstock.spark.alone import held
 from penstock.spark.lake_columns import data_schema
 from penstock.spark.lake_files import LakeFiles, temporary_of, write_parquet
 from penstock.spark.lake_manifest import (
@@ -108,10 +110,17 @@ class Compaction:
         """Finish what was begun, then merge what is small."""
         if target_bytes < 1:
             raise ArchiveError(f"a target of {target_bytes} bytes; it must be 1 or more")
+        if not self._files.exists(self._root):
+            raise _no_archive(self._root)
+        busy = ArchiveError(f"{self._root}: another compaction is at work; nothing was changed")
+        with held(self._root, busy):
+            return self._run(target_bytes, on_bytes)
+
+    def _run(self, target_bytes: int, on_bytes: OnBytes | None) -> Compacted:
         finish_compaction(self._files, self._root)
         before = load_lake(self._files, self._root)
         if before.newest is None:
-            raise ArchiveError(f"{self._root} is no archive: it has no manifest")
+            raise _no_archive(self._root)
         self._files.delete(self._temporary)
         groups = plan_merges(before.files, target_bytes)
         total = sum(file.bytes for merges in groups.values() for merge in merges for file in merge)
@@ -278,6 +287,10 @@ def _parse_intent(given: dict[str, Any], path: str) -> tuple[list[Merge], Manife
         return merges, parse_manifest(given["base"], path)
     except (KeyError, TypeError, ValueError):
         raise damaged(path) from None
+
+
+def _no_archive(root: str) -> ArchiveError:
+    return ArchiveError(f"{root} is no archive: it has no manifest")
 
 
 def _difference(before: Sequence[DataFile], after: Sequence[DataFile]) -> Compacted:

@@ -10,16 +10,13 @@ Trimming waits for the slowest: an entry goes when every output has it in a fini
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Literal, cast
 
 import redis
@@ -29,6 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError
+from penstock.spark.alone import held
 from penstock.spark.archive import archive_writer
 from penstock.spark.causes import cause_of
 from penstock.spark.offsets import Offset
@@ -115,25 +113,11 @@ def run_pipeline(
     problems = check_pipeline(pipeline, session)
     if problems:
         raise PipelineFileError(problems)
-    with _alone(pipeline):
+    # Two runs of one pipeline would write the same batches.
+    busy = PipelineRunning(f"{pipeline.archive.path}: another run writes there")
+    with held(lake_path(pipeline, CHECKPOINTS), busy):
         note_state(pipeline, session)
         return _Run(pipeline, session, once, watch).run(stop or threading.Event())
-
-
-@contextmanager
-def _alone(pipeline: Pipeline) -> Iterator[None]:
-    """Two runs of one pipeline would write the same batches. On another machine's disk nobody is kept out."""
-    place = lake_path(pipeline, CHECKPOINTS)
-    if "://" in place:
-        yield
-        return
-    Path(place).mkdir(parents=True, exist_ok=True)
-    with Path(place, ".lock").open("w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise PipelineRunning(f"{pipeline.archive.path}: another run writes there") from None
-        yield
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:

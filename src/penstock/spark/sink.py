@@ -28,6 +28,7 @@ from penstock.spark.sink_options import SinkOptions
 from penstock.spark.sink_rows import SinkRows
 from penstock.spark.staging import SinkError, Stage, Write, discard
 
+# What Spark tells every job and task of a streaming query about it.
 QUERY_ID = "sql.streaming.queryId"
 BATCH_ID = "streaming.sql.batchId"
 WRITE_BATCH = 1  # a batch write has one batch

@@ -2,8 +2,8 @@
 
 Nothing is asked for that is not shown: a page is one XRANGE or XREVRANGE with a COUNT, and the next
 begins behind the last id of this one. With conditions a page may need many replies; then a limit says how
-many entries are looked at before the page is shown as it is, and reading goes on from there when it is
-asked to.
+many entries are looked at, and another how long, before the page is shown as it is, and reading goes on from
+there when it is asked to.
 
 COUNT also follows the size of entries, as far as it is known, so that no reply takes much more than
 REPLY_BYTES_MAX.
@@ -11,6 +11,7 @@ REPLY_BYTES_MAX.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ PAGE_ENTRIES = 50
 CHUNK_ENTRIES = 1000
 REPLY_BYTES_MAX = 4 * 1024 * 1024
 SCANNED_MAX = 20_000
+SCAN_SECONDS_MAX = 1.0  # everybody who looks at the dashboard waits meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,7 @@ async def read_page(
     chunk = count_for(mean_bytes, CHUNK_ENTRIES) if conditions else wanted + 1
     found: list[Entry] = []
     scanned = 0
+    deadline = time.monotonic() + SCAN_SECONDS_MAX
     at: Reading | None = reading
     while at is not None and scanned < SCANNED_MAX:
         read = await read_entries(server, name, at, chunk)
@@ -98,6 +101,8 @@ async def read_page(
                     return EntryPage(found, Reading(entry.id, reading.rising), scanned)
                 found.append(entry)
             scanned += 1
+            if conditions and time.monotonic() > deadline:
+                return EntryPage(found, behind(reading, entry.id), scanned)
         if not conditions and len(found) == wanted:
             break
     return EntryPage(found, at, scanned)

@@ -36,7 +36,7 @@ REFRESH_SECONDS = 3.0
 
 COLUMNS = [Column("id", "id"), Column("time", "time (UTC)"), Column("fields", "fields", wraps=True)]
 SEEK_HINT = "start, end, an id, @ms, 2024-05-01T12:00, 10m"
-WHERE_HINT = "field=value, field!=value, field~regex; several with &&"
+WHERE_HINT = "field=value, field!=value, field~regex, body$.a.b=value; several with &&"
 
 
 class StreamView:
