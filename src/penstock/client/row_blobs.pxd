@@ -63,5 +63,6 @@ cdef class RowBlobs:
     cdef int _put_array(self, Py_ssize_t count) except -1
     cdef int _put_name(self, bytes name) except -1
     cdef int _put_text(self, bytearray data, Py_ssize_t start, Py_ssize_t size) except -1
+    @cython.locals(at=Py_ssize_t)
     cdef int _put_text_head(self, Py_ssize_t size) except -1
     cdef int _put_number(self, Py_ssize_t at, int width, Py_ssize_t number) except -1

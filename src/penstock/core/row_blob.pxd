@@ -20,12 +20,17 @@ cdef class RowBlob:
     cdef Py_ssize_t _left
 
     cpdef int open(self, bytearray buffer, Py_ssize_t start, Py_ssize_t size) except -1
-    @cython.locals(texts=Py_ssize_t, place=Py_ssize_t)
+    @cython.locals(texts=Py_ssize_t, size=Py_ssize_t)
     cpdef bint next(self, Frame frame) except -1
+    @cython.locals(texts=Py_ssize_t, size=Py_ssize_t)
+    cpdef bint skip(self) except -1
+    # -1 is an answer.
+    @cython.locals(texts=Py_ssize_t, place=Py_ssize_t)
+    cdef Py_ssize_t _row(self) except -2
     @cython.locals(lead=int)
     cdef Py_ssize_t _array(self) except -1
     @cython.locals(lead=int, size=Py_ssize_t)
-    cdef int _text(self, Frame frame) except -1
+    cdef Py_ssize_t _text(self) except -1
     @cython.locals(number=Py_ssize_t)
     cdef Py_ssize_t _number(self, int width) except -1
-    cdef int _byte(self) except -1
+    cdef inline int _byte(self) except -1

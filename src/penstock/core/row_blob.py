@@ -53,19 +53,35 @@ class RowBlob:
 
     def next(self, frame: Frame) -> bool:
         """Add the texts of the next row to a frame over the same buffer; False behind the last row."""
+        texts = self._row()
+        while texts > 0:
+            size = self._text()
+            frame.add_span(self._at, size)
+            self._at += size
+            texts -= 1
+        return texts == 0
+
+    def skip(self) -> bool:
+        """Look at every byte of the next row, as `next` does, and take nothing; False behind the last row."""
+        texts = self._row()
+        while texts > 0:
+            size = self._text()
+            self._at += size
+            texts -= 1
+        return texts == 0
+
+    def _row(self) -> int:
+        """How many texts the next row has; -1 behind the last one."""
         if self._left == 0:
             if self._at != self._end:
                 raise ValueError(f"byte {self._at - self._start}: something follows the last row")
-            return False
+            return -1
         self._left -= 1
         place = self._at
         texts = self._array()
         if texts == 0 or texts & 1:
             raise ValueError(f"byte {place - self._start}: a row of {texts} texts")
-        while texts:
-            self._text(frame)
-            texts -= 1
-        return True
+        return texts
 
     def _array(self) -> int:
         lead = self._byte()
@@ -77,7 +93,8 @@ class RowBlob:
             return self._number(4)
         raise ValueError(f"byte {self._at - 1 - self._start}: expected an array, found {lead}")
 
-    def _text(self, frame: Frame) -> None:
+    def _text(self) -> int:
+        """The size of the text that begins where the reader then stands."""
         lead = self._byte()
         if lead >= _FIXSTR and lead <= _FIXSTR_END:
             size = lead & 0x1F
@@ -91,8 +108,7 @@ class RowBlob:
             raise ValueError(f"byte {self._at - 1 - self._start}: expected a text, found {lead}")
         if size > self._end - self._at:
             raise ValueError(f"byte {self._at - self._start}: {size} bytes are not there")
-        frame.add_span(self._at, size)
-        self._at += size
+        return size
 
     def _number(self, width: int) -> int:
         number = 0

@@ -133,7 +133,6 @@ def _count_rows(key: bytes, staged: ListValue | None) -> int:
             f"no such staging key: '{shown(key)}'; it has expired, or the batch was given up"
         )
     blob = RowBlob()
-    row = Frame()
     rows = 0
     for node in staged.nodes():
         at = listpack.first(node)
@@ -143,12 +142,10 @@ def _count_rows(key: bytes, staged: ListValue | None) -> int:
             size = listpack.string_size(node, at)
             if size > ENTRY_BYTES_MAX:
                 raise elements_too_large()
-            row.over(node)
             try:
                 blob.open(node, listpack.string_at(node, at), size)
-                while blob.next(row):
+                while blob.skip():
                     rows += 1
-                    row.over(node)
             except ValueError as error:
                 raise CommandError(f"staging key '{shown(key)}' holds no rows: {error}") from None
             at = listpack.next_at(node, at)
