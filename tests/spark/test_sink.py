@@ -237,6 +237,16 @@ def test_a_target_of_another_type_is_refused_and_nothing_stays(
     assert keys_left(server) == []
 
 
+def test_a_stream_that_runs_out_of_ids_gets_nothing_of_a_batch(
+    server: Broker, spark: Any, write: Any
+) -> None:
+    server.client.xadd("out", {"v": 0}, id=f"{2**64 - 1}-{2**64 - 4}")
+    with pytest.raises(Exception, match="stream 'out': .*(no more ids|exhausted)"):
+        write(server, spark.range(10).selectExpr("id as v"), stream="out")
+    assert numbers(server) == [0]
+    assert keys_left(server) == []
+
+
 def test_overwriting_is_refused(penstock: Broker, spark: Any, write: Any) -> None:
     with pytest.raises(Exception, match="mode overwrite: a stream is only added to"):
         write(penstock, spark.range(1), mode="overwrite", stream="out")

@@ -32,6 +32,14 @@ local kind = redis.call('TYPE', stream)['ok']
 if kind ~= 'none' and kind ~= 'stream' then
   return redis.error_reply('WRONGTYPE Operation against a key holding the wrong kind of value')
 end
+if kind == 'stream' then
+  local facts = redis.call('XINFO', 'STREAM', stream)
+  for at = 1, #facts, 2 do
+    if facts[at] == 'last-generated-id' and string.find(facts[at + 1], '^18446744073709551615%-') then
+      return redis.error_reply('ERR the stream has no more ids for a batch')
+    end
+  end
+end
 for at = 3, #KEYS do
   local blobs = redis.call('LLEN', KEYS[at])
   if blobs == 0 then
