@@ -241,7 +241,7 @@ def test_a_stream_that_runs_out_of_ids_gets_nothing_of_a_batch(
     server: Broker, spark: Any, write: Any
 ) -> None:
     server.client.xadd("out", {"v": 0}, id=f"{2**64 - 1}-{2**64 - 4}")
-    with pytest.raises(Exception, match="stream 'out': .*(no more ids|exhausted)"):
+    with pytest.raises(Exception, match=r"stream 'out': .*(no more ids|exhausted)"):
         write(server, spark.range(10).selectExpr("id as v"), stream="out")
     assert numbers(server) == [0]
     assert keys_left(server) == []
