@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -63,7 +64,11 @@ def demo(
         f"The lake:     {plan.lake}  (Parquet: DuckDB, pandas and Spark read it)", highlight=False
     )
     console.print(f"The pipeline: {place / run.FILE}", highlight=False)
-    console.print(f"Go on:        penstock serve --dir {place / 'data'}", highlight=False)
+    program = sys.argv[0]
+    console.print(
+        f"Go on:        {program} serve --port 7000 --dir {place / 'data'}", highlight=False
+    )
+    console.print(f"and look:     {program} ui --url redis://127.0.0.1:7000", highlight=False)
     if not outcome.accounts.hold:
         raise Failure("the accounts do not add up")
 
