@@ -15,7 +15,7 @@ from penstock.cli.connect import URL_DEFAULT, Server, Url, Word, refusal
 from penstock.cli.json_input import JsonInput, Line
 from penstock.cli.outcome import Failure, Unreachable, example, stop_writing
 from penstock.cli.progress import Progress
-from penstock.cli.replies import Reply, blob
+from penstock.client.replies import Reply, blob
 from penstock.human.show import harmless
 
 EPILOG = example(

@@ -1,6 +1,6 @@
 """From a URL to a server that can be asked.
 
-Replies come as RESP2 has them (see replies.py). Nothing is sent twice behind our back: an XADD whose reply
+Replies come as RESP2 has them (see client/replies.py). Nothing is sent twice behind our back: an XADD whose reply
 was lost may have been applied, and a second one would be a second entry. Only `tail`, whose commands may be
 repeated, asks for patience.
 
@@ -25,7 +25,7 @@ from redis.connection import parse_url
 from redis.retry import Retry
 
 from penstock.cli.outcome import Failure, Unreachable, say
-from penstock.cli.replies import Reply, array, number
+from penstock.client.replies import Reply, array, number
 
 URL_DEFAULT = "redis://127.0.0.1:6379/0"
 Word = str | bytes | int

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import typer
 from rich.text import Text
 
-from penstock.cli.replies import Entry
+from penstock.cli.entries import Entry
 from penstock.human.show import (
     entry_json,
     fields_text,

@@ -11,7 +11,7 @@ import typer
 from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
 from penstock.cli.outcome import example
 from penstock.cli.output import Column, Output
-from penstock.cli.replies import array, blob, identifier, mapping, number, number_or_none
+from penstock.client.replies import array, blob, identifier, mapping, number, number_or_none
 from penstock.human.show import duration_text, harmless, json_line, json_text
 
 EPILOG = example(

@@ -11,18 +11,10 @@ import redis
 import typer
 
 from penstock.cli.connect import URL_DEFAULT, Json, Server, Url, Word
+from penstock.cli.entries import Entry, entry
 from penstock.cli.outcome import example
 from penstock.cli.output import Column, Output
-from penstock.cli.replies import (
-    Entry,
-    Reply,
-    array,
-    blob,
-    entry,
-    mapping,
-    number,
-    number_or_none,
-)
+from penstock.client.replies import Reply, array, blob, mapping, number, number_or_none
 from penstock.human.show import (
     age_text,
     duration_text,

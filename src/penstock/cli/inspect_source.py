@@ -12,8 +12,9 @@ from pathlib import Path
 import typer
 
 from penstock.cli.connect import Server
+from penstock.cli.entries import entry
 from penstock.cli.outcome import Failure, Unreachable
-from penstock.cli.replies import Reply, blob, entry, mapping, number, number_or_none
+from penstock.client.replies import Reply, blob, mapping, number, number_or_none
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.errors import CommandError, CorruptData

@@ -13,10 +13,11 @@ import redis
 import typer
 
 from penstock.cli.connect import URL_DEFAULT, Json, Server, Url, Word, refusal
+from penstock.cli.entries import Entry, entries
 from penstock.cli.moment import parse_duration
 from penstock.cli.outcome import example
 from penstock.cli.output import Column, Output
-from penstock.cli.replies import Entry, Reply, array, blob, entries, identifier, number
+from penstock.client.replies import Reply, array, blob, identifier, number
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.human.show import (

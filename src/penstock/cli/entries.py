@@ -1,34 +1,11 @@
-"""Entries as the commands show them, and what client/replies.py has to read replies with."""
+"""Entries with the stream they were read from, as the commands show them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.client.replies import (
-    Fields,
-    Reply,
-    array,
-    blob,
-    id_and_fields,
-    identifier,
-    mapping,
-    number,
-    number_or_none,
-)
+from penstock.client.replies import Fields, Reply, array, id_and_fields
 from penstock.core.stream_id import StreamID
-
-__all__ = [
-    "Entry",
-    "Reply",
-    "array",
-    "blob",
-    "entries",
-    "entry",
-    "identifier",
-    "mapping",
-    "number",
-    "number_or_none",
-]
 
 
 @dataclass(frozen=True, slots=True)
