@@ -1,8 +1,8 @@
 """From a URL to a server that can be asked.
 
-Replies come as RESP2 has them (see client/replies.py). Nothing is sent twice behind our back: an XADD whose reply
-was lost may have been applied, and a second one would be a second entry. Only `tail`, whose commands may be
-repeated, asks for patience.
+Replies come as RESP2 has them (see client/replies.py). Nothing is sent twice behind our back: an XADD whose
+reply was lost may have been applied, and a second one would be a second entry. Only `tail`, whose commands
+may be repeated, asks for patience.
 
 No text made here quotes the URL. It may carry a password, also in a place where it does not belong: in
 `redis://:pass/word@host` a parser takes `pass` for a port, and would say so.

@@ -20,6 +20,7 @@ import redis
 from redis.cluster import ClusterNode, RedisCluster
 from redis.exceptions import AskError, MovedError, TryAgainError
 
+from penstock.client.bulk import is_native
 from penstock.spark.options import Place
 
 T = TypeVar("T")
@@ -112,11 +113,7 @@ class Servers:
         if self._place.cluster:
             return False
         if stream.server not in self._native:
-            try:
-                self.ask(stream, "PENSTOCK", "HELP")
-                self._native[stream.server] = True
-            except redis.ResponseError:
-                self._native[stream.server] = False
+            self._native[stream.server] = is_native(self.client(stream))
         return self._native[stream.server]
 
     def matching(self, pattern: str) -> list[StreamName]:
