@@ -61,10 +61,16 @@ class PipelineProcess:
         self.wait()
 
     def wait(self) -> int:
-        """Its exit status."""
-        status = self._process.wait(END_SECONDS_MAX)
-        self._reader.join()
-        return status
+        """Its exit status. It may take as long as it goes on reporting batches."""
+        while True:
+            before = len(self.batches)
+            try:
+                status = self._process.wait(END_SECONDS_MAX)
+            except subprocess.TimeoutExpired:
+                assert len(self.batches) > before, self.log.read_text()[-2000:]
+            else:
+                self._reader.join()
+                return status
 
     def _read(self) -> None:
         assert self._process.stdout is not None
