@@ -21,6 +21,8 @@ STREAMS = ("replay", "--from-stream", "a", "--to", "b")
         ((*STREAMS, "--since", "end"), "nothing lies between them"),
         ((*STREAMS, "--until", "start"), "nothing lies between them"),
         ((*STREAMS, "--since", "soon"), "'soon' is no moment"),
+        (("replay", "--from-stream", "a", "--to", ""), "--to is empty"),
+        (("replay", "--from-lake", "nowhere/at/all", "--to", "b"), "is no directory"),
     ],
 )
 def test_words_that_make_no_sense_are_refused(
@@ -41,5 +43,15 @@ def test_a_replay_that_was_done_is_not_done_again_unasked() -> None:
     with running_penstock() as server, server.client() as client:
         client.set("penstock:sink:{b}:write:monday:b", 1)
         line = CommandLine(server)  # type: ignore[arg-type]
-        code, told = line.error(*STREAMS, "--name", "monday")
-    assert (code, told) == (1, "monday has been replayed into b; --again replays it once more")
+        result = line.run(*STREAMS, "--name", "monday")
+    assert result.exit_code == 0
+    assert "monday has been replayed into b before; --again replays it once more" in result.stderr
+    assert result.stdout == "0 entries appended to b; the name of this replay is monday\n"
+
+
+def test_a_stream_that_is_not_there_is_said_before_spark_starts() -> None:
+    with running_penstock() as server, server.client() as client:
+        line = CommandLine(server)  # type: ignore[arg-type]
+        assert line.error(*STREAMS) == (1, "a is no stream: there is no such key")
+        client.rpush("a", 1)
+        assert line.error(*STREAMS) == (1, "a is no stream: the key holds a list")

@@ -55,6 +55,18 @@ def test_a_few_samples_are_enough_for_a_guess() -> None:
     assert 0.8 * exact < client.reply("MEMORY USAGE s") < 1.2 * exact
 
 
+def test_one_consumer_with_everything_makes_no_giants_of_the_others() -> None:
+    client = ServerBench().connect()
+    for _ in range(1000):
+        client.reply("XADD", "s", "*", "k", "v")
+    client.reply("XGROUP CREATE s g 0")
+    client.reply("XREADGROUP GROUP g a COUNT 1000 STREAMS s >")
+    for number in range(500):
+        client.reply(f"XGROUP CREATECONSUMER s g c{number}")
+    exact = usage(client)
+    assert 0.8 * exact < client.reply("MEMORY USAGE s") < 1.2 * exact
+
+
 def test_other_values_cost_something_too() -> None:
     bench = ServerBench()
     bench.engine.context.databases[0].put(b"text", b"x" * 5000)

@@ -247,15 +247,13 @@ def test_a_partition_that_readers_could_not_see_is_refused(
         write(frame_of(spark, range(4)), 0, partition_by=partition_by)
 
 
-def test_a_time_beyond_calendars_has_a_day_of_its_own(
-    spark: Any, write: Write, tmp_path: Path
-) -> None:
+def test_what_has_no_time_lies_on_the_last_day(spark: Any, write: Write, tmp_path: Path) -> None:
     rows = spark.range(2).selectExpr(
         "if(id = 0, timestamp_millis(0), null) as _timestamp", "cast(id as int) as v"
     )
     write(rows, 0)
     assert lakes.seen(spark, tmp_path / "lake") == Counter(range(2))
-    assert lakes.by_duckdb(tmp_path / "lake", "day") == {date(1970, 1, 1): 1, None: 1}
+    assert lakes.by_duckdb(tmp_path / "lake", "day") == {date(1970, 1, 1): 1, date(9999, 12, 31): 1}
 
 
 def test_values_with_slashes_and_colons_make_directories_that_readers_decode(

@@ -84,6 +84,11 @@ def test_a_sound_pipeline_has_no_problem(check: Check, server: Broker) -> None:
         ("qty > 0", "qyt > 0", "9: positive: A column"),
         ("qty > 0", "qty + 1", "9: positive is int, and must be true or false"),
         ("qty > 0", "sum(qty) > 0", "9: positive: The WHERE condition"),
+        ("qty > 0", "rand() > 0.5", "9: positive may be true once and false the next time"),
+        ("qty > 0", "uuid() > sku", "9: positive may be true once and false the next time"),
+        ("qty > 0", "at < now()", "9: positive may be true once and false the next time"),
+        ("qty > 0", "at < Current_Timestamp", "9: positive may be true once and false the next"),
+        ("qty > 0", "qty < unix_timestamp()", "9: positive may be true once and false the next"),
         ("qty > 0", "nosuch(qty)", "9: positive: Cannot resolve routine `nosuch`"),
         ("1 minute", "1 minut", "17: window is '1 minut', and must be a duration like"),
         ("1 minute", "1 month", "17: window is '1 month', and must be a duration like"),
@@ -91,6 +96,10 @@ def test_a_sound_pipeline_has_no_problem(check: Check, server: Broker) -> None:
         ("5 minutes", "soon", "18: watermark is 'soon', and must be a duration like"),
         ("5 minutes", "-5 minutes", "18: watermark is '-5 minutes', and must be a duration like"),
         ('time = "at"', 'time = "sku"', "16: sku is string, and must be timestamp"),
+        ('sku = "string"', '_ID = "string"\nsku = "string"', "5: _ID is the source's own column"),
+        ("pieces =", "Window =", "20: the aggregate has a column Window already"),
+        ('name = "minute"', 'name = "Silver"', "15: there is an output Silver already"),
+        ('name = "minute"', 'name = "_minute"', "15: _minute: readers skip directories"),
         ("sum(qty)", "sum(nope)", "20: pieces: A column"),
         ("sum(qty)", "qty + 1", "20: pieces: The non-aggregating expression"),
         ("sum(qty)", "count(distinct qty)", "20: Distinct aggregations are not supported"),
@@ -99,6 +108,34 @@ def test_a_sound_pipeline_has_no_problem(check: Check, server: Broker) -> None:
 def test_a_mistake_is_found_with_its_line(check: Check, old: str, new: str, problem: str) -> None:
     (found,) = check((old, new))
     assert found.startswith(problem)
+
+
+def test_a_group_by_cannot_be_a_column_that_the_aggregate_makes(check: Check) -> None:
+    changes = (('sku = "string"', 'day = "string"'), ('["sku"]', '["day"]'))
+    assert check(*changes) == [
+        "19: the aggregate has a column day already: give the schema's another name"
+    ]
+
+
+def test_words_that_only_look_like_a_clock_are_no_clock(check: Check) -> None:
+    assert check(("qty > 0", "sku <> 'now()' and qty > 0")) == []
+
+
+def test_a_group_through_which_others_read_is_refused(check: Check, server: Broker) -> None:
+    server.client.xadd("orders", {"a": 1})
+    server.client.xgroup_create("orders", "lake", "0")
+    change = ('stream = "orders"', 'stream = "orders"\ngroup = "lake"')
+    assert check(change, url=server.options["url"]) == []
+    server.client.xreadgroup("lake", "ann", {"orders": ">"})
+    (found,) = check(change, url=server.options["url"])
+    assert found.startswith("4: the group lake of the stream orders has consumers (1)")
+
+
+def test_partitions_are_columns_that_can_name_a_directory(check: Check) -> None:
+    changes = (('"int"', '"map<string,int>"'), ("qty > 0", "true"), ("sum(qty)", "count(*)"))
+    partition = ('path = "lake"', 'path = "lake"\npartition_by = ["qty"]')
+    (found,) = check(*changes, partition)
+    assert found == "12: qty is map<string,int>, which no directory can be named by"
 
 
 def test_all_mistakes_are_found_at_once(check: Check) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import redis
@@ -11,7 +13,7 @@ from rich.console import Console
 
 from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
 from penstock.cli.moment import Ago, Edge, parse_moment
-from penstock.cli.outcome import Failure, Unreachable, example
+from penstock.cli.outcome import Failure, Unreachable, example, say
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import PenstockError
@@ -66,10 +68,15 @@ def replay(
     """Put entries of a stream, of a dead-letter stream or of a lake into a stream once more.
 
     They keep their order and get new ids; _source_stream and _source_id tell where they were first. All of
-    them appear at once, or none. After a crash run the same command again: what is done is not done twice.
+    them appear at once, or none. After a crash run the same command again: what is done is not done twice,
+    and appends 0 entries.
     """
     if (from_stream is None) == (from_lake is None):
         raise typer.BadParameter("name either --from-stream or --from-lake")
+    if not to:
+        raise typer.BadParameter("--to is empty")
+    if from_lake is not None and "://" not in from_lake and not Path(from_lake).is_dir():
+        raise typer.BadParameter(f"{from_lake} is no directory")
     target_url = to_url or url
     if from_stream == to and target_url == url:
         raise typer.BadParameter("--from-stream and --to are the same stream")
@@ -82,8 +89,12 @@ def replay(
     name = name or default_name(wanted, since, until)
     shared = {"cluster": "true"} if cluster else {}
     places = ({"url": url, **shared}, {"url": target_url, **shared})
-    _make_way(wanted, name, places[1], again)
-    rows = _run(wanted, name, places, master)
+    if _is_done(wanted, name, places[1], again):
+        say(f"{name} has been replayed into {to} before; --again replays it once more")
+        rows = 0
+    else:
+        _check_origin(wanted, places[0])
+        rows = _run(wanted, name, places, master)
     if json:
         typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
     else:
@@ -100,18 +111,35 @@ def _run(wanted: Replay, name: str, places: tuple[Login, Login], master: str | N
         return write_replay(frame_of(spark, wanted, origin), wanted, name, target)
 
 
-def _make_way(wanted: Replay, name: str, target: Login, again: bool) -> None:
-    """Raises: Failure if this was replayed before, and nobody asks for it again."""
+def _is_done(wanted: Replay, name: str, target: Login, again: bool) -> bool:
+    """Whether this was replayed before, and nobody asks for it again."""
     from penstock.spark.replay import forget, is_done
 
-    try:
+    with _told():
         if not is_done(target, wanted, name):
-            return
-        if not again:
-            raise Failure(
-                f"{name} has been replayed into {wanted.target}; --again replays it once more"
-            )
-        forget(target, wanted, name)
+            return False
+        if again:
+            forget(target, wanted, name)
+        return not again
+
+
+def _check_origin(wanted: Replay, origin: Login) -> None:
+    """Raises: Failure, before Spark is started for nothing."""
+    from penstock.spark.replay import kind_of
+
+    if wanted.stream is not None:
+        with _told():
+            kind = kind_of(origin, wanted.stream)
+        if kind != "stream":
+            what = "there is no such key" if kind == "none" else f"the key holds a {kind}"
+            raise Failure(f"{wanted.stream} is no stream: {what}")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A server's refusal, or its absence, as the command line says it."""
+    try:
+        yield
     except redis.ConnectionError as error:
         raise Unreachable(str(error)) from None
     except (PenstockError, redis.RedisError) as error:

@@ -116,6 +116,11 @@ class Servers:
             self._native[stream.server] = is_native(self.client(stream))
         return self._native[stream.server]
 
+    def type_of(self, stream: StreamName) -> str:
+        """What the key of a stream holds, as TYPE has it."""
+        kind = self.ask(stream, "TYPE", stream.key)
+        return kind.decode() if isinstance(kind, bytes) else str(kind)
+
     def matching(self, pattern: str) -> list[StreamName]:
         """Every stream whose key matches a glob, in order."""
         found: set[StreamName] = set()

@@ -23,10 +23,11 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from penstock.core.stream_id import SMALLEST
+from penstock.errors import PenstockError
 from penstock.spark.batch import partitions_of
 from penstock.spark.bounds import LATEST, start_position, streams_of
 from penstock.spark.connection import Servers, StreamName, stream_of
-from penstock.spark.facts import counted, kth_id, state_of
+from penstock.spark.facts import counted, group_in_use_or_none, kth_id, state_of
 from penstock.spark.offsets import Offset, Position, parse_offset
 from penstock.spark.options import SourceOptions
 from penstock.spark.planning import (
@@ -41,6 +42,10 @@ from penstock.spark.reader import Partition, read_batches
 from penstock.spark.schema import Columns
 
 log = logging.getLogger(__name__)
+
+
+class GroupInUse(PenstockError):
+    """A group through which others read."""
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -142,14 +147,18 @@ class ExclusiveReader(StreamReader):
     def _look(self, begun: Offset) -> tuple[dict[str, Position], dict[str, Position]]:
         """Where each stream's next batch begins, and its end now; new streams begin at their beginning."""
         streams = {name: stream_of(self._options.place, name) for name in begun.streams}
-        streams |= streams_of(self.servers, self._options)
+        asked_for = streams_of(self.servers, self._options)
+        streams |= asked_for
         starts, ends = {}, {}
         for name, stream in streams.items():
             since = begun.streams.get(name)
-            if self._target is not None and name not in self._target:
+            has_come = self._target is not None and name not in self._target
+            # A stream of a pattern that is not there any more may have been lost; a name was taken back.
+            was_dropped = bool(self._options.streams) and name not in asked_for
+            if has_come or was_dropped:
                 if since is not None:
                     starts[name] = ends[name] = since
-                continue  # it came after this run had begun
+                continue
             state = state_of(self.servers, stream)
             starts[name] = self._checked(name, since, state)
             end = state.end
@@ -198,10 +207,13 @@ class ExclusiveReader(StreamReader):
         if not self._options.group:
             return
         for name, at in offset.streams.items():
+            stream = stream_of(self._options.place, name)
+            if name not in self._mirrored:
+                in_use = group_in_use_or_none(self.servers, stream, self._options.group)
+                if in_use is not None:
+                    raise GroupInUse(in_use)
             if self._mirrored.get(name) != at:
-                _set_group(
-                    self.servers, stream_of(self._options.place, name), self._options.group, at
-                )
+                _set_group(self.servers, stream, self._options.group, at)
                 self._mirrored[name] = at
 
 

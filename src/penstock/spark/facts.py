@@ -56,6 +56,25 @@ def state_of(servers: Servers, stream: StreamName) -> StreamState:
     )
 
 
+def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> str | None:
+    """Why a group's position is not ours to set: others read through it."""
+    try:
+        groups = servers.ask(stream, "XINFO", "GROUPS", stream.key)
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return None
+        raise
+    for reply in groups:
+        facts: dict[bytes, Any] = dict(zip(reply[::2], reply[1::2], strict=True))
+        if facts[b"name"] == group.encode() and (facts[b"consumers"] or facts[b"pending"]):
+            return (
+                f"the group {group} of the stream {stream.text} has consumers ({facts[b'consumers']})"
+                f" and pending entries ({facts[b'pending']}): mode exclusive sets a group's position, and"
+                " they would miss what it reads. Name a group of its own, or read with mode=shared"
+            )
+    return None
+
+
 def count_or_none(servers: Servers, stream: StreamName, ids: IdRange) -> int | None:
     """How many entries a range has; a plain Redis would have to walk all of them."""
     if ids.count is not None or not servers.is_native(stream):

@@ -19,8 +19,12 @@ from penstock.spark.lake_manifest import ArchiveError
 DAY = "day"
 TIMESTAMP = "_timestamp"
 
-# By arithmetic, for a date of Spark's own would be that of the session's time zone.
-_DAY_OF_TIMESTAMP = f"date_from_unix_date(cast(floor(unix_seconds({TIMESTAMP}) / 86400) as int))"
+# By arithmetic, for a date of Spark's own would be that of the session's time zone. What has no time, as an
+# id beyond the year 9999, gets the last day: pandas reads no directory of nulls beside one of dates.
+_DAY_OF_TIMESTAMP = (
+    f"coalesce(date_from_unix_date(cast(floor(unix_seconds({TIMESTAMP}) / 86400) as int)),"
+    " date'9999-12-31')"
+)
 
 
 def with_partitions(frame: DataFrame, partition_by: Sequence[str]) -> DataFrame:

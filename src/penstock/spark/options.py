@@ -99,12 +99,19 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     for name in ("consumer", "claimIdleMs"):
         if name in words and not shared:
             raise OptionError(name, words.text(name), "mode shared with it, or no such option")
+    bounds = [_bound_or_none(words, which) for which in ("starting", "ending")]
+    for which, bound in zip(("starting", "ending"), bounds, strict=True):
+        for name in bound.ids if bound is not None and streams else ():
+            if not name.endswith(streams):
+                raise OptionError(
+                    f"{which}Offsets", name, f"streams that are read: {', '.join(streams)}"
+                )
     return SourceOptions(
         place=parse_place(words),
         streams=streams,
         pattern=pattern,
-        starting=_bound_or_none(words, "starting"),
-        ending=_bound_or_none(words, "ending"),
+        starting=bounds[0],
+        ending=bounds[1],
         entries_max=words.whole("maxEntriesPerTrigger", SHARED_ENTRIES if shared else None, 1),
         partitions_min=words.whole("minPartitions", None, 1, 65_536),
         fetch_size=words.whole("fetchSize", FETCH_SIZE, 1, 1_000_000),

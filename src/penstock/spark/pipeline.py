@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -117,7 +118,11 @@ def run_pipeline(
     busy = PipelineRunning(f"{pipeline.archive.path}: another run writes there")
     with held(lake_path(pipeline, CHECKPOINTS), busy):
         note_state(pipeline, session)
-        return _Run(pipeline, session, once, watch).run(stop or threading.Event())
+        try:
+            return _Run(pipeline, session, once, watch).run(stop or threading.Event())
+        finally:
+            with suppress(Py4JError):  # Java may be what has ended
+                note_state(pipeline, session)
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:

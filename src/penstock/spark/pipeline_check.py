@@ -10,20 +10,22 @@ Each step reports all it finds. What follows from a mistake that is already repo
 
 from __future__ import annotations
 
-import logging
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import redis
 from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BooleanType, DataType, NullType, StructField, StructType
+from pyspark.sql.types import AtomicType, BooleanType, DataType, NullType, StructField, StructType
 
 from penstock.spark import pipeline_frames as frames
 from penstock.spark.causes import cause_of
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.facts import group_in_use_or_none
 from penstock.spark.lake_columns import quoted
 from penstock.spark.option_words import OptionError
 from penstock.spark.options import Place
@@ -35,6 +37,12 @@ from penstock.spark.schema import Columns, SchemaError
 from penstock.spark.toml_lines import KeyPath
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_REPEATABLE = "silver and reject ask it separately, so it may depend on the entry only"
+# To Spark these are constants, of each query on its own.
+_CLOCK = re.compile(
+    r"\b(now|curdate|localtimestamp|current_(timestamp|date|time|timezone|user|database))\b", re.I
+)
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`", re.S)
 DURATION_FORM = 'a duration like "30 seconds", "1 minute", "2 hours", "1 day"'
 
 
@@ -78,12 +86,15 @@ class _SqlCheck:
         """The schema's types; void for one that is none, so that SQL can still be looked at."""
         columns: dict[str, DataType] = {}
         for name, text in self._pipeline.schema.items():
-            if name in OWN_COLUMNS:
+            if name.lower() in OWN_COLUMNS:
                 continue
             try:
                 kind = frames.parse_type(self._spark, text)
                 Columns(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
                 columns[name] = kind
+                if name in self._pipeline.archive.partition_by and not isinstance(kind, AtomicType):
+                    what = f"{name} is {kind.simpleString()}, which no directory can be named by"
+                    self._add(("archive", "partition_by"), what)
             except (PySparkException, SchemaError) as error:
                 self._add(("schema", name), f"{text!r} is no type for a column: {cause_of(error)}")
                 columns[name] = NullType()
@@ -99,6 +110,10 @@ class _SqlCheck:
                     self._add(path, f"{name} is {kind.simpleString()}, and must be true or false")
                     continue
                 frame.where(F.expr(sql))
+                if not _is_repeatable(frame, sql):
+                    self._add(
+                        path, f"{name} may be true once and false the next time: {_REPEATABLE}"
+                    )
             except PySparkException as error:
                 self._add(path, f"{name}: {cause_of(error)}")
 
@@ -159,6 +174,14 @@ class _SqlCheck:
         self.found.append(self._pipeline.problem(path, text))
 
 
+def _is_repeatable(frame: DataFrame, sql: str) -> bool:
+    """Whether a condition says the same of an entry whenever it is asked."""
+    plan = frame.select(F.expr(sql))._jdf.queryExecution().analyzed()
+    bare = _QUOTED.sub(" ", sql)
+    asks_clock = re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I) or _CLOCK.search(bare)
+    return bool(plan.deterministic()) and not asks_clock
+
+
 def server_problems(pipeline: Pipeline) -> list[Problem]:
     """Servers that do not answer or do not let us in, and keys that are no streams."""
     try:
@@ -178,6 +201,7 @@ def server_problems(pipeline: Pipeline) -> list[Problem]:
                 sources = [(("source", "stream"), name) for name in streams]
                 wanted = [*sources, *(keys if number == 0 else ())]
                 found += list(_key_problems(servers, number, wanted))
+                found += list(_group_problems(servers, pipeline, [name for _, name in sources]))
             except (redis.RedisError, OSError) as error:
                 found.append((("source", "url"), f"{label}: {_refusal(error)}"))
         if not found and pattern:
@@ -191,10 +215,20 @@ def _key_problems(
     for path, name in keys:
         if name:
             stream = StreamName(name.encode("utf-8", "surrogateescape"), server)
-            kind = servers.ask(stream, "TYPE", stream.key)
-            kind = kind.decode() if isinstance(kind, bytes) else str(kind)
+            kind = servers.type_of(stream)
             if kind not in ("stream", "none"):
                 yield path, f"the key {name} holds a {kind}, no stream"
+
+
+def _group_problems(
+    servers: Servers, pipeline: Pipeline, streams: list[str]
+) -> Iterator[tuple[KeyPath, str]]:
+    group = pipeline.source.options.get("group", "")
+    for name in streams if group else ():
+        stream = StreamName(name.encode("utf-8", "surrogateescape"))
+        text = group_in_use_or_none(servers, stream, group)
+        if text is not None:
+            yield ("source", "group"), text
 
 
 def _pattern_problems(servers: Servers, pattern: str) -> list[tuple[KeyPath, str]]:
@@ -224,7 +258,8 @@ def _refusal(error: Exception) -> str:
 @contextmanager
 def quiet_analysis() -> Iterator[None]:
     """Without the lines that pyspark logs for every refused expression: they are told in our own."""
-    loggers = [logging.getLogger(name) for name in _LOGGERS]
+    # pyspark's own kind: whoever asks for a name first decides of what kind it is.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     were = [logger.disabled for logger in loggers]
     for logger in loggers:
         logger.disabled = True

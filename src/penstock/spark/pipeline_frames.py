@@ -30,7 +30,7 @@ from penstock.spark.pipeline_file import Aggregate, Pipeline
 from penstock.spark.source import read_stream
 
 REASON, SOURCE_STREAM, SOURCE_ID = "_reason", "_source_stream", "_source_id"
-_ENTRY = "array<struct<name:string,value:binary>>"
+_ENTRY = "array<struct<name:binary,value:binary>>"
 _HEAD = (
     StructField("_stream", StringType()),
     StructField("_id", StringType()),
@@ -59,16 +59,25 @@ def schema_of(spark: SparkSession, pipeline: Pipeline) -> StructType:
 def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     """Everything, untyped. Only here the group is named: one position can mirror only one query.
 
-    A value that is no UTF-8 is null in the map, and of a name that comes twice the last stands there; such
-    an entry is in `_raw` as well, byte for byte.
+    A value that is no UTF-8 is null in the map, a name that is none is mended, and of a name that comes twice
+    the last stands there; such an entry is in `_raw` as well, byte for byte.
     """
     schema = StructType([*_HEAD, StructField("fields", parse_type(spark, _ENTRY))])
     frame = read_stream(spark, schema=schema, **pipeline.source.options)
     texts = F.transform(
         "fields",
-        lambda pair: F.struct(pair["name"], F.try_validate_utf8(pair["value"].cast("string"))),
+        lambda pair: F.struct(
+            F.make_valid_utf8(pair["name"].cast("string")),
+            F.try_validate_utf8(pair["value"].cast("string")),
+        ),
     )
-    is_text = F.forall("fields", lambda pair: F.is_valid_utf8(pair["value"].cast("string")))
+    is_text = F.forall(
+        "fields",
+        lambda pair: (
+            F.is_valid_utf8(pair["name"].cast("string"))
+            & F.is_valid_utf8(pair["value"].cast("string"))
+        ),
+    )
     names = F.transform("fields", lambda pair: pair["name"])
     is_plain = is_text & (F.size(F.array_distinct(names)) == F.size(names))
     return frame.select(
@@ -98,7 +107,7 @@ def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     failed = [F.when(~_holds(sql), F.lit(name)) for name, sql in pipeline.valid.items()]
     reasons = F.concat_ws(",", unparsed, *failed)
     # An entry that was rejected before and replayed has fields of these names: the new ones stand for them.
-    ours = [F.lit(name) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
+    ours = [F.lit(name.encode()) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
     fields = F.filter("fields", lambda pair: ~pair["name"].isin(*ours))
     return frame.where(~_is_valid(pipeline)).select(
         fields.alias("fields"),

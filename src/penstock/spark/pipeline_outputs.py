@@ -8,8 +8,9 @@
     NAME.stream    the same              the aggregate's stream, if it has one
 
 The checkpoint of an output is LAKE/_checkpoints/OUTPUT. An aggregate keeps state there, and state that was
-counted by one rule cannot be gone on with by another. So what an aggregate is lies beside its checkpoint, and
-a file that says otherwise is refused before anything runs.
+counted by one rule cannot be gone on with by another. So what an aggregate is lies in its checkpoint, and a
+file that says otherwise is refused before anything runs. So is one that does not fit the tables that are
+there, and one whose stream has had batches and whose checkpoint is gone.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.spark import pipeline_frames as frames
+from penstock.spark.lake_columns import fit, with_partitions
 from penstock.spark.lake_files import LakeFiles
+from penstock.spark.lake_manifest import ArchiveError, load_newest_or_none
 from penstock.spark.pipeline_file import Aggregate, Pipeline
 from penstock.spark.pipeline_rules import (
     BRONZE,
@@ -90,7 +93,10 @@ def frame_of(spark: SparkSession, pipeline: Pipeline, output: Output) -> DataFra
 def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
     """Aggregates that are not what they were when their checkpoints began."""
     files = LakeFiles(spark)
-    found = []
+    found = [
+        *_lake_problems(pipeline, spark, files),
+        *_stream_problems(pipeline, files),
+    ]
     for output in outputs_of(pipeline):
         if output.aggregate is None:
             continue
@@ -110,13 +116,65 @@ def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
     return found
 
 
+def _lake_problems(pipeline: Pipeline, spark: SparkSession, files: LakeFiles) -> list[Problem]:
+    """Columns and partitions that are not those of the tables that are there."""
+    empty = spark.createDataFrame([], frames.schema_of(spark, pipeline))
+    found = []
+    for output in outputs_of(pipeline):
+        if not output.folder or output.aggregate is not None:
+            continue
+        try:
+            newest = load_newest_or_none(files, files.qualify(output.folder))
+            if newest is None:
+                continue
+            if newest.partition_by != output.partition_by:
+                was, now = (
+                    ", ".join(one) or "nothing"
+                    for one in (newest.partition_by, output.partition_by)
+                )
+                text = (
+                    f"{output.folder} is partitioned by {was}, and not by {now}: archive elsewhere"
+                )
+                found.append(pipeline.problem(("archive", "partition_by"), text))
+            elif output.name == SILVER:
+                made = frames.silver(empty, pipeline)
+                fit(with_partitions(made, output.partition_by), newest.schema)
+        except ArchiveError as error:
+            found.append(pipeline.problem(("archive", "path"), f"{output.folder}: {error}"))
+    return found
+
+
+def _stream_problems(pipeline: Pipeline, files: LakeFiles) -> list[Problem]:
+    """Outputs whose checkpoint is gone: a stream would get everything once more."""
+    return [
+        pipeline.problem(
+            output.path or ("reject", "stream"),
+            f"output {output.name}: its checkpoint {output.checkpoint} is gone, so {output.stream} would get"
+            f" all its entries again. Restore it; or, if that is what you want, delete {_begun(output)}",
+        )
+        for output in outputs_of(pipeline)
+        if output.stream and files.exists(_begun(output)) and not _has_batches(files, output)
+    ]
+
+
 def note_state(pipeline: Pipeline, spark: SparkSession) -> None:
-    """Write beside each aggregate's checkpoint what the aggregate is."""
+    """Write beside each checkpoint what its aggregate is, and whether a stream has had batches."""
     files = LakeFiles(spark)
     for output in outputs_of(pipeline):
         path = f"{output.checkpoint}/{RULE_FILE}"
         if output.aggregate is not None and not files.exists(path):
             files.write(path, json.dumps(_rule(pipeline, spark, output.aggregate)))
+        begun = _begun(output)
+        if output.stream and not files.exists(begun) and _has_batches(files, output):
+            files.write(begun, json.dumps({"stream": output.stream}))
+
+
+def _begun(output: Output) -> str:
+    return f"{output.checkpoint}.begun.json"
+
+
+def _has_batches(files: LakeFiles, output: Output) -> bool:
+    return bool(files.names(f"{output.checkpoint}/commits"))
 
 
 def _into_lake(pipeline: Pipeline, name: str, folder: str, partition_by: tuple[str, ...]) -> Output:

@@ -19,7 +19,7 @@ from penstock.spark.toml_lines import KeyPath
 BRONZE, SILVER, REJECT, GOLD = "bronze", "silver", "reject", "gold"
 CHECKPOINTS = "_checkpoints"
 OWN_COLUMNS = ("_stream", "_id", "_timestamp", "_corrupt", "_deliveries", "fields")
-WINDOW_COLUMNS = ("window_start", "window_end", "day")
+WINDOW_COLUMNS = ("window", "window_start", "window_end", "day")
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _NAME_FORM = "letters, digits, _ and -"
@@ -54,7 +54,7 @@ Found = Iterator[tuple[KeyPath, str]]
 def _column_problems(pipeline: Pipeline) -> Found:
     seen: dict[str, str] = {}
     for column in pipeline.schema:
-        if column in OWN_COLUMNS:
+        if column.lower() in OWN_COLUMNS:
             yield ("schema", column), f"{column} is the source's own column: leave it out"
         elif column.lower() in seen:
             text = f"{column} and {seen[column.lower()]} are the same column to Spark"
@@ -62,19 +62,33 @@ def _column_problems(pipeline: Pipeline) -> Found:
         seen[column.lower()] = column
     known = ("day", *pipeline.schema)
     for column in pipeline.archive.partition_by:
+        path = ("archive", "partition_by")
         if column not in known:
-            yield ("archive", "partition_by"), _unknown_column(column, known)
+            yield path, _unknown_column(column, known)
+        elif column.startswith(("_", ".")):
+            yield path, f"{column}: readers skip directories that begin with {column[0]!r}"
     for at, aggregate in enumerate(pipeline.aggregates):
         known = ("_stream", "_timestamp", *pipeline.schema)
         for key, columns in (("group_by", aggregate.group_by), ("time", (aggregate.time,))):
             for column in columns:
                 if column not in known:
                     yield ("aggregate", at, key), _unknown_column(column, known)
-        made = [*WINDOW_COLUMNS, *aggregate.group_by]
-        for name in aggregate.measures:
-            if name in made:
-                path = ("aggregate", at, "measures", name)
-                yield path, f"the aggregate has a column {name} already: name the measure otherwise"
+        yield from _made_problems(at, aggregate)
+
+
+def _made_problems(at: int, aggregate: Aggregate) -> Found:
+    """The columns that an aggregate makes; to Spark, names that differ in case are one."""
+    made = set(WINDOW_COLUMNS)
+    for name in aggregate.group_by:
+        if name.lower() in made:
+            text = f"the aggregate has a column {name} already: give the schema's another name"
+            yield ("aggregate", at, "group_by"), text
+        made.add(name.lower())
+    for name in aggregate.measures:
+        if name.lower() in made:
+            path = ("aggregate", at, "measures", name)
+            yield path, f"the aggregate has a column {name} already: name the measure otherwise"
+        made.add(name.lower())
 
 
 def _unknown_column(column: str, known: tuple[str, ...]) -> str:
@@ -90,9 +104,11 @@ def _name_problems(pipeline: Pipeline) -> Found:
         path = ("aggregate", at, "name")
         if aggregate.name and not _NAME.fullmatch(aggregate.name):
             yield path, f"an aggregate's name has {_NAME_FORM}: a folder is named so"
-        elif aggregate.name in names:
+        elif aggregate.name.startswith("_"):
+            yield path, f"{aggregate.name}: readers skip directories that begin with '_'"
+        elif aggregate.name.lower() in names:
             yield path, f"there is an output {aggregate.name} already"
-        names.append(aggregate.name)
+        names.append(aggregate.name.lower())
 
 
 def _path_problems(pipeline: Pipeline) -> Found:

@@ -31,7 +31,7 @@ from penstock.spark.pipeline_frames import REASON, SOURCE_ID, SOURCE_STREAM
 from penstock.spark.sink import batch_write
 from penstock.spark.source import NAME
 
-STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:string,value:binary>>"
+STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:binary,value:binary>>"
 _OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", "day")
 
 
@@ -87,6 +87,13 @@ def is_done(connection: Mapping[str, str], replay: Replay, name: str) -> bool:
         return bool(servers.ask(StreamName(target), "EXISTS", batch_write(name).record_key(target)))
 
 
+def kind_of(connection: Mapping[str, str], stream: str) -> str:
+    """What the key of a stream holds; `none` if there is none."""
+    key = stream.encode("utf-8", "surrogateescape")
+    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+        return servers.type_of(StreamName(key))
+
+
 def forget(connection: Mapping[str, str], replay: Replay, name: str) -> None:
     """Let a replay of this name be written once more."""
     target = replay.target.encode()
@@ -140,16 +147,16 @@ def _entries(table: DataFrame) -> Column:
 
 def _with_origin(fields: Column) -> Column:
     """Without the reason of a reject, and with the place where the entry was first."""
-    kept = f.filter(fields, lambda one: one["name"] != REASON)
+    kept = f.filter(fields, lambda one: one["name"] != f.lit(REASON.encode()))
     first = f.array(
         _field(f.lit(SOURCE_STREAM), f.col("_stream")), _field(f.lit(SOURCE_ID), f.col("_id"))
     )
-    has_origin = f.exists(fields, lambda one: one["name"] == SOURCE_ID)
+    has_origin = f.exists(fields, lambda one: one["name"] == f.lit(SOURCE_ID.encode()))
     return f.when(has_origin, kept).otherwise(f.concat(kept, first))
 
 
 def _field(name: Column, value: Column) -> Column:
-    return f.struct(name.alias("name"), value.cast("binary").alias("value"))
+    return f.struct(name.cast("binary").alias("name"), value.cast("binary").alias("value"))
 
 
 def _not_below(ms: Column, seq: Column, first: StreamID) -> Column:

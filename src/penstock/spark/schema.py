@@ -154,22 +154,29 @@ def _check(field: pa.Field) -> None:
     if _is_whole_entry(field):
         return
     try:
-        _check_type(field)
+        _check_marks(field)
         parser_of(field.type)
     except TypeError as error:
         raise SchemaError(f"column {field.name}: {error}") from None
 
 
-def _check_type(field: pa.Field) -> None:
-    """Variants and shapes come as structs with a mark, which no text can be read into."""
-    if not pa.types.is_nested(field.type):
-        return
-    for at in range(field.type.num_fields):
-        inner = field.type.field(at)
+def mark_or_none(kind: pa.DataType) -> str | None:
+    """Variants and shapes come as structs with a mark: which of them is inside of a type."""
+    if not pa.types.is_nested(kind):
+        return None
+    for at in range(kind.num_fields):
+        inner = kind.field(at)
         marks = {b"variant", b"geometry", b"geography"} & set(inner.metadata or ())
-        if marks:
-            raise TypeError(f"type {marks.pop().decode()} cannot be read out of a text")
-        _check_type(inner)
+        found = marks.pop().decode() if marks else mark_or_none(inner.type)
+        if found:
+            return found
+    return None
+
+
+def _check_marks(field: pa.Field) -> None:
+    mark = mark_or_none(field.type)
+    if mark is not None:
+        raise TypeError(f"type {mark} cannot be read out of a text")
 
 
 def _is_own(field: pa.Field) -> bool:

@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from penstock.client.row_blobs import PairColumn, RowBlobs, TextColumn
 from penstock.errors import PenstockError
+from penstock.spark.schema import mark_or_none
 from penstock.spark.sink_options import STREAM_COLUMNS
 
 FIELDS = "fields"
@@ -122,11 +123,17 @@ def text_maker(kind: pa.DataType, name: str) -> Callable[[pa.Array], pa.Array]:
         return lambda column: column.cast(pa.binary())
     if pa.types.is_timestamp(kind):
         return _moments if kind.tz else _local_moments
+    if pa.types.is_time64(kind):
+        # Spark's have six digits at most, and its source reads no more.
+        return lambda column: column.cast(pa.time64("us")).cast(pa.string())
     if _is_plain(kind):
         return lambda column: column.cast(pa.string())
     if pa.types.is_duration(kind):
         return lambda column: pa.array([_interval(one) for one in column.to_pylist()], pa.string())
     if pa.types.is_nested(kind):
+        mark = mark_or_none(kind)
+        if mark is not None:
+            raise RowError(f"column {name}: values of type {mark} cannot be written as text")
         shape = _json_maker(kind, name)
         return lambda column: pa.array(
             [None if one is None else _json(shape(one)) for one in column.to_pylist()], pa.string()
