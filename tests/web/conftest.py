@@ -70,6 +70,16 @@ def live(request: pytest.FixtureRequest) -> Live:
     return found
 
 
+@pytest.fixture
+def stream_of_ten(live: Live) -> Live:
+    """Ten entries of `s`, of which ann has four pending in the group `g`."""
+    for number in range(1, 11):
+        live.client.xadd("s", {"n": number}, id=f"{number}-0")
+    live.client.xgroup_create("s", "g", id="0")
+    live.client.xreadgroup("g", "ann", {"s": ">"}, count=4)
+    return live
+
+
 @pytest.fixture(scope="session")
 def filled() -> Iterator[PenstockServer]:
     """A server with a stream of many entries and some of every kind that a view shows."""

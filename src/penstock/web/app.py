@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from fastapi import Request
+from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import app, ui
 
 from penstock.web.board import Board, Settings
 from penstock.web.gate import Gate
 from penstock.web.pages import export, group, groups, pipeline, stream, streams, structure
+from penstock.web.plain_page import nowhere_page
 
 # Kept for a browser that lost its connection for a moment; each may be as large as a table.
 MESSAGES_KEPT = 20
@@ -31,6 +34,7 @@ def run(settings: Settings) -> None:
     app.on_startup(begin)
     app.on_shutdown(end)
     app.add_middleware(Gate, password=settings.password)
+    app.add_exception_handler(404, _nowhere)
     for page in (streams, stream, groups, group, structure, pipeline, export):
         page.register(board)
     ui.run(
@@ -47,3 +51,10 @@ def run(settings: Settings) -> None:
         timeout_graceful_shutdown=END_SECONDS_MAX,
         access_log=False,
     )
+
+
+async def _nowhere(request: Request, error: Exception) -> Response:
+    """For people a page; for scripts that miss one of NiceGUI's files a word."""
+    if "text/html" in request.headers.get("accept", ""):
+        return HTMLResponse(nowhere_page(request.url.path), 404)
+    return PlainTextResponse("not found", 404)

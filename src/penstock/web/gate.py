@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import html
 import ipaddress
 import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -26,6 +25,7 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from penstock.web.board import LOOPBACK
+from penstock.web.plain_page import login_page
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -48,19 +48,6 @@ COOKIE = "penstock-dashboard"
 LOGIN = "/login"
 FORM_BYTES_MAX = 4096
 WRONG_SECONDS = 1.0
-
-_PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>penstock: log in</title>
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<style>:root{{color-scheme:light dark}}body{{font:1rem/1.5 system-ui,sans-serif;margin:20vh auto;
-max-width:20rem;padding:0 1rem}}input,button{{font:inherit;width:100%;padding:.5rem;margin:.25rem 0;
-box-sizing:border-box}}</style>
-</head><body><main><h1>penstock</h1><form method="post" action="/login">
-<p role="alert">{message}</p>
-<label for="password">Password of this dashboard</label>
-<input id="password" name="password" type="password" autocomplete="current-password" autofocus required>
-<input type="hidden" name="next" value="{next}">
-<button>Log in</button></form></main></body></html>"""
 
 
 class Gate:
@@ -116,14 +103,14 @@ class Gate:
             target = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("next", ["/"])[
                 0
             ]
-            await _answer(send, 200, _form(target, ""))
+            await _answer(send, 200, login_page(own_path(target), ""))
             return
         given = parse_qs((await _body(receive)).decode("utf-8", "replace"))
         password = given.get("password", [""])[0].encode()
         target = given.get("next", ["/"])[0]
         if not hmac.compare_digest(password, self._password):
             await asyncio.sleep(WRONG_SECONDS)
-            await _answer(send, 401, _form(target, "That is not the password."))
+            await _answer(send, 401, login_page(own_path(target), "That is not the password."))
             return
         cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Lax"
         where = (b"location", own_path(target).encode())
@@ -158,10 +145,6 @@ def _is_own_origin(scope: Scope, headers: dict[str, str]) -> bool:
     origin = headers.get("origin")
     # No browser sends a websocket or a form without one; other programs are not lured by pages.
     return origin is None or urlsplit(origin).netloc == headers.get("host")
-
-
-def _form(target: str, message: str) -> bytes:
-    return _PAGE.format(next=html.escape(own_path(target)), message=html.escape(message)).encode()
 
 
 async def _body(receive: Receive) -> bytes:
