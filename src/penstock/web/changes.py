@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.human.show import harmless, quoted, size_text, time_text
-from penstock.web.asking import Server
+from penstock.web.asking import Away, Server
 from penstock.web.facts import GroupFacts, StreamFacts
 from penstock.web.replies import Entry, Refused, Reply, Word, array, entries, number
 from penstock.web.stream_page import OLDEST, Reading, count_for, read_entries
@@ -41,7 +41,16 @@ class Change:
 
 async def carry_out(server: Server, change: Change) -> list[Reply]:
     """Send the commands, one after the other. Raises: Refused (also on a dashboard that only reads), Away."""
-    return [await server.change(*words) for words in change.commands]
+    replies: list[Reply] = []
+    for words in change.commands:
+        try:
+            replies.append(await server.change(*words))
+        except (Refused, Away) as error:
+            if not replies:
+                raise
+            done = f"{len(replies)} of {len(change.commands)} commands were done, then: {error}"
+            raise type(error)(done) from None
+    return replies
 
 
 def plan_add(name: bytes, fields: Sequence[tuple[bytes, bytes]], id_: str = "*") -> Change:
@@ -67,7 +76,7 @@ def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupFact
         warnings.append(
             "a group that has not read it yet never will, and may not know its lag any more"
         )
-    effects = (f"deletes {len(ids)} of the stream's entries: {_some(ids)}",)
+    effects = (f"deletes {len(ids)} of the stream's entries: {some_ids(ids)}",)
     return Change(
         "Delete entries", (("XDEL", name, *(id_.text for id_ in ids)),), effects, tuple(warnings)
     )
@@ -154,72 +163,12 @@ def blockers_of_trim(facts: StreamFacts, start: StreamID) -> list[str]:
     ]
 
 
-def plan_ack(name: bytes, group: bytes, ids: Sequence[StreamID]) -> Change:
-    """Take entries out of a group's pending list. Raises: Refused if none is chosen."""
-    if not ids:
-        raise Refused("no entry is chosen")
-    effects = (
-        f"{len(ids)} entries count as done in {quoted(group)}, and nobody gets them again: {_some(ids)}",
-    )
-    command: tuple[Word, ...] = ("XACK", name, group, *(id_.text for id_ in ids))
-    return Change("Acknowledge", (command,), effects)
-
-
-def plan_claim(
-    name: bytes, group: bytes, consumer: bytes, ids: Sequence[StreamID], idle_ms: int
-) -> Change:
-    """Give pending entries to another consumer. Raises: Refused."""
-    if not ids:
-        raise Refused("no entry is chosen")
-    if not consumer:
-        raise Refused("name the consumer that gets the entries")
-    moved = (
-        f"{len(ids)} entries become pending for {quoted(consumer)}, if nobody has touched them"
-        f" for {idle_ms:,} ms: {_some(ids)}"
-    )
-    effects = (moved, "each counts as delivered once more")
-    command: tuple[Word, ...] = (
-        *("XCLAIM", name, group, consumer, idle_ms),
-        *(id_.text for id_ in ids),
-    )
-    return Change("Claim", (command,), effects)
-
-
-def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None) -> Change:
-    """Move a group: it next reads what follows `position`; None is the end of the stream."""
-    target = facts.last_id if position is None else position
-    word: Word = "$" if position is None else position.text
-    effects = [f"{quoted(group.name)} moves from {group.last_id} to {target}"]
-    if target < group.last_id:
-        effects.append(
-            f"entries from {target} (not included) to {group.last_id} are delivered again"
-        )
-    elif target > group.last_id:
-        effects.append(
-            f"entries from {group.last_id} (not included) to {target} are never delivered to it"
-        )
-    else:
-        effects = [f"nothing: {quoted(group.name)} is at {target} already"]
-    warnings = []
-    if group.pending:
-        warnings.append(
-            f"its {group.pending:,} pending entries stay pending, whatever the position"
-        )
-    if position is not None and position not in (SMALLEST, facts.last_id):
-        warnings.append("its lag is unknown until it has read to the end")
-    return Change(
-        "Reset the position",
-        (("XGROUP", "SETID", facts.name, group.name, word),),
-        tuple(effects),
-        tuple(warnings),
-    )
-
-
 def entry_line(entry: Entry) -> str:
     return f"{entry.id} {time_text(entry.id.ms)} {preview(entry.fields)}"
 
 
-def _some(ids: Sequence[StreamID]) -> str:
+def some_ids(ids: Sequence[StreamID]) -> str:
+    """The first of them, and how many follow."""
     shown = ", ".join(str(id_) for id_ in ids[:IDS_SHOWN])
     return shown + (f" and {len(ids) - IDS_SHOWN} more" if len(ids) > IDS_SHOWN else "")
 

@@ -7,29 +7,29 @@ from typing import Any
 
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless, time_text
-from penstock.web.facts import StreamFacts
+from penstock.web.colours import CHART_FAINT, CHART_TEXT
+from penstock.web.facts import GroupFacts, StreamFacts
 from penstock.web.groups import Pending, place
 from penstock.web.history import Sample
 
 Options = dict[str, Any]
 Line = tuple[str, list[tuple[float, float | None]]]
 
-GREY = "#888888"  # legible on light and on dark
-FAINT = {"lineStyle": {"color": "rgba(128,128,128,0.3)"}}
-AXIS: Options = {"axisLabel": {"color": GREY}, "splitLine": FAINT, "axisLine": FAINT}
+FAINT = {"lineStyle": {"color": CHART_FAINT}}
+AXIS: Options = {"axisLabel": {"color": CHART_TEXT}, "splitLine": FAINT, "axisLine": FAINT}
 
 
 def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
     """Numbers over time; the moments are seconds since 1970."""
     return {
         "animation": False,
-        "textStyle": {"color": GREY},
-        "title": {"text": title, "left": 0, "textStyle": {"fontSize": 13, "color": GREY}},
-        "aria": {"enabled": True},
+        "textStyle": {"color": CHART_TEXT},
+        "title": {"text": title, "left": 0, "textStyle": {"fontSize": 13, "color": CHART_TEXT}},
+        "aria": described(f"{title} over time", [_range_text(name, rows) for name, rows in series]),
         "grid": {"left": 60, "right": 16, "top": 48, "bottom": 24},
-        "legend": {"top": 22, "type": "scroll", "textStyle": {"color": GREY}},
+        "legend": {"top": 22, "type": "scroll", "textStyle": {"color": CHART_TEXT}},
         "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time", **AXIS, "axisLabel": {"hideOverlap": True, "color": GREY}},
+        "xAxis": {"type": "time", **AXIS, "axisLabel": {"hideOverlap": True, "color": CHART_TEXT}},
         "yAxis": {"type": "value", "min": 0, "name": unit, **AXIS},
         "series": [
             {
@@ -62,21 +62,22 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
 def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
     """Every group on a line between the stream's tail and head: where it is, and its oldest pending entry."""
     names = [harmless(group.name) for group in facts.groups]
-    positions = [
-        _mark(facts, group.last_id, row, "position") for row, group in enumerate(facts.groups)
-    ]
+    positions = [_mark(facts, group, group.last_id, "position") for group in facts.groups]
     stuck = [
-        _mark(facts, oldest[group.name].id, row, "oldest pending")
-        for row, group in enumerate(facts.groups)
+        _mark(facts, group, oldest[group.name].id, "oldest pending")
+        for group in facts.groups
         if group.name in oldest
     ]
     ends = ["" if end is None else time_text(end.id.ms) for end in (facts.first, facts.last)]
     return {
         "animation": False,
-        "aria": {"enabled": True},
-        "textStyle": {"color": GREY},
+        "aria": described(
+            "groups between the tail of the stream (0%) and its head (100%)",
+            [f"{mark['name']}: {mark['value'][0]:.0%}" for mark in positions + stuck],
+        ),
+        "textStyle": {"color": CHART_TEXT},
         "grid": {"left": 110, "right": 30, "top": 40, "bottom": 40},
-        "legend": {"top": 0, "textStyle": {"color": GREY}},
+        "legend": {"top": 0, "textStyle": {"color": CHART_TEXT}},
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": {
             **AXIS,
@@ -92,7 +93,7 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
             **AXIS,
             "type": "category",
             "data": names,
-            "axisLabel": {"width": 100, "overflow": "truncate", "color": GREY},
+            "axisLabel": {"width": 100, "overflow": "truncate", "color": CHART_TEXT},
         },
         "series": [
             {
@@ -107,5 +108,21 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
     }
 
 
-def _mark(facts: StreamFacts, id_: StreamID, row: int, what: str) -> Options:
-    return {"name": f"{what} {id_}", "value": [place(facts, id_), row]}
+def described(what: str, parts: Sequence[str]) -> Options:
+    """What a chart shows, in words: left to itself, ECharts would read out its numbers one by one."""
+    return {"enabled": True, "label": {"description": "; ".join([f"Chart: {what}", *parts])}}
+
+
+def _range_text(name: str, rows: Sequence[tuple[float, float | None]]) -> str:
+    known = [value for _, value in rows if value is not None]
+    if not known:
+        return f"{name}: nothing known"
+    last = rows[-1][1]
+    now = "unknown" if last is None else f"{last:,.5g}"
+    return f"{name}: now {now}, between {min(known):,.5g} and {max(known):,.5g}"
+
+
+def _mark(facts: StreamFacts, group: GroupFacts, id_: StreamID, what: str) -> Options:
+    row = facts.groups.index(group)
+    name = f"{harmless(group.name)}, {what} {id_}"
+    return {"name": name, "value": [place(facts, id_), row]}

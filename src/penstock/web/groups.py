@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
+from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.show import duration_text, harmless, quoted, time_text
 from penstock.web.asking import Server
 from penstock.web.facts import GroupFacts, StreamFacts
@@ -178,3 +179,17 @@ def group_or_refuse(facts: StreamFacts, name: bytes) -> GroupFacts:
         if group.name == name:
             return group
     raise Refused(f"the stream has no group {quoted(name)}")
+
+
+def position_of(text: str, now_ms: int) -> StreamID | None:
+    """Where a group reads what comes from a moment on; None is the end. Raises: ValueError."""
+    moment = parse_moment(text)
+    if isinstance(moment, Edge):
+        return SMALLEST if moment is Edge.START else None
+    if isinstance(moment, Ago):
+        moment = moment.at(now_ms)
+        return moment.previous() if moment > SMALLEST else SMALLEST
+    # An id that was typed is taken at its word; a moment means the first entry in it.
+    if "-" in text and text.replace("-", "").isdecimal():
+        return moment
+    return moment.previous() if moment > SMALLEST else SMALLEST

@@ -12,9 +12,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlencode
 
-from penstock.core.stream_id import SMALLEST, StreamID, parse
-from penstock.errors import CommandError
-
 _ESCAPED = re.compile(rb"\\(\\|x([0-9a-f]{2}))")
 
 
@@ -27,14 +24,6 @@ def parse_name(text: str) -> bytes:
     """The name that `name_text` made this of; what it cannot have made stands for itself."""
     data = text.encode("utf-8", "surrogateescape")
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[2].decode()) if found[2] else b"\\", data)
-
-
-def parse_id_or_start(text: str) -> StreamID:
-    """The id in an address; what is none is the start of all."""
-    try:
-        return parse(text.encode())
-    except CommandError:
-        return SMALLEST
 
 
 def link(view: str, name: bytes | None = None, /, **more: str | int | bytes | None) -> str:

@@ -29,6 +29,7 @@ from penstock.inspect.stored import (
 )
 from penstock.inspect.tree import tree_of
 from penstock.web.asking import Server
+from penstock.web.colours import CHART_LINK, CHART_TEXT
 from penstock.web.facts import StreamFacts
 from penstock.web.replies import Refused, blob
 
@@ -155,7 +156,10 @@ def tree_options(window: Window) -> dict[str, Any]:
     """The chart: left to right, nodes that can be folded."""
     return {
         "animation": False,
-        "aria": {"enabled": True},
+        "aria": {
+            "enabled": True,
+            "label": {"description": f"Chart: the radix tree of {len(window.nodes)} nodes"},
+        },
         "tooltip": {"trigger": "item", "formatter": "{b}: {c} bytes"},
         "series": [
             {
@@ -174,9 +178,9 @@ def tree_options(window: Window) -> dict[str, Any]:
                     "align": "left",
                     "fontFamily": "monospace",
                     "fontSize": 10,
-                    "color": "#888",
+                    "color": CHART_TEXT,
                 },
-                "leaves": {"label": {"position": "right", "align": "left", "color": "#1e88e5"}},
+                "leaves": {"label": {"position": "right", "align": "left", "color": CHART_LINK}},
                 "expandAndCollapse": False,
             }
         ],
@@ -280,13 +284,14 @@ def bytes_html(node: RawNode) -> str:
     parts = []
     for block in blocks(node):
         spans = "".join(
-            f'<span class="p {html.escape(piece.kind)}" title="{html.escape(piece.title)}">'
+            f'<span tabindex="-1" class="p {html.escape(piece.kind)}" title="{html.escape(piece.title)}">'
             f"{html.escape(piece.hex)}{_noted(piece.text)}</span> "
             for piece in block.pieces
         )
         deleted = ' class="deleted"' if block.deleted else ""
         parts.append(f"<li{deleted}><div>{html.escape(block.title)}</div>{spans}</li>")
-    return f'<ol class="bytes">{"".join(parts)}</ol>'
+    about = 'tabindex="0" aria-label="bytes of the node; arrow keys go from piece to piece"'
+    return f'<ol class="bytes" {about}>{"".join(parts)}</ol>'
 
 
 def _noted(text: str) -> str:

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 from nicegui import ui
 
 from penstock.human.show import harmless
+from penstock.web.address import Words
 from penstock.web.asking import Away
 from penstock.web.board import Board
+from penstock.web.colours import AWAY, BAR, ON_BAR, WRITES, theme_css
 from penstock.web.names import link
 from penstock.web.replies import Refused, UnexpectedReply
 
@@ -18,20 +20,23 @@ DARK_COOKIE = "penstock-dark"
 RETRY_SECONDS = 1.0
 STREAM_VIEWS = (("stream", "Entries"), ("groups", "Groups"), ("structure", "Structure"))
 
-CSS = """
-:root { color-scheme: light; }
-body.body--dark { color-scheme: dark; }
+CSS = (
+    theme_css()
+    + f"""
+.bar {{ background: {BAR}; }} .bar a:not(.q-btn) {{ color: {ON_BAR}; padding: 4px 8px; }}
+.writes {{ background: {WRITES}; color: {ON_BAR}; }} .away {{ background: {AWAY}; color: {ON_BAR}; }}
+"""
+    + """
 .nicegui-content { padding: 0.75rem; max-width: 100rem; margin: 0 auto; align-items: stretch; }
 .mono, .mono td { font-family: ui-monospace, "DejaVu Sans Mono", monospace; }
 .q-table__container { max-width: 100%; }
 .q-table td, .q-table th { padding: 4px 10px; }
 .q-table th { font-weight: 600; }
 .wrap { white-space: pre-wrap; overflow-wrap: anywhere; }
-a:not(.q-btn) { color: #1565c0; text-decoration: underline; }
-.body--dark a:not(.q-btn) { color: #90caf9; }
+a:not(.q-btn) { color: var(--link); text-decoration: underline; }
+.mind { color: var(--mind); }
 a:focus-visible, button:focus-visible, [tabindex]:focus-visible {
   outline: 2px solid #f9a825; outline-offset: 1px; }
-.bar { background: var(--q-dark); } .bar a { color: #fff; padding: 4px 8px; }
 .bar a[aria-current=page] { background: rgba(255,255,255,.2); border-radius: 4px; text-decoration: none; }
 nav a[aria-current=page] { font-weight: 700; text-decoration: none; }
 .sort { background: none; border: 0; font: inherit; color: inherit; cursor: pointer;
@@ -39,7 +44,12 @@ nav a[aria-current=page] { font-weight: 700; text-decoration: none; }
 .open { background: none; border: 0; font: inherit; color: inherit; cursor: pointer; padding: 0;
   text-decoration: underline; }
 .muted { opacity: .75; }
+.asking { min-width: min(20rem, 90vw); } .q-dialog .asking.full-width { max-width: 48rem; }
+.asking .q-btn { min-width: 26px; min-height: 26px; }
+.unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
+  white-space: nowrap; }
 """
+)
 
 
 class Frame:
@@ -52,12 +62,14 @@ class Frame:
         self._dark = ui.dark_mode(_dark_of(ui.context.client.request.cookies.get(DARK_COOKIE)))
         with ui.header().classes("bar items-center gap-2 q-py-xs"):
             self._links(view)
-        self._away = ui.label().classes("bg-red-9 text-white q-pa-sm full-width wrap")
+        self._away = ui.label().classes("away q-pa-sm full-width wrap")
         self._away.props('role="alert"')
         self._away.set_visibility(False)
         self._clock_may_clear = False
         if name is not None:
             self._stream_links(view, name)
+        else:
+            heading(title, "unseen", level=1)
         self.content = ui.element("section").props('tabindex="-1"')
         self.content.classes("view column gap-3 full-width no-wrap items-stretch")
         ui.skip_link("Skip to content", target=self.content)
@@ -68,7 +80,7 @@ class Frame:
                 _nav_link(text, link(target), current=view == target)
         ui.space()
         if self.board.settings.allow_writes:
-            ui.label("writes allowed").classes("bg-orange-9 text-white q-px-sm rounded-borders")
+            ui.label("writes allowed").classes("writes q-px-sm rounded-borders")
         ui.label(self.board.server.name).classes("mono gt-xs").tooltip("the server that is shown")
         ui.button(icon="contrast", on_click=self._turn_dark).props(
             'flat dense color=white aria-label="light or dark"'
@@ -76,9 +88,7 @@ class Frame:
 
     def _stream_links(self, view: str, name: bytes) -> None:
         with ui.row().classes("items-baseline gap-3 full-width"):
-            ui.label(harmless(name)).classes("text-h6 mono wrap").props(
-                'role="heading" aria-level="1"'
-            )
+            heading(harmless(name), "text-h6 mono wrap", level=1)
             with ui.element("nav").props('aria-label="views of this stream"').classes("row gap-3"):
                 for target, text in STREAM_VIEWS:
                     _nav_link(text, link(target, name), current=view == target)
@@ -129,6 +139,17 @@ class Frame:
         if not done:
             timer = ui.timer(RETRY_SECONDS, again)
 
+    def mind(self, words: Words, target: str) -> None:
+        """Say what is wrong with the address, and give one that works."""
+        if not words.problems:
+            return
+        with self.content, ui.row().classes("items-baseline gap-2"):
+            ui.label(" ".join(words.problems)).classes("wrap mind")
+            if words.has_name:
+                ui.link("Show it without that", target)
+            else:
+                ui.link("All streams", link("streams"))
+
     def _say(self, text: str) -> None:
         if self._away.text != text:
             self._away.set_text(text)
@@ -138,6 +159,20 @@ class Frame:
 def show_url(url: str) -> None:
     """Let the address bar name what is shown, so that it can be kept and passed on."""
     ui.navigate.history.replace(url)
+
+
+def heading(
+    text: str, classes: str = "text-subtitle1 text-weight-bold", level: int = 2
+) -> ui.label:
+    """A heading for eyes and for readers of screens."""
+    made = ui.label(text).classes(classes)
+    made.props(f'role="heading" aria-level="{level}"')
+    return made
+
+
+def attribute(text: str) -> str:
+    """Text inside the quotes of a prop; NiceGUI reads it as a shell would."""
+    return text.replace("\\", "").replace('"', "'")
 
 
 def _nav_link(text: str, target: str, current: bool) -> None:

@@ -5,12 +5,20 @@ from __future__ import annotations
 from nicegui import ui
 
 from penstock.core.stream_id import SMALLEST, StreamID, parse
-from penstock.human.moment import Ago, Edge, parse_duration, parse_moment
+from penstock.human.moment import parse_duration
 from penstock.human.show import duration_text, harmless, time_text
 from penstock.web import charts
+from penstock.web.address import Words
 from penstock.web.board import Board
-from penstock.web.changes import Change, plan_ack, plan_claim, plan_reset
+from penstock.web.changes import Change
 from penstock.web.facts import one_stream
+from penstock.web.group_changes import (
+    plan_ack,
+    plan_claim,
+    plan_delete_consumers,
+    plan_destroy,
+    plan_reset,
+)
 from penstock.web.groups import (
     DEAD_IDLE_MS,
     PENDING_PAGE,
@@ -19,11 +27,14 @@ from penstock.web.groups import (
     consumers_of,
     group_or_refuse,
     pending_of,
+    position_of,
 )
-from penstock.web.names import link, parse_id_or_start, parse_name
-from penstock.web.pages.dialogs import propose, show_entry
-from penstock.web.pages.frame import Frame, show_url
-from penstock.web.pages.groups import CHART_HEIGHT, draw
+from penstock.web.lag import lag_text, why_unknown
+from penstock.web.names import link, parse_name
+from penstock.web.pages.dialogs import ask_for, propose
+from penstock.web.pages.entry import show_entry
+from penstock.web.pages.frame import Frame, heading, show_url
+from penstock.web.pages.groups import CHART_HEIGHT, POSITION_LABEL, draw
 from penstock.web.pages.table import Column, DataTable, TableRow
 from penstock.web.replies import Entry
 from penstock.web.values import preview
@@ -62,14 +73,17 @@ class GroupView:
         self._rows: list[Pending] = []
         with frame.content:
             with ui.row().classes("items-baseline gap-2"):
-                ui.label(f"group {harmless(group)}").classes("text-h6 mono wrap")
-                self._about = ui.label().classes("muted wrap").props('role="status"')
+                heading(f"group {harmless(group)}", "text-h6 mono wrap")
+                self._about = ui.label().classes("muted wrap")
+            self._why = ui.label().classes("wrap mind").props('role="note"')
             self._charts = [
                 ui.echart({}).classes("full-width").style(CHART_HEIGHT) for _ in range(2)
             ]
-            self._consumers = DataTable(CONSUMER_COLUMNS, "consumers")
+            # What is chosen is only of use where something can be done with it.
+            chooses = frame.board.settings.allow_writes
+            self._consumers = DataTable(CONSUMER_COLUMNS, "consumers", chooses=chooses)
             ui.label(LEGEND).classes("muted text-caption")
-            self._pending = DataTable(PENDING_COLUMNS, "pending entries", selection="multiple")
+            self._pending = DataTable(PENDING_COLUMNS, "pending entries", chooses=chooses)
             self._pending.on_open(self._open)
             with ui.row().classes("items-center gap-2"):
                 ui.button("First", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
@@ -83,17 +97,23 @@ class GroupView:
             ui.button("Acknowledge chosen", on_click=self._ack).props("flat no-caps")
             ui.button("Claim chosen", on_click=self._claim).props("flat no-caps")
             ui.button("Reset position", on_click=self._reset).props("flat no-caps")
+            ui.button("Delete chosen consumers", on_click=self._delete_consumers).props(
+                "flat no-caps"
+            )
+            ui.button("Delete this group", on_click=self._destroy).props("flat no-caps")
 
     async def refresh(self) -> None:
         """Ask anew and draw."""
         facts = await one_stream(self._server, self._name)
         self._frame.board.catalogue.note_now(facts)
         group = group_or_refuse(facts, self._group)
-        lag = "unknown" if group.lag is None else f"{group.lag:,}"
         self._about.set_text(
-            f"at {group.last_id} ({time_text(group.last_id.ms)}); lag {lag};"
+            f"at {group.last_id} ({time_text(group.last_id.ms)}); lag {lag_text(group)};"
             f" {group.pending:,} pending; {group.consumers} consumers"
         )
+        why = why_unknown(facts, group)
+        self._why.set_text(f"Why the lag is unknown: {why}")
+        self._why.set_visibility(bool(why))
         samples = {group.name: self._frame.board.history.samples(self._name, group.name)}
         draw(self._charts[0], charts.history("lag", samples, pending=False))
         draw(self._charts[1], charts.history("pending", samples, pending=True))
@@ -119,34 +139,36 @@ class GroupView:
     def _open(self, key: str) -> None:
         for row in self._rows:
             if str(row.id) == key and row.fields is not None:
-                show_entry(self._frame, self._name, Entry(row.id, row.fields))
+                show_entry(self._frame, self._name, Entry(row.id, row.fields), self.refresh)
 
     def _chosen(self) -> list[StreamID]:
-        return [parse(str(row["key"]).encode()) for row in self._pending.selected]
+        return [parse(key.encode()) for key in self._pending.chosen]
+
+    async def _changed(self) -> None:
+        self._consumers.choose_none()
+        self._pending.choose_none()
+        await self.refresh()
 
     async def _ack(self) -> None:
         async def plan() -> Change:
             return plan_ack(self._name, self._group, self._chosen())
 
-        await propose(self._frame, plan, self.refresh)
+        await propose(self._frame, plan, self._changed)
 
     async def _claim(self) -> None:
-        given = await ask_for(
-            self._frame, "Claim chosen", "for which consumer", "idle at least", "0s"
-        )
+        boxes = (("for which consumer", ""), ("idle at least", "0s"))
+        given = await ask_for(self._frame, "Claim chosen", *boxes)
 
         async def plan() -> Change:
-            idle_ms = parse_duration(given[1]) if given else 0
-            consumer = given[0].encode() if given else b""
-            return plan_claim(self._name, self._group, consumer, self._chosen(), idle_ms)
+            consumer, idle = given or ("", "0s")
+            idle_ms = parse_duration(idle)
+            return plan_claim(self._name, self._group, consumer.encode(), self._chosen(), idle_ms)
 
         if given is not None:
-            await propose(self._frame, plan, self.refresh)
+            await propose(self._frame, plan, self._changed)
 
     async def _reset(self) -> None:
-        given = await ask_for(
-            self._frame, "Reset position", "start, end, an id, or a moment: it reads what follows"
-        )
+        given = await ask_for(self._frame, "Reset position", (POSITION_LABEL, ""))
 
         async def plan() -> Change:
             facts = await one_stream(self._server, self._name)
@@ -154,41 +176,27 @@ class GroupView:
             return plan_reset(facts, group_or_refuse(facts, self._group), position)
 
         if given is not None:
-            await propose(self._frame, plan, self.refresh)
+            await propose(self._frame, plan, self._changed)
 
+    async def _delete_consumers(self) -> None:
+        async def plan() -> Change:
+            found = await consumers_of(self._server, self._name, self._group)
+            chosen = [one for one in found if one.name.hex() in self._consumers.chosen]
+            return plan_delete_consumers(self._name, self._group, chosen)
 
-async def ask_for(
-    frame: Frame, title: str, label: str, second: str = "", default: str = ""
-) -> list[str] | None:
-    """A dialog with one or two boxes; None if it was cancelled."""
-    with frame.content, ui.dialog() as dialog, ui.card().style("min-width: 20rem"):
-        ui.label(title).classes("text-h6")
-        boxes = [ui.input(label).props("dense outlined autofocus").classes("full-width")]
-        if second:
-            boxes.append(ui.input(second, value=default).props("dense outlined"))
-        with ui.row():
-            ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
-            ui.button(
-                "Show what it does",
-                on_click=lambda: dialog.submit([box.value.strip() for box in boxes]),
-            )
-    given: list[str] | None = await dialog
-    dialog.delete()
-    return given
+        await propose(self._frame, plan, self._changed)
 
+    async def _destroy(self) -> None:
+        async def plan() -> Change:
+            facts = await one_stream(self._server, self._name)
+            return plan_destroy(facts, group_or_refuse(facts, self._group))
 
-def position_of(text: str, now_ms: int) -> StreamID | None:
-    """Where a group reads what comes from a moment on; None is the end. Raises: ValueError."""
-    moment = parse_moment(text)
-    if isinstance(moment, Edge):
-        return SMALLEST if moment is Edge.START else None
-    if isinstance(moment, Ago):
-        moment = moment.at(now_ms)
-        return moment.previous() if moment > SMALLEST else SMALLEST
-    # An id that was typed is taken at its word; a moment means the first entry in it.
-    if "-" in text and text.replace("-", "").isdecimal():
-        return moment
-    return moment.previous() if moment > SMALLEST else SMALLEST
+        async def leave() -> None:
+            facts = await one_stream(self._server, self._name)
+            if all(group.name != self._group for group in facts.groups):
+                ui.navigate.to(link("groups", self._name))
+
+        await propose(self._frame, plan, leave)
 
 
 def consumer_cells(consumer: Consumer) -> TableRow:
@@ -213,7 +221,7 @@ def pending_cells(row: Pending) -> TableRow:
     """A pending entry as the table shows it."""
     return {
         "key": str(row.id),
-        "id": {"text": str(row.id), "open": row.fields is not None},
+        "id": {"text": str(row.id), "open": "dialog" if row.fields is not None else ""},
         "age": duration_text(row.idle_ms),
         "consumer": harmless(row.consumer),
         "deliveries": row.deliveries,
@@ -225,8 +233,11 @@ def register(board: Board) -> None:
     """Serve this view."""
 
     @ui.page("/group")
-    async def group(name: str = "", group: str = "", at: str = "0-0") -> None:
-        key, group_name = parse_name(name), parse_name(group)
-        frame = Frame(board, f"{harmless(group_name)} of {harmless(key)}", "groups", key)
-        view = GroupView(frame, key, group_name, parse_id_or_start(at))
+    async def group(name: str | None = None, group: str = "", at: str = "") -> None:
+        words = Words()
+        key, start = words.name(name), words.identifier("at", at)
+        group_name = parse_name(group)
+        frame = Frame(board, f"Group {harmless(group_name)} of {harmless(key)}", "groups", key)
+        frame.mind(words, link("group", key, group=group_name))
+        view = GroupView(frame, key, group_name, start)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from penstock.human.show import harmless, time_text
+from penstock.human.show import harmless, quoted, time_text
 from penstock.web import charts
+from penstock.web.address import Words
 from penstock.web.board import Board
+from penstock.web.changes import Change
 from penstock.web.facts import GroupFacts, StreamFacts, one_stream
-from penstock.web.groups import Holder, free_text, holders, oldest_pending
-from penstock.web.names import link, parse_name
-from penstock.web.pages.frame import Frame
+from penstock.web.group_changes import plan_create
+from penstock.web.groups import Holder, free_text, holders, oldest_pending, position_of
+from penstock.web.lag import lag_text, why_unknown
+from penstock.web.names import link
+from penstock.web.pages.dialogs import ask_for, propose
+from penstock.web.pages.frame import Frame, heading
 from penstock.web.pages.table import Column, DataTable, TableRow
 
 REFRESH_SECONDS = 2.0
 CHART_HEIGHT = "height: 15rem"
+POSITION_LABEL = "start, end, an id, or a moment: it reads what follows"
 
 COLUMNS = [
     Column("group", "group"),
@@ -40,16 +46,16 @@ class GroupsView:
         self._name = name
         with frame.content:
             self._table = DataTable(COLUMNS, "groups")
-            self._lag_note = ui.label(
-                "A lag is unknown where entries ahead of the group were deleted, or it was set to an id in"
-                " the middle, and the server has not been able to count since."
-            ).classes("muted text-caption")
-            _heading("Where they are")
+            self._why = ui.label().classes("wrap mind").style("white-space: pre-line")
+            self._why.props('role="note"')
+            if frame.board.settings.allow_writes:
+                ui.button("Create a group", on_click=self._create).props("flat no-caps")
+            heading("Where they are")
             self._timeline = ui.echart({}).classes("full-width")
-            _heading("What blocks trimming")
+            heading("What blocks trimming")
             self._free = ui.label().classes("wrap")
             self._holders = DataTable(HOLDER_COLUMNS, "what blocks trimming")
-            _heading("History, since this dashboard started")
+            heading("History, since this dashboard started")
             self._lag = ui.echart({}).classes("full-width").style(CHART_HEIGHT)
             self._pending = ui.echart({}).classes("full-width").style(CHART_HEIGHT)
 
@@ -60,7 +66,9 @@ class GroupsView:
         self._frame.board.catalogue.note_now(facts)
         oldest = await oldest_pending(server, facts)
         self._table.show([group_cells(facts, group) for group in facts.groups])
-        self._lag_note.set_visibility(any(group.lag is None for group in facts.groups))
+        why = why_lines(facts)
+        self._why.set_text("\n".join(why))
+        self._why.set_visibility(bool(why))
         self._timeline.style(f"height: {5 + 2 * max(len(facts.groups), 1)}rem")
         draw(self._timeline, charts.timeline(facts, oldest))
         self._show_holders(facts, holders(facts, oldest))
@@ -68,6 +76,19 @@ class GroupsView:
         samples = {group.name: history.samples(self._name, group.name) for group in facts.groups}
         draw(self._lag, charts.history("lag", samples, pending=False))
         draw(self._pending, charts.history("pending", samples, pending=True))
+
+    async def _create(self) -> None:
+        boxes = (("name of the group", ""), (POSITION_LABEL, "end"))
+        given = await ask_for(self._frame, "Create a group", *boxes)
+        server = self._frame.board.server
+
+        async def plan() -> Change:
+            name, text = given or ("", "")
+            position = position_of(text, await server.now_ms())
+            return plan_create(await one_stream(server, self._name), name.encode(), position)
+
+        if given is not None:
+            await propose(self._frame, plan, self.refresh)
 
     def _show_holders(self, facts: StreamFacts, found: list[Holder]) -> None:
         self._free.set_text(free_text(facts, found))
@@ -85,12 +106,21 @@ class GroupsView:
         )
 
 
+def why_lines(facts: StreamFacts) -> list[str]:
+    """A line for every group whose lag is unknown."""
+    return [
+        f"Why the lag of {quoted(group.name)} is unknown: {why_unknown(facts, group)}"
+        for group in facts.groups
+        if group.lag is None
+    ]
+
+
 def group_cells(facts: StreamFacts, group: GroupFacts) -> TableRow:
     """A group as the table shows it."""
     return {
         "key": group.name.hex(),
         "group": _group_link(facts.name, group.name),
-        "lag": "unknown" if group.lag is None else f"{group.lag:,}",
+        "lag": lag_text(group),
         "pending": f"{group.pending:,}",
         "consumers": group.consumers,
         "last": str(group.last_id),
@@ -111,16 +141,14 @@ def _group_link(stream: bytes, group: bytes) -> dict[str, str]:
     return {"text": harmless(group), "href": link("group", stream, group=group)}
 
 
-def _heading(text: str) -> None:
-    ui.label(text).classes("text-subtitle1 text-weight-bold").props('role="heading" aria-level="2"')
-
-
 def register(board: Board) -> None:
     """Serve this view."""
 
     @ui.page("/groups")
-    async def groups(name: str = "") -> None:
-        key = parse_name(name)
+    async def groups(name: str | None = None) -> None:
+        words = Words()
+        key = words.name(name)
         frame = Frame(board, f"Groups of {harmless(key)}", "groups", key)
+        frame.mind(words, link("groups", key))
         view = GroupsView(frame, key)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from penstock.core.stream_id import parse
 from penstock.human.show import duration_text, harmless, time_text
 from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.names import link, parse_name
-from penstock.web.pages.frame import Frame
+from penstock.web.pages.entry import show_entry
+from penstock.web.pages.frame import Frame, heading
 from penstock.web.pages.groups import CHART_HEIGHT, draw
+from penstock.web.pages.redrive import redrive
 from penstock.web.pages.table import Column, DataTable, TableRow
 from penstock.web.pipelines import (
     METRICS_STREAM,
@@ -22,6 +25,8 @@ from penstock.web.pipelines import (
     rejects_of,
 )
 from penstock.web.rates import rate_text
+from penstock.web.resend import Reject
+from penstock.web.stream_page import read_ids
 from penstock.web.values import preview
 
 REFRESH_SECONDS = 2.0
@@ -67,11 +72,13 @@ class PipelineView:
             self._charts = [
                 ui.echart({}).classes("full-width").style(CHART_HEIGHT) for _ in range(3)
             ]
-            ui.label("Rejects").classes("text-subtitle1 text-weight-bold").props(
-                'role="heading" aria-level="2"'
-            )
+            heading("Rejects")
             self._reasons = DataTable(REASON_COLUMNS, "reasons of rejects")
-            self._rejected = DataTable(REJECT_COLUMNS, "newest rejects")
+            writes = frame.board.settings.allow_writes
+            self._rejected = DataTable(REJECT_COLUMNS, "newest rejects", chooses=writes)
+            self._rejected.on_open(self._open)
+            if writes:
+                ui.button("Redrive chosen", on_click=self._redrive).props("flat no-caps")
 
     async def refresh(self) -> None:
         """Read the newest records anew."""
@@ -90,6 +97,30 @@ class PipelineView:
 
     def _found_streams(self) -> list[bytes]:
         return reject_streams(self._frame.board.catalogue)
+
+    async def _changed(self) -> None:
+        self._rejected.choose_none()
+        await self.refresh()
+
+    async def _redrive(self) -> None:
+        async def find() -> list[Reject]:
+            return [one for key in self._rejected.chosen for one in await self._read(key)]
+
+        await redrive(self._frame, find, self._changed)
+
+    async def _open(self, key: str) -> None:
+        async def show() -> None:
+            for stream, entry in await self._read(key):
+                show_entry(self._frame, stream, entry, self.refresh)
+
+        await self._frame.attempt(show)
+
+    async def _read(self, key: str) -> list[Reject]:
+        """The reject of a row; none if it is gone."""
+        stream, _, id_ = key.partition("/")
+        name = bytes.fromhex(stream)
+        found = await read_ids(self._frame.board.server, name, [parse(id_.encode())])
+        return [(name, entry) for entry in found]
 
     def _show_rejects(self, found: list[Rejects]) -> None:
         self._reasons.show(
@@ -111,7 +142,7 @@ class PipelineView:
             [
                 {
                     "key": f"{rejects.stream.hex()}/{entry.id}",
-                    "id": str(entry.id),
+                    "id": {"text": str(entry.id), "open": "dialog"},
                     "time": time_text(entry.id.ms),
                     "reason": harmless(reason_of(entry)),
                     "fields": preview([field for field in entry.fields if field[0] != REASON]),

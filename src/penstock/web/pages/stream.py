@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from nicegui import ui
-from nicegui.events import KeyEventArguments
+from nicegui.events import KeyboardModifiers, KeyEventArguments
 
 from penstock.core.stream_id import StreamID, parse
-from penstock.errors import CommandError
 from penstock.human.moment import parse_moment
 from penstock.human.show import age_text, harmless, size_text, time_text
 from penstock.human.where import Condition, parse_conditions
+from penstock.web.address import Words
 from penstock.web.board import Board
 from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.names import link, parse_name
-from penstock.web.pages.dialogs import show_entry, tell
+from penstock.web.names import link
+from penstock.web.pages.dialogs import tell
+from penstock.web.pages.entry import show_entry
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.stream_actions import StreamActions
 from penstock.web.pages.table import Column, DataTable, TableRow
 from penstock.web.replies import Entry
+from penstock.web.resend import is_reject
 from penstock.web.stream_page import (
     NEWEST,
     OLDEST,
@@ -54,16 +56,16 @@ class StreamView:
         self._facts: StreamFacts | None = None
         self._tail: Tail | None = None
         with frame.content:
-            self._about = ui.label().classes("muted wrap").props('role="status"')
+            self._about = ui.label().classes("muted wrap")
             self._build_controls()
-            self._table = DataTable(COLUMNS, "entries", selection="multiple")
+            self._table = DataTable(COLUMNS, "entries", chooses=True)
             self._table.element.classes("mono")
             self._table.on_open(self._open)
             with ui.row().classes("items-center gap-2"):
                 self._back = ui.button("Previous", on_click=self._turn_back).props("flat no-caps")
                 self._next = ui.button("Next", on_click=self._turn_on).props("flat no-caps")
                 self._note = ui.label().classes("muted wrap").props('role="status"')
-            StreamActions(frame, name, self)
+            self._actions = StreamActions(frame, name, self)
         ui.keyboard(on_key=self._key)
 
     def _build_controls(self) -> None:
@@ -178,12 +180,12 @@ class StreamView:
             found = [entry for entry in self._entries if str(entry.id) == key]
             found = found or await read_ids(self._server, self._name, [parse(key.encode())])
             if found:
-                show_entry(self._frame, self._name, found[0])
+                show_entry(self._frame, self._name, found[0], self.refresh)
 
         await self._frame.attempt(find)
 
     async def _key(self, event: KeyEventArguments) -> None:
-        if not event.action.keydown or event.modifiers.ctrl or event.modifiers.alt:
+        if not event.action.keydown or _is_command(event.modifiers):
             return
         if event.key == "n":
             await self._turn_on()
@@ -195,7 +197,12 @@ class StreamView:
             self._seek_box.run_method("focus")
 
     def chosen(self) -> list[StreamID]:
-        return [parse(str(row["key"]).encode()) for row in self._table.selected]
+        return [parse(key.encode()) for key in self._table.chosen]
+
+    async def changed(self) -> None:
+        """Show what a change has made of the page; what was chosen for it is not any more."""
+        self._table.choose_none()
+        await self.refresh()
 
     def first_shown(self) -> StreamID | None:
         return self._entries[0].id if self._entries else None
@@ -206,6 +213,7 @@ class StreamView:
     def _show(self, entries: list[Entry]) -> None:
         self._entries = entries
         self._table.show([entry_cells(entry) for entry in entries])
+        self._actions.offer_redrive(any(is_reject(entry) for entry in entries))
 
     def _show_about(self, facts: StreamFacts, now_ms: int) -> None:
         parts = [f"{facts.length:,} entries"]
@@ -234,29 +242,31 @@ def entry_cells(entry: Entry) -> TableRow:
     id_ = str(entry.id)
     return {
         "key": id_,
-        "id": {"text": id_, "open": True},
+        "id": {"text": id_, "open": "dialog"},
         "time": time_text(entry.id.ms),
         "fields": preview(entry.fields),
     }
 
 
-def parse_reading(text: str) -> Reading:
-    """What Reading.url_word made; anything else is the newest entries."""
-    try:
-        return Reading(parse(text.lstrip("-").encode()), rising=not text.startswith("-"))
-    except CommandError:
-        return NEWEST
+def _is_command(held: KeyboardModifiers) -> bool:
+    """With these held, a letter means something to the browser."""
+    return held.ctrl or held.alt or held.meta
 
 
 def register(board: Board) -> None:
     """Serve this view."""
 
     @ui.page("/stream")
-    async def stream(name: str = "", at: str = "", where: str = "", tail: int = 0) -> None:
-        key = parse_name(name)
-        frame = Frame(board, harmless(key), "stream", key)
-        view = StreamView(frame, key, parse_reading(at), where)
+    async def stream(
+        name: str | None = None, at: str = "", where: str = "", tail: str = ""
+    ) -> None:
+        words = Words()
+        key, reading = words.name(name), words.reading("at", at)
+        tails = words.number("tail", tail, 0)
+        frame = Frame(board, f"Entries of {harmless(key)}", "stream", key)
+        frame.mind(words, link("stream", key, where=where))
+        view = StreamView(frame, key, reading, where)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
-        if tail:
+        if tails:
             await view.turn_tail()
         ui.timer(TAIL_SECONDS, lambda: frame.renew(view.tick), immediate=False)

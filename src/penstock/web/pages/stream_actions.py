@@ -1,4 +1,4 @@
-"""What can be done with a stream: export, add, delete, trim. The last three only where writes are allowed."""
+"""What can be done with a stream: export; where writes are allowed also add, delete, trim, redrive."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ from penstock.web.changes import (
 from penstock.web.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
 from penstock.web.facts import one_stream
 from penstock.web.names import link
-from penstock.web.pages.dialogs import propose
+from penstock.web.pages.dialogs import answer_buttons, propose, titled_dialog
 from penstock.web.pages.frame import Frame
+from penstock.web.pages.redrive import redrive
 from penstock.web.replies import Refused
+from penstock.web.resend import Reject
+from penstock.web.stream_page import read_ids
 
 
 class Shown(Protocol):
@@ -29,7 +32,7 @@ class Shown(Protocol):
     def chosen(self) -> list[StreamID]: ...
     def first_shown(self) -> StreamID | None: ...
     def where(self) -> str: ...
-    async def refresh(self) -> None: ...
+    async def changed(self) -> None: ...
 
 
 class StreamActions:
@@ -45,14 +48,19 @@ class StreamActions:
                 ui.button("Add an entry", on_click=self._add).props("flat no-caps")
                 ui.button("Delete chosen", on_click=self._delete).props("flat no-caps")
                 ui.button("Trim", on_click=self._trim).props("flat no-caps")
+                self._redrive_button = ui.button("Redrive chosen", on_click=self._redrive)
+                self._redrive_button.props("flat no-caps").set_visibility(False)
             else:
                 ui.label("read-only: start with --allow-writes to change anything").classes("muted")
 
+    def offer_redrive(self, has_rejects: bool) -> None:
+        """Entries that say why they were rejected can be sent back."""
+        if self._frame.board.settings.allow_writes:
+            self._redrive_button.set_visibility(has_rejects)
+
     def _export(self) -> None:
         chosen = self._shown.chosen()
-        with self._frame.content, ui.dialog(value=True) as dialog, ui.card():
-            dialog.on("hide", dialog.delete)
-            ui.label("Export").classes("text-h6")
+        with titled_dialog(self._frame, "Export") as dialog:
             start = ui.input("from (included)", value="start").props("dense outlined")
             end = ui.input("to (included)", value="end").props("dense outlined")
             limit = ui.number("entries at most", value=LIMIT_DEFAULT, min=1, format="%d")
@@ -69,6 +77,7 @@ class StreamActions:
                             kind, chosen, (start.value, end.value, limit.value)
                         ),
                     ).props("outline no-caps")
+        dialog.open()
 
     def _download(
         self, kind: str, chosen: list[StreamID], span: tuple[str, str, float | None]
@@ -82,46 +91,45 @@ class StreamActions:
         ui.download.from_url(link("export", self._name, kind=kind, **rest))
 
     async def _add(self) -> None:
-        with self._frame.content, ui.dialog() as dialog, ui.card().style("min-width: 20rem"):
-            ui.label("Add an entry").classes("text-h6")
+        with titled_dialog(self._frame, "Add an entry") as dialog:
             id_ = ui.input("id", value="*").props("dense outlined")
             text = ui.textarea("fields, one a line: name=value").props("outlined autofocus")
-            with ui.row():
-                ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
-                ui.button(
-                    "Show what is sent", on_click=lambda: dialog.submit((id_.value, text.value))
-                )
+            text.classes("full-width")
+            answer_buttons(dialog, "Show what is sent", lambda: (id_.value, text.value))
         given = await dialog
-        dialog.delete()
         if given is None:
             return
 
         async def plan() -> Change:
             return plan_add(self._name, parse_fields(given[1]), given[0].strip())
 
-        await propose(self._frame, plan, self._shown.refresh)
+        await propose(self._frame, plan, self._shown.changed)
+
+    async def _redrive(self) -> None:
+        async def find() -> list[Reject]:
+            ids = self._shown.chosen()
+            found = await read_ids(self._frame.board.server, self._name, ids)
+            return [(self._name, entry) for entry in found]
+
+        await redrive(self._frame, find, self._shown.changed)
 
     async def _delete(self) -> None:
         async def plan() -> Change:
             facts = await one_stream(self._frame.board.server, self._name)
             return plan_delete(self._name, self._shown.chosen(), facts.groups)
 
-        await propose(self._frame, plan, self._shown.refresh)
+        await propose(self._frame, plan, self._shown.changed)
 
     async def _trim(self) -> None:
-        with self._frame.content, ui.dialog() as dialog, ui.card().style("min-width: 20rem"):
-            ui.label("Trim the stream").classes("text-h6")
+        first = self._shown.first_shown()
+        with titled_dialog(self._frame, "Trim the stream") as dialog:
             way = ui.radio({"before": "all before", "newest": "all but the newest"}, value="before")
-            first = self._shown.first_shown()
             what = ui.input("an id, a moment, or how many", value=str(first) if first else "")
-            what.props("dense outlined autofocus")
-            with ui.row():
-                ui.button("Cancel", on_click=lambda: dialog.submit(None)).props("flat")
-                ui.button("Show what goes", on_click=lambda: dialog.submit((way.value, what.value)))
+            what.props("dense outlined autofocus").classes("full-width")
+            answer_buttons(dialog, "Show what goes", lambda: (way.value, what.value))
         given = await dialog
-        dialog.delete()
         if given is not None:
-            await propose(self._frame, lambda: self._plan_trim(*given), self._shown.refresh)
+            await propose(self._frame, lambda: self._plan_trim(*given), self._shown.changed)
 
     async def _plan_trim(self, way: str, text: str) -> Change:
         server = self._frame.board.server

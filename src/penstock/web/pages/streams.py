@@ -5,8 +5,10 @@ from __future__ import annotations
 from nicegui import ui
 
 from penstock.human.show import age_text, harmless, size_text
+from penstock.web.address import Words
 from penstock.web.board import Board
 from penstock.web.catalogue import SORTS, Page, Row, names_of
+from penstock.web.facts import StreamFacts
 from penstock.web.names import link
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.table import Column, DataTable, TableRow
@@ -38,7 +40,7 @@ class StreamsView:
         self._catalogue = frame.board.catalogue
         self._search = search
         self._descending = sort.startswith("-")
-        self._sort = sort.lstrip("-") if sort.lstrip("-") in SORTS else "name"
+        self._sort = sort.removeprefix("-")
         self._page = page
         with frame.content:
             with ui.row().classes("items-center gap-3"):
@@ -49,10 +51,10 @@ class StreamsView:
             self._table.on_sort(self._sort_by)
             self._table.mark_sorted(self._sort, self._descending)
             self._pager = ui.pagination(1, 1, value=1, direction_links=True, on_change=self._turned)
-            self._pager.props("max-pages=7")
+            self._pager.props("max-pages=7 active-design=outline")
             ui.label(
-                "Out counts entries delivered to groups, all of them together. A lag is unknown where a"
-                " group was set to an id in the middle, or entries ahead of it were deleted."
+                "Out counts entries delivered to groups, all of them together. Where a lag is unknown, the"
+                " groups of the stream say why."
             ).classes("muted text-caption")
 
     async def refresh(self) -> None:
@@ -120,8 +122,13 @@ def row_cells(row: Row, now_ms: int) -> TableRow:
         "first": _age(facts.first, now_ms),
         "last": _age(facts.last, now_ms),
         "groups": len(facts.groups),
-        "lag": "-" if not facts.groups else "unknown" if lag is None else f"{lag:,}",
+        "lag": "-" if not facts.groups else f"{lag:,}" if lag is not None else _unknown(facts),
     }
+
+
+def _unknown(facts: StreamFacts) -> dict[str, str]:
+    """Why is said where the groups are."""
+    return {"text": "unknown", "href": link("groups", facts.name)}
 
 
 def _age(entry: Entry | None, now_ms: int) -> str:
@@ -133,7 +140,11 @@ def register(board: Board) -> None:
 
     @ui.page("/")
     @ui.page("/streams")
-    async def streams(search: str = "", sort: str = "name", page: int = 1) -> None:
+    async def streams(search: str = "", sort: str = "", page: str = "") -> None:
+        words = Words()
+        order = words.one_of("sort", sort, SORTS, "name")
+        number = words.number("page", page, 1)
         frame = Frame(board, "Streams", "streams")
-        view = StreamsView(frame, search, sort, page)
+        frame.mind(words, link("streams", search=search))
+        view = StreamsView(frame, search, order, number)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

@@ -9,10 +9,12 @@ from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.human.show import harmless, size_text
 from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
+from penstock.web.address import Words
 from penstock.web.board import Board
+from penstock.web.colours import pieces_css
 from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.names import link, parse_id_or_start, parse_name
-from penstock.web.pages.frame import Frame, show_url
+from penstock.web.names import link
+from penstock.web.pages.frame import Frame, heading, show_url
 from penstock.web.pages.groups import draw
 from penstock.web.pages.table import Column, DataTable, TableRow
 from penstock.web.structure import (
@@ -45,17 +47,29 @@ CSS = """
 .bytes li > div { opacity: .75; }
 .bytes li.deleted { background: repeating-linear-gradient(45deg,
   rgba(200,0,0,.10) 0 6px, transparent 6px 12px); }
-.bytes li.deleted > div { color: #c62828; opacity: 1; }
-.p { display: inline-block; padding: 0 3px; margin: 1px 0; border-radius: 3px; color: #111; background: #ddd;
-  max-width: 100%; }
+.bytes li.deleted > div { color: var(--gone); opacity: 1; }
+.p { display: inline-block; padding: 0 3px; margin: 1px 0; border-radius: 3px; max-width: 100%; }
+.piece-told:not(:empty) { position: sticky; bottom: 0; padding: 4px 8px; background: var(--card);
+  border-top: 1px solid rgba(128,128,128,.5); }
 .p i { font-style: normal; font-weight: 700; margin-left: .5em; }
-.p.total, .p.count, .p.end { background: #b0bec5; }
-.p.live, .p.deleted, .p.header-fields, .p.header-end, .p.fields { background: #90caf9; }
-.p.header-name, .p.name { background: #a5d6a7; }
-.p.flags { background: #fff59d; } .p.ms-distance, .p.seq-distance { background: #ce93d8; }
-.p.value { background: #ffcc80; } .p.pieces { background: #80deea; } .p.damage { background: #ef5350; }
-.p.k-backlen { opacity: .6; }
-"""
+""" + pieces_css()
+# What a piece of bytes is stands in its title, which only a mouse would find. So a click or a tap tells it as
+# well, and from the list, which takes the focus once, the arrow keys go from piece to piece.
+TELL_JS = """(event) => {
+  const piece = event.target.closest('.p[title]');
+  if (piece) document.querySelector('.piece-told').textContent = piece.title;
+}"""
+STEP_JS = """(event) => {
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (!step) return;
+  const pieces = [...event.currentTarget.querySelectorAll('.p[title]')];
+  const at = pieces.indexOf(document.activeElement);
+  const piece = pieces[Math.min(pieces.length - 1, Math.max(0, at + step))];
+  if (!piece) return;
+  event.preventDefault();
+  piece.focus();
+  document.querySelector('.piece-told').textContent = piece.title;
+}"""
 LEGEND = (
     ("total", "listpack header and end"),
     ("live", "master entry: counters"),
@@ -87,7 +101,9 @@ class StructureView:
                 ui.button("Read again", on_click=lambda: self._go(self._start)).props(
                     "flat no-caps"
                 )
-            with ui.element("div").classes("full-width").style("overflow-x: auto"):
+            with ui.element("div").classes("full-width").style("overflow-x: auto") as scrolled:
+                # What scrolls must be reached by keys; what the tree opens, the table of nodes opens too.
+                scrolled.props('tabindex="0" role="group" aria-label="radix tree"')
                 self._tree = ui.echart({}, on_point_click=self._clicked).classes("full-width")
                 self._tree.style("min-width: 46rem")
             with ui.row().classes("full-width items-start gap-4"):
@@ -98,9 +114,12 @@ class StructureView:
                     self._parts = DataTable(PART_COLUMNS, "where the memory goes")
                     self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
-            self._title = ui.label().classes("text-subtitle1 text-weight-bold mono wrap")
+            self._title = heading("", "text-subtitle1 text-weight-bold mono wrap")
+            self._title.props('tabindex="-1"')
             # bytes_html escapes all that was stored; a second pass in the browser would take as long again.
             self._bytes = ui.html("", sanitize=False).classes("full-width")
+            self._bytes.on("keydown", js_handler=STEP_JS).on("click", js_handler=TELL_JS)
+            ui.label().classes("piece-told wrap mono").props('role="status"')
 
     def _legend(self) -> None:
         with ui.row().classes("gap-1"):
@@ -153,6 +172,7 @@ class StructureView:
         self._show_bytes()
         self._show_url()
         self._title.run_method("scrollIntoView")
+        self._title.run_method("focus", {"preventScroll": True})  # reading goes on there
 
     def _clicked(self, event: EChartPointClickEventArguments) -> None:
         data: object = event.data
@@ -179,7 +199,7 @@ def node_cells(node: RawNode) -> TableRow:
     live, deleted = counters(node.data)
     return {
         "key": str(node.master),
-        "id": {"text": str(node.master), "open": True},
+        "id": {"text": str(node.master), "open": "below"},
         "live": live,
         "deleted": deleted,
         "bytes": f"{len(node.data):,}",
@@ -225,8 +245,10 @@ def register(board: Board) -> None:
     """Serve this view."""
 
     @ui.page("/structure")
-    async def structure(name: str = "", at: str = "0-0", node: str = "") -> None:
-        key = parse_name(name)
+    async def structure(name: str | None = None, at: str = "", node: str = "") -> None:
+        words = Words()
+        key, start = words.name(name), words.identifier("at", at)
         frame = Frame(board, f"Structure of {harmless(key)}", "structure", key)
-        view = StructureView(frame, key, parse_id_or_start(at), node)
+        frame.mind(words, link("structure", key))
+        view = StructureView(frame, key, start, node)
         await frame.load(view.refresh)

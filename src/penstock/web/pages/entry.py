@@ -1,0 +1,81 @@
+"""A dialog with all of an entry, and the one in which it is edited to be sent once more."""
+
+from __future__ import annotations
+
+from nicegui import ui
+
+from penstock.human.show import entry_json, harmless, time_text
+from penstock.web.names import name_text, parse_name
+from penstock.web.pages.dialogs import Done, answer_buttons, propose, titled_dialog
+from penstock.web.pages.entry_form import EntryForm
+from penstock.web.pages.frame import Frame, attribute
+from penstock.web.replies import Entry
+from penstock.web.resend import plan_resend
+from penstock.web.values import hex_view, json_view_or_none, value_text
+
+
+def show_entry(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
+    """All of an entry: each value as text, as JSON where it is JSON, and as bytes."""
+
+    async def resend() -> None:
+        dialog.close()
+        with frame.content:  # for this dialog, whose button was used, goes
+            await edit_and_resend(frame, stream, entry, done)
+
+    with titled_dialog(frame, f"Entry {entry.id}", wide=True) as dialog:
+        with ui.row().classes("items-center full-width no-wrap"):
+            ui.label(time_text(entry.id.ms)).classes("muted")
+            _copy_button("copy id", str(entry.id))
+            ui.space()
+            ui.button(icon="close", on_click=dialog.close).props('flat aria-label="close"')
+        for name, value in entry.fields:
+            _show_field(name, value)
+        with ui.row():
+            _copy_button("copy as JSON", entry_json(stream, entry.id, entry.fields), text=True)
+            if frame.board.settings.allow_writes:
+                ui.button("Edit and resend", icon="edit", on_click=resend).props("flat no-caps")
+    dialog.open()
+
+
+async def edit_and_resend(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
+    """Let somebody change the fields, and propose to add them as a new entry."""
+    with titled_dialog(frame, "Edit and resend", wide=True) as dialog:
+        ui.label(f"A new entry made of {entry.id}, which stays as it is.").classes("muted wrap")
+        target = ui.input("into which stream", value=name_text(stream)).props("dense outlined")
+        id_ = ui.input("id", value="*").props("dense outlined")
+        form = EntryForm(entry.fields)
+        answer_buttons(
+            dialog, "Show what is sent", lambda: (target.value, id_.value.strip(), form.read())
+        )
+    given = await dialog
+    if given is not None:
+        name, new_id, fields = given
+        server = frame.board.server
+        await propose(frame, lambda: plan_resend(server, parse_name(name), fields, new_id), done)
+
+
+def _show_field(name: bytes, value: bytes) -> None:
+    as_json = json_view_or_none(value)
+    views = {"text": value_text(value), "hex": hex_view(value)}
+    if as_json is not None:
+        views = {"JSON": as_json} | views
+    first = next(iter(views))
+    with ui.column().classes("full-width gap-0"):
+        with ui.row().classes("items-center gap-2 full-width"):
+            ui.label(harmless(name)).classes("text-weight-bold mono wrap")
+            ui.label(f"{len(value):,} bytes").classes("muted text-caption")
+            ui.space()
+            choice = ui.toggle(list(views), value=first).props("dense flat no-caps size=sm")
+            _copy_button(f"copy {harmless(name)}", value_text(value))
+        with ui.element("pre").classes("mono wrap q-ma-none q-pa-xs full-width"):
+            shown = ui.label(views[first]).classes("wrap").style("white-space: pre-wrap")
+        choice.on_value_change(lambda event: shown.set_text(views[event.value]))
+
+
+def _copy_button(label: str, data: str, text: bool = False) -> None:
+    def copy() -> None:
+        ui.clipboard.write(data)
+        ui.notify("copied", position="bottom")
+
+    button = ui.button(label if text else "", icon="content_copy", on_click=copy)
+    button.props(f'flat dense no-caps size=sm aria-label="{attribute(label)}"')

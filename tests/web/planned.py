@@ -1,0 +1,22 @@
+"""A change of the stream `s`, planned and carried out as a page would."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from penstock.web.asking import Server
+from penstock.web.changes import Change, carry_out
+from penstock.web.facts import StreamFacts, one_stream
+from tests.web.conftest import Live
+
+Plan = Callable[[Server, StreamFacts], Awaitable[Change]]
+
+
+def planned(live: Live, plan: Plan, do_it: bool = True) -> Change:
+    async def run(server: Server) -> Change:
+        change = await plan(server, await one_stream(server, b"s"))
+        if do_it:
+            await carry_out(server, change)
+        return change
+
+    return live.ask(run, allow_writes=True)
