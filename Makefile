@@ -15,7 +15,7 @@ UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/c
 # Each process has a session of Spark and servers of its own for all the files that it runs.
 SPARK_TESTS := tests/spark
 # In one process: they share a browser, and a server with many entries.
-BROWSER_TESTS := tests/web/test_browser.py
+BROWSER_TESTS := $(sort $(wildcard tests/web/test_browser*.py))
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 PACKAGE := $(VENV)/.stamp-package

@@ -5,7 +5,6 @@ Waits are for conditions, with generous limits: how long a view takes is the ben
 
 from __future__ import annotations
 
-import os
 import re
 import urllib.error
 import urllib.parse
@@ -18,15 +17,15 @@ import pytest
 from penstock.web.names import link
 from tests.support.dashboard import Dashboard, running_dashboard
 from tests.support.penstock_server import PenstockServer, running_penstock
+from tests.web.accessible import check_can_be_used_without_eyes
 from tests.web.conftest import Visitor
 from tests.web.many_entries import ENTRIES, FIRST_MS, LARGEST_ID, ODD_NAME, STEP_MS
+from tests.web.pictures import PICTURES, bustle, screenshot, take_picture
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=60_000)
 
-PICTURES = os.environ.get("PENSTOCK_SCREENSHOTS") == "1"
-IMAGES = Path(__file__).parents[2] / "docs" / "images"
 VIEWS = {
     "/streams": "orders",
     "/stream?name=orders": f"{FIRST_MS + (ENTRIES - 1) * STEP_MS}-0",
@@ -37,35 +36,17 @@ VIEWS = {
 }
 
 
-def screenshot(page: Any, name: str, height: int) -> None:
-    """A picture for the docs."""
-    IMAGES.mkdir(exist_ok=True)
-    page.set_viewport_size({"width": 1280, "height": height})
-    page.wait_for_timeout(1000)  # charts follow the size
-    page.screenshot(path=IMAGES / f"{name}.png")
-
-
-def bustle(page: Any, server: PenstockServer) -> None:
-    """Something to see on a picture: streams that grow, more and less, and a group that reads."""
-    with server.client() as client:
-        for stream in ("clicks", "payments"):
-            client.xgroup_create(stream, "workers", id="0", mkstream=True)
-        for second in range(25):
-            for _ in range(40 + 30 * (second % 7)):
-                client.xadd("clicks", {"page": "/cart", "user": second})
-            for _ in range(9 * (second % 4)):
-                client.xadd("payments", {"amount": second})
-            client.xreadgroup("workers", "w1", {"clicks": ">"}, count=120)
-            client.xreadgroup("workers", "w1", {"payments": ">"}, count=100, noack=True)
-            page.wait_for_timeout(1000)
-
-
 @pytest.mark.parametrize("path", VIEWS)
-def test_every_view_loads(dashboard: Dashboard, visitor: Visitor, path: str) -> None:
+def test_every_view_loads(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
+) -> None:
     page = visitor.goto(dashboard, path)
     expect(page.locator(".view")).to_contain_text(VIEWS[path])
     assert page.locator("table th[scope=col]").count() > 0
     expect(page.locator("[role=alert]")).to_be_hidden()
+    check_can_be_used_without_eyes(page)
+    if PICTURES:
+        take_picture(page, dashboard.address, filled, path)
 
 
 @pytest.mark.parametrize("path", VIEWS)
@@ -229,50 +210,6 @@ def refused(dashboard: Dashboard, path: str) -> bool:
     except urllib.error.HTTPError as error:
         return error.code in (404, 405)
     return False
-
-
-def test_a_change_is_shown_before_it_is_made(
-    writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
-) -> None:
-    with filled.client() as client:
-        client.delete("notes")
-        client.xadd("notes", {"n": "0"}, id="1-0")
-        page = visitor.goto(writing_dashboard, "/stream?name=notes")
-        page.get_by_role("button", name="Add an entry").click()
-        page.get_by_label("fields, one a line").fill("sku=A1\nnote=two words")
-        page.get_by_role("button", name="Show what is sent").click()
-        expect(page.get_by_role("dialog").last).to_contain_text(
-            'XADD notes * sku A1 note "two words"'
-        )
-        assert client.xlen("notes") == 1
-        page.get_by_role("button", name="Do it").click()
-        expect(page.locator("tbody")).to_contain_text("sku=A1")
-        assert client.xlen("notes") == 2
-        page.get_by_role("button", name="Trim").click()
-        page.get_by_label("all but the newest").click()
-        page.get_by_label("an id, a moment, or how many").fill("1")
-        page.get_by_role("button", name="Show what goes").click()
-        expect(page.get_by_role("dialog").last).to_contain_text("deletes 1 of 2 entries")
-        page.get_by_role("button", name="Cancel").last.click()
-        expect(page.get_by_role("button", name="Do it")).to_have_count(0)
-        assert client.xlen("notes") == 2
-
-
-def test_pending_entries_are_acknowledged(
-    writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
-) -> None:
-    with filled.client() as client:
-        client.delete("work")
-        client.xadd("work", {"n": "0"}, id="1-0")
-        client.xgroup_create("work", "g", id="0")
-        client.xreadgroup("g", "ann", {"work": ">"})
-        page = visitor.goto(writing_dashboard, "/group?name=work&group=g")
-        page.locator("tbody").nth(1).get_by_role("checkbox").click()
-        page.get_by_role("button", name="Acknowledge chosen").click()
-        expect(page.get_by_role("dialog").last).to_contain_text("XACK work g 1-0")
-        page.get_by_role("button", name="Do it").click()
-        expect(page.locator(".view")).to_contain_text("0 of 0 pending entries")
-        assert client.xpending("work", "g")["pending"] == 0
 
 
 def test_a_selection_is_downloaded(dashboard: Dashboard, visitor: Visitor) -> None:
