@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.web import changes
@@ -88,7 +92,7 @@ def test_entries_are_added_and_deleted(live: Live) -> None:
     async def add(server: Server, facts: StreamFacts) -> Change:
         return plan_add(facts.name, [(b"a", b"x y"), (b"a", b"\xff")], "2-0")
 
-    assert planned(live, add).command_lines == ['XADD s 2-0 a "x y" a \\xff']
+    assert planned(live, add).command_lines == ['XADD s 2-0 a "x y" a "\\xff"']
 
     async def delete(server: Server, facts: StreamFacts) -> Change:
         return plan_delete(facts.name, [StreamID(1, 0)], facts.groups)
@@ -115,3 +119,25 @@ def test_a_change_that_ends_in_the_middle_says_how_far_it_came(live: Live) -> No
     with pytest.raises(Refused, match="1 of 2 commands were done, then: WRONGTYPE"):
         planned(live, half)
     assert live.client.xlen("s") == 2
+
+
+@given(st.lists(st.binary(max_size=20) | st.text(max_size=10).map(str.encode), max_size=4))
+def test_a_command_that_is_shown_is_the_command_that_is_sent(words: list[bytes]) -> None:
+    (line,) = Change("", (("XADD", *words),), ()).command_lines
+    assert "\n" not in line
+    assert redis_cli_words(line) == [b"XADD", *words]
+
+
+def redis_cli_words(line: str) -> list[bytes]:
+    """The words of a line by the rules of redis-cli, as far as they are used here."""
+    found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^ "]+)', line)
+    return [
+        re.sub(
+            rb"\\(?:x([0-9a-f]{2})|(.))",
+            lambda part: bytes.fromhex(part[1].decode()) if part[1] else part[2],
+            inside.encode(),
+        )
+        if not plain
+        else plain.encode()
+        for inside, plain in found
+    ]

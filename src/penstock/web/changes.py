@@ -7,13 +7,15 @@ id" names that id, and never "the oldest thousand", and a reset that was shown i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.human.show import harmless, quoted, size_text, time_text
+from penstock.human.show import quoted, size_text, time_text
 from penstock.web.asking import Away, Server
 from penstock.web.facts import GroupFacts, StreamFacts
+from penstock.web.names import escaped_text
 from penstock.web.replies import Entry, Refused, Reply, Word, array, entries, number
 from penstock.web.stream_page import OLDEST, Reading, count_for, read_entries
 from penstock.web.values import preview
@@ -22,6 +24,9 @@ SAMPLE_ENTRIES = 5
 COUNTED_MAX = 100_000
 COUNT_CHUNK = 5000
 IDS_SHOWN = 8
+WORD_CHARACTERS_MAX = 100
+
+_NEEDS_QUOTES = re.compile(r"[\s\"']|^$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +179,9 @@ def some_ids(ids: Sequence[StreamID]) -> str:
 
 
 def _shown(word: Word) -> str:
-    if isinstance(word, bytes):
-        text = quoted(word)
-        return text if len(text) <= 100 else text[:100] + "..."
-    return harmless(str(word))
+    """As redis-cli reads it back, byte for byte, unless it is too long to be shown."""
+    data = word if isinstance(word, bytes) else str(word).encode()
+    text = escaped_text(data)
+    if text.encode() != data or _NEEDS_QUOTES.search(text):
+        text = '"' + text.replace('"', '\\"') + '"'
+    return text if len(text) <= WORD_CHARACTERS_MAX else text[:WORD_CHARACTERS_MAX] + "..."

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.human.show import harmless
-from penstock.web.names import name_text, parse_name
+from penstock.web.names import escaped_text, parse_name
 
 BOX_BYTES_MAX = 64 * 1024
 BOXES_MAX = 100
@@ -47,10 +47,4 @@ def box_of(data: bytes, one_line: bool = False) -> Box:
         plain = False
     if plain:
         return Box(data, data.decode(), escaped=False)
-    return Box(data, "".join(_escaped(character) for character in name_text(data)), escaped=True)
-
-
-def _escaped(character: str) -> str:
-    if harmless(character) == character:
-        return character
-    return "".join(f"\\x{byte:02x}" for byte in character.encode())
+    return Box(data, escaped_text(data), escaped=True)

@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 from urllib.parse import quote, urlencode
 
+from penstock.human.show import harmless
+
 _ESCAPED = re.compile(rb"\\(\\|x([0-9a-f]{2}))")
 
 
@@ -20,8 +22,19 @@ def name_text(name: bytes) -> str:
     return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
+def escaped_text(data: bytes) -> str:
+    """The same for eyes: also what cannot be seen, or would do something to a terminal, is spelled out."""
+    return "".join(_spelled(character) for character in name_text(data))
+
+
+def _spelled(character: str) -> str:
+    if harmless(character) == character:
+        return character
+    return "".join(f"\\x{byte:02x}" for byte in character.encode())
+
+
 def parse_name(text: str) -> bytes:
-    """The name that `name_text` made this of; what it cannot have made stands for itself."""
+    """The bytes that one of these two made this of; what they cannot have made stands for itself."""
     data = text.encode("utf-8", "surrogateescape")
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[2].decode()) if found[2] else b"\\", data)
 
