@@ -35,6 +35,8 @@ def run(settings: Settings) -> None:
     app.on_shutdown(end)
     app.add_middleware(Gate, password=settings.password)
     app.add_exception_handler(404, _nowhere)
+    # A bar for every request in the background tells nothing, and screen readers that something goes on.
+    app.config.quasar_config["loadingBar"] = {"skipHijack": True}
     for page in (streams, stream, groups, group, structure, pipeline, export):
         page.register(board)
     ui.run(

@@ -24,13 +24,17 @@ def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
     return {
         "animation": False,
         "textStyle": {"color": CHART_TEXT},
-        "title": {"text": title, "left": 0, "textStyle": {"fontSize": 13, "color": CHART_TEXT}},
+        "title": {
+            "text": f"{title} ({unit})" if unit else title,
+            "left": 0,
+            "textStyle": {"fontSize": 13, "color": CHART_TEXT},
+        },
         "aria": described(f"{title} over time", [_range_text(name, rows) for name, rows in series]),
         "grid": {"left": 60, "right": 16, "top": 48, "bottom": 24},
         "legend": {"top": 22, "type": "scroll", "textStyle": {"color": CHART_TEXT}},
         "tooltip": {"trigger": "axis"},
         "xAxis": {"type": "time", **AXIS, "axisLabel": {"hideOverlap": True, "color": CHART_TEXT}},
-        "yAxis": {"type": "value", "min": 0, "name": unit, **AXIS},
+        "yAxis": {"type": "value", "min": 0, **AXIS},
         "series": [
             {
                 "type": "line",

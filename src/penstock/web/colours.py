@@ -61,6 +61,7 @@ def theme_css() -> str:
 body {{ {_variables(LIGHT)} --q-positive: {DONE} !important; --q-negative: {DO_IT} !important; }}
 body.body--dark {{ color-scheme: dark; {_variables(DARK)} background: {DARK["ground"]}; }}
 body.body--dark canvas {{ filter: {CHART_TURN}; }}
+body .q-notification {{ --q-primary: {ON_BAR} !important; }}
 """
 
 

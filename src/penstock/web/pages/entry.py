@@ -41,7 +41,8 @@ async def edit_and_resend(frame: Frame, stream: bytes, entry: Entry, done: Done)
     """Let somebody change the fields, and propose to add them as a new entry."""
     with titled_dialog(frame, "Edit and resend", wide=True) as dialog:
         ui.label(f"A new entry made of {entry.id}, which stays as it is.").classes("muted wrap")
-        target = ui.input("into which stream", value=name_text(stream)).props("dense outlined")
+        target = ui.input("into which stream", value=name_text(stream))
+        target.props("dense outlined autofocus")
         id_ = ui.input("id", value="*").props("dense outlined")
         form = EntryForm(entry.fields)
         answer_buttons(
@@ -66,6 +67,7 @@ def _show_field(name: bytes, value: bytes) -> None:
             ui.label(f"{len(value):,} bytes").classes("muted text-caption")
             ui.space()
             choice = ui.toggle(list(views), value=first).props("dense flat no-caps size=sm")
+            choice.props(f'role="group" aria-label="view of {attribute(harmless(name))}"')
             _copy_button(f"copy {harmless(name)}", value_text(value))
         with ui.element("pre").classes("mono wrap q-ma-none q-pa-xs full-width"):
             shown = ui.label(views[first]).classes("wrap").style("white-space: pre-wrap")

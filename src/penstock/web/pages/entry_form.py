@@ -47,12 +47,12 @@ class _Row:
         self._boxes = (box_of(field[0], one_line=True), box_of(field[1]))
         with ui.row().classes("full-width no-wrap items-start gap-2") as self.element:
             self._inputs = (
-                _input(self._boxes[0], f"field {number}", ui.input).style("width: 9rem"),
-                _input(self._boxes[1], f"value {number}", ui.textarea).style("flex: 1"),
+                _input(self._boxes[0], f"field {number}", ui.input).style("flex: 1"),
+                _input(self._boxes[1], f"value {number}", ui.textarea).style("flex: 2"),
             )
             self._inputs[1].props("autogrow")
             ui.button(icon="delete", on_click=lambda: remove(self)).props(
-                f'flat aria-label="remove field {number}"'
+                f'flat dense aria-label="remove field {number}"'
             )
 
     def read(self) -> tuple[bytes, bytes]:

@@ -46,6 +46,7 @@ nav a[aria-current=page] { font-weight: 700; text-decoration: none; }
 .muted { opacity: .75; }
 .asking { min-width: min(20rem, 90vw); } .q-dialog .asking.full-width { max-width: 48rem; }
 .asking .q-btn { min-width: 26px; min-height: 26px; }
+.q-table .choose { width: 1px; text-align: left; }
 .unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%);
   white-space: nowrap; }
 """

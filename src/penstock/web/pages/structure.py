@@ -115,7 +115,7 @@ class StructureView:
                     self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
             self._title = heading("", "text-subtitle1 text-weight-bold mono wrap")
-            self._title.props('tabindex="-1"')
+            self._title.props('tabindex="-1"').set_visibility(False)
             # bytes_html escapes all that was stored; a second pass in the browser would take as long again.
             self._bytes = ui.html("", sanitize=False).classes("full-width")
             self._bytes.on("keydown", js_handler=STEP_JS).on("click", js_handler=TELL_JS)
@@ -145,6 +145,7 @@ class StructureView:
         if not found:
             return
         self._title.set_text(f"node {found[0].master}, {len(found[0].data):,} bytes")
+        self._title.set_visibility(True)
         content = bytes_html(found[0])
         if self._bytes.content != content:
             self._bytes.set_content(content)

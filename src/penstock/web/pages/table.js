@@ -6,7 +6,7 @@ export default {
         <caption class="unseen">{{ label }}</caption>
         <thead>
           <tr>
-            <th v-if="chooses" scope="col">
+            <th v-if="chooses" scope="col" class="choose">
               <q-checkbox dense aria-label="choose all" :model-value="allChosen" @update:model-value="chooseAll" />
             </th>
             <th v-for="column in columns" :key="column.name" scope="col" :class="column.align"
@@ -19,7 +19,7 @@ export default {
         </thead>
         <tbody>
           <tr v-for="row in rows" :key="row.key" :class="{ chosen: chosen.includes(row.key) }">
-            <td v-if="chooses">
+            <td v-if="chooses" class="choose">
               <q-checkbox dense :aria-label="'choose ' + text(row[columns[0].name])"
                 :model-value="chosen.includes(row.key)" @update:model-value="choose(row.key)" />
             </td>
