@@ -54,6 +54,7 @@ def test_a_reset_says_what_is_read_again_or_never(
         return plan_reset(facts, group_or_refuse(facts, b"g"), position)
 
     change = planned(stream_of_ten, reset)
+    assert change.command_lines == [f"XGROUP SETID s g {at.decode()}"]
     assert said in change.effects[-1]
     assert "4 pending entries stay" in change.warnings[0]
     assert stream_of_ten.client.xinfo_groups("s")[0]["last-delivered-id"] == at

@@ -48,8 +48,8 @@ def plan_claim(
 
 def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None) -> Change:
     """Move a group: it next reads what follows `position`; None is the end of the stream."""
+    # Never $, which is another id by the time of a yes.
     target = facts.last_id if position is None else position
-    word: Word = "$" if position is None else position.text
     effects = [f"{quoted(group.name)} moves from {group.last_id} to {target}"]
     if target < group.last_id:
         effects.append(
@@ -70,7 +70,7 @@ def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None)
         warnings.append(LAG_UNKNOWN)
     return Change(
         "Reset the position",
-        (("XGROUP", "SETID", facts.name, group.name, word),),
+        (("XGROUP", "SETID", facts.name, group.name, target.text),),
         tuple(effects),
         tuple(warnings),
     )
