@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core.stream_id import SMALLEST, StreamID
+from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.web import changes
 from penstock.web.asking import Server
 from penstock.web.changes import (
@@ -76,14 +76,56 @@ def test_a_trim_to_a_length_counts_from_the_nearer_end(
 def test_a_trim_of_nothing_says_so(stream_of_ten: Live) -> None:
     change = planned(stream_of_ten, lambda server, facts: plan_trim_before(server, facts, SMALLEST))
     assert change.effects == ("nothing: no entry lies before 0-0",)
+    assert change.commands == ()
     change = planned(stream_of_ten, lambda server, facts: plan_trim_to_length(server, facts, 99))
-    assert change.effects == ("nothing: there are 10 entries",)
+    assert (change.effects, change.commands) == (("nothing: there are 10 entries",), ())
     assert stream_of_ten.client.xlen("s") == 10
 
 
 def test_a_trim_to_nothing_empties_the_stream(stream_of_ten: Live) -> None:
     planned(stream_of_ten, lambda server, facts: plan_trim_to_length(server, facts, 0))
     assert stream_of_ten.client.xlen("s") == 0
+
+
+def test_a_trim_keeps_what_came_after_it_was_shown(stream_of_ten: Live) -> None:
+    async def run(server: Server) -> None:
+        facts = await one_stream(server, b"s")
+        of_all = await plan_trim_before(server, facts, StreamID(10**6, 0))
+        of_none = await plan_trim_to_length(server, facts, 10)
+        stream_of_ten.client.xadd("s", {"n": "new"}, id="11-0")
+        await carry_out(server, of_none)
+        assert stream_of_ten.client.xlen("s") == 11
+        await carry_out(server, of_all)
+
+    stream_of_ten.ask(run, allow_writes=True)
+    assert [id_ for id_, _ in stream_of_ten.client.xrange("s")] == [b"11-0"]
+
+
+@pytest.mark.parametrize(("start", "emptied"), [(3, "2"), (5, "4"), (9, "4")])
+def test_a_trim_says_which_pending_entries_lose_their_fields(
+    stream_of_ten: Live, start: int, emptied: str
+) -> None:
+    change = planned(
+        stream_of_ten, lambda s, f: plan_trim_before(s, f, StreamID(start, 0)), do_it=False
+    )
+    assert f"group g has {emptied} pending of what lies before {start}-0" in change.warnings[-1]
+
+
+def test_a_trim_counts_only_so_many_pending_entries(
+    stream_of_ten: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "PENDING_COUNTED_MAX", 3)
+    change = planned(stream_of_ten, lambda s, f: plan_trim_to_length(s, f, 0), do_it=False)
+    assert "group g has over 3 pending" in change.warnings[-1]
+
+
+def test_a_trim_where_ids_end_says_so(live: Live) -> None:
+    for id_ in ("1-0", "2-0", str(LARGEST)):
+        live.client.xadd("s", {"n": "0"}, id=id_)
+    with pytest.raises(Refused, match="no id follows it"):
+        planned(live, lambda server, facts: plan_trim_to_length(server, facts, 0))
+    planned(live, lambda server, facts: plan_trim_to_length(server, facts, 1))
+    assert [id_ for id_, _ in live.client.xrange("s")] == [LARGEST.text]
 
 
 def test_entries_are_added_and_deleted(live: Live) -> None:
@@ -99,6 +141,20 @@ def test_entries_are_added_and_deleted(live: Live) -> None:
 
     planned(live, delete)
     assert [id_ for id_, _ in live.client.xrange("s")] == [b"2-0"]
+
+
+@pytest.mark.parametrize("id_", ["*", "7-*", "7", "7-1", "18446744073709551615-*"])
+def test_an_entry_is_added_at_an_id(id_: str) -> None:
+    assert plan_add(b"s", [(b"a", b"b")], id_).command_lines == [f"XADD s {id_} a b"]
+
+
+@pytest.mark.parametrize(
+    "id_",
+    ["NOMKSTREAM", "maxlen", "-", "+", "$", "1-", "1-2-3", "*-1", "-1-0", "1 2", f"{2**64}-0"],
+)
+def test_what_is_no_id_is_never_sent_as_one(id_: str) -> None:
+    with pytest.raises(Refused, match="is no id"):
+        plan_add(b"s", [(b"a", b"b")], id_)
 
 
 def test_changes_of_nothing_are_refused() -> None:

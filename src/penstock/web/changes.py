@@ -3,6 +3,7 @@
 A change is planned by asking only. Carrying it out goes through Server.change, which refuses on a
 dashboard that only reads. Between the two the stream may have moved on; so what is planned as "up to an
 id" names that id, and never "the oldest thousand", and a reset that was shown is the reset that is sent.
+A change that would do nothing has no command: by the time of a yes it might do something.
 """
 
 from __future__ import annotations
@@ -11,22 +12,26 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.core.stream_id import SMALLEST, StreamID
+from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
+from penstock.errors import CommandError
 from penstock.human.show import quoted, size_text, time_text
 from penstock.web.asking import Away, Server
 from penstock.web.facts import GroupFacts, StreamFacts
 from penstock.web.names import escaped_text
 from penstock.web.replies import Entry, Refused, Reply, Word, array, entries, number
-from penstock.web.stream_page import OLDEST, Reading, count_for, read_entries
+from penstock.web.stream_page import OLDEST, Reading, behind, count_for, read_entries
 from penstock.web.values import preview
 
 SAMPLE_ENTRIES = 5
 COUNTED_MAX = 100_000
 COUNT_CHUNK = 5000
+PENDING_COUNTED_MAX = 1000
 IDS_SHOWN = 8
 WORD_CHARACTERS_MAX = 100
+BECAME_SHORTER = "the stream became shorter meanwhile: look again"
 
 _NEEDS_QUOTES = re.compile(r"[\s\"']|^$")
+_NEW_ID = re.compile(r"\*|\d+(-(\d+|\*))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +64,24 @@ async def carry_out(server: Server, change: Change) -> list[Reply]:
 
 
 def plan_add(name: bytes, fields: Sequence[tuple[bytes, bytes]], id_: str = "*") -> Change:
-    """Add an entry. Raises: Refused if there is no field."""
+    """Add an entry. Raises: Refused if there is no field, or no id that XADD would take as one."""
     if not fields:
         raise Refused("an entry needs a field")
-    words: list[Word] = ["XADD", name, id_ or "*"]
+    words: list[Word] = ["XADD", name, _new_id(id_ or "*")]
     for field_, value in fields:
         words += [field_, value]
     return Change("Add an entry", (tuple(words),), (f"adds {preview(fields)}",))
+
+
+def _new_id(text: str) -> str:
+    """What is no id may be an option of XADD, and then the first field would be the id."""
+    try:
+        if _NEW_ID.fullmatch(text):
+            parse(text.replace("*", "0").encode())
+            return text
+    except CommandError:
+        pass  # larger than ids are
+    raise Refused(f"{quoted(text.encode())} is no id: write *, ms-* or ms-seq")
 
 
 def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupFacts]) -> Change:
@@ -89,31 +105,44 @@ def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupFact
 
 async def plan_trim_before(server: Server, facts: StreamFacts, start: StreamID) -> Change:
     """Delete all entries below an id, with a look at what goes."""
+    if facts.last_id < LARGEST:
+        start = min(start, facts.last_id.next())  # what comes meanwhile was not shown, and stays
     first = await read_entries(server, facts.name, OLDEST, SAMPLE_ENTRIES)
     going = [entry for entry in first if entry.id < start]
     count, exact = await _count_below(server, facts, start)
     if not count:
-        effects = [f"nothing: no entry lies before {start}"]
-    else:
-        size = facts.mean_bytes * count
-        goes = f"{'' if exact else 'more than '}{count:,} of {facts.length:,} entries"
-        effects = [f"deletes {goes}, about {size_text(int(size))}"]
-        effects += [f"from {entry_line(entry)}" for entry in going]
-        effects.append(f"the first that stays: {start} ({time_text(start.ms)}) or what follows it")
+        return _trim_of_nothing(f"no entry lies before {start}")
+    size = facts.mean_bytes * count
+    goes = f"{'' if exact else 'more than '}{count:,} of {facts.length:,} entries"
+    effects = [f"deletes {goes}, about {size_text(int(size))}"]
+    effects += [f"from {entry_line(entry)}" for entry in going]
+    effects.append(f"the first that stays: {start} ({time_text(start.ms)}) or what follows it")
+    warnings = blockers_of_trim(facts, start) + await _emptied_by_trim(server, facts, start)
     command = ("XTRIM", facts.name, "MINID", "=", start.text)
-    return Change(
-        "Trim the stream", (command,), tuple(effects), tuple(blockers_of_trim(facts, start))
-    )
+    return Change("Trim the stream", (command,), tuple(effects), tuple(warnings))
 
 
 async def plan_trim_to_length(server: Server, facts: StreamFacts, length: int) -> Change:
     """Keep the newest entries: planned as an id, so that what came meanwhile is kept as well."""
     if length >= facts.length:
-        effects = (f"nothing: there are {facts.length:,} entries",)
-        return Change("Trim the stream", (("XTRIM", facts.name, "MAXLEN", "=", length),), effects)
+        return _trim_of_nothing(f"there are {facts.length:,} entries")
     if length == 0:
-        return await plan_trim_before(server, facts, facts.last_id.next())
+        return await plan_trim_before(server, facts, behind_all(facts))
     return await plan_trim_before(server, facts, await _id_from_end(server, facts, length))
+
+
+def behind_all(facts: StreamFacts) -> StreamID:
+    """The id that follows the last one. Raises: Refused where ids end."""
+    if facts.last_id == LARGEST:
+        raise Refused(
+            f"the last id is the largest that there is, {LARGEST}: no id follows it that a trim could name;"
+            " delete its entry, and trim before it"
+        )
+    return facts.last_id.next()
+
+
+def _trim_of_nothing(why: str) -> Change:
+    return Change("Trim the stream", (), (f"nothing: {why}",))
 
 
 async def _id_from_end(server: Server, facts: StreamFacts, rank: int) -> StreamID:
@@ -130,11 +159,13 @@ async def _id_from_end(server: Server, facts: StreamFacts, rank: int) -> StreamI
     while steps > 0:
         read = await read_entries(server, facts.name, reading, min(chunk, steps))
         if not read:
-            raise Refused("the stream became shorter meanwhile: look again")
+            raise Refused(BECAME_SHORTER)
         steps -= len(read)
         last = read[-1].id
-        if steps:
-            reading = Reading(last.next() if reading.rising else last.previous(), reading.rising)
+        onwards = behind(reading, last)
+        if onwards is None and steps:
+            raise Refused(BECAME_SHORTER)
+        reading = onwards or reading
     return last
 
 
@@ -166,6 +197,25 @@ def blockers_of_trim(facts: StreamFacts, start: StreamID) -> list[str]:
         for group in facts.groups
         if facts.first is not None and group.last_id < start and group.last_id < facts.last_id
     ]
+
+
+async def _emptied_by_trim(server: Server, facts: StreamFacts, start: StreamID) -> list[str]:
+    """Which groups have pending entries that would lose their fields."""
+    holding = [group for group in facts.groups if group.pending]
+    end = start.previous().text
+    questions = [
+        ("XPENDING", facts.name, group.name, "-", end, PENDING_COUNTED_MAX + 1) for group in holding
+    ]
+    found = []
+    for group, reply in zip(holding, await server.ask_all(questions), strict=True):
+        count = len(reply) if isinstance(reply, list) else 0  # a group may be gone by now
+        if count:
+            many = f"{count:,}" if count <= PENDING_COUNTED_MAX else f"over {PENDING_COUNTED_MAX:,}"
+            found.append(
+                f"group {quoted(group.name)} has {many} pending of what lies before {start}:"
+                " they stay pending, without their fields"
+            )
+    return found
 
 
 def entry_line(entry: Entry) -> str:

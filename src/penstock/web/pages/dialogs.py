@@ -70,8 +70,10 @@ async def propose(frame: Frame, plan: Callable[[], Awaitable[Change]], done: Don
     with titled_dialog(frame, change.title) as dialog:
         _describe(change)
         with ui.row().classes("self-end"):
-            ui.button("Cancel", on_click=lambda: dialog.submit(False)).props("flat autofocus")
-            ui.button("Do it", color="negative", on_click=lambda: dialog.submit(True))
+            leave = "Cancel" if change.commands else "Close"
+            ui.button(leave, on_click=lambda: dialog.submit(False)).props("flat autofocus")
+            if change.commands:
+                ui.button("Do it", color="negative", on_click=lambda: dialog.submit(True))
     if await dialog:
         await _carry_out(frame, change)
         await frame.attempt(done)
@@ -82,6 +84,8 @@ def _describe(change: Change) -> None:
         ui.label(effect).classes("wrap")
     for warning in change.warnings:
         ui.label(f"Mind: {warning}").classes("wrap mind")
+    if not change.commands:
+        return
     ui.label("What is sent:").classes("muted")
     with ui.element("pre").classes("mono wrap q-ma-none"):
         for line in change.command_lines:

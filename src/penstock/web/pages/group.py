@@ -37,6 +37,7 @@ from penstock.web.pages.frame import Frame, heading, show_url
 from penstock.web.pages.groups import CHART_HEIGHT, POSITION_LABEL, draw
 from penstock.web.pages.table import Column, DataTable, TableRow
 from penstock.web.replies import Entry
+from penstock.web.stream_page import OLDEST, behind
 from penstock.web.values import preview
 
 REFRESH_SECONDS = 2.0
@@ -134,7 +135,9 @@ class GroupView:
 
     async def _turn_on(self) -> None:
         if self._rows:
-            await self._go(self._rows[-1].id.next())
+            onwards = behind(OLDEST, self._rows[-1].id)
+            if onwards is not None:
+                await self._go(onwards.start)
 
     def _open(self, key: str) -> None:
         for row in self._rows:

@@ -6,17 +6,18 @@ from typing import Protocol
 
 from nicegui import ui
 
-from penstock.core.stream_id import StreamID, parse
+from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.web.changes import (
     Change,
+    behind_all,
     plan_add,
     plan_delete,
     plan_trim_before,
     plan_trim_to_length,
 )
 from penstock.web.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
-from penstock.web.facts import one_stream
+from penstock.web.facts import StreamFacts, one_stream
 from penstock.web.names import link
 from penstock.web.pages.dialogs import answer_buttons, propose, titled_dialog
 from penstock.web.pages.frame import Frame
@@ -138,14 +139,14 @@ class StreamActions:
             if not text.strip().isdecimal():
                 raise Refused("how many entries stay? Write a number")
             return await plan_trim_to_length(server, facts, int(text))
-        return await plan_trim_before(server, facts, await self._id_of(text.strip(), facts.last_id))
+        return await plan_trim_before(server, facts, await self._id_of(text.strip(), facts))
 
-    async def _id_of(self, text: str, last_id: StreamID) -> StreamID:
+    async def _id_of(self, text: str, facts: StreamFacts) -> StreamID:
         moment = parse_moment(text)
         if isinstance(moment, Ago):
             return moment.at(await self._frame.board.server.now_ms())
         if isinstance(moment, Edge):
-            return last_id.next() if moment is Edge.END else parse(b"0-0")
+            return behind_all(facts) if moment is Edge.END else SMALLEST
         return moment
 
 
