@@ -51,6 +51,18 @@ def test_a_change_is_shown_before_it_is_made(
         assert client.xlen("notes") == 2
 
 
+def test_what_is_out_of_sight_is_not_chosen_any_more(
+    writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    page = visitor.goto(writing_dashboard, "/stream?name=orders&at=0-0")
+    page.locator("tbody").get_by_role("checkbox").first.click()
+    expect(page.get_by_text("1 chosen")).to_be_visible()
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_text("1 chosen")).to_have_count(0)
+    page.get_by_role("button", name="Delete chosen").click()
+    expect(page.get_by_text("no entry is chosen")).to_be_visible()
+
+
 def test_pending_entries_are_acknowledged(
     writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:

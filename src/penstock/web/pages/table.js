@@ -48,8 +48,15 @@ export default {
   data: () => ({ chosen: [] }),
   computed: {
     allChosen() {
-      const shown = this.rows.filter((row) => this.chosen.includes(row.key)).length;
-      return shown == 0 ? false : shown == this.rows.length ? true : null;
+      const count = this.chosen.length;
+      return count == 0 ? false : count == this.rows.length ? true : null;
+    },
+  },
+  watch: {
+    // Nobody is to act on what is out of sight.
+    rows(rows) {
+      const kept = this.chosen.filter((key) => rows.some((row) => row.key == key));
+      if (kept.length < this.chosen.length) this.tell(kept);
     },
   },
   methods: {
@@ -60,9 +67,7 @@ export default {
       this.tell(had ? this.chosen.filter((other) => other != key) : [...this.chosen, key]);
     },
     chooseAll(wanted) {
-      const shown = this.rows.map((row) => row.key);
-      const others = this.chosen.filter((key) => !shown.includes(key));
-      this.tell(wanted ? [...others, ...shown] : others);
+      this.tell(wanted ? this.rows.map((row) => row.key) : []);
     },
     chooseNone() {
       this.tell([]);

@@ -55,6 +55,7 @@ class DataTable:
         if rows != self._rows:
             self._rows = rows
             self.element.send(rows=rows)
+            self._choose(self.chosen)
 
     def choose_none(self) -> None:
         """What was chosen is done with."""
@@ -74,7 +75,8 @@ class DataTable:
         self.element.on("sort-by", lambda event: act(str(event.args)))
 
     def _choose(self, keys: object) -> None:
-        self.chosen = [str(key) for key in keys] if isinstance(keys, list) else []
+        """Of what a browser names only what is shown: the rows may have changed while it told."""
+        self.chosen = shown_keys(keys, self._rows)
 
     def _told(self, sorted_by: str = "", direction: str = "") -> list[dict[str, Any]]:
         """The columns as the component takes them."""
@@ -89,3 +91,11 @@ class DataTable:
             }
             for column in self._columns
         ]
+
+
+def shown_keys(keys: object, rows: list[TableRow]) -> list[str]:
+    """Those of the keys that a row has; none where there is no list of keys."""
+    if not isinstance(keys, list):
+        return []
+    shown = {row["key"] for row in rows}
+    return [key for key in keys if isinstance(key, str) and key in shown]
