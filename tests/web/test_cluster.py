@@ -8,11 +8,13 @@ import pytest
 
 from penstock.web.asking import Away, Server
 from penstock.web.catalogue import Catalogue, names_of
+from penstock.web.changes import plan_trim_to_length
 from penstock.web.exports import Selection, export
 from penstock.web.facts import one_stream
 from penstock.web.history import GroupHistory
 from penstock.web.links import BadUrl
 from penstock.web.replies import Refused
+from penstock.web.structure import read_window
 from tests.support.loops import run_apart
 from tests.support.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
 from tests.support.redis_server import free_port
@@ -67,6 +69,19 @@ def test_a_stream_is_read_wherever_it_is(cluster: Cluster) -> None:
             await one_stream(server, b"none")
 
     run(cluster.ports[1], act)
+
+
+def test_a_command_that_no_node_knows_is_done_without(cluster: Cluster) -> None:
+    async def act(server: Server) -> None:
+        with pytest.raises(Refused, match="unknown command"):
+            await server.ask("PENSTOCK", "NODES", "s:03", "-", "+")
+        facts = await one_stream(server, b"s:03")
+        window = await read_window(server, facts)
+        assert [node.master for node in window.nodes] == [facts.last_id]
+        change = await plan_trim_to_length(server, facts, 0)
+        assert change.effects[0].startswith("deletes 1 of 1 entries")
+
+    run(cluster.ports[2], act)
 
 
 def test_a_cluster_that_is_away_is_said_to_be() -> None:

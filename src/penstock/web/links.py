@@ -110,6 +110,10 @@ class ClusterLink:
                 return cast("Reply", await asked.execute_command(*words))
             except redis.ResponseError as error:
                 return error
+            except redis.RedisError as error:
+                if type(error) is not redis.RedisError:
+                    raise
+                return _as_server_says(error, words)
 
     async def scan(self, cursor: bytes, words: Sequence[Word]) -> tuple[bytes, Reply]:
         await self._client.initialize()
@@ -125,6 +129,13 @@ class ClusterLink:
 
     async def close(self) -> None:
         await self._client.aclose()
+
+
+def _as_server_says(error: redis.RedisError, words: Sequence[Word]) -> redis.ResponseError:
+    """A refusal of redis-py's own, which sends no command that the cluster does not list, as a server's."""
+    if "doesn't exist" in str(error):
+        return redis.ResponseError(f"ERR unknown command '{words[0]!s}'")
+    return redis.ResponseError(str(error))
 
 
 def _settings(url: str) -> dict[str, Any]:
