@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import urlencode
 
 import pytest
@@ -74,6 +75,18 @@ def test_a_page_of_another_site_can_neither_post_nor_open_a_websocket() -> None:
     assert _run(gate, {"type": "websocket", "path": "/", "headers": headers})[0] == 403
 
 
+def test_what_stands_in_for_a_websocket_is_not_for_other_sites_either() -> None:
+    gate = Gate(inside)
+    path = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
+    assert visit(gate, path, origin="http://evil.example")[0] == 403
+    assert visit(gate, path, origin="http://127.0.0.1:8379")[0] == 200
+    assert visit(gate, path)[0] == 200
+
+
+def test_an_origin_that_cannot_be_read_is_refused() -> None:
+    assert visit(Gate(inside), method="POST", origin="http://[")[0] == 403
+
+
 def test_without_the_password_nobody_gets_further_than_the_form() -> None:
     gate = Gate(inside, "secret")
     status, headers, _ = visit(gate, "/stream?name=a%20b&at=1-0", host="box:8379")
@@ -109,8 +122,53 @@ def test_the_password_opens_the_gate() -> None:
 
 
 @pytest.mark.parametrize(
+    "cookies", ["flag; {}", "{}; a", "a=b=c;{}", 'odd="; {}; x[]=1', "{0}x; {0}"]
+)
+def test_cookies_of_others_lock_nobody_out(cookies: str) -> None:
+    gate = Gate(inside, "secret")
+    _, headers, _ = visit(gate, "/login", "POST", urlencode({"password": "secret"}).encode())
+    own = headers["set-cookie"].partition(";")[0]
+    assert visit(gate, cookie=cookies.format(own))[0] == 200
+
+
+def test_guesses_from_one_address_are_looked_at_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate(inside, "secret")
+    seen: list[int] = []
+
+    async def meanwhile(seconds: float) -> None:
+        """What the gate does while it waits: the next guess comes, and it is the right one."""
+        seen.append(await guess("1.2.3.4", "secret"))
+        seen.append(await guess("1.2.3.5", "secret"))
+
+    async def guess(address: str, password: str) -> int:
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": urlencode({"password": password}).encode()}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"box:8379")]
+        about = {"type": "http", "method": "POST", "path": "/login", "client": (address, 1)}
+        await gate({**about, "headers": headers}, receive, send)
+        return int(sent[0]["status"])
+
+    monkeypatch.setattr(asyncio, "sleep", meanwhile)
+
+    async def all_of_it() -> None:
+        seen.append(await guess("1.2.3.4", "wrong"))
+        seen.append(await guess("1.2.3.4", "secret"))
+
+    run_apart(all_of_it())
+    assert seen == [429, 303, 401, 303]
+
+
+@pytest.mark.parametrize(
     "target",
-    ["http://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", ""],
+    ["http://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "//["],
 )
 def test_the_form_leads_to_no_other_site(target: str) -> None:
     assert own_path(target) == "/"
