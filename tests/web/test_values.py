@@ -34,6 +34,12 @@ def test_numbers_of_a_json_view_keep_every_digit() -> None:
     )
 
 
+def test_a_json_view_shows_a_name_as_often_as_it_is_there() -> None:
+    assert json_view_or_none(b'{"a": 1, "b": {}, "a": {"c": [], "c": 2}}') == (
+        '{\n  "a": 1,\n  "b": {},\n  "a": {\n    "c": [],\n    "c": 2\n  }\n}'
+    )
+
+
 @pytest.mark.parametrize("value", [b"1", b"plain", b"{", b"[NaN]", b"\xff", b"[" * 100_000])
 def test_what_is_no_json_has_no_json_view(value: bytes) -> None:
     assert json_view_or_none(value) is None

@@ -33,12 +33,18 @@ def value_text(value: bytes) -> str:
 
 
 def json_view_or_none(value: bytes) -> str | None:
-    """Indented, if it is an object or an array in JSON; numbers keep every digit."""
+    """Indented, if it is an object or an array in JSON; numbers keep every digit, equal names all values."""
     if value.lstrip()[:1] not in (b"{", b"[") or len(value) > SHOWN_BYTES_MAX:
         return None
     try:
         # Numbers stay what they were: a float would lose digits of large integers and of decimals.
-        parsed = json.loads(value, parse_float=_Literal, parse_int=_Literal, parse_constant=_refuse)
+        parsed = json.loads(
+            value,
+            parse_float=_Literal,
+            parse_int=_Literal,
+            parse_constant=_refuse,
+            object_pairs_hook=_Object,
+        )
         return "\n".join(_lines(parsed, ""))
     except (ValueError, RecursionError):
         return None
@@ -50,6 +56,12 @@ class _Literal(str):
     __slots__ = ()
 
 
+class _Object(tuple[tuple[str, object], ...]):
+    """Names and values as they came; a dict would keep the last of equal names."""
+
+    __slots__ = ()
+
+
 def _refuse(word: str) -> None:
     raise ValueError(word)
 
@@ -57,10 +69,10 @@ def _refuse(word: str) -> None:
 def _lines(value: object, indent: str) -> list[str]:
     """A value over several lines; the first is meant to stand behind a name."""
     deeper = indent + "  "
-    if isinstance(value, dict) and value:
-        return _block(
-            "{", "}", [(f"{_string(name)}: ", item) for name, item in value.items()], deeper
-        )
+    if isinstance(value, _Object):
+        if not value:
+            return ["{}"]
+        return _block("{", "}", [(f"{_string(name)}: ", item) for name, item in value], deeper)
     if isinstance(value, list) and value:
         return _block("[", "]", [("", item) for item in value], deeper)
     if isinstance(value, _Literal):
