@@ -6,6 +6,7 @@ import pytest
 
 from penstock.web.asking import Server
 from penstock.web.replies import Refused
+from penstock.web.stream_page import REPLY_BYTES_MAX
 from penstock.web.tailing import SHOWN_MAX, Tail
 from tests.web.conftest import Live
 
@@ -20,15 +21,15 @@ def add(live: Live, count: int) -> None:
 def test_a_tail_shows_what_came_newest_first(live: Live) -> None:
     add(live, 3)
 
-    async def run(server: Server) -> tuple[int, int, list[bytes]]:
+    async def run(server: Server) -> list[bytes]:
         tail = Tail(server, b"s")
-        first = await tail.step()
+        assert await tail.step()
         live.client.xadd("s", {"n": "new"})
-        second = await tail.step()
-        assert await tail.step() == 0
-        return first, second, [entry.fields[0][1] for entry in tail.shown]
+        assert await tail.step()
+        assert not await tail.step()
+        return [entry.fields[0][1] for entry in tail.shown]
 
-    assert live.ask(run) == (3, 1, [b"new", b"2", b"1", b"0"])
+    assert live.ask(run) == [b"new", b"2", b"1", b"0"]
 
 
 def test_a_tail_never_holds_more_than_it_shows_and_counts_the_rest(live: Live) -> None:
@@ -39,7 +40,7 @@ def test_a_tail_never_holds_more_than_it_shows_and_counts_the_rest(live: Live) -
         await tail.step()
         for _ in range(3):
             add(live, 2000)
-            assert await tail.step() == SHOWN_MAX
+            assert await tail.step()
         return len(tail.shown), tail.skipped, tail.shown[0].fields[0][1]
 
     assert live.ask(run) == (SHOWN_MAX, 3 * (2000 - SHOWN_MAX), b"1999")
@@ -59,6 +60,65 @@ def test_a_stream_that_was_made_anew_is_followed(live: Live) -> None:
     assert live.ask(run) == ["1-0"]
 
 
+def test_a_stream_that_was_made_anew_with_larger_ids_is_not_mixed_with_the_old_one(
+    live: Live,
+) -> None:
+    add(live, 5)
+
+    async def run(server: Server) -> tuple[int, list[bytes]]:
+        tail = Tail(server, b"s")
+        await tail.step()
+        live.client.delete("s")
+        live.client.xadd("s", {"n": "new"})
+        assert await tail.step()
+        return tail.skipped, [entry.fields[0][1] for entry in tail.shown]
+
+    assert live.ask(run) == (0, [b"new"])
+
+
+def test_a_tail_asks_for_less_where_entries_become_larger(live: Live) -> None:
+    live.client.xgroup_create("s", "g", mkstream=True)
+
+    async def run(server: Server) -> tuple[int, int]:
+        tail = Tail(server, b"s")
+        await tail.step()
+        for _ in range(6):
+            live.client.xadd("s", {"v": b"z" * (REPLY_BYTES_MAX // 2)})
+        await tail.step()
+        return len(tail.shown), tail.skipped
+
+    shown, skipped = live.ask(run)
+    assert shown <= 2
+    assert shown + skipped == 6
+
+
+def test_a_tail_lets_go_what_is_trimmed(live: Live) -> None:
+    add(live, 5)
+
+    async def run(server: Server) -> list[int]:
+        tail = Tail(server, b"s")
+        await tail.step()
+        counts = []
+        for kept in (3, 0):
+            live.client.xtrim("s", kept, approximate=False)
+            assert await tail.step()
+            counts.append(len(tail.shown))
+        live.client.xadd("s", {"n": "new"})
+        assert await tail.step()
+        return [*counts, len(tail.shown)]
+
+    assert live.ask(run) == [3, 0, 1]
+
+
 def test_a_stream_that_is_gone_is_said(live: Live) -> None:
-    with pytest.raises(Refused, match="no such key"):
-        live.ask(lambda server: Tail(server, b"s").step())
+    add(live, 2)
+
+    async def run(server: Server) -> int:
+        tail = Tail(server, b"s")
+        await tail.step()
+        live.client.delete("s")
+        with pytest.raises(Refused, match="no such key"):
+            await tail.step()
+        return len(tail.shown)
+
+    assert live.ask(run) == 0

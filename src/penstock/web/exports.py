@@ -28,7 +28,14 @@ from penstock.human.show import (
 from penstock.human.where import Condition
 from penstock.web.asking import Server
 from penstock.web.replies import Entry
-from penstock.web.stream_page import Reading, behind, count_for, read_entries, read_ids
+from penstock.web.stream_page import (
+    Reading,
+    behind,
+    count_for,
+    mean_bytes,
+    read_entries,
+    read_ids,
+)
 
 CHUNK_ENTRIES = 500
 LIMIT_DEFAULT = 100_000
@@ -59,7 +66,7 @@ async def selected(server: Server, selection: Selection) -> AsyncIterator[list[E
         return
     at: Reading | None = Reading(selection.start, rising=True)
     left = selection.limit
-    count = count_for(await _mean_bytes(server, selection.name), CHUNK_ENTRIES)
+    count = count_for(await mean_bytes(server, selection.name), CHUNK_ENTRIES)
     while at is not None and left > 0:
         read = await read_entries(server, selection.name, at, count)
         at = behind(at, read[-1].id) if len(read) == count else None
@@ -73,12 +80,6 @@ async def selected(server: Server, selection: Selection) -> AsyncIterator[list[E
         left -= len(chunk)
         if read and read[-1].id >= selection.end:
             return
-
-
-async def _mean_bytes(server: Server, name: bytes) -> float:
-    replies = await server.ask_all([("MEMORY", "USAGE", name), ("XLEN", name)])
-    size, length = replies
-    return size / length if isinstance(size, int) and isinstance(length, int) and length else 0
 
 
 async def export(server: Server, selection: Selection, kind: str) -> AsyncIterator[bytes]:

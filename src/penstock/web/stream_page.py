@@ -61,6 +61,12 @@ def count_for(mean_bytes: float, wanted: int) -> int:
     return max(1, min(wanted, int(REPLY_BYTES_MAX / max(mean_bytes, 1))))
 
 
+async def mean_bytes(server: Server, name: bytes) -> float:
+    """Of an entry as it is now, where the server tells; else 0."""
+    size, length = await server.ask_all([("MEMORY", "USAGE", name), ("XLEN", name)])
+    return size / length if isinstance(size, int) and isinstance(length, int) and length else 0
+
+
 def reading_from(moment: Moment, now_ms: int) -> Reading:
     """Upwards from a moment; `end` is downwards from the newest entry."""
     if isinstance(moment, Edge):

@@ -116,8 +116,7 @@ class StreamView:
     async def turn_tail(self) -> None:
         """Start the tail, pause it, go on."""
         if self._tail is None:
-            mean = self._facts.mean_bytes if self._facts is not None else 0
-            self._tail = Tail(self._server, self._name, mean)
+            self._tail = Tail(self._server, self._name)
             await self._frame.attempt(self.tick)
         else:
             self._tail.paused = not self._tail.paused
