@@ -66,6 +66,14 @@ def test_a_server_that_is_away_is_named_without_its_password() -> None:
         live.ask(ask)
 
 
+def test_a_server_that_wants_a_password_is_a_text_to_go_on_from() -> None:
+    with running_penstock() as server, server.client() as client:
+        client.config_set("requirepass", "secret")
+        live = Live("penstock", server.port, client)
+        with pytest.raises(Away, match=r"wants another password: .*[^.]$"):
+            live.ask(lambda asked: asked.ask("XLEN", "s"))
+
+
 def test_a_question_survives_a_restart_of_the_server() -> None:
     with running_penstock() as server:
         live = Live("penstock", server.port, server.client())

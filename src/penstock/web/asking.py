@@ -89,7 +89,7 @@ class Server:
         try:
             onwards, names = await self._link.scan(cursor, words)
         except redis.AuthenticationError as error:
-            raise Away(f"{self.name} wants another password: {error}") from None
+            raise Away(f"{self.name} wants another password: {_why(error)}") from None
         except redis.ResponseError as error:
             raise Refused(str(error)) from None
         except _GONE as error:
@@ -108,9 +108,9 @@ class Server:
         try:
             return await self._link.send(commands)
         except redis.AuthenticationError as error:
-            raise Away(f"{self.name} wants another password: {error}") from None
+            raise Away(f"{self.name} wants another password: {_why(error)}") from None
         except redis.ResponseError as error:  # of the connection itself: SELECT, HELLO
-            raise Away(f"{self.name} refuses: {error}") from None
+            raise Away(f"{self.name} refuses: {_why(error)}") from None
 
     def _away(self, error: BaseException) -> Away:
         return Away(f"cannot reach {self.name}: {_why(error)}")
