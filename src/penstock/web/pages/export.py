@@ -10,15 +10,19 @@ from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from nicegui import app
 
-from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
+from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
 from penstock.errors import CommandError
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.where import parse_conditions
-from penstock.web.asking import Away
+from penstock.web.asking import Away, Server
 from penstock.web.board import Board
 from penstock.web.exports import LIMIT_DEFAULT, TYPES, Selection, export
+from penstock.web.facts import one_stream
 from penstock.web.names import parse_name
 from penstock.web.replies import Refused, UnexpectedReply
+
+_COUNT = re.compile(r"0*[1-9]\d{0,17}", re.ASCII)
+_WHOLE_ID = re.compile(r"\d+-\d+", re.ASCII)
 
 
 def register(board: Board) -> None:
@@ -32,7 +36,7 @@ def register(board: Board) -> None:
         if kind == "parquet" and find_spec("pyarrow") is None:
             return PlainTextResponse("Parquet needs pyarrow: pip install pyarrow", 501)
         try:
-            selection = parse_selection(request.query_params, await board.server.now_ms())
+            selection = await find_selection(board.server, request.query_params)
             pieces = export(board.server, selection, kind)
             # The first piece before the headers: what is refused gets a status that says so.
             first = await anext(pieces)
@@ -45,17 +49,27 @@ def register(board: Board) -> None:
         return StreamingResponse(_all(first, pieces), media_type=TYPES[kind], headers=headers)
 
 
+async def find_selection(server: Server, words: Mapping[str, str]) -> Selection:
+    """As parse_selection, of a stream that there is. Raises: ValueError, CommandError, Refused, Away."""
+    selection = parse_selection(words, await server.now_ms())
+    await one_stream(server, selection.name)
+    return selection
+
+
 def parse_selection(words: Mapping[str, str], now_ms: int) -> Selection:
     """What the address asks for. Raises: ValueError, CommandError."""
     if not words.get("name"):
         raise ValueError("name the stream: name=...")
+    limit = words.get("limit", str(LIMIT_DEFAULT))
+    if not _COUNT.fullmatch(limit):
+        raise ValueError(f"limit={limit!r}: how many entries at most? Write a number from 1 on")
     return Selection(
         name=parse_name(words["name"]),
         start=_bound(words.get("start", "start"), now_ms),
-        end=_bound(words.get("end", "end"), now_ms),
+        end=_end(words.get("end", "end"), now_ms),
         ids=tuple(parse(text.encode()) for text in words.get("ids", "").split(",") if text),
         conditions=tuple(parse_conditions(words.get("where", ""))),
-        limit=int(words.get("limit", LIMIT_DEFAULT)),
+        limit=int(limit),
     )
 
 
@@ -70,3 +84,9 @@ def _bound(text: str, now_ms: int) -> StreamID:
     if isinstance(moment, Edge):
         return SMALLEST if moment is Edge.START else LARGEST
     return moment.at(now_ms) if isinstance(moment, Ago) else moment
+
+
+def _end(text: str, now_ms: int) -> StreamID:
+    """As XRANGE takes it: what names no more than a millisecond means all of it."""
+    bound = _bound(text, now_ms)
+    return bound if _WHOLE_ID.fullmatch(text) else StreamID(bound.ms, MAX64)
