@@ -12,6 +12,7 @@ from penstock.web.asking import Server
 from penstock.web.facts import one_stream
 from penstock.web.replies import Refused
 from penstock.web.structure import (
+    PIECE_BYTES_MAX,
     WINDOW_NODES,
     Window,
     blocks,
@@ -46,6 +47,14 @@ def test_every_byte_of_every_node_is_in_one_piece(live: Live) -> None:
     for node in found.nodes:
         pieces = [piece for block in blocks(node) for piece in block.pieces]
         assert bytes.fromhex(" ".join(piece.hex for piece in pieces)) == node.data
+
+
+def test_of_a_long_value_the_beginning_is_sent(live: Live) -> None:
+    live.client.xadd("s", {"v": b"z" * 3_000_000})
+    (node,) = window(live).nodes
+    text = bytes_html(node)
+    assert f"{3_000_000 - PIECE_BYTES_MAX:,} bytes more" in text
+    assert len(text) < 10 * PIECE_BYTES_MAX
 
 
 def test_deleted_entries_are_shown_as_such(live: Live) -> None:

@@ -36,6 +36,7 @@ from penstock.web.replies import Refused, blob
 WINDOW_NODES = 24
 DUMP_BYTES_MAX = 8 * 1024 * 1024
 VALUE_CHARACTERS_MAX = 60
+PIECE_BYTES_MAX = 4096
 LABEL_BYTES = 4
 
 MEANINGS = {
@@ -192,10 +193,11 @@ def tree_options(window: Window) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes with one meaning: a class for its colour, and what is said of it."""
+    """Bytes with one meaning: a class for its colour, and what is said of it; how many follow the shown."""
 
     kind: str
     hex: str
+    more: int
     text: str
     title: str
 
@@ -210,7 +212,7 @@ class Block:
 
 
 def blocks(node: RawNode) -> list[Block]:
-    """A node as its header and its entries, every byte in one piece."""
+    """A node as its header and its entries, every byte in one piece; of long pieces the beginning."""
     taken = node_map(node.data, node.master)
     made: list[Block] = []
     entry = -2
@@ -256,7 +258,8 @@ def _entry_title(entry: MappedEntry | None) -> str:
 
 
 def _piece(data: bytes, segment: Segment, together: Sequence[Segment]) -> Piece:
-    shown = data[segment.offset : segment.offset + segment.length].hex(" ")
+    length = min(segment.length, PIECE_BYTES_MAX)
+    shown = data[segment.offset : segment.offset + length].hex(" ")
     role = str(segment.role) or str(segment.kind)
     kind = "damage" if segment.kind is Kind.DAMAGE else role.replace(" ", "-")
     # What an element holds is said once: where its content is, or at its encoding if that is all of it.
@@ -264,7 +267,7 @@ def _piece(data: bytes, segment: Segment, together: Sequence[Segment]) -> Piece:
     says = segment.kind is Kind.CONTENT or (not has_content and segment is together[0])
     text = _value_text(segment) if says else ""
     title = f"offset {segment.offset}: {role}, {segment.kind}: {segment.label}"
-    return Piece(f"{kind} k-{segment.kind}", shown, text, title)
+    return Piece(f"{kind} k-{segment.kind}", shown, segment.length - length, text, title)
 
 
 def _value_text(segment: Segment) -> str:
@@ -285,13 +288,17 @@ def bytes_html(node: RawNode) -> str:
     for block in blocks(node):
         spans = "".join(
             f'<span tabindex="-1" class="p {html.escape(piece.kind)}" title="{html.escape(piece.title)}">'
-            f"{html.escape(piece.hex)}{_noted(piece.text)}</span> "
+            f"{html.escape(piece.hex)}{_more(piece.more)}{_noted(piece.text)}</span> "
             for piece in block.pieces
         )
         deleted = ' class="deleted"' if block.deleted else ""
         parts.append(f"<li{deleted}><div>{html.escape(block.title)}</div>{spans}</li>")
     about = 'tabindex="0" aria-label="bytes of the node; arrow keys go from piece to piece"'
     return f'<ol class="bytes" {about}>{"".join(parts)}</ol>'
+
+
+def _more(count: int) -> str:
+    return f" ... {count:,} bytes more" if count else ""
 
 
 def _noted(text: str) -> str:
