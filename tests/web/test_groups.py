@@ -8,10 +8,12 @@ from penstock.web.charts import history as history_chart
 from penstock.web.charts import timeline
 from penstock.web.facts import StreamFacts, one_stream
 from penstock.web.groups import (
+    CONSUMERS_SHOWN_MAX,
     DEAD_IDLE_MS,
     Consumer,
     Holder,
     consumers_of,
+    foremost,
     free_text,
     holders,
     oldest_pending,
@@ -92,6 +94,12 @@ def test_a_consumer_is_dead_when_it_holds_entries_and_does_not_ask() -> None:
     assert Consumer(b"c", 3, 5, 5).state == "alive"
     assert Consumer(b"c", 3, 5, long).state == "asks, gets nothing"
     assert Consumer(b"c", 3, 5, None).state == "alive"
+
+
+def test_of_very_many_consumers_those_are_shown_that_hold_the_most() -> None:
+    crowd = [Consumer(b"c%d" % number, number % 10, 0, None) for number in range(2000)]
+    assert foremost(crowd[:CONSUMERS_SHOWN_MAX]) == crowd[:CONSUMERS_SHOWN_MAX]
+    assert foremost(crowd) == [one for one in crowd if one.pending == 9]
 
 
 def test_a_position_lies_between_tail_and_head(live: Live) -> None:

@@ -34,6 +34,7 @@ from penstock.web.stream_page import read_ids
 
 DEAD_IDLE_MS = 5 * 60_000
 PENDING_PAGE = 50
+CONSUMERS_SHOWN_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,14 @@ async def consumers_of(server: Server, stream: bytes, group: bytes) -> list[Cons
         inactive = number_or_none(told.get("inactive"))
         found.append(Consumer(blob(told["name"]), number(told["pending"]), idle, inactive))
     return found
+
+
+def foremost(consumers: list[Consumer]) -> list[Consumer]:
+    """As many as a page shows, in the order they came; where there are more, those that hold the most."""
+    if len(consumers) <= CONSUMERS_SHOWN_MAX:
+        return consumers
+    places = sorted(range(len(consumers)), key=lambda place: -consumers[place].pending)
+    return [consumers[place] for place in sorted(places[:CONSUMERS_SHOWN_MAX])]
 
 
 async def pending_of(

@@ -25,6 +25,7 @@ from penstock.web.groups import (
     Consumer,
     Pending,
     consumers_of,
+    foremost,
     group_or_refuse,
     pending_of,
     position_of,
@@ -83,6 +84,8 @@ class GroupView:
             # What is chosen is only of use where something can be done with it.
             chooses = frame.board.settings.allow_writes
             self._consumers = DataTable(CONSUMER_COLUMNS, "consumers", chooses=chooses)
+            self._few = ui.label().classes("wrap mind")
+            self._few.set_visibility(False)
             ui.label(LEGEND).classes("muted text-caption")
             self._pending = DataTable(PENDING_COLUMNS, "pending entries", chooses=chooses)
             self._pending.on_open(self._open)
@@ -119,7 +122,10 @@ class GroupView:
         draw(self._charts[0], charts.history("lag", samples, pending=False))
         draw(self._charts[1], charts.history("pending", samples, pending=True))
         consumers = await consumers_of(self._server, self._name, self._group)
-        self._consumers.show([consumer_cells(consumer) for consumer in consumers])
+        shown = foremost(consumers)
+        self._consumers.show([consumer_cells(consumer) for consumer in shown])
+        self._few.set_text(f"Shown are the {len(shown)} of {len(consumers):,} that hold the most.")
+        self._few.set_visibility(len(shown) < len(consumers))
         self._rows = await pending_of(self._server, self._name, self._group, self._start)
         self._pending.show([pending_cells(row) for row in self._rows])
         self._next.set_enabled(len(self._rows) == PENDING_PAGE)
