@@ -153,6 +153,22 @@ def test_markup_and_escapes_are_shown_and_do_nothing(
     assert page.locator(".view script").count() == 0
 
 
+def test_of_an_entry_with_very_many_fields_some_are_shown_at_a_time(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.delete("wide")
+        client.xadd("wide", {f"f{number}": number for number in range(250)}, id="1-0")
+    page = visitor.goto(dashboard, "/stream?name=wide")
+    page.get_by_role("button", name="1-0", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("pre")).to_have_count(100)
+    for shown in (200, 250):
+        dialog.get_by_role("button", name="Show more").click()
+        expect(dialog.locator("pre")).to_have_count(shown)
+    expect(dialog.get_by_role("button", name="Show more")).to_have_count(0)
+
+
 def test_ids_and_numbers_near_2_to_the_64_are_exact(dashboard: Dashboard, visitor: Visitor) -> None:
     page = visitor.goto(dashboard, "/stream?name=evil")
     expect(first_id(page)).to_have_text(LARGEST_ID)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from nicegui import ui
 
-from penstock.human.show import entry_json, harmless, time_text
+from penstock.human.show import Fields, entry_json, harmless, time_text
 from penstock.web.names import name_text, parse_name
 from penstock.web.pages.dialogs import Done, answer_buttons, propose, titled_dialog
 from penstock.web.pages.entry_form import EntryForm
@@ -12,6 +14,8 @@ from penstock.web.pages.frame import Frame, attribute
 from penstock.web.replies import Entry
 from penstock.web.resend import plan_resend
 from penstock.web.values import hex_view, json_view_or_none, value_text
+
+FIELDS_SHOWN = 100
 
 
 def show_entry(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
@@ -25,13 +29,14 @@ def show_entry(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
     with titled_dialog(frame, f"Entry {entry.id}", wide=True) as dialog:
         with ui.row().classes("items-center full-width no-wrap"):
             ui.label(time_text(entry.id.ms)).classes("muted")
-            _copy_button("copy id", str(entry.id))
+            _copy_button("copy id", lambda: str(entry.id))
             ui.space()
             ui.button(icon="close", on_click=dialog.close).props('flat aria-label="close"')
-        for name, value in entry.fields:
-            _show_field(name, value)
+        _FieldList(entry.fields)
         with ui.row():
-            _copy_button("copy as JSON", entry_json(stream, entry.id, entry.fields), text=True)
+            _copy_button(
+                "copy as JSON", lambda: entry_json(stream, entry.id, entry.fields), text=True
+            )
             if frame.board.settings.allow_writes:
                 ui.button("Edit and resend", icon="edit", on_click=resend).props("flat no-caps")
     dialog.open()
@@ -55,11 +60,34 @@ async def edit_and_resend(frame: Frame, stream: bytes, entry: Entry, done: Done)
         await propose(frame, lambda: plan_resend(server, parse_name(name), fields, new_id), done)
 
 
+class _FieldList:
+    """The first fields, and a button for the next ones: a browser takes seconds for a thousand."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        self._shown = 0
+        self._column = ui.column().classes("full-width gap-2")
+        self._more = ui.button(on_click=self._show_more).props("flat no-caps")
+        self._show_more()
+
+    def _show_more(self) -> None:
+        with self._column:
+            for name, value in self._fields[self._shown : self._shown + FIELDS_SHOWN]:
+                _show_field(name, value)
+        self._shown = min(self._shown + FIELDS_SHOWN, len(self._fields))
+        left = len(self._fields) - self._shown
+        self._more.set_text(f"Show more: {left:,} of {len(self._fields):,} fields are left")
+        self._more.set_visibility(left > 0)
+
+
 def _show_field(name: bytes, value: bytes) -> None:
+    views: dict[str, Callable[[], str]] = {
+        "text": lambda: value_text(value),
+        "hex": lambda: hex_view(value),
+    }
     as_json = json_view_or_none(value)
-    views = {"text": value_text(value), "hex": hex_view(value)}
     if as_json is not None:
-        views = {"JSON": as_json} | views
+        views = {"JSON": lambda: as_json} | views
     first = next(iter(views))
     with ui.column().classes("full-width gap-0"):
         with ui.row().classes("items-center gap-2 full-width"):
@@ -68,15 +96,15 @@ def _show_field(name: bytes, value: bytes) -> None:
             ui.space()
             choice = ui.toggle(list(views), value=first).props("dense flat no-caps size=sm")
             choice.props(f'role="group" aria-label="view of {attribute(harmless(name))}"')
-            _copy_button(f"copy {harmless(name)}", value_text(value))
+            _copy_button(f"copy {harmless(name)}", views["text"])
         with ui.element("pre").classes("mono wrap q-ma-none q-pa-xs full-width"):
-            shown = ui.label(views[first]).classes("wrap").style("white-space: pre-wrap")
-        choice.on_value_change(lambda event: shown.set_text(views[event.value]))
+            shown = ui.label(views[first]()).classes("wrap").style("white-space: pre-wrap")
+        choice.on_value_change(lambda event: shown.set_text(views[event.value]()))
 
 
-def _copy_button(label: str, data: str, text: bool = False) -> None:
+def _copy_button(label: str, data: Callable[[], str], text: bool = False) -> None:
     def copy() -> None:
-        ui.clipboard.write(data)
+        ui.clipboard.write(data())
         ui.notify("copied", position="bottom")
 
     button = ui.button(label if text else "", icon="content_copy", on_click=copy)
