@@ -6,7 +6,7 @@ import pytest
 
 from penstock.web.asking import READS, Away, Server
 from penstock.web.links import BadUrl
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from tests.support.penstock_server import running_penstock
 from tests.support.redis_server import free_port
 from tests.web.conftest import Live

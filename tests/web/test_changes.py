@@ -20,7 +20,7 @@ from penstock.web.changes import (
     plan_trim_to_length,
 )
 from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from tests.web.conftest import Live
 from tests.web.planned import planned
 

@@ -13,7 +13,7 @@ from penstock.web.exports import Selection, export
 from penstock.web.facts import one_stream
 from penstock.web.history import GroupHistory
 from penstock.web.links import BadUrl
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from penstock.web.structure import read_window
 from tests.support.loops import run_apart
 from tests.support.redis_cluster import Cluster, cluster_problem_or_none, running_cluster

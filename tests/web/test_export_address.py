@@ -6,7 +6,7 @@ import pytest
 
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import CommandError
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from tests.web.conftest import NO_UI, Live
 
 pytest.importorskip("nicegui", reason=NO_UI)

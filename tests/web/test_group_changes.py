@@ -17,7 +17,7 @@ from penstock.web.group_changes import (
     plan_reset,
 )
 from penstock.web.groups import Consumer, consumers_of, group_or_refuse, position_of
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from tests.web.conftest import Live
 from tests.web.planned import planned
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
 from penstock.web.asking import Server
 from penstock.web.catalogue import Catalogue
@@ -15,7 +16,6 @@ from penstock.web.pipelines import (
     reject_streams,
     rejects_of,
 )
-from penstock.web.replies import Entry
 from tests.web.conftest import Live
 
 

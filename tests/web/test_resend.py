@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
 from penstock.web.asking import Server
 from penstock.web.changes import Change
 from penstock.web.facts import StreamFacts
 from penstock.web.pipelines import REASON
-from penstock.web.replies import Entry, Refused
+from penstock.web.refusal import Refused
 from penstock.web.resend import SOURCE_ID, SOURCE_STREAM, plan_redrive, plan_resend, redriven
 from tests.web.conftest import Live
 from tests.web.planned import planned

@@ -10,7 +10,7 @@ from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.web import structure
 from penstock.web.asking import Server
 from penstock.web.facts import one_stream
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from penstock.web.structure import (
     PIECE_BYTES_MAX,
     WINDOW_NODES,

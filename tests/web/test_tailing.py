@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.web.asking import Server
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from penstock.web.stream_page import REPLY_BYTES_MAX
 from penstock.web.tailing import SHOWN_MAX, Tail
 from tests.web.conftest import Live

@@ -6,6 +6,7 @@ shape than expected is the server's mistake, and said so.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.core import stream_id
@@ -14,6 +15,14 @@ from penstock.errors import CommandError, PenstockError
 
 Reply: TypeAlias = "int | bytes | list[Reply] | None"
 Fields = list[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """An entry, its fields in order and with repetitions."""
+
+    id: StreamID
+    fields: Fields
 
 
 class UnexpectedReply(PenstockError):
@@ -70,6 +79,15 @@ def id_and_fields(reply: Reply) -> tuple[StreamID, Fields]:
         raise _surprise("an entry", reply)
     flat = [blob(item) for item in array(parts[1])]
     return identifier(parts[0]), list(zip(flat[::2], flat[1::2], strict=False))
+
+
+def entry(reply: Reply) -> Entry:
+    return Entry(*id_and_fields(reply))
+
+
+def entries(reply: Reply) -> list[Entry]:
+    """Entries; a null among them, which XCLAIM of old versions sends, is left out."""
+    return [entry(item) for item in array(reply) if item is not None]
 
 
 def _surprise(wanted: str, reply: Reply) -> UnexpectedReply:

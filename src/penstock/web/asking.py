@@ -19,9 +19,10 @@ from collections.abc import Sequence
 import redis
 from redis.exceptions import RedisClusterException
 
+from penstock.client.replies import Reply, array, blob, number
 from penstock.errors import PenstockError
 from penstock.web.links import ClusterLink, Link, Replies, SingleLink
-from penstock.web.replies import Refused, Reply, Word, array, blob, number
+from penstock.web.refusal import Refused, Word
 
 READS = frozenset(
     ("DUMP", "EXISTS", "INFO", "MEMORY", "PENSTOCK", "PING", "SCAN", "TIME", "TYPE", "XINFO",

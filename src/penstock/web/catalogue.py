@@ -16,12 +16,13 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 from penstock.web.asking import Away, Server
 from penstock.web.facts import StreamFacts, stream_facts
 from penstock.web.history import GroupHistory
 from penstock.web.rates import Meter
-from penstock.web.replies import Refused, UnexpectedReply
+from penstock.web.refusal import Refused
 
 SCAN_COUNT = 1000
 SLICE_STREAMS = 20  # some ten milliseconds of ours, in which no page is served

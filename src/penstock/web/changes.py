@@ -12,13 +12,14 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from penstock.client.replies import Entry, Reply, array, entries, number
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.errors import CommandError
 from penstock.human.show import quoted, size_text, time_text
 from penstock.web.asking import Away, Server
 from penstock.web.facts import GroupFacts, StreamFacts
 from penstock.web.names import escaped_text
-from penstock.web.replies import Entry, Refused, Reply, Word, array, entries, number
+from penstock.web.refusal import Refused, Word
 from penstock.web.stream_page import OLDEST, Reading, behind, count_for, read_entries
 from penstock.web.values import preview
 

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from penstock.client.replies import Entry
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.show import (
     TIME_MS_MAX,
@@ -27,7 +28,6 @@ from penstock.human.show import (
 )
 from penstock.human.where import Condition
 from penstock.web.asking import Server
-from penstock.web.replies import Entry
 from penstock.web.stream_page import (
     Reading,
     behind,

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 
 import redis
 
-from penstock.core.stream_id import StreamID
-from penstock.web.asking import Server
-from penstock.web.replies import (
+from penstock.client.replies import (
     Entry,
-    Refused,
     Reply,
-    Word,
     array,
     blob,
     entry,
@@ -22,6 +18,9 @@ from penstock.web.replies import (
     number,
     number_or_none,
 )
+from penstock.core.stream_id import StreamID
+from penstock.web.asking import Server
+from penstock.web.refusal import Refused, Word
 
 
 @dataclass(frozen=True, slots=True)

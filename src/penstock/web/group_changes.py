@@ -10,7 +10,7 @@ from penstock.web.changes import Change, some_ids
 from penstock.web.facts import GroupFacts, StreamFacts
 from penstock.web.groups import Consumer
 from penstock.web.lag import loses_lag_at
-from penstock.web.replies import Refused, Word
+from penstock.web.refusal import Refused, Word
 
 LAG_UNKNOWN = "its lag is unknown until it has read the last entry"
 

@@ -15,21 +15,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.client.replies import Reply, array, blob, identifier, mapping, number, number_or_none
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.show import duration_text, harmless, quoted, time_text
 from penstock.web.asking import Server
 from penstock.web.facts import GroupFacts, StreamFacts
-from penstock.web.replies import (
-    Refused,
-    Reply,
-    array,
-    blob,
-    identifier,
-    mapping,
-    number,
-    number_or_none,
-)
+from penstock.web.refusal import Refused
 from penstock.web.stream_page import read_ids
 
 DEAD_IDLE_MS = 5 * 60_000

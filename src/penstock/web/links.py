@@ -20,8 +20,9 @@ from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from penstock.client.replies import Reply, array, blob
 from penstock.errors import PenstockError
-from penstock.web.replies import Reply, Word, array, blob
+from penstock.web.refusal import Word
 
 CONNECT_SECONDS_MAX = 2.0
 REPLY_SECONDS_MAX = 10.0

@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from penstock.client.replies import Entry
 from penstock.web.asking import Server
 from penstock.web.catalogue import Catalogue
-from penstock.web.replies import Entry
 from penstock.web.stream_page import NEWEST, read_entries
 
 METRICS_STREAM = b"penstock:metrics"

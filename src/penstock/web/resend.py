@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from penstock.client.replies import Entry
 from penstock.human.show import Fields, quoted
 from penstock.web.asking import Server
 from penstock.web.changes import Change, plan_add, some_ids
 from penstock.web.facts import stream_facts
 from penstock.web.pipelines import REASON
-from penstock.web.replies import Entry, Refused, Word
+from penstock.web.refusal import Refused, Word
 
 SOURCE_STREAM, SOURCE_ID = b"_source_stream", b"_source_id"
 

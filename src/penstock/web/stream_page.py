@@ -15,11 +15,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from penstock.client.replies import Entry, entries
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, Moment
 from penstock.human.where import Condition
 from penstock.web.asking import Server
-from penstock.web.replies import Entry, entries
 
 PAGE_ENTRIES = 50
 CHUNK_ENTRIES = 1000

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.client.replies import blob
 from penstock.core.rax import Rax
 from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.errors import CorruptData
@@ -31,7 +32,7 @@ from penstock.inspect.tree import tree_of
 from penstock.web.asking import Server
 from penstock.web.colours import CHART_LINK, CHART_TEXT
 from penstock.web.facts import StreamFacts
-from penstock.web.replies import Refused, blob
+from penstock.web.refusal import Refused
 
 WINDOW_NODES = 24
 DUMP_BYTES_MAX = 8 * 1024 * 1024

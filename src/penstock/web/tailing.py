@@ -13,11 +13,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from penstock.core.stream_id import StreamID
-from penstock.web.asking import Server
-from penstock.web.replies import (
+from penstock.client.replies import (
     Entry,
-    Refused,
     Reply,
     entries,
     entry,
@@ -25,6 +22,9 @@ from penstock.web.replies import (
     mapping,
     number_or_none,
 )
+from penstock.core.stream_id import StreamID
+from penstock.web.asking import Server
+from penstock.web.refusal import Refused
 from penstock.web.stream_page import count_for, mean_bytes
 
 SHOWN_MAX = 100

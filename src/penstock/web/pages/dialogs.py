@@ -11,11 +11,12 @@ from contextlib import contextmanager
 
 from nicegui import ui
 
+from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 from penstock.web.asking import Away
 from penstock.web.changes import Change, carry_out
 from penstock.web.pages.frame import Frame, attribute, heading
-from penstock.web.replies import Refused, UnexpectedReply
+from penstock.web.refusal import Refused
 
 Done = Callable[[], Awaitable[None]]
 

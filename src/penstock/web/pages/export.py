@@ -10,6 +10,7 @@ from fastapi import Request
 from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from nicegui import app
 
+from penstock.client.replies import UnexpectedReply
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
 from penstock.errors import CommandError
 from penstock.human.moment import Ago, Edge, parse_moment
@@ -19,7 +20,7 @@ from penstock.web.board import Board
 from penstock.web.exports import LIMIT_DEFAULT, TYPES, Selection, export
 from penstock.web.facts import one_stream
 from penstock.web.names import parse_name
-from penstock.web.replies import Refused, UnexpectedReply
+from penstock.web.refusal import Refused
 
 _COUNT = re.compile(r"0*[1-9]\d{0,17}", re.ASCII)
 _WHOLE_ID = re.compile(r"\d+-\d+", re.ASCII)

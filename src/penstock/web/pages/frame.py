@@ -6,13 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from nicegui import ui
 
+from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 from penstock.web.address import Words
 from penstock.web.asking import Away
 from penstock.web.board import Board
 from penstock.web.colours import AWAY, BAR, ON_BAR, WRITES, theme_css
 from penstock.web.names import link
-from penstock.web.replies import Refused, UnexpectedReply
+from penstock.web.refusal import Refused
 
 Act = Callable[[], Awaitable[None]]
 

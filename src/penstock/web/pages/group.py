@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from penstock.client.replies import Entry
 from penstock.core.stream_id import SMALLEST, StreamID, parse
 from penstock.human.moment import parse_duration
 from penstock.human.show import duration_text, harmless, time_text
@@ -37,7 +38,6 @@ from penstock.web.pages.entry import show_entry
 from penstock.web.pages.frame import Frame, heading, show_url
 from penstock.web.pages.groups import CHART_HEIGHT, POSITION_LABEL, draw
 from penstock.web.pages.table import Column, DataTable, TableRow
-from penstock.web.replies import Entry
 from penstock.web.stream_page import OLDEST, behind
 from penstock.web.values import preview
 

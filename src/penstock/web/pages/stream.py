@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 from nicegui.events import KeyboardModifiers, KeyEventArguments
 
+from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID, parse
 from penstock.human.moment import parse_moment
 from penstock.human.show import age_text, harmless, size_text, time_text
@@ -18,7 +19,6 @@ from penstock.web.pages.entry import show_entry
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.stream_actions import StreamActions
 from penstock.web.pages.table import Column, DataTable, TableRow
-from penstock.web.replies import Entry
 from penstock.web.resend import is_reject
 from penstock.web.stream_page import (
     NEWEST,

@@ -22,7 +22,7 @@ from penstock.web.names import link
 from penstock.web.pages.dialogs import answer_buttons, propose, titled_dialog
 from penstock.web.pages.frame import Frame
 from penstock.web.pages.redrive import redrive
-from penstock.web.replies import Refused
+from penstock.web.refusal import Refused
 from penstock.web.resend import Reject
 from penstock.web.stream_page import read_ids
 

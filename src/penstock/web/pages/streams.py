@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from penstock.client.replies import Entry
 from penstock.human.show import age_text, harmless, size_text
 from penstock.web.address import Words
 from penstock.web.board import Board
@@ -13,7 +14,6 @@ from penstock.web.names import link
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.table import Column, DataTable, TableRow
 from penstock.web.rates import rate_text
-from penstock.web.replies import Entry
 
 ROWS = 50
 REFRESH_SECONDS = 2.0
