@@ -94,15 +94,21 @@ def test_offsets_are_words_ids_or_a_moment() -> None:
     word = options(startingOffsets="Earliest").starting
     assert word is not None
     assert word.word == "earliest"
-    ids = options(startingOffsets='{"a": "5", "b": "earliest", "c": "latest"}').starting
+    text = '{"a": "5", "b": "earliest", "c": "latest"}'
+    ids = options(stream="a,b,c", startingOffsets=text).starting
     assert ids is not None
     assert ids.ids == {"a": StreamID(5, 0), "b": SMALLEST, "c": LARGEST}
-    ending = options(endingOffsets='{"a": "5"}').ending
+    ending = options(stream="a", endingOffsets='{"a": "5"}').ending
     assert ending is not None
     assert ending.ids == {"a": StreamID(5, 2**64 - 1)}
     moment = options(endingTimestamp="17").ending
     assert moment is not None
     assert moment.moment_ms == 17
+
+
+def test_offsets_of_a_stream_that_is_not_read_are_refused() -> None:
+    with pytest.raises(OptionError, match="streams that are read: orders"):
+        options(startingOffsets='{"oders": "5"}')
 
 
 @pytest.mark.parametrize(

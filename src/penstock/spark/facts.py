@@ -61,8 +61,8 @@ def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> st
     try:
         groups = servers.ask(stream, "XINFO", "GROUPS", stream.key)
     except redis.ResponseError as error:
-        if "no such key" in str(error):
-            return None
+        if "no such key" in str(error) or "WRONGTYPE" in str(error):
+            return None  # what is no stream is told by whoever reads it
         raise
     for reply in groups:
         facts: dict[bytes, Any] = dict(zip(reply[::2], reply[1::2], strict=True))
