@@ -68,6 +68,15 @@ def test_an_export_has_the_chosen_ids_or_what_fulfils_conditions(stream: Live) -
     assert ids_of(exported(stream, filtered, "csv"), "csv") == ["7-0", "17-0", "27-0"]
 
 
+def test_a_csv_holds_no_formula_and_keeps_numbers(live: Live) -> None:
+    fields = {"=cmd": "=1+1", "a": "-1.5e3", "b": "+SUM(1)", "c": "@x", "d": "-", "e": "\t=1"}
+    live.client.xadd("s", fields)
+    text = exported(live, Selection(b"s"), "csv").decode()
+    heading, row = csv.reader(io.StringIO(text, newline=""))
+    assert heading[2] == "'=cmd"
+    assert row[2:8] == ["'=1+1", "-1.5e3", "'+SUM(1)", "'@x", "'-", "'\t=1"]
+
+
 def test_a_csv_keeps_fields_that_its_heading_does_not_have(live: Live) -> None:
     live.client.execute_command("XADD", "s", "1-0", "a", 'x,"y"', "a", "again", "b", "\n")
     text = exported(live, Selection(b"s"), "csv").decode()

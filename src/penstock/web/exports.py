@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,10 @@ TYPES = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +122,7 @@ class CsvWriter:
         writer = csv.writer(text)
         if self._columns is None:
             self._columns = list(dict.fromkeys(name for entry in chunk for name, _ in entry.fields))
-            names = [json_text(name) for name in self._columns]
+            names = [_cell(name) for name in self._columns]
             writer.writerow(["id", "time", *names, "more"])
         writer.writerows(self._row(entry, self._columns) for entry in chunk)
         return text.getvalue().encode()
@@ -136,8 +141,14 @@ class CsvWriter:
         yield str(entry.id)
         yield time_or_none(entry.id.ms) or ""
         for name in columns:
-            yield json_text(first.get(name, b""))
+            yield _cell(first.get(name, b""))
         yield json_fields(more) if more else ""
+
+
+def _cell(value: bytes) -> str:
+    """A text that no spreadsheet runs: what it would take for a formula gets an apostrophe."""
+    text = json_text(value)
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
 
 
 class ParquetWriter:
