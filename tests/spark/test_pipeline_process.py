@@ -51,6 +51,15 @@ def pipeline(broker: Broker, *words: str) -> Iterator[subprocess.Popen[bytes]]:
                 process.kill()
 
 
+def test_a_check_notes_a_stream_that_is_not_there_yet(penstock: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "orders.toml"
+    file.write_text(TEXT)
+    with pipeline(penstock, "check", str(file)) as process:
+        out, err = process.communicate(timeout=DEADLINE_SECONDS)
+    assert (process.returncode, err) == (0, b"penstock: there is no stream orders yet\n")
+    assert b"nothing is wrong with it" in out
+
+
 def test_a_check_tells_all_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:
     file = tmp_path / "orders.toml"
     file.write_text(TEXT.replace("qty > 0", "qty + 1"))

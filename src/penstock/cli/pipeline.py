@@ -130,11 +130,20 @@ def check(
             problems = [*problems, *check_pipeline(pipeline, pipeline_session(spark), offline)]
     if problems:
         _refuse(problems, json)
+    if pipeline is not None and not offline:
+        _note_missing(pipeline)
     output = Output()
     if json:
         output.line(json_line({"file": file, "problems": []}))
     else:
         output.line(f"{harmless(file)}: nothing is wrong with it")
+
+
+def _note_missing(pipeline: Pipeline) -> None:
+    from penstock.spark.pipeline_check import missing_streams
+
+    for name in missing_streams(pipeline):
+        say(f"there is no stream {harmless(name)} yet")
 
 
 def _read(file: str) -> tuple[Pipeline | None, list[Problem]]:

@@ -209,13 +209,28 @@ def server_problems(pipeline: Pipeline) -> list[Problem]:
     return [pipeline.problem(path, text) for path, text in found]
 
 
+def missing_streams(pipeline: Pipeline) -> list[str]:
+    """Streams to read that nobody has written to yet: no problem, but perhaps a slip of the pen."""
+    place = pipeline.source.place
+    numbers = range(len(_labels(place)))
+    with Servers(place) as servers:
+        return [
+            name
+            for name in sources_of(pipeline)[0]
+            if all(servers.type_of(_named(name, number)) == "none" for number in numbers)
+        ]
+
+
+def _named(name: str, server: int = 0) -> StreamName:
+    return StreamName(name.encode("utf-8", "surrogateescape"), server)
+
+
 def _key_problems(
     servers: Servers, server: int, keys: list[tuple[KeyPath, str]]
 ) -> Iterator[tuple[KeyPath, str]]:
     for path, name in keys:
         if name:
-            stream = StreamName(name.encode("utf-8", "surrogateescape"), server)
-            kind = servers.type_of(stream)
+            kind = servers.type_of(_named(name, server))
             if kind not in ("stream", "none"):
                 yield path, f"the key {name} holds a {kind}, no stream"
 
@@ -225,8 +240,7 @@ def _group_problems(
 ) -> Iterator[tuple[KeyPath, str]]:
     group = pipeline.source.options.get("group", "")
     for name in streams if group else ():
-        stream = StreamName(name.encode("utf-8", "surrogateescape"))
-        text = group_in_use_or_none(servers, stream, group)
+        text = group_in_use_or_none(servers, _named(name), group)
         if text is not None:
             yield ("source", "group"), text
 
