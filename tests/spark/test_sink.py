@@ -109,6 +109,19 @@ def test_what_was_written_is_read_back_as_it_was(
     assert read(penstock, schema, stream="out").collect() == frame.collect()
 
 
+def test_a_time_is_read_back_and_a_variant_refused(
+    penstock: Broker, spark: Any, write: Any
+) -> None:
+    frame = spark.sql("select time'01:02:03.5' as t, time'23:59:59' as u")
+    write(penstock, frame, stream="out")
+    assert entries(penstock) == [{b"t": b"01:02:03.500000", b"u": b"23:59:59.000000"}]
+    reader = spark.read.format("penstock").options(**penstock.options, stream="out")
+    assert reader.schema("t time(6), u time(0)").load().collect() == frame.collect()
+    for sql in ("parse_json('1')", "array(parse_json('1'))"):
+        with pytest.raises(Exception, match="values of type variant cannot be written as text"):
+            write(penstock, spark.sql(f"select {sql} as v"), stream="out")
+
+
 def test_nulls_are_no_fields_and_names_repeat_across_rows(
     server: Broker, spark: Any, write: Any
 ) -> None:
