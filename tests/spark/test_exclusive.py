@@ -38,6 +38,28 @@ def test_a_query_goes_on_where_it_stopped(broker: Broker, drain: Drain, tmp_path
     assert (found["entries-read"], found["lag"], found["pending"]) == (80, 0, 0)
 
 
+def test_a_group_through_which_others_read_is_left_alone(
+    server: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    fill(server.client, "s", 10)
+    server.client.xgroup_create("s", "packers", "0")
+    server.client.xreadgroup("packers", "ann", {"s": ">"}, count=3)
+    before = group(server, "s")
+    with pytest.raises(Exception, match="the group packers of the stream s has consumers"):
+        drain(server, tmp_path, SCHEMA, stream="s", group="packers")
+    assert group(server, "s")["last-delivered-id"] == before["last-delivered-id"]
+
+
+def test_a_stream_that_is_not_asked_for_any_more_is_not_read_on(
+    server: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    added = fill(server.client, "a", 3)
+    drain(server, tmp_path, SCHEMA, stream="a")
+    fill(server.client, "a", 2, 3)
+    added += fill(server.client, "b", 4)
+    assert sorted(ids(drain(server, tmp_path, SCHEMA, stream="b"))) == sorted(added)
+
+
 def test_batches_keep_the_limit(spark: Any, server: Broker, tmp_path: Path) -> None:
     fill(server.client, "a", 25)
     fill(server.client, "b", 5)
