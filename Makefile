@@ -12,7 +12,8 @@ PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name '*.js' -o -name '*.toml' -o -name py.typed))
 BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py))
 UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/human tests/inspect tests/server tests/test_*.py))
-# Each process has a session of Spark and servers of its own for all the files that it runs.
+# Each process has a session of Spark and servers of its own for all the files that it runs. In their order: the
+# file with the longest tests has the fewest, and would come last, for one process alone.
 SPARK_TESTS := tests/spark
 # In one process: they share a browser, and a server with many entries.
 BROWSER_TESTS := $(sort $(wildcard tests/web/test_browser*.py))
@@ -72,7 +73,7 @@ clean: ## remove everything that make has made
 
 campaign: $(PACKAGE) redis chromium
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
-	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile $(SPARK_TESTS)
+	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS)
 	@if grep -q interpreted $(PACKAGE); then \
 		echo; \
