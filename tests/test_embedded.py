@@ -462,6 +462,7 @@ def test_a_reader_that_is_interrupted_twice_leaves_the_turn_to_who_has_it() -> N
 import os, signal, threading, time
 import penstock
 from tests.test_embedded import SlowDict
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 db = penstock.open()
 entered, leave = threading.Event(), threading.Event()
 added = []
