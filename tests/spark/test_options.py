@@ -107,8 +107,10 @@ def test_offsets_are_words_ids_or_a_moment() -> None:
 
 
 def test_offsets_of_a_stream_that_is_not_read_are_refused() -> None:
-    with pytest.raises(OptionError, match="streams that are read: orders"):
-        options(startingOffsets='{"oders": "5"}')
+    for name in ("oders", "my:orders"):
+        with pytest.raises(OptionError, match="streams that are read: orders"):
+            options(startingOffsets=f'{{"{name}": "5"}}')
+    assert options(startingOffsets='{"10.0.0.7:6379/0 orders": "5"}').starting is not None
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,6 @@ def test_pending_entries_are_acknowledged_and_claimed(stream_of_ten: Live) -> No
     [
         (SMALLEST, "delivered again", b"0-0"),
         (None, "never delivered", b"10-0"),
-        (StreamID(4, 0), "nothing", b"4-0"),
         (StreamID(2, 0), "delivered again", b"2-0"),
     ],
 )
@@ -58,6 +57,16 @@ def test_a_reset_says_what_is_read_again_or_never(
     assert said in change.effects[-1]
     assert "4 pending entries stay" in change.warnings[0]
     assert stream_of_ten.client.xinfo_groups("s")[0]["last-delivered-id"] == at
+
+
+def test_a_reset_to_where_a_group_is_sends_nothing(stream_of_ten: Live) -> None:
+    async def reset(server: Server, facts: StreamFacts) -> Change:
+        return plan_reset(facts, group_or_refuse(facts, b"g"), StreamID(4, 0))
+
+    before = stream_of_ten.client.xinfo_groups("s")
+    change = planned(stream_of_ten, reset)
+    assert (change.commands, change.effects) == ((), ("nothing: g is at 4-0 already",))
+    assert stream_of_ten.client.xinfo_groups("s") == before
 
 
 @pytest.mark.parametrize(

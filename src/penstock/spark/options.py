@@ -102,7 +102,8 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
     bounds = [_bound_or_none(words, which) for which in ("starting", "ending")]
     for which, bound in zip(("starting", "ending"), bounds, strict=True):
         for name in bound.ids if bound is not None and streams else ():
-            if not name.endswith(streams):
+            # Where there are several servers, the name of one stands before the stream's.
+            if name not in streams and not name.endswith(tuple(f" {one}" for one in streams)):
                 raise OptionError(
                     f"{which}Offsets", name, f"streams that are read: {', '.join(streams)}"
                 )

@@ -201,7 +201,7 @@ def server_problems(pipeline: Pipeline) -> list[Problem]:
                 sources = [(("source", "stream"), name) for name in streams]
                 wanted = [*sources, *(keys if number == 0 else ())]
                 found += list(_key_problems(servers, number, wanted))
-                found += list(_group_problems(servers, pipeline, [name for _, name in sources]))
+                found += list(_group_problems(servers, number, pipeline))
             except (redis.RedisError, OSError) as error:
                 found.append((("source", "url"), f"{label}: {_refusal(error)}"))
         if not found and pattern:
@@ -236,11 +236,11 @@ def _key_problems(
 
 
 def _group_problems(
-    servers: Servers, pipeline: Pipeline, streams: list[str]
+    servers: Servers, server: int, pipeline: Pipeline
 ) -> Iterator[tuple[KeyPath, str]]:
     group = pipeline.source.options.get("group", "")
-    for name in streams if group else ():
-        text = group_in_use_or_none(servers, _named(name), group)
+    for name in sources_of(pipeline)[0] if group else ():
+        text = group_in_use_or_none(servers, _named(name, server), group)
         if text is not None:
             yield ("source", "group"), text
 

@@ -124,7 +124,7 @@ def text_maker(kind: pa.DataType, name: str) -> Callable[[pa.Array], pa.Array]:
     if pa.types.is_timestamp(kind):
         return _moments if kind.tz else _local_moments
     if pa.types.is_time64(kind):
-        # Spark's have six digits at most, and its source reads no more.
+        # Spark's have six digits at most, and our source reads no more.
         return lambda column: column.cast(pa.time64("us")).cast(pa.string())
     if _is_plain(kind):
         return lambda column: column.cast(pa.string())

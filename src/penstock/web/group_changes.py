@@ -60,7 +60,10 @@ def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None)
             f"entries from {group.last_id} (not included) to {target} are never delivered to it"
         )
     else:
-        effects = [f"nothing: {quoted(group.name)} is at {target} already"]
+        # Not even SETID to the same id: it would forget how many entries were read.
+        return Change(
+            "Reset the position", (), (f"nothing: {quoted(group.name)} is at {target} already",)
+        )
     warnings = []
     if group.pending:
         warnings.append(
