@@ -103,6 +103,16 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
         rows(path)
 
 
+def test_a_directory_without_data_is_no_empty_one(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no log and no snapshot"):
+        rows(tmp_path)
+    (tmp_path / "monday.rdb").write_bytes(b"REDIS")
+    with pytest.raises(FileNotFoundError, match=r"name its files: \S+monday\.rdb or \S+/\*\.rdb"):
+        rows(tmp_path)
+    with pytest.raises(FileNotFoundError, match="tuesday"):
+        rows(tmp_path / "tuesday.rdb")
+
+
 def test_what_is_one_of_three() -> None:
     with pytest.raises(ConfigError, match="what is one of entries, pending, groups"):
         OfflineQuery("consumers")

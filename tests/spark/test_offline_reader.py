@@ -40,3 +40,8 @@ def test_entries_groups_and_pending_come_out_of_a_snapshot(spark: Any, dump: Pat
 def test_a_path_that_leads_nowhere_is_named(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"option path: .*nothing"):
         spark.read.format("penstock").option("path", str(tmp_path / "nothing*")).load().collect()
+
+
+def test_a_directory_without_data_is_refused(spark: Any, tmp_path: Path) -> None:
+    with pytest.raises(Exception, match="no log and no snapshot of a server lies in it"):
+        spark.read.format("penstock").option("path", str(tmp_path)).load().collect()

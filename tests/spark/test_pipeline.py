@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset as ds
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
@@ -176,6 +177,43 @@ def test_every_entry_is_archived_and_valid_or_rejected(
     published = server.client.xrange("penstock:metrics")
     assert len(published) == len(records)
     assert {fields[b"output"].decode() for _, fields in published} == set(first.outputs)
+
+
+def test_a_value_that_can_name_no_directory_is_rejected_and_stops_nothing(
+    spark: Any, server: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    text = TEXT.replace('path = "lake"', 'path = "lake"\npartition_by = ["sku"]')
+    longest = 255 - len("sku=")
+    taken = ["A", "é" * (longest // 2), "/" * (longest // 3), " a=b%: ", "\x7f\x01"]
+    refused = ["", "B" * (longest + 1), "é" * (longest // 2 + 1), "/" * (longest // 3 + 1), None]
+    for sku in taken + refused:
+        add(server, 0, sku=sku)
+    pipeline = pipeline_of(server, text.replace('known = "sku is not null"\n', ""))
+    run_pipeline(pipeline, spark, True, lambda _: None)
+    lake = tmp_path / "lake"
+    assert accounted(spark, lake, server) == (10, 5, 5)
+    assert {one["_reason"] for one in rejected(server)} == {"partition:sku"}
+    assert sorted(row.sku for row in rows(spark, lake / "silver")) == sorted(taken)
+    read = ds.dataset(lake / "silver", format="parquet", partitioning="hive").to_table()
+    assert sorted(read["sku"].to_pylist()) == sorted(taken)
+
+
+def test_a_stream_on_two_servers_has_its_group_on_both(
+    spark: Any, penstock: Broker, redis_broker: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    redis_broker.client.flushall()
+    both = Broker("both", {"url": f"{penstock.options['url']},{redis_broker.options['url']}"}, None)
+    pipeline = pipeline_of(both)
+    for begin in (0, 4):
+        for minutes in range(begin, begin + 3):
+            add(penstock, minutes)
+            add(redis_broker, minutes + 0.5)
+        add(redis_broker, begin + 3, qty="many")
+        run_pipeline(pipeline, spark, True, lambda _: None)
+    assert accounted(spark, tmp_path / "lake", penstock) == (14, 12, 2)
+    for one in (penstock, redis_broker):
+        (group,) = one.client.xinfo_groups("orders")
+        assert (group["name"], group["lag"], group["pending"]) == (b"lake", 0, 0)
 
 
 def test_an_aggregate_that_has_changed_is_refused_by_name(

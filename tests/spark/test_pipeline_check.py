@@ -136,6 +136,8 @@ def test_partitions_are_columns_that_can_name_a_directory(check: Check) -> None:
     partition = ('path = "lake"', 'path = "lake"\npartition_by = ["qty"]')
     (found,) = check(*changes, partition)
     assert found == "12: qty is map<string,int>, which no directory can be named by"
+    (found,) = check(('"int"', '"binary"'), *changes[1:], partition)
+    assert found == "12: qty is binary, which no directory can be named by"
 
 
 def test_all_mistakes_are_found_at_once(check: Check) -> None:

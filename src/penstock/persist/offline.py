@@ -14,6 +14,7 @@ and the commands of a log that work on such values do nothing.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -65,6 +66,7 @@ def streams_in(path: str) -> Iterator[StoredStream]:
 
     What was yielded before an error must not be used.
     """
+    check_path(path)
     place = Path(path)
     if place.is_file() and _is_snapshot(place):
         yield from _in_snapshot(place)
@@ -78,6 +80,22 @@ def streams_in(path: str) -> Iterator[StoredStream]:
         for key, value in sorted(keyspace.values.items()):
             if isinstance(value, Stream):
                 yield StoredStream(database, key, value)
+
+
+def check_path(path: str) -> None:
+    """A path that is there, and that is no directory without data. Raises: CorruptData, OSError."""
+    place = Path(path)
+    if not place.is_dir():
+        place.stat()
+        return
+    layout = _layout(place)
+    owned = (layout.manifest, layout.log_dir, layout.old_log, layout.snapshot)
+    if any(Path(name).exists() for name in owned):
+        return
+    text = "no log and no snapshot of a server lies in it"
+    if files := sorted(name for kind in ("rdb", "aof") for name in place.glob(f"*.{kind}")):
+        text += f"; name its files: {files[0]} or {place}/*{files[0].suffix}"
+    raise FileNotFoundError(errno.ENOENT, text, path)
 
 
 def _is_snapshot(place: Path) -> bool:

@@ -19,6 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from penstock.client.rows import RowLimits
+from penstock.persist.offline import check_path
 from penstock.spark.offline import GROUPS, PENDING, WHATS, OfflineQuery, batches_in
 from penstock.spark.option_words import OptionError, Words
 from penstock.spark.schema import DEFAULT_SCHEMAS
@@ -65,10 +66,12 @@ class OfflineReader(DataSourceReader):
         )
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Every path that the glob finds."""
+        """Every path that the glob finds. Raises: OptionError, CorruptData, OSError."""
         found = sorted(glob(self._path))  # noqa: PTH207  Path.glob takes no absolute pattern
         if not found:
             raise OptionError("path", self._path, "a path or glob of files that exist")
+        for path in found:
+            check_path(path)
         return [PathPartition(path) for path in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -20,7 +20,15 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import AtomicType, BooleanType, DataType, NullType, StructField, StructType
+from pyspark.sql.types import (
+    AtomicType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    NullType,
+    StructField,
+    StructType,
+)
 
 from penstock.spark import pipeline_frames as frames
 from penstock.spark.causes import cause_of
@@ -92,7 +100,7 @@ class _SqlCheck:
                 kind = frames.parse_type(self._spark, text)
                 Columns(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
                 columns[name] = kind
-                if name in self._pipeline.archive.partition_by and not isinstance(kind, AtomicType):
+                if name in self._pipeline.archive.partition_by and not _names_directories(kind):
                     what = f"{name} is {kind.simpleString()}, which no directory can be named by"
                     self._add(("archive", "partition_by"), what)
             except (PySparkException, SchemaError) as error:
@@ -172,6 +180,11 @@ class _SqlCheck:
 
     def _add(self, path: KeyPath, text: str) -> None:
         self.found.append(self._pipeline.problem(path, text))
+
+
+def _names_directories(kind: DataType) -> bool:
+    """Bytes would be taken for text, and not every one is."""
+    return isinstance(kind, AtomicType) and not isinstance(kind, BinaryType)
 
 
 def _is_repeatable(frame: DataFrame, sql: str) -> bool:

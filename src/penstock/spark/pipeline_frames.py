@@ -10,6 +10,7 @@ The same functions serve a check, over an empty frame, and a run, over a stream.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import reduce
 
@@ -37,6 +38,9 @@ _HEAD = (
     StructField("_timestamp", TimestampType()),
 )
 _CORRUPT = StructField("_corrupt", MapType(StringType(), StringType()))
+_NAME_BYTES_MAX = 255
+# What Spark writes as %XX in the name of a directory.
+_ESCAPED, _ESCAPE = r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""", "%00"
 
 
 def parse_type(spark: SparkSession, text: str) -> DataType:
@@ -104,7 +108,7 @@ def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
 def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """The others: their fields, why, and where they came from."""
     unparsed = F.transform(F.map_keys("_corrupt"), lambda name: F.concat(F.lit("parse:"), name))
-    failed = [F.when(~_holds(sql), F.lit(name)) for name, sql in pipeline.valid.items()]
+    failed = [F.when(~holds, F.lit(name)) for name, holds in _conditions(pipeline).items()]
     reasons = F.concat_ws(",", unparsed, *failed)
     # An entry that was rejected before and replayed has fields of these names: the new ones stand for them.
     ours = [F.lit(name.encode()) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
@@ -137,9 +141,24 @@ def with_day(frame: DataFrame) -> DataFrame:
 
 
 def _is_valid(pipeline: Pipeline) -> Column:
-    conditions = [_holds(sql) for sql in pipeline.valid.values()]
+    conditions = _conditions(pipeline).values()
     return reduce(lambda a, b: a & b, conditions, F.col("_corrupt").isNull())
 
 
-def _holds(sql: str) -> Column:
-    return F.coalesce(F.expr(sql), F.lit(False))
+def _conditions(pipeline: Pipeline) -> dict[str, Column]:
+    """What must hold, by name: the file's conditions, and that a row's directories can be made."""
+    made = {name: F.expr(sql) for name, sql in pipeline.valid.items()}
+    for name in pipeline.archive.partition_by:
+        if name in pipeline.schema:
+            made[f"partition:{name}"] = _names_a_directory(name)
+    return {name: F.coalesce(condition, F.lit(False)) for name, condition in made.items()}
+
+
+def _names_a_directory(column: str) -> Column:
+    """One such value would stop the query for ever: the file system refuses a directory of its name.
+
+    Nulls and empty texts are one directory to Spark, which pandas does not read beside others.
+    """
+    head = re.sub(_ESCAPED, _ESCAPE, column) + "="
+    text = F.regexp_replace(F.col(quoted(column)).cast("string"), _ESCAPED, _ESCAPE)
+    return F.octet_length(text).between(1, _NAME_BYTES_MAX - len(head.encode()))
