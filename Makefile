@@ -35,7 +35,7 @@ build: $(PACKAGE) ## .venv with the package, compiled where there is a C compile
 
 # One commit, one seed: what a commit was tested with can be played again; soak throws anew each time.
 test: export PENSTOCK_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
-test: check campaign ## every check and test, on both builds
+test: check campaign ## every check and test; the engine and its files on plain Python too
 
 soak: export PENSTOCK_SOAK := 1
 soak: campaign ## the same tests with the long campaigns at full size
@@ -67,7 +67,7 @@ run: $(PACKAGE) ## the main job: a queue, a pipeline that is killed, and a table
 serve: $(PACKAGE) ## a durable server on port 6379 and the dashboard on 8379; ctrl-C ends both
 	@tools/serve.sh $(BIN) $(PORT) $(UI_PORT)
 
-clean: ## remove everything that make has made
+clean: ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from penstock.engine.execute import TABLE
 from penstock.engine.table import Command, Flags
+from penstock.server.table import ROWS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 
@@ -57,7 +57,7 @@ WORDS = {
 
 def all_rows() -> list[Command]:
     """Every row that the page shows."""
-    return list(TABLE.values())
+    return list(ROWS)
 
 
 def page(rows: Iterable[Command]) -> str:

@@ -31,10 +31,14 @@ While the server runs, `CONFIG GET` shows directives, `CONFIG SET` changes those
 command or none), and `CONFIG REWRITE` brings FILE up to date; comments and order stay. *protected* directives
 change at run time only with `enable-protected-configs`.
 
-Names, defaults and refusals are those of Redis 7, with these exceptions: `port` and `bind` are set at start;
-`bind` is the loopback only; a normal client may leave a gigabyte unread, not anything; `maxmemory` limits
-what the system says that the process occupies; of `maxmemory-policy` only `noeviction` is there; data is in
-memory only, so `appendonly yes` is refused.
+Names, defaults and refusals are those of Redis 7, with these exceptions. Other defaults: `appendonly yes`,
+`appendfsync always`, no points of `save`, `dir penstock-data`, `bind` to the loopback; a normal client may
+leave a gigabyte unread, not anything. `port` and `bind` are set at start. `maxmemory` limits what the
+system says that the process occupies. Of `maxmemory-policy` only `noeviction` is taken.
+
+The server runs until SIGTERM, Ctrl-C or SHUTDOWN, which make sure that everything is on disk; its exit
+status is 0 then. A second Ctrl-C ends it at once (130). Status 1: a setting was refused, or it could not
+start or go on; the last line of the log, on stderr, says why.
 """
 
 FOREIGN = """\

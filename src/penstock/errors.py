@@ -2,7 +2,8 @@
 
     PenstockError
       DataError         an argument that no command can carry; refused before anything is asked
-      CommandError      understood and refused; nothing changed; carries the wire code (ERR, NOGROUP, ...)
+      CommandError      understood and refused; carries the wire code (ERR, NOGROUP, ...); nothing changed,
+                        unless it is outcome_unknown(): the disk failed after the change
       ProtocolError     bytes that are no RESP; the connection is told and closed
       CorruptData       where, what was found, what was expected; the data must not be used
       UnreadableValue   a field that does not fit the type of its column, where that is asked to be an error
@@ -31,7 +32,7 @@ class DataError(PenstockError):
 
 
 class CommandError(PenstockError):
-    """A command was understood and refused, and nothing has changed."""
+    """A command was understood and refused. Nothing has changed, but see outcome_unknown()."""
 
     def __init__(self, text: str, code: str = "ERR") -> None:
         self.code = code

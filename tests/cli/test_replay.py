@@ -45,7 +45,7 @@ def test_a_replay_that_was_done_is_not_done_again_unasked() -> None:
         line = CommandLine(server)  # type: ignore[arg-type]
         result = line.run(*STREAMS, "--name", "monday")
     assert result.exit_code == 0
-    assert "monday has been replayed into b before; --again replays it once more" in result.stderr
+    assert "monday has been replayed into b before: --again repeats it" in result.stderr
     assert result.stdout == "0 entries appended to b; the name of this replay is monday\n"
 
 

@@ -91,6 +91,9 @@ def test_a_rewrite_that_is_asked_for_during_a_snapshot_comes_after_it(
     assert b"aof_rewrite_in_progress:1" in client.ask("INFO persistence")
     bench.wait_for_child()
     assert manifest(bench)[0] == "appendonly.aof.2.base.rdb"
+    assert b"total_forks:2\r\n" in client.ask("INFO stats")
+    client.ask("CONFIG RESETSTAT")
+    assert b"latest_fork_usec:0\r\ntotal_forks:0\r\n" in client.ask("INFO stats")
 
 
 def test_a_snapshot_that_is_asked_for_during_a_rewrite_must_be_scheduled(

@@ -137,6 +137,20 @@ def test_several_servers_are_read_as_one(
     assert sorted(row.v for row in read(both, "v int", stream="s").collect()) == list(range(6))
 
 
+def test_of_several_servers_each_can_begin_and_end_elsewhere(
+    penstock: Broker, redis_broker: Broker, read: Read
+) -> None:
+    redis_broker.client.flushall()
+    for one in (penstock, redis_broker):
+        for number in range(1, 6):
+            one.client.xadd("s", {"v": number}, id=f"{number}-0")
+    urls = [penstock.options["url"], redis_broker.options["url"]]
+    ours = f"{urls[0].removeprefix('redis://')}/0 s"
+    offsets = {"startingOffsets": json.dumps({ours: "4", "s": "2"}), "endingOffsets": '{"s": "4"}'}
+    rows = read(Broker("both", {"url": ",".join(urls)}, None), "v int", stream="s", **offsets)
+    assert sorted(row.v for row in rows.collect()) == [2, 3, 4, 4]
+
+
 def test_missing_streams_are_empty(broker: Broker, read: Read) -> None:
     assert read(broker, stream="nothing").collect() == []
     assert read(broker, streamPattern="nothing*").collect() == []

@@ -107,10 +107,17 @@ def test_offsets_are_words_ids_or_a_moment() -> None:
 
 
 def test_offsets_of_a_stream_that_is_not_read_are_refused() -> None:
-    for name in ("oders", "my:orders"):
+    for name in ("oders", "my:orders", "10.0.0.7:6379/0 orders"):
         with pytest.raises(OptionError, match="streams that are read: orders"):
             options(startingOffsets=f'{{"{name}": "5"}}')
-    assert options(startingOffsets='{"10.0.0.7:6379/0 orders": "5"}').starting is not None
+    urls = "redis://10.0.0.7,redis://10.0.0.8"
+    of_one = options(url=urls, startingOffsets='{"10.0.0.7:6379/0 orders": "5"}').starting
+    assert of_one is not None
+    assert of_one.ids == {"10.0.0.7:6379/0 orders": StreamID(5, 0)}
+    with pytest.raises(
+        OptionError, match=r"orders, 10\.0\.0\.7:6379/0 orders, 10\.0\.0\.8:6379/0 orders"
+    ):
+        options(url=urls, startingOffsets='{"10.0.0.9:6379/0 orders": "5"}')
 
 
 @pytest.mark.parametrize(

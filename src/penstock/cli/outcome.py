@@ -30,7 +30,7 @@ EXIT_CODES = """\b
 Exit codes:
   0    done
   1    the server refused, or the data is bad
-  2    the command line is wrong
+  2    the command line is wrong, or a file that it names
   3    the server cannot be reached, or went away
   130  interrupted (Ctrl-C)"""
 

@@ -90,7 +90,7 @@ def replay(
     shared = {"cluster": "true"} if cluster else {}
     places = ({"url": url, **shared}, {"url": target_url, **shared})
     if _is_done(wanted, name, places[1], again):
-        say(f"{name} has been replayed into {to} before; --again replays it once more")
+        say(f"{name} has been replayed into {to} before: --again repeats it, --name begins another")
         rows = 0
     else:
         _check_origin(wanted, places[0])

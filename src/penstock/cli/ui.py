@@ -44,7 +44,7 @@ def ui(
     allow_writes: Annotated[
         bool,
         typer.Option(
-            "--allow-writes", help="Let the dashboard add, delete, trim, ack, claim and reset."
+            "--allow-writes", help="Let the dashboard change entries, groups and consumers."
         ),
     ] = False,
     cluster: Annotated[

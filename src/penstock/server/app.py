@@ -237,7 +237,8 @@ def _say_ready(config: Config, app: App) -> None:
         LOG.warning("no uvloop on this platform: asyncio's own loop is slower")
     if KIND == "interpreted":
         LOG.warning(
-            "THIS BUILD IS INTERPRETED, many times slower than the compiled one: see README"
+            "THIS BUILD IS INTERPRETED, many times slower than the compiled one: install a C compiler"
+            " and Python's headers, and build it again"
         )
     if not config.value("appendonly") and not config.value("save"):
         LOG.warning("appendonly no and no save points: data are in memory only")

@@ -1,6 +1,6 @@
 """The table of directives: every setting there is, named as in redis.conf.
 
-docs/configuration.md is written from it (tools/configuration_page.py).
+docs/configuration.md is written from it (tools/configuration_docs.py).
 """
 
 from __future__ import annotations

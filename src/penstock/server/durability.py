@@ -15,6 +15,7 @@ round where the client says so (BGSAVE SCHEDULE).
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -234,7 +235,10 @@ class Durability:
 
     def _start(self, work: Callable[[], None], on_end: Callable[[str | None], None]) -> None:
         """Let a child work. Raises: OSError."""
+        began_ns = time.perf_counter_ns()
         self._child = start_child(work)
+        self.server.facts.fork_us = (time.perf_counter_ns() - began_ns) // 1000
+        self.server.facts.forks += 1
         self._on_child = on_end
         self._child_started_ms = self.server.engine.context.now_ms()
         self._loop.add_reader(self._child.pipe, self._on_child_ended)

@@ -61,6 +61,8 @@ class Facts:
     appendonly: bool = False
     rewrite_ok: bool = True
     rewrite_seconds: int = -1
+    forks: int = 0
+    fork_us: int = 0  # that the last one took
     disk_error: str = ""  # why the log could not be written
     loading: Progress | None = None
     durability: Durability | None = None  # None while nothing is kept

@@ -1,7 +1,7 @@
 """The sections of INFO: names and values, in Redis 7.0's order.
 
-Every value is true of this server. Where Redis counts something that cannot happen here (replicas, forks,
-cached scripts) the value is 0, for tools read it; where it measures something that does not exist here
+Every value is true of this server. Where Redis counts something that cannot happen here (replicas, cached
+scripts) the value is 0, for tools read it; where it measures something that does not exist here
 (jemalloc's arenas, the clock of its eviction) the field is left out.
 
     used_memory            the resident memory of the whole process: interpreter, code and data
@@ -207,8 +207,8 @@ def about_stats(server: Server) -> Fields:
         ("evicted_clients", 0),
         ("pubsub_channels", len(channels.by_name)),
         ("pubsub_patterns", len(channels.by_pattern)),
-        ("latest_fork_usec", 0),
-        ("total_forks", 0),
+        ("latest_fork_usec", facts.fork_us),
+        ("total_forks", facts.forks),
         ("migrate_cached_sockets", 0),
         ("slave_expires_tracked_keys", 0),
         ("tracking_total_keys", 0),

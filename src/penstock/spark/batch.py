@@ -28,10 +28,10 @@ class BatchReader(DataSourceReader):
         options = self._options
         with Servers(options.place) as servers:
             ranges = {}
-            for stream in streams_of(servers, options).values():
+            for name, stream in streams_of(servers, options).items():
                 state = state_of(servers, stream)
-                start = start_position(options.starting or EARLIEST, stream, state)
-                end = end_position(options.ending or LATEST, stream, state)
+                start = start_position(options.starting or EARLIEST, name, stream, state)
+                end = end_position(options.ending or LATEST, name, stream, state)
                 ranges[stream] = range_between(start, end)
             return partitions_of(servers, ranges, options)
 

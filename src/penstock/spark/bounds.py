@@ -23,9 +23,9 @@ def streams_of(servers: Servers, options: SourceOptions) -> dict[str, StreamName
     return {text_of(options.place, stream): stream for stream in found}
 
 
-def start_position(bound: Bound, stream: StreamName, state: StreamState) -> Position:
-    """Before the first entry that is to be read."""
-    first = _id_or_none(bound, stream, missing_seq=0)
+def start_position(bound: Bound, name: str, stream: StreamName, state: StreamState) -> Position:
+    """Before the first entry that is to be read. `name`: how offsets name the stream."""
+    first = _id_or_none(bound, (name, stream.text), missing_seq=0)
     if bound.word == "latest" or first == LARGEST:
         return state.end
     if first is None or first == SMALLEST:
@@ -33,20 +33,21 @@ def start_position(bound: Bound, stream: StreamName, state: StreamState) -> Posi
     return _counted(first.previous(), state)
 
 
-def end_position(bound: Bound, stream: StreamName, state: StreamState) -> Position:
+def end_position(bound: Bound, name: str, stream: StreamName, state: StreamState) -> Position:
     """At the last entry that is to be read."""
     if bound.word == "earliest":
         return state.beginning
-    last = _id_or_none(bound, stream, missing_seq=MAX64)
+    last = _id_or_none(bound, (name, stream.text), missing_seq=MAX64)
     if last is None or last >= state.last:
         return state.end
     return _counted(last, state)
 
 
-def _id_or_none(bound: Bound, stream: StreamName, missing_seq: int) -> StreamID | None:
+def _id_or_none(bound: Bound, names: tuple[str, str], missing_seq: int) -> StreamID | None:
+    """The id that was asked for, if one was: for the stream of one server, or for all of that key."""
     if bound.moment_ms is not None:
         return StreamID(bound.moment_ms, missing_seq)
-    return bound.id_or_none(stream.text)
+    return next((bound.ids[name] for name in names if name in bound.ids), None)
 
 
 def _counted(at: StreamID, state: StreamState) -> Position:

@@ -100,7 +100,7 @@ class ExclusiveReader(StreamReader):
             positions = {}
             for name, stream in streams_of(self.servers, self._options).items():
                 state = state_of(self.servers, stream)
-                start = start_position(bound, stream, state)
+                start = start_position(bound, name, stream, state)
                 positions[name] = counted(self.servers, stream, start, state)
             self._initial = Offset(positions)
         return self._initial.to_json()

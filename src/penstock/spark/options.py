@@ -13,7 +13,8 @@
     onParseError           null, fail: what becomes of a value that does not fit its column
 
 A batch reads from earliest to latest unless told otherwise; a stream begins at latest, as the Kafka
-source does. Streams that a JSON object does not name are read from their beginning, or to their end.
+source does. Streams that a JSON object does not name are read from their beginning, or to their end. Where
+there are several servers, "host:port/db stream" is the stream of one, and "stream" that of each.
 """
 
 from __future__ import annotations
@@ -59,10 +60,6 @@ class Bound:
     ids: dict[str, StreamID] = field(default_factory=dict)
     moment_ms: int | None = None
 
-    def id_or_none(self, stream: str) -> StreamID | None:
-        """The id that was asked for, if one was."""
-        return self.ids.get(stream)
-
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -100,15 +97,17 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         if name in words and not shared:
             raise OptionError(name, words.text(name), "mode shared with it, or no such option")
     bounds = [_bound_or_none(words, which) for which in ("starting", "ending")]
+    place = parse_place(words)
+    several = () if place.cluster or len(place.servers) == 1 else place.servers
+    known = [*streams, *(f"{server.label} {one}" for server in several for one in streams)]
     for which, bound in zip(("starting", "ending"), bounds, strict=True):
         for name in bound.ids if bound is not None and streams else ():
-            # Where there are several servers, the name of one stands before the stream's.
-            if name not in streams and not name.endswith(tuple(f" {one}" for one in streams)):
+            if name not in known:
                 raise OptionError(
-                    f"{which}Offsets", name, f"streams that are read: {', '.join(streams)}"
+                    f"{which}Offsets", name, f"streams that are read: {', '.join(known)}"
                 )
     return SourceOptions(
-        place=parse_place(words),
+        place=place,
         streams=streams,
         pattern=pattern,
         starting=bounds[0],

@@ -50,8 +50,8 @@ class SharedReader(StreamReader):
         """Nothing claimed yet; a group that is missing begins where the options say."""
         if self._initial is None:
             bound = self._options.starting or LATEST
-            for stream in streams_of(self.servers, self._options).values():
-                at = start_position(bound, stream, state_of(self.servers, stream))
+            for name, stream in streams_of(self.servers, self._options).items():
+                at = start_position(bound, name, stream, state_of(self.servers, stream))
                 self._join(stream, at.id)
             consumer = self._options.consumer or f"spark-{secrets.token_hex(8)}"
             self._initial = SharedOffset(consumer, 0, {})

@@ -94,7 +94,7 @@ COMMANDS = (
         NO_KEYS,
         "Do what only tests should.",
         syntax="subcommand [argument]",
-        complexity="Depends on subcommand.",
+        complexity="O(n) for RELOAD, LOADAOF and DIGEST, with n the size of the data; else O(1)",
         group="server",
         in_session=True,
     ),

@@ -123,7 +123,7 @@ COMMANDS = (
         NO_KEYS,
         "Run the commands of a transaction.",
         since="1.2.0",
-        complexity="that of its commands",
+        complexity="O(n) for the n commands, and what each of them costs",
         group="transactions",
         in_session=True,
     ),
