@@ -163,3 +163,18 @@ def test_a_stream_that_was_deleted_is_a_loss(
     penstock.client.delete("s")
     with pytest.raises(Exception, match="deleted or replaced"):
         drain(penstock, tmp_path, SCHEMA, stream="s")
+
+
+def test_a_stream_that_was_filled_anew_does_not_stand_still(
+    server: Broker, drain: Drain, tmp_path: Path
+) -> None:
+    """By numbers of entries alone, nothing of it would be new until it had as many as the old one."""
+    fill(server.client, "s", 9)
+    options = {"stream": "s", "maxEntriesPerTrigger": "4"}
+    drain(server, tmp_path, SCHEMA, **options)
+    server.client.delete("s")
+    fill(server.client, "s", 5, 9)
+    with pytest.raises(Exception, match="has had 5 entries, and 9 were read"):
+        drain(server, tmp_path, SCHEMA, **options)
+    rows = drain(server, tmp_path, SCHEMA, failOnDataLoss="false", **options)
+    assert sorted(row.v for row in rows) == list(range(14))

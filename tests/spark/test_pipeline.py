@@ -28,10 +28,11 @@ from penstock.spark.pipeline import (
     smallest,
 )
 from penstock.spark.pipeline_file import Pipeline, PipelineFileError, load_pipeline
-from penstock.spark.progress import BatchRecord
+from penstock.spark.progress import BatchRecord, ProgressListener
 from penstock.spark.replay import Replay, frame_of, write_replay
 
 DEADLINE_SECONDS = 300
+OUTPUTS = {"bronze", "silver", "reject"}
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 
 TEXT = """
@@ -286,6 +287,26 @@ def test_an_output_that_fails_stops_all_and_says_why(
     assert "somebody else has written there" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not [one for one in spark.streams.active if one.name and one.name.startswith("shop/")]
+
+
+def test_a_query_of_which_spark_loses_the_last_report_has_ended_or_failed_all_the_same(
+    spark: Any,
+    penstock: Broker,
+    pipeline_of: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("penstock.spark.pipeline.LAST_WORD_SECONDS_MAX", 0)
+    monkeypatch.setattr(ProgressListener, "onQueryTerminated", lambda *_: None)
+    foreign = tmp_path / "lake" / "silver" / "x.parquet"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("somebody else's")
+    add(penstock, 0)
+    with pytest.raises(PipelineFailed, match="output silver: "):
+        run_pipeline(pipeline_of(penstock), spark, True)
+    foreign.unlink()
+    assert run_pipeline(pipeline_of(penstock), spark, True).outputs.keys() == OUTPUTS
+    assert len(rows(spark, foreign.parent)) == 1
 
 
 def test_a_file_with_problems_is_not_run(

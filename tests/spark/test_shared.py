@@ -97,3 +97,17 @@ def test_an_entry_that_was_deleted_meanwhile_is_acknowledged(spark: Any, broker:
     assert [row["v"] for batch in reader.read(partition) for row in batch.to_pylist()] == [1]
     reader.commit(end)
     assert pending(broker) == 0
+
+
+def test_a_stream_that_never_runs_dry_leaves_room_for_the_others(
+    spark: Any, penstock: Broker
+) -> None:
+    limits = pytest.importorskip("pyspark.sql.streaming.datasource")
+    fill(penstock.client, "a", 20)
+    fill(penstock.client, "b", 20)
+    reader = reader_of(spark, penstock, stream="a,b", startingOffsets="earliest")
+    offset, streams = reader.initialOffset(), []
+    for _ in range(4):
+        offset = reader.latestOffset(offset, limits.ReadMaxRows(4))
+        streams += offset["claimed"]
+    assert streams == ["a", "b", "a", "b"]

@@ -41,6 +41,8 @@ def produce_all(
                 news = ready.recv()
             except EOFError:
                 raise ProducerLost("a producer ended before it had sent its share") from None
+            if isinstance(news, str):
+                raise ProducerLost(f"a producer could not go on: {news}")
             if isinstance(news, Tally):
                 total.add(news)
                 waiting.pop(ready).join()
@@ -50,6 +52,14 @@ def produce_all(
 
 
 def _produce(url: str, stream: str, share: Share, told: Connection) -> None:
+    """Runs in a process: tells of each message, then of all together, or why it could not."""
+    try:
+        told.send(_send_all(url, stream, share, told))
+    except redis.RedisError as error:
+        told.send(str(error))
+
+
+def _send_all(url: str, stream: str, share: Share, told: Connection) -> Tally:
     tally = Tally()
     client = redis.Redis.from_url(url)
     orders = orders_of(share)
@@ -63,4 +73,4 @@ def _produce(url: str, stream: str, share: Share, told: Connection) -> None:
             tally.count(order)
         told.send(len(some))
     client.close()
-    told.send(tally)
+    return tally

@@ -76,12 +76,13 @@ def run_demo(plan: Plan, watcher: Watcher) -> Outcome:
     file.write_text(files("penstock.demo").joinpath(FILE).read_text())
     watcher.step(f"a durable server, its data in {plan.directory / 'data'}")
     with running_server(plan.directory) as url:
-        producing = Producing(url, plan, watcher)
+        first = PipelineRun(file, url, once=False)
+        producing = Producing(url, plan, watcher, on_failure=first.kill)
         producing.start()
         watcher.step(
             f"{plan.producers} producers send {plan.orders:,} orders, the pipeline reads them"
         )
-        killed_at = run_and_kill(file, url, plan, watcher)
+        killed_at = run_and_kill(first, producing, plan, watcher)
         sent = producing.result()
         watcher.step("the pipeline starts again where it stopped")
         again = PipelineRun(file, url, once=True)
@@ -98,9 +99,8 @@ def run_demo(plan: Plan, watcher: Watcher) -> Outcome:
     return Outcome(accounts, sent, time.monotonic() - began, killed_at)
 
 
-def run_and_kill(file: Path, url: str, plan: Plan, watcher: Watcher) -> int:
-    """Run the pipeline until a part of the orders is archived, and kill it; how many that were."""
-    first = PipelineRun(file, url, once=False)
+def run_and_kill(first: PipelineRun, producing: Producing, plan: Plan, watcher: Watcher) -> int:
+    """Let the pipeline run until a part of the orders is archived, and kill it; how many that were."""
     archived = 0
     try:
         for report in first.reports():
@@ -112,15 +112,19 @@ def run_and_kill(file: Path, url: str, plan: Plan, watcher: Watcher) -> int:
                 return archived
     finally:
         first.kill()
+    producing.result()  # it may have ended the pipeline, for there was nothing to wait for
     first.finish()
     return archived
 
 
 class Producing(threading.Thread):
-    """The producers, beside the pipeline."""
+    """The producers, beside the pipeline; `on_failure` is called if one of them cannot go on."""
 
-    def __init__(self, url: str, plan: Plan, watcher: Watcher) -> None:
+    def __init__(
+        self, url: str, plan: Plan, watcher: Watcher, on_failure: Callable[[], None]
+    ) -> None:
         super().__init__(name="producers", daemon=True)
+        self._on_failure = on_failure
         self._work = (url, STREAM, plan.shares(), lambda sent: watcher.count("produced", sent))
         self._sent: Tally | None = None
         self._error: Exception | None = None
@@ -131,6 +135,7 @@ class Producing(threading.Thread):
             self._sent = produce_all(*self._work)
         except Exception as error:  # noqa: BLE001 (it is raised in the thread that waits)
             self._error = error
+            self._on_failure()
 
     def result(self) -> Tally:
         """Wait for the end of it. Raises: what stopped a producer."""

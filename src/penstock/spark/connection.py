@@ -29,6 +29,7 @@ Word = str | bytes | int
 MOVES_MAX = 20
 MOVE_PAUSE_SECONDS = 0.1
 SCAN_COUNT = 1000
+SEARCH_REST = 10
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -70,6 +71,7 @@ class Servers:
         self._clients: dict[str, redis.Redis] = {}
         self._cluster: RedisCluster | None = None
         self._native: dict[int, bool] = {}
+        self._matches: dict[str, tuple[list[StreamName], float]] = {}
 
     def __enter__(self) -> Servers:
         return self
@@ -122,7 +124,20 @@ class Servers:
         return kind.decode() if isinstance(kind, bytes) else str(kind)
 
     def matching(self, pattern: str) -> list[StreamName]:
-        """Every stream whose key matches a glob, in order."""
+        """Every stream whose key matches a glob, in order; looking through all keys takes its time.
+
+        So a search is good for ten times as long as it took: a stream that is asked for five times a second
+        must not keep a server with millions of keys busy.
+        """
+        known, until = self._matches.get(pattern, ([], 0.0))
+        began = time.monotonic()
+        if began >= until:
+            known = self._search(pattern)
+            now = time.monotonic()
+            self._matches[pattern] = known, now + SEARCH_REST * (now - began)
+        return known
+
+    def _search(self, pattern: str) -> list[StreamName]:
         found: set[StreamName] = set()
         if self._place.cluster:
             for node in self._nodes():

@@ -150,6 +150,7 @@ class _Run:
         self._starting: StreamingQuery | None = None
         self._starts = dict.fromkeys((one.name for one in self._outputs), 0)
         self._queries: dict[str, StreamingQuery] = {}
+        self._silent_since: dict[str, float] = {}
         self._inbox: queue.SimpleQueue[BatchRecord | Ended] = queue.SimpleQueue()
         self._ends: dict[str, Offset] = {}
         self._summary = Summary(pipeline.name, {one.name: OutputSummary() for one in self._outputs})
@@ -200,23 +201,31 @@ class _Run:
     def _wait(self, stop: threading.Event) -> None:
         """Until every query has said its last word, or one has failed, or it is enough."""
         running = {one.name for one in self._outputs}
-        silent_since = time.monotonic()
         while running and not stop.is_set():
             self._start_next()
+            word: BatchRecord | Ended | None
             try:
                 word = self._inbox.get(timeout=LOOK_SECONDS)
             except queue.Empty:
-                if self._to_start or any(query.isActive for query in self._queries.values()):
-                    silent_since = time.monotonic()
-                elif time.monotonic() - silent_since > LAST_WORD_SECONDS_MAX:
-                    break  # Spark has lost a report: what the queries did is done all the same
-                continue
+                word = self._unreported_or_none(running)
             if isinstance(word, BatchRecord):
                 self._note(word)
-                continue
-            if not self._started_again(word):
+            elif word is not None and not self._started_again(word):
                 running.discard(word.output)
         self._sum_up()
+
+    def _unreported_or_none(self, running: set[str]) -> Ended | None:
+        """A query that ended some time ago without a word: Spark may lose a report."""
+        waiting = {one.name for one in self._to_start}
+        for name in running:
+            query = self._queries.get(name)
+            if query is None or name in waiting or query.isActive:
+                self._silent_since.pop(name, None)
+                continue
+            since = self._silent_since.setdefault(name, time.monotonic())
+            if time.monotonic() - since >= LAST_WORD_SECONDS_MAX:
+                return Ended(name)
+        return None
 
     def _started_again(self, end: Ended) -> bool:
         """Whether a query ended because it could not begin in time. Raises: PipelineFailed."""

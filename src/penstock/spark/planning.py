@@ -14,6 +14,8 @@ behind id and more than n are gone:
 
 Single deletions (XDEL) count as gone too, so that the number may be too high, but only behind a head that
 was cut.
+
+A stream to which fewer entries were ever added than were read is another one under the same name.
 """
 
 from __future__ import annotations
@@ -100,7 +102,14 @@ def lost_or_none(name: str, start: Position, state: StreamState) -> str | None:
             f"stream {name} ends at {state.last}, and {start.id} was read before: it was deleted or"
             " replaced; all that was added before that is missing"
         )
-    if start.n is None or state.removed is None or state.removed <= start.n:
+    if start.n is None or state.added is None or state.removed is None:
+        return None
+    if state.added < start.n:
+        return (
+            f"stream {name} has had {state.added} entries, and {start.n} were read up to {start.id}: it was"
+            " deleted or replaced; what was added before that and is not in it is missing"
+        )
+    if state.removed <= start.n:
         return None
     if state.first is not None and state.first.previous() <= start.id:
         return None  # nothing is missing at the head; what is gone was deleted one by one

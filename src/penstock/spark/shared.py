@@ -70,7 +70,10 @@ class SharedReader(StreamReader):
         self._acknowledge(begun)
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else SHARED_ENTRIES
         claimed = {}
-        for name, stream in streams_of(self.servers, self._options).items():
+        streams = list(streams_of(self.servers, self._options).items())
+        # Another one is first each time: a stream that never runs dry would leave nothing to the others.
+        first = begun.batch % len(streams) if streams else 0
+        for name, stream in streams[first:] + streams[:first]:
             taken = self._take(name, stream, begun.consumer, left)
             if taken:
                 left -= len(taken)
