@@ -46,7 +46,7 @@ def state_of(servers: Servers, stream: StreamName) -> StreamState:
         if "no such key" in str(error):
             return StreamState()
         raise
-    facts: dict[bytes, Any] = dict(zip(reply[::2], reply[1::2], strict=True))
+    facts = _named(reply)
     first = facts[b"first-entry"]
     return StreamState(
         length=facts[b"length"],
@@ -56,16 +56,30 @@ def state_of(servers: Servers, stream: StreamName) -> StreamState:
     )
 
 
+def groups_of(servers: Servers, stream: StreamName) -> list[dict[bytes, Any]]:
+    """What XINFO GROUPS says of each group; of a missing key, nothing."""
+    try:
+        reply = servers.ask(stream, "XINFO", "GROUPS", stream.key)
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return []
+        raise
+    return [_named(group) for group in reply]
+
+
+def _named(reply: list[Any]) -> dict[bytes, Any]:
+    return dict(zip(reply[::2], reply[1::2], strict=True))
+
+
 def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> str | None:
     """Why a group's position is not ours to set: others read through it."""
     try:
-        groups = servers.ask(stream, "XINFO", "GROUPS", stream.key)
+        groups = groups_of(servers, stream)
     except redis.ResponseError as error:
-        if "no such key" in str(error) or "WRONGTYPE" in str(error):
+        if "WRONGTYPE" in str(error):
             return None  # what is no stream is told by whoever reads it
         raise
-    for reply in groups:
-        facts: dict[bytes, Any] = dict(zip(reply[::2], reply[1::2], strict=True))
+    for facts in groups:
         if facts[b"name"] == group.encode() and (facts[b"consumers"] or facts[b"pending"]):
             return (
                 f"the group {group} of the stream {stream.text} has consumers ({facts[b'consumers']})"

@@ -26,7 +26,7 @@ from penstock.core.stream_id import StreamID, parse
 from penstock.spark.bounds import LATEST, start_position, streams_of
 from penstock.spark.connection import StreamName, stream_of
 from penstock.spark.exclusive import StreamReader
-from penstock.spark.facts import state_of
+from penstock.spark.facts import groups_of, state_of
 from penstock.spark.offsets import Claim, SharedOffset, parse_shared_offset
 from penstock.spark.options import SHARED_ENTRIES, SourceOptions
 from penstock.spark.planning import plan_parts
@@ -172,8 +172,7 @@ class SharedReader(StreamReader):
             return True
         if name not in self._target:
             return False
-        for group in self.servers.ask(stream, "XINFO", "GROUPS", stream.key):
-            facts = dict(zip(group[::2], group[1::2], strict=True))
+        for facts in groups_of(self.servers, stream):
             if facts[b"name"] == self._options.group.encode():
                 return parse(facts[b"last-delivered-id"]) < self._target[name]
         return True

@@ -9,12 +9,11 @@ read: it finds nothing lost (planning.lost_or_none).
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-import redis
+from typing import Literal
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.spark.connection import Servers, StreamName, stream_of
+from penstock.spark.facts import groups_of
 from penstock.spark.offsets import Offset
 from penstock.spark.option_words import OptionError
 from penstock.spark.options import Place
@@ -43,7 +42,7 @@ def trim_archived(place: Place, offset: Offset, mode: Mode) -> dict[str, int]:
 def _acknowledged(servers: Servers, stream: StreamName, archived: StreamID) -> StreamID:
     """The last id, up to the archived one, that no group needs any more."""
     last = archived
-    for group in _groups(servers, stream):
+    for group in groups_of(servers, stream):
         # A group that was set back has a position below what is pending, and will read from there again.
         last = min(last, parse(group[b"last-delivered-id"]))
         if group[b"pending"]:
@@ -52,16 +51,6 @@ def _acknowledged(servers: Servers, stream: StreamName, archived: StreamID) -> S
             if smallest is not None:
                 last = min(last, parse(smallest).previous())
     return last
-
-
-def _groups(servers: Servers, stream: StreamName) -> list[dict[bytes, Any]]:
-    try:
-        reply = servers.ask(stream, "XINFO", "GROUPS", stream.key)
-    except redis.ResponseError as error:
-        if "no such key" in str(error):
-            return []
-        raise
-    return [dict(zip(one[::2], one[1::2], strict=True)) for one in reply]
 
 
 def _trim(servers: Servers, stream: StreamName, last: StreamID) -> int:
