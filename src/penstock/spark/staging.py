@@ -25,9 +25,9 @@ from penstock.spark.sink_rows import Rows
 BLOB_BYTES = 128 * 1024
 PUSH_BLOBS = 8
 EXPIRE_SECONDS = 86_400
-STREAMS_MANY = (
-    256  # for more streams than this, what is not yet a full blob is not kept for the next batch
-)
+# Nearly PUSH_BLOBS blobs of every stream may wait in a worker. With more streams than this a batch of rows
+# ends each blob that it has begun: just as many wait, but small ones.
+STREAMS_MANY = 256
 SLOTS = 16_384
 # A script unpacks a row onto a stack of 8000 places; our own server has no such limit.
 SCRIPT_FIELDS_MAX = 3_900
