@@ -17,8 +17,8 @@ pa = pytest.importorskip("pyarrow", reason=NO_PYSPARK)
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.connection import Servers  # noqa: E402
-from penstock.spark.sink import BatchSink, Staged  # noqa: E402
-from penstock.spark.sink_commit import append_staged  # noqa: E402
+from penstock.spark.sink import BatchSink, Staged, StreamSink  # noqa: E402
+from penstock.spark.sink_commit import append_batch  # noqa: E402
 from penstock.spark.sink_options import SinkOptions, parse_sink_options  # noqa: E402
 from penstock.spark.sink_rows import RowError, SinkRows  # noqa: E402
 from penstock.spark.staging import (  # noqa: E402
@@ -26,6 +26,7 @@ from penstock.spark.staging import (  # noqa: E402
     SLOTS,
     SinkError,
     Stage,
+    StagingKey,
     Write,
     hash_tag,
 )
@@ -49,8 +50,8 @@ def staged(broker: Broker) -> list[bytes]:
     return sorted(broker.client.scan_iter(match="penstock:staging:*"))
 
 
-def numbers(broker: Broker) -> list[int]:
-    return [int(fields[b"v"]) for _, fields in broker.client.xrange("out")]
+def numbers(broker: Broker, stream: str = "out") -> list[int]:
+    return [int(fields[b"v"]) for _, fields in broker.client.xrange(stream)]
 
 
 def slot_of(key: bytes) -> int:
@@ -121,10 +122,34 @@ def test_a_commit_that_is_repeated_appends_nothing(server: Broker) -> None:
 def test_a_batch_whose_staging_is_gone_is_refused_and_nothing_is_appended(server: Broker) -> None:
     writer = sink(server)
     messages: list[Any] = [writer.write(iter([batch(n)])) for n in range(2)]
-    server.client.delete(messages[1].keys[b"out"])
-    with pytest.raises(SinkError, match="no such staging key"):
+    server.client.delete(messages[1].keys[b"out"].name)
+    with pytest.raises(SinkError, match="has 0 blobs, and 1 were staged: it has expired"):
         writer.commit(messages)
     assert server.client.exists("out") == 0
+
+
+@pytest.mark.parametrize("change", ["lpop", "rpop", "rpush"])
+def test_a_batch_whose_staging_has_another_length_is_refused_and_comes_whole_when_it_runs_again(
+    server: Broker, change: str
+) -> None:
+    """As after a failover to a replica that lacks the last writes."""
+    writer = sink(server, writeId="whole")
+    rows = batch(*range(200_000))
+    messages: list[Any] = [writer.write(iter([rows]))]
+    key = messages[0].keys[b"out"].name
+    blobs = server.client.llen(key)
+    assert blobs > 1
+    if change == "rpush":
+        server.client.rpush(key, server.client.lindex(key, 0))
+    else:
+        getattr(server.client, change)(key)
+    left = server.client.llen(key)
+    with pytest.raises(SinkError, match=f"has {left} blobs, and {blobs} were staged"):
+        writer.commit(messages)
+    assert server.client.exists("out") == 0
+    writer.abort(messages)
+    writer.commit([writer.write(iter([rows]))])
+    assert numbers(server) == list(range(200_000))
 
 
 def test_a_batch_whose_staging_is_damaged_is_refused_and_nothing_is_appended(
@@ -132,10 +157,32 @@ def test_a_batch_whose_staging_is_damaged_is_refused_and_nothing_is_appended(
 ) -> None:
     writer = sink(server)
     messages: list[Any] = [writer.write(iter([batch(n)])) for n in range(2)]
-    server.client.rpush(messages[1].keys[b"out"], b"\x92\x91")
+    key = messages[1].keys[b"out"].name
+    server.client.rpush(key, b"\x92\x91")
+    server.client.lpop(key)
     with pytest.raises(SinkError):
         writer.commit(messages)
     assert server.client.exists("out") == 0
+
+
+def staged_for(broker: Broker, streams: dict[bytes, int]) -> Any:
+    """The message of a task of the query q that has staged a row for each of these streams."""
+    with Servers(options_of(broker).place) as servers:
+        stage = Stage(servers, Write("q", 0), 0)
+        for stream, value in streams.items():
+            [(_, rows)] = SinkRows(SCHEMA, "out").routed(batch(value))
+            stage.add(stream, rows)
+        return Staged("q", 0, stage.finish())
+
+
+def test_a_batch_that_reached_one_of_two_streams_is_completed(server: Broker) -> None:
+    """As after a crash of the driver between the two."""
+    query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))
+    query.commit([staged_for(server, {b"a": 1})], 7)
+    for _ in range(2):
+        query.commit([staged_for(server, {b"a": 1, b"b": 2})], 7)
+    assert (numbers(server, "a"), numbers(server, "b")) == ([1], [2])
+    assert staged(server) == []
 
 
 def test_partitions_are_appended_in_their_order(server: Broker) -> None:
@@ -182,7 +229,7 @@ def test_a_record_that_is_none_is_refused(server: Broker, record: str) -> None:
         Servers(options.place) as servers,
         pytest.raises(SinkError, match="batch 1 for stream 'out'"),
     ):
-        append_staged(servers, b"out", [b"p"], write, ())
+        append_batch(servers, {b"out": [StagingKey(b"p", 1)]}, write, ())
     assert server.client.exists("out", "p") == 1
 
 

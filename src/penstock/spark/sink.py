@@ -1,6 +1,6 @@
 """Writing: a batch or a streaming query that appends rows to streams, each once.
 
-    task      rows -> texts -> blobs -> staging keys; the message for the driver holds the keys' names
+    task      rows -> texts -> blobs -> staging keys; the message for the driver has their names and lengths
     driver    commit: for each stream, append the staging of all partitions in their order, and note the batch
 
 A streaming query is known by its id, which its checkpoint keeps, so a batch that runs again after a crash is
@@ -23,10 +23,10 @@ from pyspark.sql.datasource import (
 )
 
 from penstock.spark.connection import Servers, StreamName
-from penstock.spark.sink_commit import append_staged
+from penstock.spark.sink_commit import append_batch
 from penstock.spark.sink_options import SinkOptions
 from penstock.spark.sink_rows import SinkRows
-from penstock.spark.staging import SinkError, Stage, Write, discard
+from penstock.spark.staging import SinkError, Stage, StagingKey, Write, discard
 
 # What Spark tells every job and task of a streaming query about it.
 QUERY_ID = "sql.streaming.queryId"
@@ -42,7 +42,7 @@ class Staged(WriterCommitMessage):
 
     query: str
     partition: int
-    keys: dict[bytes, bytes] = field(default_factory=dict)
+    keys: dict[bytes, StagingKey] = field(default_factory=dict)
 
 
 class BatchSink(DataSourceArrowWriter):
@@ -60,7 +60,7 @@ class BatchSink(DataSourceArrowWriter):
     def commit(self, messages: Messages) -> None:
         """All tasks are done."""
         with Servers(self._options.place) as servers:
-            _append(servers, messages, self._write, self._options)
+            append_batch(servers, _by_stream(messages), self._write, self._options.trim)
             if not self._options.write_id:
                 for stream in _by_stream(messages):
                     servers.ask(StreamName(stream), "DEL", self._write.record_key(stream))
@@ -95,7 +95,8 @@ class StreamSink(DataSourceStreamArrowWriter):
             raise SinkError(f"one batch of several queries: {', '.join(sorted(queries))}")
         for query in queries:
             with Servers(self._options.place) as servers:
-                _append(servers, messages, Write(query, batchId), self._options)
+                write = Write(query, batchId)
+                append_batch(servers, _by_stream(messages), write, self._options.trim)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
         """A task of a batch has failed for good."""
@@ -124,9 +125,9 @@ def _stage(
             raise
 
 
-def _by_stream(messages: Messages) -> dict[bytes, list[bytes]]:
+def _by_stream(messages: Messages) -> dict[bytes, list[StagingKey]]:
     """The staging keys of every stream, in the order of partitions."""
-    found: dict[bytes, list[bytes]] = {}
+    found: dict[bytes, list[StagingKey]] = {}
     staged = [one for one in messages if isinstance(one, Staged)]
     for one in sorted(staged, key=lambda one: one.partition):
         for stream, key in one.keys.items():
@@ -134,13 +135,8 @@ def _by_stream(messages: Messages) -> dict[bytes, list[bytes]]:
     return found
 
 
-def _append(servers: Servers, messages: Messages, write: Write, options: SinkOptions) -> None:
-    for stream, keys in sorted(_by_stream(messages).items()):
-        append_staged(servers, stream, keys, write, options.trim)
-
-
 def _discard(options: SinkOptions, messages: Messages) -> None:
     with Servers(options.place) as servers:
         for one in messages:
             if isinstance(one, Staged):
-                discard(servers, one.keys.items())
+                discard(servers, one.keys)

@@ -1,6 +1,6 @@
-"""The last step of a batch: what is staged goes to its stream, at once and once.
+"""The last step of a batch: what is staged goes to its streams, to each at once and once.
 
-Our own server does it by PENSTOCK APPENDBATCH; any other by the script below, which does the same: it looks
+Our own server appends by PENSTOCK APPENDBATCH; any other by the script below, which does the same: it looks
 at all keys, and into them, before it changes one, and notes the batch beside the entries. A batch is noted
 for each stream on its own. When a driver dies between two of them the batch runs again, and only what is
 missing is appended.
@@ -8,14 +8,15 @@ missing is appended.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from hashlib import sha1
 
 import redis
 from redis.exceptions import NoScriptError
 
 from penstock.spark.connection import Servers, StreamName, Word
-from penstock.spark.staging import SinkError, Write, shown
+from penstock.spark.staging import SinkError, StagingKey, Write, shown
 
 # KEYS: record, stream, staging ...   ARGV: the batch, then the options of XTRIM
 SCRIPT = b"""
@@ -66,20 +67,66 @@ return added
 SCRIPT_SHA = sha1(SCRIPT, usedforsecurity=False).hexdigest()
 
 
-def append_staged(
+def append_batch(
+    servers: Servers,
+    staged: Mapping[bytes, Sequence[StagingKey]],
+    write: Write,
+    trim: Sequence[str],
+) -> None:
+    """Append to each stream what is staged for it, in this order, unless it was before. Raises: SinkError."""
+    done = set()
+    for stream in staged:
+        with _naming(stream, write):
+            if _is_done(servers, stream, write):
+                done.add(stream)
+    for stream, keys in sorted(staged.items()):
+        with _naming(stream, write):
+            if stream not in done:
+                _check_whole(servers, stream, keys)
+            _append(servers, stream, [key.name for key in keys], write, trim)
+
+
+@contextmanager
+def _naming(stream: bytes, write: Write) -> Iterator[None]:
+    """Every refusal says what it is about."""
+    try:
+        yield
+    except (redis.ResponseError, SinkError) as error:
+        raise SinkError(f"batch {write.batch} for stream {shown(stream)}: {error}") from error
+
+
+def _is_done(servers: Servers, stream: bytes, write: Write) -> bool:
+    """Whether the stream has this batch, by its record. Raises: SinkError."""
+    record = servers.ask(StreamName(stream), "GET", write.record_key(stream))
+    try:
+        last = -1 if record is None else int(record)
+    except ValueError:
+        raise SinkError("the record holds no number") from None
+    return last == write.batch
+
+
+def _check_whole(servers: Servers, stream: bytes, keys: Sequence[StagingKey]) -> None:
+    """Whether all is there that tasks have staged. Raises: SinkError."""
+    lengths = servers.ask_all(StreamName(stream), [("LLEN", key.name) for key in keys])
+    for key, length in zip(keys, lengths, strict=True):
+        if length != key.blobs:
+            raise SinkError(
+                f"staging key {shown(key.name)} has {length} blobs, and {key.blobs} were staged: it has"
+                " expired, or the server has lost writes that it had acknowledged. Run the batch again"
+            )
+
+
+def _append(
     servers: Servers, stream: bytes, staging: Sequence[bytes], write: Write, trim: Sequence[str]
 ) -> int:
-    """Append what is staged for a stream, in this order; 0 if it was before. Raises: SinkError."""
+    """Let the server append, in this order; how many entries, 0 if they were there before."""
     name = StreamName(stream)
     keys = (write.record_key(stream), stream, *staging)
+    if servers.is_native(name):
+        own: list[Word] = [write.batch, len(keys), *keys, *trim]
+        return int(servers.ask(name, "PENSTOCK", "APPENDBATCH", *own))
+    arguments: list[Word] = [len(keys), *keys, write.batch, *trim]
     try:
-        if servers.is_native(name):
-            own: list[Word] = [write.batch, len(keys), *keys, *trim]
-            return int(servers.ask(name, "PENSTOCK", "APPENDBATCH", *own))
-        arguments: list[Word] = [len(keys), *keys, write.batch, *trim]
-        try:
-            return int(servers.ask(name, "EVALSHA", SCRIPT_SHA, *arguments))
-        except NoScriptError:
-            return int(servers.ask(name, "EVAL", SCRIPT, *arguments))
-    except redis.ResponseError as error:
-        raise SinkError(f"batch {write.batch} for stream {shown(stream)}: {error}") from error
+        return int(servers.ask(name, "EVALSHA", SCRIPT_SHA, *arguments))
+    except NoScriptError:
+        return int(servers.ask(name, "EVAL", SCRIPT, *arguments))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import secrets
 from binascii import crc_hqx
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -50,6 +50,14 @@ class Write:
         return b"penstock:sink:{%b}:%b:%b" % (hash_tag(stream), self.name.encode(), stream)
 
 
+@dataclass(frozen=True, slots=True)
+class StagingKey:
+    """A list of blobs, and how many it must have: a server that lost writes may have fewer."""
+
+    name: bytes
+    blobs: int
+
+
 class Stage:
     """What one task writes: `add` rows, then `finish`, or `discard` if it fails."""
 
@@ -78,18 +86,22 @@ class Stage:
         if len(self._full[stream]) >= PUSH_BLOBS:
             self._push(stream)
 
-    def finish(self) -> dict[bytes, bytes]:
+    def finish(self) -> dict[bytes, StagingKey]:
         """Stage what is left; the staging key of every stream."""
         for stream, blobs in self._blobs.items():
             blobs.close()
             self._full[stream] += blobs.take()
             self._push(stream)
-        return {stream: key for stream, key in self._keys.items() if self._pushed[stream]}
+        return self._staged()
 
     def discard(self) -> None:
         """Remove what was staged, as far as that can be done: what stays will expire."""
         with suppress(redis.RedisError, OSError):
-            discard(self._servers, ((s, k) for s, k in self._keys.items() if self._pushed[s]))
+            discard(self._servers, self._staged())
+
+    def _staged(self) -> dict[bytes, StagingKey]:
+        pushed = self._pushed
+        return {one: StagingKey(key, pushed[one]) for one, key in self._keys.items() if pushed[one]}
 
     def _push(self, stream: bytes) -> None:
         blobs, self._full[stream] = self._full[stream], []
@@ -106,10 +118,10 @@ class Stage:
             )
 
 
-def discard(servers: Servers, keys: Iterable[tuple[bytes, bytes]]) -> None:
-    """Remove the staging keys of streams."""
-    for stream, key in keys:
-        servers.ask(StreamName(stream), "DEL", key)
+def discard(servers: Servers, keys: Mapping[bytes, StagingKey]) -> None:
+    """Remove the staging key of every stream."""
+    for stream, key in keys.items():
+        servers.ask(StreamName(stream), "DEL", key.name)
 
 
 def shown(key: bytes) -> str:
