@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shutil
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -282,12 +283,12 @@ def test_a_password_is_in_no_error(spark: Any, write: Any) -> None:
 # --- Streaming -------------------------------------------------------------------------------------
 
 
-def pump(broker: Broker, spark: Any, folder: Path, **options: Any) -> None:
+def pump(broker: Broker, spark: Any, folder: Path, entries_max: int = 40, **options: Any) -> None:
     """Run a query from the stream `in` to the stream `out` over all there is."""
     frame = (
         spark.readStream.format("penstock")
         .options(**broker.options, stream="in", startingOffsets="earliest")
-        .option("maxEntriesPerTrigger", "40")
+        .option("maxEntriesPerTrigger", str(entries_max))
         .schema("v long")
         .load()
     )
@@ -321,6 +322,30 @@ def test_a_batch_that_was_committed_appends_nothing_when_it_runs_again(
     pump(broker, spark, tmp_path)
     assert numbers(broker) == list(range(130))
     assert keys_left(broker) == []
+
+
+def test_a_checkpoint_older_than_the_stream_is_refused_and_the_newer_one_goes_on(
+    server: Broker, spark: Any, tmp_path: Path
+) -> None:
+    """As after a restore of yesterday's checkpoint: batch 1 would now hold what came since, too."""
+    checkpoint, backup, newer = (tmp_path / name for name in ("checkpoint", "backup", "newer"))
+    fill(server.client, "in", 40)
+    pump(server, spark, checkpoint)
+    shutil.copytree(checkpoint, backup)
+    fill(server.client, "in", 80, 40)
+    pump(server, spark, checkpoint)
+    fill(server.client, "in", 10, 120)
+    checkpoint.rename(newer)
+    backup.rename(checkpoint)
+    for _ in range(2):
+        with pytest.raises(Exception, match="its checkpoint is older than the stream"):
+            pump(server, spark, checkpoint, 1000)
+        assert numbers(server) == list(range(120))
+        assert keys_left(server) == []
+    shutil.rmtree(checkpoint)
+    newer.rename(checkpoint)
+    pump(server, spark, checkpoint)
+    assert numbers(server) == list(range(130))
 
 
 def test_two_queries_to_one_stream_do_not_know_of_each_other(

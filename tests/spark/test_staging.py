@@ -175,6 +175,21 @@ def staged_for(broker: Broker, streams: dict[bytes, int]) -> Any:
         return Staged("q", 0, stage.finish())
 
 
+def test_a_record_ahead_of_the_batch_refuses_it_for_all_of_its_streams(server: Broker) -> None:
+    """Numbers that come again after a restore of the checkpoint may stand for other rows."""
+    query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))
+    query.commit([staged_for(server, {b"a": 1})], 6)
+    query.commit([staged_for(server, {b"b": 2})], 8)
+    message = staged_for(server, {b"a": 3, b"b": 4})
+    with pytest.raises(SinkError, match="batch 7 for stream 'b': the stream holds batches up to 8"):
+        query.commit([message], 7)
+    assert (numbers(server, "a"), numbers(server, "b")) == ([1], [2])
+    assert len(staged(server)) == 2
+    query.abort([message], 7)
+    query.commit([staged_for(server, {b"a": 3, b"b": 4})], 9)
+    assert (numbers(server, "a"), numbers(server, "b")) == ([1, 3], [2, 4])
+
+
 def test_a_batch_that_reached_one_of_two_streams_is_completed(server: Broker) -> None:
     """As after a crash of the driver between the two."""
     query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))

@@ -1,9 +1,15 @@
 """The last step of a batch: what is staged goes to its streams, to each at once and once.
 
+    1  the records of all streams: one that is ahead of the batch refuses it, before anything is appended
+    2  for each stream: is its staging as long as the tasks have left it? Then append, and note the batch
+
 Our own server appends by PENSTOCK APPENDBATCH; any other by the script below, which does the same: it looks
 at all keys, and into them, before it changes one, and notes the batch beside the entries. A batch is noted
 for each stream on its own. When a driver dies between two of them the batch runs again, and only what is
 missing is appended.
+
+Spark runs no batch again but its last, so an honest repeat finds its own number. A larger one was noted by
+a checkpoint that is not this one any more.
 """
 
 from __future__ import annotations
@@ -83,7 +89,9 @@ def append_batch(
         with _naming(stream, write):
             if stream not in done:
                 _check_whole(servers, stream, keys)
-            _append(servers, stream, [key.name for key in keys], write, trim)
+            if not _append(servers, stream, [key.name for key in keys], write, trim):
+                # By whom? The record may have moved since: then two drivers have this query.
+                _is_done(servers, stream, write)
 
 
 @contextmanager
@@ -96,12 +104,18 @@ def _naming(stream: bytes, write: Write) -> Iterator[None]:
 
 
 def _is_done(servers: Servers, stream: bytes, write: Write) -> bool:
-    """Whether the stream has this batch, by its record. Raises: SinkError."""
+    """Whether the stream has this batch, by its record. Raises: SinkError if the record is ahead."""
     record = servers.ask(StreamName(stream), "GET", write.record_key(stream))
     try:
         last = -1 if record is None else int(record)
     except ValueError:
         raise SinkError("the record holds no number") from None
+    if last > write.batch:
+        raise SinkError(
+            f"the stream holds batches up to {last} of this query: its checkpoint is older than the stream,"
+            " and the same numbers may mean other entries now. Restore the newer checkpoint, or begin"
+            " with a new one"
+        )
     return last == write.batch
 
 
