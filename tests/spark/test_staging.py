@@ -32,6 +32,11 @@ from penstock.spark.staging import (  # noqa: E402
 )
 
 SCHEMA = pa.schema([("v", pa.int64())])
+# What docs/spark.md says that a user of Redis needs.
+NEEDED = (
+    *("+rpush", "+expire", "+get", "+set", "+del", "+type", "+llen", "+lindex"),
+    *("+xadd", "+xinfo", "+xtrim", "+eval", "+evalsha"),
+)
 
 
 def batch(*values: int) -> Any:
@@ -246,6 +251,38 @@ def test_a_record_that_is_none_is_refused(server: Broker, record: str) -> None:
     ):
         append_batch(servers, {b"out": [StagingKey(b"p", 1)]}, write, ())
     assert server.client.exists("out", "p") == 1
+
+
+@pytest.mark.parametrize("has_record", [False, True])
+@pytest.mark.parametrize("command", ["set", "xtrim", "del"])
+def test_a_user_who_may_not_finish_a_batch_appends_nothing_of_it(
+    redis_broker: Broker, command: str, has_record: bool
+) -> None:
+    """What a script has done stays when its next call is refused."""
+    client = redis_broker.client
+    client.flushall()
+    client.acl_setuser(
+        "writer", enabled=True, passwords=["+secret"], keys=["*"], commands=[*NEEDED]
+    )
+    try:
+        url = redis_broker.options["url"].replace("//", "//writer:secret@")
+        user = Broker("redis", {"url": url}, client)
+        options = options_of(user, maxlen="1", approximate="false")
+        query = StreamSink(options, SinkRows(SCHEMA, "out"))
+        if has_record:
+            query.commit([staged_for(user, {b"out": 0})], 0)
+        client.execute_command("ACL", "SETUSER", "writer", f"-{command}")
+        message = staged_for(user, {b"out": 1})
+        for _ in range(2):
+            with pytest.raises(SinkError, match=r"permission|can't run"):
+                query.commit([message], 1)
+            assert numbers(user) == ([0] if has_record else [])
+        assert client.get(Write("q", 1).record_key(b"out")) == (b"0" if has_record else None)
+        client.execute_command("ACL", "SETUSER", "writer", f"+{command}")
+        query.commit([message], 1)
+        assert numbers(user) == [1]
+    finally:
+        client.acl_deluser("writer")
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,13 @@ for at = 3, #KEYS do
   end
   for place = 0, blobs - 1 do cmsgpack.unpack(redis.call('LINDEX', KEYS[at], place)) end
 end
+-- What a script has done stays when a later call is refused: a user may lack a permission. So every call is
+-- made in vain first. SET is the first of them, for memory is checked before the first write only.
+redis.call('SET', record, ARGV[1], last and 'NX' or 'XX')
+if #ARGV > 1 then redis.call('XTRIM', stream, 'MAXLEN', '9223372036854775807') end
+if redis.acl_check_cmd and not redis.acl_check_cmd('DEL', KEYS[3]) then
+  return redis.error_reply("NOPERM this user has no permissions to run the 'del' command")
+end
 local added = 0
 for at = 3, #KEYS do
   for place = 0, redis.call('LLEN', KEYS[at]) - 1 do
