@@ -56,6 +56,7 @@ def lines(policy: str) -> list[Line]:
         Line(f"{policy}: XADD 1 field, pipelined 64", redis_benchmark(*one, pipeline=64), share),
         Line(f"{policy}: XADD 5 x 16 B, pipelined 64", redis_benchmark(*five, pipeline=64), share),
         Line(f"{policy}: XADD 1 field, unpipelined", redis_benchmark(*one), 0.25),
+        Line(f"{policy}: the same, 4 clients", redis_benchmark(*one, clients=4), 0.02),
     ]
 
 
@@ -79,7 +80,7 @@ def both_sides(policy: str) -> Iterator[tuple[Side, Side]]:
 
 def throughput(rounds: int, requests: int, progress: Progress) -> Rows:
     rows: Rows = []
-    task = progress.add_task("throughput", total=len(POLICIES) * rounds * 3)
+    task = progress.add_task("throughput", total=len(POLICIES) * rounds * 4)
     for policy in POLICIES:
         taken: dict[str, list[tuple[Figures, Figures]]] = {}
         with both_sides(policy) as (ours, theirs):

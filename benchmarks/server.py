@@ -71,10 +71,10 @@ Work = Callable[[Side, int], float]
 """Does so many commands on a server and returns how many it did per second."""
 
 
-def redis_benchmark(*words: str, pipeline: int = 1) -> Work:
+def redis_benchmark(*words: str, pipeline: int = 1, clients: int = CLIENTS) -> Work:
     def run(side: Side, requests: int) -> float:
         command = ["redis-benchmark", "-p", str(side.port), "-q", "-n", str(requests)]
-        command += ["-c", str(CLIENTS), "-P", str(pipeline), *words]
+        command += ["-c", str(clients), "-P", str(pipeline), *words]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return float(RATE.findall(done.stdout)[-1])
 

@@ -199,6 +199,52 @@ def test_a_thread_that_syncs_does_so_whenever_it_is_woken() -> None:
     assert commit.synced == 20
 
 
+def test_those_who_are_on_their_way_share_a_sync() -> None:
+    commit, file = commit_on(FakeDisk())
+    seconds = [0.0]
+    done = threading.Semaphore(0)
+
+    def sync_slowly() -> None:
+        seconds[0] += 0.01
+
+    def come(clients: int) -> None:
+        note(commit, "k")
+        commit.hand_over(clients)
+
+    def sleep(step: float) -> None:
+        seconds[0] += step
+        if commit.waiting == 1:  # of the two that were released; the other one comes now
+            come(1)
+
+    file.on_sync = sync_slowly
+    thread = SyncThread(commit, done.release, lambda: seconds[0], sleep)
+    for first, served in ((2, 2), (1, 2), (2, 2), (1, 2)):
+        come(first)
+        assert done.acquire(timeout=TIMEOUT)
+        assert commit.served == served
+    assert file.syncs == 4
+    thread.stop()
+
+
+def test_nobody_waits_long_for_who_does_not_come() -> None:
+    commit, file = commit_on(FakeDisk())
+    seconds = [0.0]
+    done = threading.Semaphore(0)
+
+    def tick(step: float = 0.01) -> None:
+        seconds[0] += step
+
+    file.on_sync = tick
+    thread = SyncThread(commit, done.release, lambda: seconds[0], tick)
+    for clients in (50, 1, 1):
+        note(commit, "k")
+        commit.hand_over(clients)
+        assert done.acquire(timeout=TIMEOUT)
+        assert commit.served == clients
+    assert thread._crowd == 1, "it is not waited for again"
+    thread.stop()
+
+
 @pytest.mark.parametrize("policy", list(Policy))
 def test_a_change_of_file_divides_what_was_handed_over(policy: Policy) -> None:
     disk = FakeDisk()

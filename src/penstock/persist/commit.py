@@ -84,6 +84,8 @@ class Commit:
         self._queue: list[bytes | Callable[[], None]] = []
         self._queued = 0  # the position up to which the queue has had it
         self._queued_bytes = 0
+        self.waiting = 0  # clients whose replies wait for what is queued
+        self.served = 0  # those of the round under way, or of the last one
         self._led = False  # one of those who wait is at work for all
         self._busy = False  # sync() has taken something out of the queue and is at work on it
         self._state = (
@@ -94,12 +96,15 @@ class Commit:
 
     # --- The owner's side --------------------------------------------------------------------------
 
-    def hand_over(self) -> bool:
-        """Take what the journal has gathered; True if all replies computed so far may go out."""
+    def hand_over(self, clients: int = 0) -> bool:
+        """Take what the journal has gathered; True if all replies computed so far may go out.
+
+        `clients`: how many will wait for it.
+        """
         if self.journal.size == 0:
             return self.released == self.position
         data = self.journal.take()
-        if self._enqueued(data):
+        if self._enqueued(data, clients):
             if self._is_known or not self.is_based:
                 self.released = self.position
             return self.released == self.position
@@ -111,7 +116,7 @@ class Commit:
         self._written = self.released = self.position
         return True
 
-    def _enqueued(self, data: bytes) -> bool:
+    def _enqueued(self, data: bytes, clients: int) -> bool:
         """Give data their position (C3), and leave them to sync(); False if the owner is to write them.
 
         With a failure they are dropped.
@@ -127,6 +132,7 @@ class Commit:
             self._queue.append(data)
             self._queued = self.position
             self._queued_bytes += len(data)
+            self.waiting += clients
         self.wake()
         return True
 
@@ -166,7 +172,7 @@ class Commit:
             self.file = file
             self._synced_bytes = file.size
             self._queue.clear()
-            self._queued_bytes = 0
+            self._queued_bytes = self.waiting = 0
             self.failure = None
             self.is_based = self._is_known = False
             if self.journal.take():
@@ -233,10 +239,12 @@ class Commit:
             self._busy = bool(self._queue)
             queue, self._queue = self._queue, []
             self._queued_bytes = 0
+            served, self.waiting = self.waiting, 0
             # What the owner writes himself while this syncs belongs to the next round.
             written = max(self._written, self._queued)
         if not queue and written == self._settled:
             return False
+        self.served = served
         try:
             self._work(queue)
         except OSError as error:
@@ -284,7 +292,7 @@ class Commit:
         with self._state:
             self.failure = error
             self._queue = []
-            self._queued_bytes = 0
+            self._queued_bytes = self.waiting = 0
             self._busy = False
             self._state.notify_all()
 

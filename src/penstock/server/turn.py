@@ -99,7 +99,7 @@ class Turn:
         self._scheduled = False
         due, self._due = self._due, []
         commit = self.commit
-        if commit is not None and not self._hand_over(commit):
+        if commit is not None and not self._hand_over(commit, len(due)):
             self._hold(commit, due)
             if commit.failure is not None:
                 self._tell_failure()
@@ -108,9 +108,9 @@ class Turn:
             session.due = False
             session.flush()
 
-    def _hand_over(self, commit: Commit) -> bool:
+    def _hand_over(self, commit: Commit, clients: int) -> bool:
         """Step 3; True if the replies may go out at once."""
-        safe = commit.hand_over()
+        safe = commit.hand_over(clients)
         if self._held:
             self.release()
         return safe and not self._held and commit.failure is None
