@@ -35,10 +35,10 @@ class FailingFiles(LakeFiles):
             raise Crash(path)
         super().rename(path, target)
 
-    def delete(self, path: str) -> None:
+    def delete(self, path: str) -> bool:
         if self._is_last():
             raise Crash(path)
-        super().delete(path)
+        return super().delete(path)
 
     def _is_last(self) -> bool:
         self.changes += 1

@@ -4,18 +4,29 @@ A rename is the commit: on a disk and on HDFS it is atomic; on S3 it is a copy a
 appears whole or not at all. Nothing is changed in place, and no name is ever used twice for other bytes.
 
 The methods that change something are `create`, `rename` and `delete`; the crash tests stop at each of them.
+`sync` is for a disk of this machine, where a power cut may otherwise take what was renamed already.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
+from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame, SparkSession
 
+from penstock.persist.disk import SystemDisk
 from penstock.spark.lake_manifest import DATA_SUFFIX, ArchiveError
+
+_DISK = SystemDisk()
+
+HEX_DIGITS = 8  # of what tells attempts apart, in names of files
+
+# Two who delete a directory at once may each find it half gone, and are told that it was not deleted.
+DELETIONS_MAX = 3
 
 # Spark's default, INT96, is an old custom that other readers take for a time without a zone.
 _TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
@@ -25,7 +36,9 @@ class LakeFiles:
     """Files by their qualified paths (`qualify`)."""
 
     def __init__(self, spark: SparkSession) -> None:
-        self._jvm: Any = spark._jvm
+        jvm: Any = spark._jvm
+        self._jvm = jvm
+        self._path = jvm.org.apache.hadoop.fs.Path  # kept: each point is a call to Java
         self._settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
 
     def qualify(self, path: str) -> str:
@@ -37,24 +50,28 @@ class LakeFiles:
         """What a directory holds, in order; nothing if there is none."""
         system, place = self._at(directory)
         try:
-            found = system.listStatus(place)
+            found = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(system.listStatus(place))
         except Py4JJavaError as error:
             if _is_missing(error):
                 return []
             raise _failed("list", directory, error) from error
-        return sorted(str(one.getPath().getName()) for one in found)
+        # As one text, for each name by itself would be several calls to Java. No name holds a NUL.
+        paths = str(self._jvm.scala.Predef.genericWrapArray(found).mkString("\0"))
+        return sorted(path.rpartition("/")[2] for path in paths.split("\0")) if paths else []
 
     def data_files(self, directory: str) -> list[tuple[str, int]]:
         """Every Parquet file below a directory: its path from there, and its bytes; in order."""
         system, place = self._at(directory)
         found = []
         try:
-            walk = system.listFiles(place, True)
-            while walk.hasNext():
-                one = walk.next()
-                path = str(one.getPath().toString()).removeprefix(f"{directory}/")
-                if path.endswith(DATA_SUFFIX):
-                    found.append((path, int(one.getLen())))
+            # Not listFiles, which on a disk starts a process for each file, to learn whose it is.
+            for one in system.listStatus(place):
+                name = str(one.getPath().getName())
+                if one.isDirectory():
+                    below = self.data_files(f"{directory}/{name}")
+                    found += [(f"{name}/{path}", size) for path, size in below]
+                elif name.endswith(DATA_SUFFIX):
+                    found.append((name, int(one.getLen())))
         except Py4JJavaError as error:
             if not _is_missing(error):
                 raise _failed("list", directory, error) from error
@@ -94,20 +111,25 @@ class LakeFiles:
         except Py4JJavaError as error:
             raise _failed("read", path, error) from error
 
-    def write(self, path: str, text: str) -> None:
-        """A small file that is there whole or not at all."""
+    def write(self, path: str, text: str, aside: str | None = None) -> None:
+        """A small file that is there whole or not at all; a crash may leave a part of it in `aside`."""
         directory, _, name = path.rpartition("/")
-        unfinished = f"{directory}/_{name}.tmp"
+        # Two may write the same file at once, and neither may rename what the other has half written.
+        unfinished = f"{aside or directory}/_{name}.{uuid4().hex[:HEX_DIGITS]}.tmp"
         self.create(unfinished, text)
+        self.sync(unfinished)
         self.rename(unfinished, path)
+        self.sync_names(directory, [name])
 
     def create(self, path: str, text: str) -> None:
         """A file, in place of one that was there; a crash may leave half of it."""
         system, place = self._at(path)
         try:
             stream = system.create(place, True)
-            stream.write(bytearray(text.encode()))
-            stream.close()
+            try:
+                stream.write(bytearray(text.encode()))
+            finally:
+                stream.close()
         except Py4JJavaError as error:
             raise _failed("write", path, error) from error
 
@@ -127,16 +149,47 @@ class LakeFiles:
         if not moved:
             raise ArchiveError(f"{path} cannot be renamed to {target}: is it gone?")
 
-    def delete(self, path: str) -> None:
-        """A file, or a directory with all that is in it; nothing if it is gone already."""
+    def delete(self, path: str) -> bool:
+        """A file, or a directory with all that is in it; whether it was there. Raises: ArchiveError."""
         system, place = self._at(path)
         try:
-            system.delete(place, True)
+            for _ in range(DELETIONS_MAX):
+                if system.delete(place, True):
+                    return True
+                if not system.exists(place):
+                    return False
         except Py4JJavaError as error:
             raise _failed("delete", path, error) from error
+        raise ArchiveError(f"{path} cannot be deleted: the file system refuses it")
+
+    def sync(self, path: str) -> None:
+        """A file outlasts a power cut; storage elsewhere sees to that itself. Raises: ArchiveError."""
+        if not path.startswith("file:"):
+            return
+        place = Path(path.removeprefix("file:"))
+        sums = place.with_name(f".{place.name}.crc")  # Hadoop's, which it reads the file by
+        try:
+            for one in (place, sums) if sums.exists() else (place,):
+                file = _DISK.append_to(str(one))
+                try:
+                    file.sync()
+                finally:
+                    file.close()
+        except OSError as error:
+            raise ArchiveError(f"cannot sync {path}: {error}") from error
+
+    def sync_names(self, root: str, paths: Iterable[str]) -> None:
+        """So do the names of files below a root, and those of the directories that they lie in."""
+        if not root.startswith("file:"):
+            return
+        try:
+            for one in sorted({above for path in paths for above in PurePosixPath(path).parents}):
+                _DISK.sync_dir(f"{root.removeprefix('file:')}/{one}")
+        except OSError as error:
+            raise ArchiveError(f"cannot sync {root}: {error}") from error
 
     def _at(self, path: str) -> tuple[Any, Any]:
-        place = self._jvm.org.apache.hadoop.fs.Path(path)
+        place = self._path(path)
         try:
             return place.getFileSystem(self._settings), place
         except Py4JJavaError as error:
@@ -153,6 +206,11 @@ def write_parquet(frame: DataFrame, directory: str, partition_by: Sequence[str])
         frame.write.mode("error").partitionBy(*partition_by).parquet(directory)
     finally:
         settings.set(key, str(before))
+
+
+def literal(path: str) -> str:
+    """A path as Spark must be given it, which takes what it reads for patterns."""
+    return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def temporary_of(root: str) -> str:
