@@ -140,7 +140,7 @@ def test_killed_at_any_step_each_row_is_there_at_most_once_and_then_once(
         done += new
         assert lakes.seen(spark, lake) == done, f"after a stop at {stop_at}"
         batch += 1
-    # Three deletions, two small files of two steps each, two data files to move; then none was left.
+    # The claim and its end, an intent of two steps, two data files, the commit, a deletion before and after.
     assert stop_at == 10
     assert lakes.seen(spark, lake) == done + new
 
@@ -149,9 +149,9 @@ def test_undoing_a_batch_can_be_interrupted_too(spark: Any, write: Write, tmp_pa
     lake = tmp_path / "lake"
     frame = frame_of(spark, range(4))
     with pytest.raises(lakes.Crash):  # with two of the files moved
-        write(frame, 0, files_of=lambda one: lakes.FailingFiles(one, 6))
+        write(frame, 0, files_of=lambda one: lakes.FailingFiles(one, 8))
     assert 0 < len(lakes.files_seen(lake)) < 4
-    for stop_at in range(1, 5):
+    for stop_at in range(1, 8):
         with pytest.raises(lakes.Crash):
             write(frame, 0, files_of=lambda one, n=stop_at: lakes.FailingFiles(one, n))
         assert lakes.seen(spark, lake) <= Counter(range(4))
@@ -177,7 +177,7 @@ def test_what_another_query_has_begun_is_not_undone(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     with pytest.raises(lakes.Crash):
-        write(frame_of(spark, range(4)), 0, files_of=lambda one: lakes.FailingFiles(one, 6))
+        write(frame_of(spark, range(4)), 0, files_of=lambda one: lakes.FailingFiles(one, 8))
     before = lakes.files_seen(tmp_path / "lake")
     with pytest.raises(manifests.ArchiveError, match="written by the query"):
         write(frame_of(spark, range(4)), 0, OTHER)

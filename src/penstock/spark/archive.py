@@ -7,21 +7,25 @@ Spark's own Parquet sink is exactly-once for readers of its log only; others mee
 the directory itself is right at every moment. One batch:
 
     1  finish a compaction that was begun, and undo a batch that was (below)
-    2  write Parquet beside the lake, where no reader looks
-    3  write the intent: the names that the files will have
+    2  claim the lake, and write Parquet beside it, where no reader looks
+    3  write the intent, which is the manifest with the names that the files will have; give back the claim
     4  rename each file into its directory
-    5  write the manifest: now the batch is done
-    6  delete the intent and what is left beside the lake
+    5  rename the intent to be the manifest: now the batch is done
+    6  delete what is left beside the lake
 
 A reader sees whole files, and a batch bit by bit during step 4. After a crash Spark runs it again:
 
     killed in      left                                   the next run
-    1 2            Parquet beside the lake                deletes it
+    1 2            the claim, Parquet beside the lake     deletes both
     3 4            the intent, some of the files          deletes them by their names, then the intent
-    5 6            the manifest, perhaps the intent       deletes the intent, and skips the batch
+    5 6            the manifest                           skips the batch
 
-The order of the undoing matters: first what lies beside the lake, so that a driver that was thought dead can
-rename nothing more; the intent last, so that undoing can itself be interrupted.
+A driver that was thought dead may live, and go on while another undoes its batch and writes it again. It has
+a claim or an intent of its own from before it writes until it is done; who undoes takes both away first, and
+a deletion or a rename of one file is done by one of two. So it stops at step 3 with a part of its Parquet
+deleted, or at step 5 with its files gone, and never counts. The intent is taken away by a rename, to
+`undone-`, so that undoing can itself be interrupted; then what lies beside the lake goes, so that nothing
+more can be renamed; then the files. Where a rename is no single step (S3), run one driver at a time.
 
 A query is known by the id in its checkpoint. With another checkpoint batches would have other contents
 under the same numbers, so a lake takes one query only.
@@ -31,31 +35,32 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import replace
 from uuid import uuid4
 
 from pyspark.sql import DataFrame, SparkSession
 
 from penstock.spark.compaction import finish_compaction
 from penstock.spark.lake_columns import fit, with_partitions
-from penstock.spark.lake_files import LakeFiles, temporary_of, write_parquet
+from penstock.spark.lake_files import HEX_DIGITS, LakeFiles, temporary_of, write_parquet
 from penstock.spark.lake_manifest import (
     INTENTS,
-    VERSION,
     ArchiveError,
     DataFile,
     Manifest,
-    damaged,
+    load_lake,
     load_newest_or_none,
+    parse_manifest,
     parse_versioned,
 )
 from penstock.spark.sink import QUERY_ID
 
 log = logging.getLogger(__name__)
 
-INTENT = f"{INTENTS}/batch.json"
-HEX_DIGITS = 8  # of the query's id and of an attempt's, in names of files
+CLAIM, INTENT, UNDONE = "claim", "batch", "undone"
+_BEGUN = re.compile(rf"({CLAIM}|{INTENT}|{UNDONE})-(?P<query>.+)-[0-9a-f]{{{HEX_DIGITS}}}\.json")
 
 BatchWriter = Callable[[DataFrame, int], None]
 FilesOf = Callable[[SparkSession], LakeFiles]
@@ -71,7 +76,11 @@ def archive_writer(path: str, partition_by: Sequence[str] = ("day",)) -> BatchWr
 
 
 class ArchiveWriter:
-    """What `archive_writer` returns; it remembers nothing between batches."""
+    """What `archive_writer` returns.
+
+    It remembers the last manifest that it wrote, so that not every batch lists all of them. That is safe: a
+    batch that somebody else has written meanwhile is found by its manifest when this one is to be renamed.
+    """
 
     def __init__(
         self, path: str, partition_by: Sequence[str] = ("day",), files_of: FilesOf = LakeFiles
@@ -79,6 +88,7 @@ class ArchiveWriter:
         self._path = path
         self._partition_by = tuple(partition_by)
         self._files_of = files_of
+        self._newest: Manifest | None = None
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
         spark = frame.sparkSession
@@ -88,10 +98,11 @@ class ArchiveWriter:
             root
         )  # a place that has no room beside it is refused before anything is looked at
         query = _query_of(spark)
+        known, self._newest = self._newest, None  # whatever stops this batch, the next one looks
         finish_compaction(files, root)
-        newest = load_newest_or_none(files, root)
-        self._check(files, root, newest, (query, batch))
-        _undo_batch(files, root, newest, query)
+        if known is None or (known.query, known.batch + 1) != (query, batch):
+            known = load_newest_or_none(files, root)
+        newest = self._undo(files, root, known, (query, batch))
         if newest is not None and newest.batch == batch:
             log.info("%s: batch %d is there already", root, batch)
             return
@@ -100,7 +111,17 @@ class ArchiveWriter:
         )
         schema = json.loads(frame.schema.json())
         empty = Manifest(query, batch, self._partition_by, schema)
-        _archive(files, root, frame, empty)
+        self._newest = _archive(files, root, frame, empty)
+
+    def _undo(
+        self, files: LakeFiles, root: str, newest: Manifest | None, now: tuple[str, int]
+    ) -> Manifest | None:
+        """Step 1; the newest manifest afterwards, for who was to be undone may have been quicker."""
+        while True:
+            self._check(files, root, newest, now)
+            if not _undo_batch(files, root, newest, now[0]):
+                return newest
+            newest = load_newest_or_none(files, root)
 
     def _check(
         self, files: LakeFiles, root: str, newest: Manifest | None, now: tuple[str, int]
@@ -129,12 +150,37 @@ class ArchiveWriter:
             log.warning("%s: batch %d comes behind batch %d", root, batch, newest.batch)
 
 
-def _archive(files: LakeFiles, root: str, frame: DataFrame, empty: Manifest) -> None:
-    """Steps 2 to 6."""
+def _archive(files: LakeFiles, root: str, frame: DataFrame, empty: Manifest) -> Manifest:
+    """Steps 2 to 6; the manifest."""
     temporary = _temporary_of(root)
     attempt = uuid4().hex[:HEX_DIGITS]
+    claim, intent = (
+        f"{root}/{INTENTS}/{kind}-{empty.query}-{attempt}.json" for kind in (CLAIM, INTENT)
+    )
+    files.create(claim, "")
     staged = f"{temporary}/{empty.batch}-{attempt}"
     write_parquet(frame, staged, empty.partition_by)
+    moves = _moves(files, staged, empty, attempt)
+    done = replace(empty, files=tuple(file for _, file in moves))
+    files.write(intent, json.dumps(done.to_json()), aside=temporary)
+    if not files.delete(claim):
+        raise ArchiveError(
+            f"{root}: another driver has begun batch {empty.batch} anew while this one was writing it;"
+            " run one at a time"
+        )
+    for source, file in moves:
+        files.rename(f"{staged}/{source}", f"{root}/{file.path}")
+    files.sync_names(root, [file.path for _, file in moves])
+    files.rename(intent, f"{root}/{done.name}")
+    files.sync_names(root, [done.name])
+    files.delete(temporary)
+    return done
+
+
+def _moves(
+    files: LakeFiles, staged: str, empty: Manifest, attempt: str
+) -> list[tuple[str, DataFile]]:
+    """What was written beside the lake, on disk by now, and what it will be in it."""
     moves: list[tuple[str, DataFile]] = []
     for source, size in files.data_files(staged):
         rows = files.rows(f"{staged}/{source}")
@@ -145,44 +191,50 @@ def _archive(files: LakeFiles, root: str, frame: DataFrame, empty: Manifest) -> 
             partition = source.rpartition("/")[0]
             target = f"{partition}/{name}" if partition else name
             moves.append((source, DataFile(target, rows, size)))
-    targets = tuple(file for _, file in moves)
-    done = Manifest(empty.query, empty.batch, empty.partition_by, empty.schema, targets)
-    if moves:
-        files.write(f"{root}/{INTENT}", json.dumps(_intent_of(done)))
-        for source, file in moves:
-            files.rename(f"{staged}/{source}", f"{root}/{file.path}")
-    files.write(f"{root}/{done.name}", json.dumps(done.to_json()))
-    files.delete(f"{root}/{INTENT}")
-    files.delete(temporary)
+            files.sync(f"{staged}/{source}")
+    return moves
 
 
-def _undo_batch(files: LakeFiles, root: str, newest: Manifest | None, query: str) -> None:
-    """Remove what an earlier attempt has left. Raises: ArchiveError if it was another query's."""
-    files_left, path = _temporary_of(root), f"{root}/{INTENT}"
+def _undo_batch(files: LakeFiles, root: str, newest: Manifest | None, query: str) -> bool:
+    """Remove what earlier attempts have left; whether there was any. Raises: ArchiveError if another's."""
+    begun = _begun(files, root)
+    for owner in begun.values():
+        if owner != query:
+            raise _another_query(root, owner, query)
+    for name in begun:
+        if name.startswith(CLAIM):
+            files.delete(f"{root}/{INTENTS}/{name}")
+    # Where a claim is gone, its intent may have come meanwhile.
+    for name in _begun(files, root) if begun else []:
+        if name.startswith(INTENT):
+            undone = UNDONE + name.removeprefix(INTENT)
+            files.rename(f"{root}/{INTENTS}/{name}", f"{root}/{INTENTS}/{undone}")
+    files.delete(_temporary_of(root))
+    for name in _begun(files, root) if begun else []:
+        if name.startswith(UNDONE):
+            _remove_files(files, root, f"{root}/{INTENTS}/{name}", newest)
+    return bool(begun)
+
+
+def _remove_files(files: LakeFiles, root: str, path: str, newest: Manifest | None) -> None:
+    """What an intent names, but for what counts: where a rename is a copy, a crash leaves both names."""
     try:
-        intent = parse_versioned(files.read(path), path)
-        owner, batch, targets = intent["query"], int(intent["batch"]), list(intent["files"])
+        intent = parse_manifest(parse_versioned(files.read(path), path), path)
     except FileNotFoundError:
-        files.delete(files_left)
-        return
-    except (KeyError, TypeError, ValueError):
-        raise damaged(path) from None
-    if owner != query:
-        raise _another_query(root, owner, query)
-    files.delete(files_left)
-    if newest is None or newest.batch < batch:
-        for target in targets:
-            files.delete(f"{root}/{target}")
+        return  # somebody else has undone it meanwhile
+    counted = set()
+    if newest is not None and newest.batch >= intent.batch:
+        counted = {file.path for file in load_lake(files, root).files}
+    for file in intent.files:
+        if file.path not in counted:
+            files.delete(f"{root}/{file.path}")
     files.delete(path)
 
 
-def _intent_of(manifest: Manifest) -> dict[str, Any]:
-    return {
-        "version": VERSION,
-        "query": manifest.query,
-        "batch": manifest.batch,
-        "files": [file.path for file in manifest.files],
-    }
+def _begun(files: LakeFiles, root: str) -> dict[str, str]:
+    """Claims and intents of batches: the query of each, by its name."""
+    found = (_BEGUN.fullmatch(name) for name in files.names(f"{root}/{INTENTS}"))
+    return {one[0]: one["query"] for one in found if one}
 
 
 def _temporary_of(root: str) -> str:
@@ -202,7 +254,7 @@ def _query_of(spark: SparkSession) -> str:
 
 def _check_empty(files: LakeFiles, root: str) -> None:
     """A directory without a manifest must not hold data; what a first batch left is undone by its intent."""
-    if files.exists(f"{root}/{INTENT}"):
+    if _begun(files, root):
         return
     others = [path for path, _ in files.data_files(root)]
     if others or files.exists(f"{root}/_spark_metadata"):

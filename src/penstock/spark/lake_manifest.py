@@ -4,7 +4,7 @@
       day=2026-11-16/0000000007-5f0c11aa-9b2e4d10-00000.parquet
       _manifest/0000000007.json                  one a batch: its query, files, rows, bytes, the schema
       _manifest/base-0000000002-0000000006.json  all of the lake up to batch 6, after 2 compactions
-      _intent/batch.json, _intent/compaction-*.json  what is being done right now; see archive, compaction
+      _intent/batch-*.json, _intent/compaction-*.json  what is being done right now; see archive, compaction
     _orders.tmp/                                 beside the lake: Parquet that is being written
 
 Readers of Parquet skip names that begin with an underscore, or (DuckDB, polars) take `**/*.parquet` and skip
