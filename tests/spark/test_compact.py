@@ -51,7 +51,7 @@ def test_the_small_files_of_each_day_become_one(spark: Any, lake: Path) -> None:
     assert lakes.seen(spark, lake) == Counter(range(12))
     assert len(lakes.files_seen(lake)) == 2
     assert [path.name for path in lake.glob("_manifest/*.json")] == [
-        "base-0000000002-0000000002.json"  # one a day
+        "base-0000000001-0000000002.json"
     ]
     assert not list(lake.glob("_intent/*.json"))
     again = compaction.compact(spark, str(lake))
@@ -78,9 +78,16 @@ def test_a_second_compaction_beside_the_first_is_refused(spark: Any, lake: Path)
     assert compaction.compact(spark, str(lake)).files_before == 6
 
 
+@pytest.mark.parametrize(("seconds", "steps"), [(0, 20), (600, 15)])
 def test_killed_at_any_step_no_row_is_there_twice_and_the_next_call_puts_it_right(
-    spark: Any, lake: Path, tmp_path: Path
+    spark: Any,
+    lake: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    seconds: int,
+    steps: int,
 ) -> None:
+    monkeypatch.setattr(compaction, "COMMIT_SECONDS", seconds)  # a commit a day, or one for all
     rows = Counter(range(12))
     stop_at = 0
     while True:
@@ -102,12 +109,12 @@ def test_killed_at_any_step_no_row_is_there_twice_and_the_next_call_puts_it_righ
         assert lakes.seen(spark, again / "lake") == rows, f"after a stop at {stop_at}"
         assert len(lakes.files_seen(again / "lake")) == 2
         assert not [one for one in again.glob("_lake.tmp/**/*") if one.is_file()]
-    assert stop_at > 20
+    assert stop_at > steps
 
 
 def test_a_batch_that_is_being_written_is_left_alone(spark: Any, lake: Path) -> None:
     frame = frame_of(spark, range(12, 16)).coalesce(1)
-    writer = archive.ArchiveWriter(str(lake), files_of=lambda one: lakes.FailingFiles(one, 5))
+    writer = archive.ArchiveWriter(str(lake), files_of=lambda one: lakes.FailingFiles(one, 7))
     with query_id(spark, QUERY), pytest.raises(lakes.Crash):  # one of two files is in the lake
         writer(frame, 3)
     before = lakes.seen(spark, lake)
@@ -129,6 +136,15 @@ def test_merged_rows_are_in_the_order_of_their_ids(spark: Any, tmp_path: Path) -
     compaction.compact(spark, str(tmp_path / "lake"))
     (merged,) = lakes.files_seen(tmp_path / "lake")
     assert pq.read_table(merged)["_id"].to_pylist() == ["9-9", "9-10", "9-100", "10-0"]
+
+
+def test_ids_that_are_no_ids_of_a_stream_are_merged_too(spark: Any, tmp_path: Path) -> None:
+    with query_id(spark, QUERY):
+        for batch, one in enumerate(["7", "order-x", "1-2-3"]):
+            frame = spark.createDataFrame([(one, batch)], "_id string, v int")
+            archive.archive_writer(str(tmp_path / "lake"), ())(frame, batch)
+    compaction.compact(spark, str(tmp_path / "lake"))
+    assert lakes.seen(spark, tmp_path / "lake") == Counter(range(3))
 
 
 def test_names_that_look_like_patterns_are_names(spark: Any, tmp_path: Path) -> None:
@@ -171,9 +187,23 @@ def test_a_file_that_lost_rows_stops_it_before_anything_is_changed(spark: Any, l
     path.write_text(json.dumps(given))
     path.with_name(f".{path.name}.crc").unlink()
     before = lakes.files_seen(lake)
-    with pytest.raises(manifests.ArchiveError, match="by their manifests; nothing was changed"):
+    with pytest.raises(manifests.ArchiveError, match="by their manifests; they stay as they are"):
         compaction.compact(spark, str(lake))
     assert lakes.files_seen(lake) == before
+
+
+def test_files_that_cannot_be_deleted_are_not_replaced(spark: Any, lake: Path) -> None:
+    class Refusing(lakes.FailingFiles):  # type: ignore[name-defined, misc]
+        def delete(self, path: str) -> bool:
+            if path.startswith(f"file:{lake}/day="):
+                raise manifests.ArchiveError(f"{path} cannot be deleted")
+            return bool(super().delete(path))
+
+    with pytest.raises(manifests.ArchiveError, match="cannot be deleted"):
+        compaction.Compaction(Refusing(spark), spark, str(lake)).run()
+    assert lakes.seen(spark, lake) == Counter(range(12))
+    assert compaction.compact(spark, str(lake)).files_after == 2
+    assert lakes.seen(spark, lake) == Counter(range(12))
 
 
 def test_what_is_no_archive_is_refused(spark: Any, tmp_path: Path) -> None:

@@ -4,14 +4,18 @@ A query that archives every ten seconds leaves 8,640 files a day and more. Of ea
 are smaller than half of the target are merged in order, into files of about the target's size, each sorted
 by id.
 
-    1  write the merged files beside the lake, and count their rows
+    1  write merged files beside the lake, and count their rows
     2  write the intent: which files replace which, and the base manifest that then holds
     3  for each merged file: delete those that it replaces, and rename it into its directory
     4  write the base, delete the manifests that it covers
     5  delete the intent and what is left beside the lake
 
-Killed before the intent is there, nothing has changed. From then on everything can be done again from any
-point, and whoever comes next does so: a compaction, or the query's next batch. Both may even do so at once.
+Steps 2 to 5 write all names of the lake twice, so they are done once in a while: for what was merged in
+COMMIT_SECONDS, which is what a crash before the intent costs, and what lies there twice meanwhile.
+
+Killed before the intent is there, what it would have replaced is as it was. From then on everything can be
+done again from any point, and whoever comes next does so: a compaction, or the query's next batch. Both may
+even do so at once.
 
 Many files cannot be exchanged for one in a single step that every reader would understand. So in step 3
 the rows of one merged file are missing for a moment, or after a crash until the next call. The other order
@@ -26,6 +30,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,7 +41,13 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from penstock.spark.alone import held
 from penstock.spark.lake_columns import data_schema
-from penstock.spark.lake_files import LakeFiles, temporary_of, write_parquet
+from penstock.spark.lake_files import (
+    HEX_DIGITS,
+    LakeFiles,
+    literal,
+    temporary_of,
+    write_parquet,
+)
 from penstock.spark.lake_manifest import (
     INTENTS,
     MANIFESTS,
@@ -55,7 +66,7 @@ from penstock.spark.lake_manifest import (
 )
 
 TARGET_BYTES = 128 << 20
-HEX_DIGITS = 8
+COMMIT_SECONDS = 60
 
 _INTENT = re.compile(r"compaction-\d+\.json")
 
@@ -117,53 +128,60 @@ class Compaction:
             return self._run(target_bytes, on_bytes)
 
     def _run(self, target_bytes: int, on_bytes: OnBytes | None) -> Compacted:
-        finish_compaction(self._files, self._root)
-        before = load_lake(self._files, self._root)
+        before = load_finished(self._files, self._root)
         if before.newest is None:
             raise _no_archive(self._root)
         self._files.delete(self._temporary)
-        groups = plan_merges(before.files, target_bytes)
-        total = sum(file.bytes for merges in groups.values() for merge in merges for file in merge)
-        lake = before
-        for merges in groups.values():
-            done = []
-            for merge in merges:
-                done.append(self._merge(merge, before.newest))
-                self._done_bytes += sum(file.bytes for file in merge)
-                self._done_files += len(merge)
-                if on_bytes is not None:
-                    on_bytes(self._done_bytes, total, self._done_files)
-            base = _base_of(lake, done)
-            self._commit(done, base)
-            lake = Lake((base,))
-        return _difference(before.files, lake.files)
+        plan = [
+            one for merges in plan_merges(before.files, target_bytes).values() for one in merges
+        ]
+        total = sum(file.bytes for merge in plan for file in merge)
+        lake, merged, since = before, list[Merge](), time.monotonic()
+        for merge in plan:
+            merged.append(self._merge(merge, before.newest))
+            self._done_bytes += sum(file.bytes for file in merge)
+            self._done_files += len(merge)
+            if on_bytes is not None:
+                on_bytes(self._done_bytes, total, self._done_files)
+            if time.monotonic() - since >= COMMIT_SECONDS:
+                lake, merged, since = self._commit(lake, merged), [], time.monotonic()
+        return _difference(before.files, self._commit(lake, merged).files)
 
     def _merge(self, files: Sequence[DataFile], newest: Manifest) -> Merge:
         """Step 1 for the files of one merge."""
         attempt = uuid4().hex[:HEX_DIGITS]
         staged = f"{self._temporary}/{attempt}"
         columns = data_schema(newest.schema, newest.partition_by)
-        frame = self._spark.read.schema(columns).parquet(*(self._pattern_of(one) for one in files))
+        frame = self._spark.read.schema(columns).parquet(
+            *(literal(f"{self._root}/{one.path}") for one in files)
+        )
         write_parquet(_sorted(frame.coalesce(1)), staged, ())
         ((source, size),) = self._files.data_files(staged)
         rows = self._files.rows(f"{staged}/{source}")
         if rows != sum(file.rows for file in files):
             raise ArchiveError(
                 f"{self._root}: {len(files)} files from {files[0].path} on have {rows} rows together,"
-                f" and {sum(file.rows for file in files)} by their manifests; nothing was changed"
+                f" and {sum(file.rows for file in files)} by their manifests; they stay as they are"
             )
+        self._files.sync(f"{staged}/{source}")
+        self._files.sync_names(self._temporary, [f"{attempt}/{source}"])
         partition = files[0].partition
         first = files[0].path.rpartition("/")[2].partition("-")[0]
         name = f"{first}-{newest.query[:HEX_DIGITS]}-{attempt}-merged.parquet"
         new = DataFile(f"{partition}/{name}" if partition else name, rows, size)
         return Merge(tuple(file.path for file in files), f"{attempt}/{source}", new)
 
-    def _commit(self, merges: Sequence[Merge], base: Manifest) -> None:
+    def _commit(self, lake: Lake, merges: Sequence[Merge]) -> Lake:
+        """Steps 2 to 5 for what was merged since the last time; the lake afterwards."""
+        if not merges:
+            return lake
         for merge in merges:
             if not self._files.exists(f"{self._temporary}/{merge.staged}"):
                 raise ArchiveError(
-                    f"{self._root}: another compaction is at work; nothing was changed"
+                    f"{self._root}: another compaction is at work; {len(merge.old)} files from"
+                    f" {merge.old[0]} on stay as they are"
                 )
+        base = _base_of(lake, merges)
         intent = {
             "version": VERSION,
             "merges": [
@@ -173,12 +191,15 @@ class Compaction:
             "base": base.to_json(),
         }
         path = f"{self._root}/{INTENTS}/compaction-{base.generation:010d}.json"
-        self._files.write(path, json.dumps(intent))
-        finish_compaction(self._files, self._root)
+        self._files.write(path, json.dumps(intent), aside=self._temporary)
+        _carry_out(self._files, self._root, path, (merges, base))
+        return Lake((base,))
 
-    def _pattern_of(self, file: DataFile) -> str:
-        """Spark takes what it reads for patterns."""
-        return re.sub(r"([\\\[\]{}*?])", r"\\\1", f"{self._root}/{file.path}")
+
+def load_finished(files: LakeFiles, root: str) -> Lake:
+    """Everything, once no compaction is left half done. Raises: ArchiveError."""
+    finish_compaction(files, root)
+    return load_lake(files, root)
 
 
 def finish_compaction(files: LakeFiles, root: str) -> None:
@@ -190,13 +211,22 @@ def finish_compaction(files: LakeFiles, root: str) -> None:
 
 def _finish(files: LakeFiles, root: str, path: str) -> None:
     try:
-        merges, base = _parse_intent(parse_versioned(files.read(path), path), path)
+        intended = _parse_intent(parse_versioned(files.read(path), path), path)
     except FileNotFoundError:
         return  # somebody else has finished it meanwhile
+    _carry_out(files, root, path, intended)
+
+
+def _carry_out(
+    files: LakeFiles, root: str, path: str, intended: tuple[Sequence[Merge], Manifest]
+) -> None:
+    """What the intent at a path says; each step may have been done already."""
+    merges, base = intended
     temporary = temporary_for_compactions(root)
     if not files.exists(f"{root}/{base.name}"):
         for merge in merges:
             _exchange(files, root, f"{temporary}/{merge.staged}", merge)
+        files.sync_names(root, [merge.new.path for merge in merges])
         _write_base(files, root, base)
     for name in superseded(files.names(f"{root}/{MANIFESTS}"), base):
         files.delete(f"{root}/{MANIFESTS}/{name}")
@@ -212,7 +242,8 @@ def temporary_for_compactions(root: str) -> str:
 
 def _write_base(files: LakeFiles, root: str, base: Manifest) -> None:
     try:
-        files.write(f"{root}/{base.name}", json.dumps(base.to_json()))
+        text = json.dumps(base.to_json())
+        files.write(f"{root}/{base.name}", text, aside=temporary_for_compactions(root))
     except ArchiveError:
         if not files.exists(f"{root}/{base.name}"):  # else somebody else was quicker
             raise
@@ -265,7 +296,9 @@ def _sorted(frame: DataFrame) -> DataFrame:
     if "_id" not in frame.columns:
         return frame
     halves = F.split("_id", "-")
-    return frame.sortWithinPartitions(*(halves[half].try_cast("decimal(20,0)") for half in (0, 1)))
+    return frame.sortWithinPartitions(
+        *(F.get(halves, F.lit(half)).try_cast("decimal(20,0)") for half in (0, 1))
+    )
 
 
 def _base_of(lake: Lake, merges: Sequence[Merge]) -> Manifest:
