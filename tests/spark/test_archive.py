@@ -272,6 +272,21 @@ def test_a_lake_needs_a_place_beside_it(spark: Any) -> None:
         archive.archive_writer("/proc")(frame_of(spark, range(4)), 0)
 
 
+def test_a_day_that_was_made_is_told_from_one_that_came_with_the_rows(
+    spark: Any, tmp_path: Path
+) -> None:
+    frame = frame_of(spark, range(4))
+    own = frame.selectExpr("*", "date'2020-02-02' as day")
+    with query_id(spark, QUERY):
+        archive.archive_writer(str(tmp_path / "made"))(frame, 0)
+        archive.archive_writer(str(tmp_path / "own"))(own, 0)
+    marks = [
+        {one["name"]: one["metadata"] for one in manifest(tmp_path / name, 0)["schema"]["fields"]}
+        for name in ("made", "own")
+    ]
+    assert [one["day"] for one in marks] == [{"derived": True}, {}]
+
+
 def test_pandas_reads_the_lake(spark: Any, write: Write, tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     write(frame_of(spark, range(4)), 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,11 @@ from penstock.spark.replay import (
     write_replay,
 )
 from tests.spark.conftest import Broker, fill
+from tests.spark.test_archive import QUERY, query_id
+
+archive = pytest.importorskip("penstock.spark.archive")
+compaction = pytest.importorskip("penstock.spark.compaction")
+lakes = pytest.importorskip("tests.support.lake")
 
 
 def replay(spark: Any, broker: Broker, what: Replay, name: str | None = None) -> int:
@@ -94,6 +101,101 @@ def test_typed_columns_of_a_lake_become_fields(
         {b"sku": b"a", b"qty": b"5", b"_source_id": b"1-0", **origin},
         {b"qty": b"6", b"_source_id": b"2-0", **origin},
     ]
+
+
+SILVER = "_id string, _timestamp timestamp, v int"
+
+
+def archive_rows(
+    spark: Any, lake: Path, rows: Sequence[Any], batch: int = 0, by: Sequence[str] = ("day",)
+) -> None:
+    frame = rows if hasattr(rows, "columns") else spark.createDataFrame(rows, SILVER).coalesce(1)
+    with query_id(spark, QUERY):
+        archive.archive_writer(str(lake), by)(frame, batch)
+
+
+def fields_of(spark: Any, lake: Path) -> list[dict[str, Any]]:
+    """The fields that entries would get, in their order, but for those that say where they were first."""
+    rows = frame_of(spark, Replay(None, str(lake), "b"), {}).collect()
+    found = [row.asDict() for row in rows]
+    return [{name: one[name] for name in one if not name.startswith("_source")} for one in found]
+
+
+def silver(values: range) -> list[tuple[str, None, int]]:
+    return [(f"{value}-0", None, value) for value in values]
+
+
+def test_a_partition_of_an_archive_keeps_its_type(spark: Any, tmp_path: Path) -> None:
+    rows = [("1-0", "001", 1, True), ("2-0", "1e3", 2, False), ("3-0", "a/b=[0]", 3, None)]
+    frame = spark.createDataFrame(rows, "_id string, store string, qty int, ok boolean")
+    lake = tmp_path / "[lake] {a,b}*?"
+    archive_rows(spark, lake, frame, by=("store", "ok"))
+    assert fields_of(spark, lake) == [
+        {"store": store, "qty": qty, "ok": ok} for _, store, qty, ok in rows
+    ]
+
+
+def test_a_day_is_left_out_of_an_archive_only_if_it_was_made_there(
+    spark: Any, tmp_path: Path
+) -> None:
+    archive_rows(spark, tmp_path / "made", silver(range(2)))
+    assert fields_of(spark, tmp_path / "made") == [{"v": 0}, {"v": 1}]
+    for by in (("day",), ()):
+        own = spark.createDataFrame([("1-0", "monday", 1)], "_id string, day string, v int")
+        archive_rows(spark, tmp_path / f"own-{len(by)}", own, by=by)
+        assert fields_of(spark, tmp_path / f"own-{len(by)}") == [{"day": "monday", "v": 1}]
+
+
+def test_a_compaction_that_was_killed_is_finished_before_its_lake_is_replayed(
+    spark: Any, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    for batch in range(2):
+        archive_rows(spark, lake, silver(range(batch * 2, batch * 2 + 2)), batch)
+    everything = fields_of(spark, lake)
+    for stop_at in range(1, 20):
+        place = tmp_path / f"stopped-{stop_at}" / "lake"
+        shutil.copytree(lake, place)
+        killed = compaction.Compaction(lakes.FailingFiles(spark, stop_at), spark, str(place))
+        with pytest.raises(lakes.Crash):
+            killed.run()
+        is_less = not lakes.files_seen(place)  # what was merged is deleted, and not yet replaced
+        assert fields_of(spark, place) == everything
+        if is_less:
+            return
+    raise AssertionError("no rows were ever missing")
+
+
+def test_what_no_manifest_counts_is_not_replayed(spark: Any, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+
+    def stopping(batch: int) -> None:  # with its file in the lake
+        writer = archive.ArchiveWriter(str(lake), files_of=lambda one: lakes.FailingFiles(one, 7))
+        with query_id(spark, QUERY), pytest.raises(lakes.Crash):
+            writer(spark.createDataFrame(silver(range(2)), SILVER).coalesce(1), batch)
+
+    stopping(0)
+    assert lakes.files_seen(lake)
+    with pytest.raises(NotReplayable, match="no batch yet that is finished"):
+        fields_of(spark, lake)
+    archive_rows(spark, lake, silver(range(0)))
+    assert fields_of(spark, lake) == []
+    stopping(1)
+    assert fields_of(spark, lake) == []
+
+
+def test_of_other_parquet_the_names_of_directories_are_taken_as_they_are(
+    spark: Any, tmp_path: Path
+) -> None:
+    table = spark.createDataFrame(
+        [("1-0", "001", "2026-11-16", 1)], "_id string, store string, day string, `v.w` int"
+    )
+    table.write.partitionBy("store").parquet(str(tmp_path / "inside"))
+    assert fields_of(spark, tmp_path / "inside") == [
+        {"day": "2026-11-16", "v.w": 1, "store": "001"}
+    ]
+    table.write.partitionBy("day", "store").parquet(str(tmp_path / "outside"))
+    assert fields_of(spark, tmp_path / "outside") == [{"v.w": 1, "store": "001"}]
 
 
 @pytest.mark.parametrize(

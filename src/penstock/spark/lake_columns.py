@@ -18,6 +18,7 @@ from penstock.spark.lake_manifest import ArchiveError
 
 DAY = "day"
 TIMESTAMP = "_timestamp"
+_DERIVED = "derived"  # in a column's metadata, and so in the schema of a manifest
 
 # By arithmetic, for a date of Spark's own would be that of the session's time zone. What has no time, as an
 # id beyond the year 9999, gets the last day: pandas reads no directory of nulls beside one of dates.
@@ -43,10 +44,15 @@ def with_partitions(frame: DataFrame, partition_by: Sequence[str]) -> DataFrame:
                 f"partition column {name}: the frame has no such column{source}; its columns are"
                 f" {', '.join(frame.columns)}"
             )
-        frame = frame.withColumn(DAY, F.expr(_DAY_OF_TIMESTAMP))
+        frame = frame.withColumn(DAY, F.expr(_DAY_OF_TIMESTAMP)).withMetadata(DAY, {_DERIVED: True})
     if set(frame.columns) <= set(partition_by):
         raise ArchiveError("every column is a partition: nothing is left to write into files")
     return frame
+
+
+def is_derived(field: StructField) -> bool:
+    """Whether a column was made of others here, and did not come with the rows."""
+    return bool((field.metadata or {}).get(_DERIVED))
 
 
 def fit(frame: DataFrame, known: Mapping[str, Any] | None) -> DataFrame:

@@ -4,6 +4,9 @@ A replayed entry has the fields of the first one, and `_source_stream` and `_sou
 was first. What a pipeline adds to a reject (`_reason`) is left out, so that an entry that was mended by a new
 condition goes the way of all others. Ids are new: the order is that of the old ones.
 
+Of a lake of ours that is what its manifests count, with the types that they say; of any other Parquet what
+Spark finds, and what a directory's name says (`store=001`) is text.
+
 One replay is one write: it appears in the target as a whole or not at all. Its name makes sure that it
 is done once: after a crash the same command is run again.
 """
@@ -20,11 +23,15 @@ from pathlib import PurePath
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, MapType
+from pyspark.sql.types import ArrayType, MapType, StructType
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import PenstockError
+from penstock.spark.compaction import load_finished
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.lake_columns import DAY, is_derived, quoted
+from penstock.spark.lake_files import LakeFiles, literal
+from penstock.spark.lake_manifest import INTENTS, Manifest
 from penstock.spark.option_words import Words
 from penstock.spark.options import CONNECTION, parse_place
 from penstock.spark.pipeline_frames import REASON, SOURCE_ID, SOURCE_STREAM
@@ -32,7 +39,8 @@ from penstock.spark.sink import batch_write
 from penstock.spark.source import NAME
 
 STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:binary,value:binary>>"
-_OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", "day")
+_OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", SOURCE_STREAM, SOURCE_ID)
+_GUESSES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 class NotReplayable(PenstockError):
@@ -103,13 +111,7 @@ def forget(connection: Mapping[str, str], replay: Replay, name: str) -> None:
 
 def _lake_frame(spark: SparkSession, replay: Replay) -> DataFrame:
     assert replay.lake is not None
-    try:
-        # Columns may have come with later files.
-        table = spark.read.option("mergeSchema", "true").parquet(replay.lake)
-    except AnalysisException as error:
-        raise NotReplayable(
-            f"{replay.lake} cannot be read as Parquet: {_first_line(error)}"
-        ) from error
+    table, made = _table_of(spark, replay.lake)
     if "_id" not in table.columns:
         raise NotReplayable(f"{replay.lake} has no column _id: it is no archive of a stream")
     halves = f.split("_id", "-")
@@ -120,12 +122,54 @@ def _lake_frame(spark: SparkSession, replay: Replay) -> DataFrame:
         rows = rows.withColumn("_stream", f.lit(PurePath(replay.lake).name))
     if "fields" in table.columns:
         return rows.select(_with_origin(_entries(table)).alias("fields"))
-    values = [name for name in table.columns if name not in (*_OWN, SOURCE_STREAM, SOURCE_ID)]
+    values = [quoted(name) for name in table.columns if name not in (*_OWN, *made)]
     if not values:
         raise NotReplayable(f"{replay.lake} has no columns beside the id")
     return rows.select(
         *values, f.col("_stream").alias(SOURCE_STREAM), f.col("_id").alias(SOURCE_ID)
     )
+
+
+def _table_of(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
+    """The rows of a lake, and which of its columns were made when it was written."""
+    files = LakeFiles(spark)
+    root = files.qualify(path)
+    lake = load_finished(files, root)
+    try:
+        if lake.newest is not None:
+            return _archived(spark, root, lake.newest, [file.path for file in lake.files])
+        if files.exists(f"{root}/{INTENTS}"):
+            raise NotReplayable(f"{path} has no batch yet that is finished")
+        return _found(spark, path)
+    except AnalysisException as error:
+        raise NotReplayable(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
+
+
+def _archived(
+    spark: SparkSession, root: str, newest: Manifest, paths: list[str]
+) -> tuple[DataFrame, list[str]]:
+    """An archive of ours: the files and the columns that its manifests name, and nothing else."""
+    schema = StructType.fromJson(dict(newest.schema))
+    made = [field.name for field in schema if is_derived(field)]
+    if not paths:
+        return spark.createDataFrame([], schema), made
+    reader = spark.read.schema(schema).option("basePath", root)
+    table = reader.parquet(*(literal(f"{root}/{path}") for path in paths))
+    return table.select(*map(quoted, schema.names)), made
+
+
+def _found(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
+    """Any Parquet. The names of directories are taken as they are: Spark would make 1 of 001."""
+    before = spark.conf.get(_GUESSES)
+    spark.conf.set(_GUESSES, "false")
+    try:
+        # Columns may have come with later files.
+        table = spark.read.option("mergeSchema", "true").parquet(path)
+    finally:
+        spark.conf.set(_GUESSES, str(before))
+    relation = table._jdf.queryExecution().analyzed().collectLeaves().head().relation()
+    in_directories = list(relation.partitionSchema().fieldNames())
+    return table, [DAY] if DAY in in_directories else []
 
 
 def _entries(table: DataFrame) -> Column:
