@@ -10,19 +10,19 @@ from penstock.spark.options import parse_options
 from tests.spark.conftest import Broker
 
 
-def test_a_search_is_good_for_a_while_by_what_it_took(
+def test_a_search_through_many_keys_is_good_for_a_while(
     penstock: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(connection, "SEARCH_REST", 10**9)
     place = parse_options({**penstock.options, "streamPattern": "s*"}).place
     penstock.client.xadd("s1", {"a": 1})
     penstock.client.set("s0", "no stream")
-    with Servers(place) as servers:
-        monkeypatch.setattr(connection, "SEARCH_REST", 10**9)
+    with monkeypatch.context() as patched, Servers(place) as servers:
+        patched.setattr(connection, "SEARCH_PAGES_MAX", 0)
         assert servers.matching("s*") == [StreamName(b"s1")]
         penstock.client.xadd("s2", {"a": 1})
         assert servers.matching("s*") == [StreamName(b"s1")]
         assert servers.matching("?2") == [StreamName(b"s2")]
-    monkeypatch.setattr(connection, "SEARCH_REST", 0)
     with Servers(place) as servers:
         assert servers.matching("s*") == [StreamName(b"s1"), StreamName(b"s2")]
         penstock.client.delete("s1")

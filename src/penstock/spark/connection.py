@@ -29,6 +29,7 @@ Word = str | bytes | int
 MOVES_MAX = 20
 MOVE_PAUSE_SECONDS = 0.1
 SCAN_COUNT = 1000
+SEARCH_PAGES_MAX = 100
 SEARCH_REST = 10
 
 
@@ -124,29 +125,34 @@ class Servers:
         return kind.decode() if isinstance(kind, bytes) else str(kind)
 
     def matching(self, pattern: str) -> list[StreamName]:
-        """Every stream whose key matches a glob, in order; looking through all keys takes its time.
+        """Every stream whose key matches a glob, in order.
 
-        So a search is good for ten times as long as it took: a stream that is asked for five times a second
-        must not keep a server with millions of keys busy.
+        They are asked for several times a second. A search through very many keys is good for ten times as
+        long as it took, so that it does not keep their server busy all the time.
         """
         known, until = self._matches.get(pattern, ([], 0.0))
         began = time.monotonic()
         if began >= until:
-            known = self._search(pattern)
+            known, pages = self._search(pattern)
             now = time.monotonic()
-            self._matches[pattern] = known, now + SEARCH_REST * (now - began)
+            rest = SEARCH_REST * (now - began) if pages > SEARCH_PAGES_MAX else 0.0
+            self._matches[pattern] = known, now + rest
         return known
 
-    def _search(self, pattern: str) -> list[StreamName]:
+    def _search(self, pattern: str) -> tuple[list[StreamName], int]:
+        """What is there, and in how many pages of SCAN it was found."""
         found: set[StreamName] = set()
+        pages = 0
         if self._place.cluster:
-            for node in self._nodes():
-                found.update(StreamName(key) for key in _scan(node, pattern))
+            places = [(node, 0) for node in self._nodes()]
         else:
-            for number in range(len(self._place.servers)):
-                client = self.client(StreamName(b"", number))
-                found.update(StreamName(key, number) for key in _scan(client, pattern))
-        return sorted(found)
+            numbers = range(len(self._place.servers))
+            places = [(self.client(StreamName(b"", number)), number) for number in numbers]
+        for client, number in places:
+            keys, count = _scan(client, pattern)
+            found.update(StreamName(key, number) for key in keys)
+            pages += count
+        return sorted(found), pages
 
     def client(self, stream: StreamName) -> redis.Redis:
         """The client of the server that has the stream."""
@@ -199,12 +205,14 @@ class Servers:
         return act()
 
 
-def _scan(client: redis.Redis, pattern: str) -> list[bytes]:
+def _scan(client: redis.Redis, pattern: str) -> tuple[list[bytes], int]:
     keys: list[bytes] = []
     cursor = b"0"
+    pages = 0
     while True:
+        pages += 1
         words = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
         cursor, found = client.execute_command(*words)  # type: ignore[no-untyped-call]
         keys.extend(found)
         if cursor == b"0":
-            return keys
+            return keys, pages
