@@ -112,7 +112,7 @@ def run_and_kill(first: PipelineRun, producing: Producing, plan: Plan, watcher: 
                 return archived
     finally:
         first.kill()
-    producing.result()  # it may have ended the pipeline, for there was nothing to wait for
+    producing.check()  # it may have ended the pipeline, for there was nothing to wait for
     first.finish()
     return archived
 
@@ -137,10 +137,14 @@ class Producing(threading.Thread):
             self._error = error
             self._on_failure()
 
+    def check(self) -> None:
+        """Raises: what stopped a producer, if one was."""
+        if self._error is not None:
+            raise self._error
+
     def result(self) -> Tally:
         """Wait for the end of it. Raises: what stopped a producer."""
         self.join()
-        if self._error is not None:
-            raise self._error
+        self.check()
         assert self._sent is not None
         return self._sent

@@ -63,7 +63,7 @@ class Commit:
     """What one journal's effects go through on their way to disk.
 
     Owner: hand_over, is_released, change_file, start_afresh. Any thread: sync, wait_synced, base_is_there.
-    Asked: position, released, synced, failure, is_based, file.
+    Asked: position, released, synced, waiting, served, failure, is_based, file.
     """
 
     def __init__(self, journal: Journal, file: File, policy: Policy, is_based: bool = True) -> None:

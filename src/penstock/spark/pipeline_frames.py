@@ -155,7 +155,7 @@ def _conditions(pipeline: Pipeline) -> dict[str, Column]:
 
 
 def _names_a_directory(column: str) -> Column:
-    """One such value would stop the query for ever: the file system refuses a directory of its name.
+    """Whether a value can name one: where the file system refuses its name, the query would stop for ever.
 
     Nulls and empty texts are one directory to Spark, which pandas does not read beside others.
     """

@@ -91,7 +91,7 @@ def frame_of(spark: SparkSession, pipeline: Pipeline, output: Output) -> DataFra
 
 
 def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
-    """Aggregates that are not what they were when their checkpoints began."""
+    """What does not fit what earlier runs have left: tables, streams, aggregates that were something else."""
     files = LakeFiles(spark)
     found = [
         *_lake_problems(pipeline, spark, files),
