@@ -16,7 +16,7 @@ import redis
 import penstock
 from penstock import shapes
 from penstock.core.frame import Frame
-from penstock.engine.clock import ManualClock
+from penstock.engine.clock import ManualClock, SystemClock
 from penstock.engine.execute import TABLE, Engine
 from penstock.thread_waiter import ThreadWaiter
 from tests.support.scenario import CLIENT_REFUSALS, Call
@@ -429,53 +429,76 @@ def test_an_error_text_with_strange_bytes_can_be_shown(db: penstock.Database) ->
 # --- What a breaker found ----------------------------------------------------------------------------
 
 
-class SlowDict(dict[str, str]):
-    """Fields whose listing takes as long as a test wants, with the turn held meanwhile."""
+class SlowClock(SystemClock):
+    """A clock whose reading takes as long as a test wants: a command reads it with the turn held."""
 
-    def __init__(self, entered: threading.Event, leave: threading.Event) -> None:
-        super().__init__(k="v")
-        self._entered = entered
-        self._leave = leave
+    def __init__(self) -> None:
+        self.is_slow = False
+        self.entered = threading.Event()
+        self.leave = threading.Event()
 
-    def items(self) -> Any:
-        self._entered.set()
-        assert self._leave.wait(30)
-        return super().items()
+    def now_us(self) -> int:
+        if self.is_slow:
+            self.entered.set()
+            assert self.leave.wait(30)
+        return super().now_us()
+
+
+class CallingClock(SystemClock):
+    """A clock whose reading calls the database, as a signal handler or a finalizer might."""
+
+    db: penstock.Database | None = None
+
+    def now_us(self) -> int:
+        db, self.db = self.db, None
+        if db is not None:
+            db.xlen("s")
+        return super().now_us()
 
 
 def test_a_call_from_inside_a_call_is_refused_and_does_not_hang() -> None:
+    clock = CallingClock()
+    db = penstock.open(clock=clock)
+    clock.db = db
+    with pytest.raises(RuntimeError, match="inside a call"):
+        db.xadd("s", {"k": "v"})
+    assert db.xlen("s") == 0
+    assert db.xadd("s", {"k": "v"}, id="1-0") == b"1-0"
+
+
+def test_an_argument_may_call_the_database() -> None:
+    """Words are made of arguments before the call has its turn."""
     db = penstock.open()
 
     class Reentrant(dict[str, str]):
         def items(self) -> Any:
-            db.xlen("s")
+            db.xadd("s", {"k": "inner"}, id="1-0")
             return super().items()
 
-    with pytest.raises(RuntimeError, match="inside a call"):
-        db.xadd("s", Reentrant(k="v"))
-    assert db.xlen("s") == 0
-    assert db.xadd("s", {"k": "v"}, id="1-0") == b"1-0"
+    assert db.xadd("s", Reentrant(k="v"), id="2-0") == b"2-0"
+    assert db.xlen("s") == 2
 
 
 def test_a_reader_that_is_interrupted_twice_leaves_the_turn_to_who_has_it() -> None:
     script = """
 import os, signal, threading, time
 import penstock
-from tests.test_embedded import SlowDict
+from tests.test_embedded import SlowClock
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
-db = penstock.open()
-entered, leave = threading.Event(), threading.Event()
+clock = SlowClock()
+db = penstock.open(clock=clock)
 added = []
 def add():
     time.sleep(0.3)
     threading.Thread(target=interrupt).start()
-    added.append(db.xadd("s", SlowDict(entered, leave), id="1-0"))
+    clock.is_slow = True
+    added.append(db.xadd("s", {"k": "v"}, id="1-0"))
 def interrupt():
-    entered.wait()
+    clock.entered.wait()
     for _ in range(2):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.3)
-    leave.set()
+    clock.leave.set()
 adder = threading.Thread(target=add)
 adder.start()
 try:
@@ -543,7 +566,7 @@ def test_a_reader_whose_result_cannot_be_shaped_gets_the_error_and_the_next_is_s
     for word in (b"XADD", b"s", b"1-0", b"k", b"v"):
         frame.add(word)
     assert engine.execute(TABLE["XADD"], frame) == b"1-0"
-    assert all(waiter.served.is_set() for waiter in woken)
+    assert all(waiter.is_served for waiter in woken)
     assert isinstance(woken[0].error, MemoryError)
     assert woken[1].reply == [[b"s", [(b"1-0", {b"k": b"v"})]]]
 

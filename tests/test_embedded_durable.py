@@ -16,6 +16,7 @@ from penstock import keeper as keepers
 from penstock.embedded import Database
 from penstock.engine.execute import Engine
 from penstock.keeper import Keeper
+from penstock.persist import backoff
 from penstock.persist.commit import Policy
 from penstock.persist.disk import Disk, File, SystemDisk
 from penstock.persist.layout import Layout
@@ -88,7 +89,7 @@ def opened_with_parts(
 
 @pytest.fixture(autouse=True)
 def tries_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keepers, "_RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(backoff, "fresh_bases", lambda: backoff.Backoff(0.0, 0.0))
 
 
 # --- Keeping ---------------------------------------------------------------------------------------
@@ -106,13 +107,18 @@ def test_what_was_done_is_there_when_it_is_opened_again(tmp_path: Path, policy: 
         assert [row["message_id"] for row in db.xpending_range("s", "g", "-", "+", 9)] == ids[1:5]
 
 
-def test_what_was_answered_is_there_without_a_close(tmp_path: Path) -> None:
+def left_by_a_kill(path: Path) -> None:
+    """A directory with one entry, whose process did not close it."""
     child = os.fork()
     if child == 0:
-        db = penstock.open(tmp_path / "data")
+        db = penstock.open(path)
         db.xadd("s", {"a": "b"}, id="1-1")
         os._exit(0)
     os.waitpid(child, 0)
+
+
+def test_what_was_answered_is_there_without_a_close(tmp_path: Path) -> None:
+    left_by_a_kill(tmp_path / "data")
     with penstock.open(tmp_path / "data") as db:
         assert db.xrange("s") == [(b"1-1", {b"a": b"b"})]
 
@@ -160,12 +166,14 @@ def test_a_log_that_has_grown_is_rewritten(
 
 
 def test_a_torn_tail_is_cut_off_and_reported(tmp_path: Path) -> None:
-    with penstock.open(tmp_path / "data") as db:
-        db.xadd("s", {"a": "b"}, id="1-1")
+    left_by_a_kill(tmp_path / "data")
     log = tmp_path / "data" / "appendonlydir" / "appendonly.aof.1.incr.aof"
+    size = log.stat().st_size
     log.write_bytes(log.read_bytes() + b"#PSCRC:1:99")
-    with pytest.warns(RuntimeWarning, match="was torn at byte"):
+    kept = log.with_name(f"cut-{log.name}-{size}")
+    with pytest.warns(RuntimeWarning, match=f"was torn at byte {size}.*kept in {kept}"):
         db = penstock.open(tmp_path / "data")
+    assert kept.read_bytes() == b"#PSCRC:1:99"
     assert db.xlen("s") == 1
     db.close()
 
@@ -199,8 +207,7 @@ def test_a_policy_that_does_not_exist_is_refused() -> None:
 
 
 def test_an_increment_that_was_emptied_is_refused(tmp_path: Path) -> None:
-    with penstock.open(tmp_path / "data") as db:
-        db.xadd("s", {"a": "b"})
+    left_by_a_kill(tmp_path / "data")
     (tmp_path / "data" / "appendonlydir" / "appendonly.aof.1.incr.aof").write_bytes(b"")
     with pytest.raises(penstock.CorruptData, match=r"it is empty.*penstock check"):
         penstock.open(tmp_path / "data")

@@ -1,5 +1,6 @@
 # The methods are redis-py's and take anything, so they stay untyped.
 
+from penstock cimport runner
 from penstock.engine.table cimport Command
 from penstock.runner cimport Runner
 

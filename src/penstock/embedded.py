@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock import shapes, words
+from penstock import runner, shapes, words
 from penstock.engine.execute import TABLE
-from penstock.errors import DatabaseClosed, DataError
+from penstock.errors import DataError
 from penstock.runner import Runner
 
 _XADD = TABLE["XADD"]
@@ -56,38 +56,29 @@ class Database(Runner):
             raise DataError("XADD maxlen must be non-negative integer")
         if not isinstance(fields, dict) or not fields:
             raise DataError("XADD fields must be a non-empty dict")
-        self._turn.acquire()
-        try:
-            if self._closed:
-                raise DatabaseClosed("the database is closed")
-            frame = self._frame
-            frame.clear()
-            frame.add(b"XADD")
-            self._put(name)
-            if nomkstream:
-                frame.add(b"NOMKSTREAM")
-            if ref_policy is not None or idmpauto is not None or idmp is not None:
-                for word in words.newer_options(ref_policy, idmpauto, idmp):
-                    self._put(word)
-            if maxlen is not None or minid is not None or limit is not None:
-                threshold = None if maxlen is None else str(maxlen)
-                for word in words.trim(threshold, approximate, minid, limit):
-                    self._put(word)
-            self._put(id)
-            for field, value in fields.items():
-                if type(field) is str:  # as _put, without the call
-                    frame.add_text(field)
-                else:
-                    self._put(field)
-                if type(value) is str:
-                    frame.add_text(value)
-                else:
-                    self._put(value)
-            if self._keeper is not None:
-                self._keeper.check_writable()
-            reply = self._engine.execute(_XADD, frame)
-        finally:
-            self._end()
+        frame = self._new_frame()
+        frame.add(b"XADD")
+        runner.put(frame, name)
+        if nomkstream:
+            frame.add(b"NOMKSTREAM")
+        if ref_policy is not None or idmpauto is not None or idmp is not None:
+            for word in words.newer_options(ref_policy, idmpauto, idmp):
+                runner.put(frame, word)
+        if maxlen is not None or minid is not None or limit is not None:
+            threshold = None if maxlen is None else str(maxlen)
+            for word in words.trim(threshold, approximate, minid, limit):
+                runner.put(frame, word)
+        runner.put(frame, id)
+        for field, value in fields.items():
+            if type(field) is str:  # as put, without the call
+                frame.add_text(field)
+            else:
+                runner.put(frame, field)
+            if type(value) is str:
+                frame.add_text(value)
+            else:
+                runner.put(frame, value)
+        reply = self._perform(_XADD, frame, None)
         return reply.decode() if self._decode and reply is not None else reply
 
     def xtrim(

@@ -100,6 +100,14 @@ def disk_failed(why: str) -> CommandError:
     return CommandError(f"Errors writing to the AOF file: {why}", "MISCONF")
 
 
+def broken_off() -> CommandError:
+    return CommandError(
+        "A command was broken off half-way, so the data in memory cannot be trusted. The server stops;"
+        " what it has acknowledged is in its log",
+        "MISCONF",
+    )
+
+
 def outcome_unknown(why: str) -> CommandError:
     return CommandError(
         f"Errors writing to the AOF file: {why}. Whether this command will be there after a restart is"

@@ -66,13 +66,7 @@ def _keep(engine: Engine, path: str, policy: Policy) -> Keeper:
         recovered = recovery.with_log()
         engine.adopt(recovery.engine)
         if recovered.cut is not None:
-            cut = recovered.cut
-            warnings.warn(
-                f"{cut.path} was torn at byte {cut.offset} ({cut.why}): {cut.lost_bytes} bytes were cut"
-                " off, which nobody had been promised",
-                RuntimeWarning,
-                stacklevel=4,
-            )
+            warnings.warn(str(recovered.cut), RuntimeWarning, stacklevel=4)
         store.begin_log(recovered, policy, options)
     except BaseException:
         store.release_lock()

@@ -2,6 +2,7 @@
 
 from penstock.core.frame cimport Frame
 from penstock.engine.execute cimport Engine
+from penstock.engine.table cimport Command
 from penstock.turn_lock cimport TurnLock
 
 cdef long long _WRITE
@@ -10,12 +11,15 @@ cdef long long _WRITE
 cdef class Runner:
     cdef TurnLock _turn
     cdef Engine _engine
-    cdef Frame _frame
+    cdef list _frames
     cdef object _keeper
     cdef bint _decode
     cdef bint _closed
     cdef list _serving
 
-    cdef int _begin(self, list words) except -1
-    cdef int _put(self, value) except -1
-    cpdef void _end(self) except *
+    cdef Frame _new_frame(self)
+    cdef object _perform(self, Command command, Frame frame, object shape)
+    cdef int _check_usable(self) except -1
+
+
+cdef int put(Frame frame, value) except -1

@@ -1,31 +1,36 @@
 """Running commands on an engine in this process: one at a time, from any thread, kept on disk if asked for.
 
-One lock is held while a command runs; a blocking read waits outside of it, and whoever adds the entry runs
-the waiting read and hands over its result. With a keeper every call returns when what it did, or saw, is on
-disk.
+One lock, the turn, is held while a command runs. A blocking read waits outside of it: the thread that adds
+the entry runs the waiting read and hands over its result. With a keeper every call returns when what it did,
+or saw, is on disk.
+
+A signal handler of the program may raise at any moment: a KeyboardInterrupt. Compiled code runs no handler
+between two of its steps, so there a call is interrupted before the command or after it. In plain Python, and
+in the few commands that are not compiled, it can be interrupted half-way. Then `Engine.unfinished` says so,
+and the next call reads the data again from disk before it does anything.
 """
 
 from __future__ import annotations
 
-import threading
+import sys
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock import shapes
 from penstock.core.frame import Frame
 from penstock.engine.execute import TABLE, Engine
-from penstock.engine.table import Flags
+from penstock.engine.table import Command, Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, DatabaseClosed, DataError
 from penstock.keeper import Keeper
 from penstock.reply import NULL_ARRAY
 from penstock.thread_waiter import ThreadWaiter
-from penstock.turn_lock import TurnLock
+from penstock.turn_lock import inside_a_call, new_turn_lock
 
 if TYPE_CHECKING:
     from penstock.server.shared import Serving
 
-_WAIT_SECONDS_MAX = threading.TIMEOUT_MAX  # about 292 years
 _WRITE = int(Flags.WRITE)
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
 
@@ -33,17 +38,15 @@ _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
 class Runner:
     """The engine, the lock around it, and what keeps its data: all of a Database but its commands."""
 
-    __slots__ = ("_closed", "_decode", "_engine", "_frame", "_keeper", "_serving", "_turn")
+    __slots__ = ("_closed", "_decode", "_engine", "_frames", "_keeper", "_serving", "_turn")
 
     def __init__(
         self, engine: Engine, decode_responses: bool, keeper: Keeper | None = None
     ) -> None:
-        self._turn = TurnLock()
+        self._turn = new_turn_lock()
         self._engine = engine
         self._keeper = keeper  # None: nothing is kept
-        if keeper is not None:
-            keeper.on_fork = self._be_forked
-        self._frame = Frame()
+        self._frames: list[Frame] = []  # those that no call uses now
         self._decode = decode_responses
         self._closed = False
         self._serving: list[Serving] = []
@@ -70,7 +73,7 @@ class Runner:
         config.set_at_start("bind", host)
         config.set_at_start("unixsocket", unixsocket or "")
         config.set_at_start("requirepass", password or "")
-        serving = shared.serve(self._engine, self._turn, config, self._keeper)
+        serving = shared.serve(self._engine, self._turn, config, self._keeper, self)
         self._serving.append(serving)
         return serving
 
@@ -80,23 +83,29 @@ class Runner:
         What was done is on disk when this returns, and others may open the directory. Raises: CommandError
         (MISCONF) if the disk has failed.
         """
+        if self._keeper is not None and self._keeper.is_forked:
+            self._closed = True  # the turn may be held by a thread that only the parent has
+            return
         while self._serving:
             self._serving.pop().close()
-        self._turn.acquire()
-        try:
-            was_closed, self._closed = self._closed, True
-            for waiter in self._engine.waiters.all():
-                waiter.error = DatabaseClosed("the database was closed while this call waited")
-                self._engine.give_up(waiter)
-                waiter.wake()
-        finally:
-            self._turn.release()
-        if self._keeper is not None and not was_closed:
+        self._in_turn(self._refuse_all)
+        if self._keeper is not None:
             self._keeper.close()
 
-    def _be_forked(self) -> None:
-        """This is a copy of the process that has the directory open: two would write one log."""
+    def _refuse_all(self) -> None:
+        """Under the turn: take no calls any more, and wake those that wait."""
         self._closed = True
+        for waiter in self._engine.waiters.all():
+            waiter.error = DatabaseClosed("the database was closed while this call waited")
+            waiter.wake()
+            self._engine.give_up(waiter)
+
+    def __del__(self) -> None:
+        """A database that nobody has any more: let others have its directory."""
+        if self._closed or self._keeper is None or sys.is_finalizing():
+            return
+        self.close()
+        warnings.warn("a penstock.Database was not closed", ResourceWarning, stacklevel=2)
 
     def save(self) -> bool:
         """Write a snapshot (dump.rdb) while other callers wait. Raises: CommandError."""
@@ -110,15 +119,15 @@ class Runner:
 
     def _kept(self, call: Callable[[Keeper], Any]) -> Any:
         """Ask the keeper for something, under the turn."""
-        self._turn.acquire()
-        try:
-            if self._closed:
-                raise DatabaseClosed("the database is closed")
-            if self._keeper is None:
-                raise CommandError("nothing is kept here: this database is in memory only")
-            return call(self._keeper)
-        finally:
-            self._turn.release()
+        if self._keeper is not None and self._keeper.is_forked:
+            raise DatabaseClosed("the database is closed")
+        return self._in_turn(lambda: call(self._checked_keeper()))
+
+    def _checked_keeper(self) -> Keeper:
+        self._check_usable()
+        if self._keeper is None:
+            raise CommandError("nothing is kept here: this database is in memory only")
+        return self._keeper
 
     def __enter__(self) -> Self:
         return self
@@ -135,91 +144,156 @@ class Runner:
         self, name: str, pieces: list[Any], shape: Callable[[Any], Any] = shapes.as_it_is
     ) -> Any:
         """Run a command given by its words and bring the reply into shape."""
-        command = TABLE[name]
-        self._turn.acquire()
-        try:
-            self._begin(_WORDS[name])
-            if self._keeper is not None and command.flags & _WRITE:
-                self._keeper.check_writable()
-            for piece in pieces:
-                self._put(piece)
-            reply = self._engine.execute(command, self._frame)
-            if isinstance(reply, Blocked):
-                waiter = ThreadWaiter(command, reply, self._engine.context.keyspace, shape)
-                reply = self._wait(waiter, reply.timeout_ms)
-                if self._keeper is not None:
-                    self._keeper.was_served = waiter.served.is_set()
-            else:
-                reply = shape(reply)
-        finally:
-            self._end()
+        frame = self._new_frame()
+        for word in _WORDS[name]:
+            frame.add(word)
+        for piece in pieces:
+            put(frame, piece)
+        reply = self._perform(TABLE[name], frame, shape)
+        if type(reply) is ThreadWaiter:
+            reply = self._wait(reply)
         return shapes.decoded(reply) if self._decode else reply
 
-    def _end(self) -> None:
-        """Give the turn back, and return when what was done, or seen, is on disk."""
-        keeper = self._keeper
-        if keeper is None:
-            self._turn.release()
-            return
-        try:
-            position = keeper.hand_over()
-        finally:
-            self._turn.release()
-        if position:
-            keeper.wait(position)
+    def _new_frame(self) -> Frame:
+        """A frame for the words of one call, filled outside of the turn."""
+        if self._closed or (self._keeper is not None and self._keeper.is_forked):
+            raise DatabaseClosed("the database is closed")
+        if not self._frames:
+            return Frame()
+        frame: Frame = self._frames.pop()
+        frame.clear()
+        return frame
 
-    def _begin(self, words: list[bytes]) -> None:
+    def _perform(self, command: Command, frame: Frame, shape: Callable[[Any], Any] | None) -> Any:
+        """Run a command under the turn, and return when what it did, or saw, is on disk.
+
+        Every call goes through here. Returns the reply in its shape, or the ThreadWaiter of a read that
+        blocks.
+        """
+        if self._turn.is_mine():
+            raise inside_a_call()
+        keeper = self._keeper
+        position = 0
+        reply: Any = None
+        refusal: CommandError | None = None
+        try:
+            self._turn.acquire()
+            self._check_usable()
+            if keeper is not None:
+                keeper.prepare(bool(command.flags & _WRITE))
+            try:
+                reply = self._engine.execute(command, frame)
+                if type(reply) is Blocked:
+                    reply = ThreadWaiter(
+                        command, reply, self._engine.context.keyspace, shape or shapes.as_it_is
+                    )
+                    self._engine.park(reply)
+                elif shape is not None:
+                    reply = shape(reply)
+            except CommandError as error:
+                refusal = error
+            if keeper is not None:
+                position = keeper.hand_over()
+        finally:
+            try:  # noqa: SIM105 - a call of `suppress` could be interrupted itself
+                self._turn.release()
+            except RuntimeError:
+                pass  # an interrupt came before the turn was ours
+        self._frames.append(frame)
+        if position and keeper is not None:
+            keeper.wait(position)
+        if refusal is not None:
+            raise refusal
+        return reply
+
+    def _in_turn(self, call: Callable[[], Any]) -> Any:
+        """Call something under the turn."""
+        if self._turn.is_mine():
+            raise inside_a_call()
+        try:
+            self._turn.acquire()
+            return call()
+        finally:
+            try:  # noqa: SIM105 - a call of `suppress` could be interrupted itself
+                self._turn.release()
+            except RuntimeError:
+                pass  # an interrupt came before the turn was ours
+
+    def _check_usable(self) -> None:
+        """Under the turn: refuse a closed database, and mend one whose last command was broken off."""
         if self._closed:
             raise DatabaseClosed("the database is closed")
-        self._frame.clear()
-        for word in words:
-            self._frame.add(word)
+        if self._engine.unfinished:
+            self._mend()
 
-    def _put(self, value: Any) -> None:
-        """Add one argument as redis-py would encode it. Raises: DataError for what it would refuse."""
-        kind = type(value)
-        if kind is str:
-            self._frame.add_text(value)
-        elif kind is bytes:
-            self._frame.add(value)
-        elif isinstance(value, bool) or not isinstance(
-            value, (str, bytes, bytearray, memoryview, int, float)
-        ):
-            raise DataError(
-                f"Invalid input of type: '{kind.__name__}'. "
-                "Convert to a bytes, string, int or float first."
-            )
-        elif isinstance(value, (int, float)):
-            self._frame.add_text(repr(value))
-        elif isinstance(value, str):
-            self._frame.add(value.encode())
-        else:
-            self._frame.add(bytes(value))
+    def _mend(self) -> None:
+        """A command was broken off, so memory may hold half of it.
 
-    def _wait(self, waiter: ThreadWaiter, timeout_ms: int) -> Any:
-        """Sleep until the read is served or its time is over. The lock is open meanwhile."""
+        What is on disk is read again. Without a directory there is nothing to read, and the database goes on.
+        """
         if self._keeper is not None:
-            self._keeper.hand_over()
-        self._engine.park(waiter)
-        self._turn.release()
+            self._keeper.read_again()
+        else:
+            self._engine.forget_broken()
+
+    def _wait(self, waiter: ThreadWaiter) -> Any:
+        """Sleep, outside of the turn, until the read is served or its time is over; return its reply."""
         try:
-            waiter.served.wait(min(timeout_ms / 1000, _WAIT_SECONDS_MAX) if timeout_ms else None)
+            waiter.sleep()
         finally:
-            interrupt = self._take_turn_back()
-            self._engine.give_up(waiter)
+            interrupt = self._leave_queue(waiter)
         if interrupt is not None:
             raise interrupt
         if waiter.error is not None:
             raise waiter.error
-        return waiter.reply if waiter.served.is_set() else shapes.served(NULL_ARRAY)
+        return waiter.reply if waiter.is_served else shapes.served(NULL_ARRAY)
 
-    def _take_turn_back(self) -> BaseException | None:
-        """Have the turn again, come what may: the caller will release it. Returns what came."""
+    def _leave_queue(self, waiter: ThreadWaiter) -> BaseException | None:
+        """Wait no longer, whatever happens: else a later entry would go to a reader that has left.
+
+        Returns the exception of a signal handler that came meanwhile.
+        """
         interrupt: BaseException | None = None
         while True:
             try:
-                self._turn.acquire()
-            except BaseException as error:  # noqa: BLE001 - raised by the caller, once it has the turn
+                position = self._in_turn(lambda: self._give_up(waiter))
+                if position and self._keeper is not None:
+                    self._keeper.wait(position)
+            except BaseException as error:
+                if waiter.done:
+                    raise
                 interrupt = error
             else:
                 return interrupt
+
+    def _give_up(self, waiter: ThreadWaiter) -> int:
+        """Under the turn: take a waiter out of its queues; return the position to wait for."""
+        self._engine.give_up(waiter)
+        keeper = self._keeper
+        if keeper is None or self._engine.unfinished:
+            return 0
+        keeper.was_served = waiter.is_served
+        position: int = keeper.hand_over()
+        return position
+
+
+def put(frame: Frame, value: Any) -> None:
+    """Add one argument as redis-py would encode it. Raises: DataError for what it would refuse."""
+    kind = type(value)
+    if kind is str:
+        frame.add_text(value)
+    elif kind is bytes:
+        frame.add(value)
+    elif isinstance(value, bool) or not isinstance(
+        value, (str, bytes, bytearray, memoryview, int, float)
+    ):
+        raise DataError(
+            f"Invalid input of type: '{kind.__name__}'. "
+            "Convert to a bytes, string, int or float first."
+        )
+    elif isinstance(value, (int, float)):
+        frame.add_text(repr(value))
+    elif isinstance(value, str):
+        frame.add(value.encode())
+    else:
+        frame.add(bytes(value))

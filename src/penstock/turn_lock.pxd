@@ -14,4 +14,5 @@ cdef class TurnLock:
 
     cpdef void acquire(self) except *
     cpdef void release(self) except *
+    cpdef bint is_mine(self) except -1
     cdef bint _take(self) except -1

@@ -6,6 +6,19 @@
 Popping from a list is atomic in CPython, so the token is never had twice. `threading.Lock.acquire` parses
 its two optional arguments at every call: one instruction in ten of an xadd (benchmarks/core.py, "xadd").
 
+That holds for compiled code, where no signal handler runs between popping the token and noting who has it. In
+plain Python one can, and the token would be lost. There the lock is one of the interpreter's own
+(`PlainTurnLock`), which notes its owner in the same step.
+
+A caller takes the turn inside of its `try`, so that no moment is left uncovered:
+
+    try:
+        turn.acquire()
+        ...
+    finally:
+        with suppress(RuntimeError):  # an interrupt came before it was ours
+            turn.release()
+
 Invariants
   T1  the token is in the list, or one thread has the turn.
   T2  a thread sleeps only while its gate is in the queue, and it looks for the token once more after it has
@@ -16,6 +29,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 
 from penstock import thread_ident
 
@@ -35,16 +49,19 @@ class TurnLock:
     def acquire(self) -> None:
         """Wait for the turn and take it. Raises: RuntimeError for the thread that has it."""
         if not self._take():
-            if self._owner == thread_ident.current():
-                raise RuntimeError(
-                    "this thread is inside a call of this object already"
-                    " (from a finalizer, a signal handler, or a method of an argument)"
-                )
+            if self.is_mine():
+                raise inside_a_call()
             self._queue_up()
         self._owner = thread_ident.current()
 
+    def is_mine(self) -> bool:
+        """Tell whether this thread has the turn."""
+        return self._owner == thread_ident.current()
+
     def release(self) -> None:
-        """Give the turn back."""
+        """Give the turn back. Raises: RuntimeError for a thread that does not have it."""
+        if self._owner != thread_ident.current():
+            raise RuntimeError("the turn is another thread's")
         self._owner = _NOBODY
         self._token.append(True)
         if self._queue:
@@ -87,3 +104,27 @@ class TurnLock:
         except IndexError:
             return  # it has found the token by itself
         gate.release()
+
+
+class PlainTurnLock:
+    """The same for plain Python: each method is one of the interpreter's, and one step."""
+
+    __slots__ = ("acquire", "is_mine", "release")
+
+    def __init__(self) -> None:
+        lock = threading.RLock()
+        self.acquire: Callable[[], bool | None] = lock.acquire
+        self.release: Callable[[], None] = lock.release
+        self.is_mine: Callable[[], bool] = lock._is_owned  # type: ignore[attr-defined]
+
+
+def inside_a_call() -> RuntimeError:
+    """What a thread is told that has the turn and asks for it again."""
+    return RuntimeError(
+        "this thread is inside a call of this object already (from a finalizer or a signal handler)"
+    )
+
+
+def new_turn_lock() -> TurnLock | PlainTurnLock:
+    """The lock for this build."""
+    return PlainTurnLock() if __file__.endswith(".py") else TurnLock()

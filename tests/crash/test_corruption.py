@@ -63,7 +63,8 @@ def mutations(data: bytes) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def disk() -> FakeDisk:
-    return log_of_two_increments()
+    """As a process leaves it that was killed."""
+    return log_of_two_increments(is_clean=False)
 
 
 def log_files(disk: FakeDisk) -> list[str]:
@@ -86,7 +87,8 @@ def test_a_change_of_the_last_increment_is_refused_or_cut_and_reported(disk: Fak
     vouched = whole.rindex(b"#PSCRC")
     prefixes = prefixes_of(disk, last)
     for data in mutations(whole):
-        found = outcome_of(changed(disk, last, data))
+        left = changed(disk, last, data)
+        found = outcome_of(left)
         if found is None:
             continue
         state, recovered = found
@@ -102,6 +104,58 @@ def test_a_change_of_the_last_increment_is_refused_or_cut_and_reported(disk: Fak
             assert recovered.cut.path == last
             assert recovered.cut.lost_bytes == len(data) - recovered.cut.offset
             assert recovered.cut.why
+            if recovered.cut.kept_in is not None:
+                assert left.contents()[recovered.cut.kept_in] == data[recovered.cut.offset :]
+            else:
+                assert not data[recovered.cut.offset :].strip(b"\0")
+
+
+def test_after_a_clean_stop_every_change_of_any_file_is_refused() -> None:
+    """The manifest has noted the length and the checksum of each, the last one's too."""
+    clean = log_of_two_increments()
+    assert outcome_of(clean.after_kill()) is not None
+    for path in (path for path in clean.contents() if "temp-" not in path):
+        for data in mutations(clean.contents()[path]):
+            assert outcome_of(changed(clean, path, data)) is None, (path, data)
+
+
+def test_after_a_clean_stop_an_older_version_of_a_file_is_refused() -> None:
+    """Restored from a backup of another day, each batch in it is sound: 100 of 200 entries came back."""
+    work = Work(FakeDisk(), random.Random(5))
+    work.start()
+    older: list[dict[str, bytes]] = []
+    for number in range(4):
+        work.do(f"XADD s * n {number}")
+        work.sync()
+        if number == 2:
+            work.finish_rewrite(work.begin_rewrite())
+            work.sync()
+        work.restart()
+        older.append(work.disk.contents())
+    work.store.close()
+    clean = work.disk.after_kill()
+    now = clean.contents()
+    tried = 0
+    for files in older:
+        for path, data in files.items():
+            if path in now and data != now[path] and path != LAYOUT.manifest:
+                assert outcome_of(changed(clean, path, data)) is None, path
+                tried += 1
+    assert tried
+
+
+def test_a_clean_stop_is_forgotten_when_the_log_goes_on() -> None:
+    """A process that goes on with it and is killed leaves more than was noted."""
+    disk = log_of_two_increments()
+    assert b"bytes" in disk.contents()[LAYOUT.manifest].splitlines()[-2]
+    work = Work(disk, random.Random(5))
+    work.start()
+    assert b"bytes" not in disk.contents()[LAYOUT.manifest].splitlines()[-2]
+    work.do("INCR n")
+    work.sync()
+    found = outcome_of(disk.after_kill())
+    assert found is not None
+    assert found[0] == work.states[-1]
 
 
 def test_a_change_of_a_base_of_commands_is_refused() -> None:

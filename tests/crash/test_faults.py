@@ -282,7 +282,7 @@ def test_a_file_that_the_manifest_names_is_missing(number: int) -> None:
         (b"file a seq 1 type b\nfile a seq 2 type i\n", ["a twice"]),
         (b"file a seq 2 type i\nfile c seq 1 type i\n", ["c is behind a"]),
         (b"file ../a seq 1 type b\n", ["no file of this directory"]),
-        (b'file "a seq 1 type b\n', ["No closing quotation"]),
+        (b'file "a seq 1 type b\n', ["a quote is never closed"]),
         (b"file a seq 0 type b\n", ["seq above 0"]),
         (b"file a seq 1 type x\n", ["type b, i, h"]),
         (b"file a seq 1", ["cut off or damaged"]),
@@ -322,7 +322,7 @@ def test_the_files_of_a_log_without_their_manifest_are_not_ignored() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 511, 512, 1024, 1025, 4096, 70_000])
 def test_zeros_at_the_end_are_cut_off_and_reported(size: int) -> None:
-    disk = log_of_two_increments()
+    disk = log_of_two_increments(is_clean=False)
     last = sorted(name for name in disk.contents() if "incr" in name)[-1]
     data = disk.contents()[last]
     whole = Work(disk.after_kill(), random.Random(0))
@@ -350,7 +350,7 @@ def test_zeros_at_the_end_of_an_earlier_file_are_damage(size: int) -> None:
 
 
 def test_a_torn_tail_is_refused_where_no_cut_is_allowed() -> None:
-    disk = log_of_two_increments()
+    disk = log_of_two_increments(is_clean=False)
     last = sorted(name for name in disk.contents() if "incr" in name)[-1]
     disk.put(last, disk.contents()[last] + b"#PSC")
     before = disk.contents()

@@ -9,11 +9,11 @@ import pytest
 from penstock.persist.batch import (
     HEAD_BYTES_MAX,
     behind_damage,
+    count_whole,
     encode_batch,
     is_damaged,
     is_newer,
     parse_batch_or_none,
-    synced_after,
     whole_batches,
 )
 
@@ -100,38 +100,38 @@ def test_a_line_whose_beginning_was_changed_is_known_by_its_end() -> None:
     assert not is_damaged(b"# a remark: 1:2:3\r\n")
 
 
-def test_the_largest_claim_of_a_whole_batch_counts() -> None:
+def test_whole_batches_behind_a_place_are_counted() -> None:
     data = b"?" * 100
     for synced in (20, 90, 50):
         last = len(data)
         data += whole(DATA, synced, last)
-    assert synced_after(data, 0) == 90
-    assert synced_after(data, last) == 50
-    assert synced_after(data[:-1], last) == 0
-    assert synced_after(data, last + 1) == 0
+    assert count_whole(data, 0) == 3
+    assert count_whole(data, last) == 1
+    assert count_whole(data[:-1], last) == 0
+    assert count_whole(data, last + 1) == 0
     first = 100 + len(whole(DATA, 20, 100))
     torn = data[:first] + data[first:].replace(DATA, DATA.lower(), 1)
-    assert synced_after(torn, 0) == 50
+    assert count_whole(torn, 0) == 2
     assert list(whole_batches(torn, 0)) == [100, last]
 
 
 def test_a_place_is_counted_from_the_beginning_of_the_file() -> None:
     data = b"?" * 10 + whole(DATA, 500, 1010)
-    assert synced_after(data, 0, offset=1000) == 500
-    assert synced_after(data, 0, offset=999) == 0
-    assert synced_after(data, 0) == 0
+    assert count_whole(data, 0, offset=1000) == 1
+    assert count_whole(data, 0, offset=999) == 0
+    assert count_whole(data, 0) == 0
 
 
 def test_a_batch_that_claims_what_is_behind_it_is_not_believed() -> None:
-    assert synced_after(b"?" * 100 + whole(b"", 101, 100), 0) == 0
-    assert synced_after(b"?" * 100 + whole(b"", 100, 100), 0) == 100
+    assert count_whole(b"?" * 100 + whole(b"", 101, 100), 0) == 0
+    assert count_whole(b"?" * 100 + whole(b"", 100, 100), 0) == 1
 
 
 def test_a_batch_within_a_whole_one_is_a_value_even_at_its_place() -> None:
     inner = whole(b"", 60, 100 + len(encode_batch(b"x" * 40, 0, 100)))
     data = b"?" * 100 + whole(inner, 0, 100)
-    assert synced_after(data, 101) == 60, "it is at its place"
-    assert synced_after(data, 0) == 0
+    assert count_whole(data, 101) == 1, "it is at its place"
+    assert count_whole(data, 0) == 1, "the outer one"
     assert list(whole_batches(data, 0)) == [100]
 
 

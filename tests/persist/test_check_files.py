@@ -52,6 +52,21 @@ def ours(tmp_path: Path) -> Path:
     return write_ours(tmp_path / "data")
 
 
+@pytest.fixture
+def killed(tmp_path: Path) -> Path:
+    return write_ours(tmp_path / "data", is_clean=False)
+
+
+def test_after_a_clean_stop_an_older_increment_is_damage(ours: Path) -> None:
+    """Each of its batches is sound."""
+    path = log_file(ours, "incr")
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rindex(b"#PSCRC:", 0, data.rindex(b"#PSCRC:"))])
+    file = check(ours).files[2]
+    assert file.verdict is Verdict.DAMAGED
+    assert f"{len(data)} were written" in file.what
+
+
 # --- Sound files ---------------------------------------------------------------------------------------
 
 
@@ -177,23 +192,23 @@ def test_a_directory_in_use_is_checked_and_said_to_be_in_use(tmp_path: Path) -> 
 # --- Damage --------------------------------------------------------------------------------------------
 
 
-def test_a_torn_end_has_its_place_and_is_not_sound(ours: Path) -> None:
-    path = log_file(ours, "incr")
+def test_a_torn_end_has_its_place_and_is_not_sound(killed: Path) -> None:
+    path = log_file(killed, "incr")
     data = path.read_bytes()
-    last = data.rindex(b"#PSCRC:", 0, data.rindex(b"#PSCRC:"))
+    last = data.rindex(b"#PSCRC:")
     path.write_bytes(data[: last + 30])
-    report = check(ours)
+    report = check(killed)
     file = report.files[2]
     assert (file.verdict, file.offset, file.size - file.offset) == (Verdict.TORN, last, 30)
     assert report.verdict is Verdict.TORN
     assert report.parts[0].totals.entries == 3
 
 
-def test_an_end_of_zeros_is_torn(ours: Path) -> None:
-    path = log_file(ours, "incr")
+def test_an_end_of_zeros_is_torn(killed: Path) -> None:
+    path = log_file(killed, "incr")
     data = path.read_bytes()
     path.write_bytes(data + bytes(500))
-    file = check(ours).files[2]
+    file = check(killed).files[2]
     assert (file.verdict, file.offset) == (Verdict.TORN, len(data))
     assert "zeros" in file.what
 
@@ -211,7 +226,8 @@ def test_a_changed_bit_is_damage_and_what_follows_is_not_read(tmp_path: Path) ->
     assert verdicts(report)[2:] == [("increment", "damaged"), ("increment", "not read")]
     damaged = report.files[2]
     assert damaged.offset == first.read_bytes().rindex(b"#PSCRC:", 0, place)
-    assert damaged.what == "a batch whose checksum is wrong"
+    assert damaged.what.startswith("a batch whose checksum is wrong, and ")
+    assert damaged.what.endswith(" sound batches follow it")
     assert damaged.remedy
     assert second.name in report.files[3].path
 
@@ -353,10 +369,10 @@ def test_links_are_followed_and_those_that_lead_nowhere_are_missing(ours: Path) 
 class ForbiddenDisk(SystemDisk):
     """A disk that lets nobody read increments."""
 
-    def read(self, path: str) -> Source:
+    def read(self, path: str, offset: int = 0) -> Source:
         if ".incr." in path:
             raise PermissionError(13, "Permission denied", path)
-        return super().read(path)
+        return super().read(path, offset)
 
 
 def test_a_file_that_may_not_be_read_is_unreadable(ours: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from penstock.persist import commit as commit_module
 from penstock.persist.batch import encode_batch, parse_batch_or_none
 from penstock.persist.commit import Commit, Policy
+from penstock.persist.increment import Increment
 from penstock.persist.journal import Journal
 from penstock.persist.sync_thread import SyncThread
 from tests.support.fake_disk import FakeDisk, FakeFile, Fault
@@ -37,7 +38,7 @@ def new_file(disk: FakeDisk, path: str = "/log") -> WatchedFile:
 
 def commit_on(disk: FakeDisk, policy: Policy = Policy.ALWAYS) -> tuple[Commit, WatchedFile]:
     file = new_file(disk)
-    return Commit(Journal(), file, policy), file
+    return Commit(Journal(), Increment(file), policy), file
 
 
 def note(commit: Commit, word: str) -> None:
@@ -128,41 +129,21 @@ def test_what_is_handed_over_while_a_sync_runs_waits_for_the_next() -> None:
     assert seen == [(1, 1), (2, 2)]
 
 
-def test_an_owner_who_must_wait_for_room_is_not_taken_for_synced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """His position was counted before his data were in the queue: replies went out before their sync."""
+def test_an_owner_whose_queue_is_full_waits_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is slower than its producers must slow them down."""
     monkeypatch.setattr(commit_module, "QUEUE_BYTES_MAX", 0)
     disk = FakeDisk()
     commit, file = commit_on(disk)
-    note(commit, "first")
-    commit.hand_over()
-    waits = threading.Event()
-
-    class Condition(threading.Condition):
-        def wait(self, timeout: float | None = None) -> bool:
-            waits.set()
-            return super().wait(timeout)
-
-    commit._state = Condition()
-    note(commit, "second")
-
-    def hand_over() -> None:
-        commit.hand_over()
-
-    owner = in_thread(hand_over)
-    assert waits.wait(TIMEOUT)
 
     def check() -> None:
-        assert commit.synced < 2 or b"second" in disk.contents()["/log"]
         assert commit.synced == file.syncs - 1
 
     file.on_sync = check
-    commit.sync()
-    ended(owner)
-    commit.sync()
-    assert commit.synced == 2
-    assert b"second" in disk.contents()["/log"]
+    for number, word in enumerate(("first", "second"), 1):
+        note(commit, word)
+        assert commit.hand_over()
+        assert commit.synced == number
+        assert word.encode() in disk.contents()["/log"]
 
 
 def test_what_the_owner_is_still_writing_is_not_taken_for_synced() -> None:
@@ -177,7 +158,7 @@ def test_what_the_owner_is_still_writing_is_not_taken_for_synced() -> None:
             assert commit.synced == 0
             super().write(data)
 
-    commit.file = Slow(disk, "/log", file._inode)
+    commit.file = Increment(Slow(disk, "/log", file._inode))
     note(commit, "a")
     commit.hand_over()
     commit.sync()
@@ -252,7 +233,7 @@ def test_a_change_of_file_divides_what_was_handed_over(policy: Policy) -> None:
     note(commit, "before")
     commit.hand_over()
     note(commit, "gathered")
-    commit.change_file(lambda: new_file(disk, "/new"))
+    commit.change_file(lambda: Increment(new_file(disk, "/new")))
     note(commit, "after")
     assert not commit.hand_over(), "it is behind the change, which is not made yet"
     commit.sync()
@@ -339,7 +320,7 @@ def test_a_fresh_file_promises_nothing_before_its_base_is_there() -> None:
     disk.heal()
     commit.give_up_unreleased()
     note(commit, "dropped")
-    commit.start_afresh(new_file(disk, "/new"))
+    commit.start_afresh(Increment(new_file(disk, "/new")))
     note(commit, "b")
     commit.hand_over()
     commit.sync()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.persist.commit import Commit, Policy
+from penstock.persist.increment import Increment
 from penstock.persist.journal import Journal
 
 HAND_OVERS = 20_000
@@ -52,16 +53,16 @@ def test_nothing_is_released_before_it_is_where_it_belongs(
 ) -> None:
     files = [CountingFile()]
     journal = Journal()
-    commit = Commit(journal, files[0], policy)
+    commit = Commit(journal, Increment(files[0]), policy)
     over = threading.Event()
 
     def sync_on() -> None:
         while not over.is_set():
             commit.sync()
 
-    def new_file() -> CountingFile:
+    def new_file() -> Increment:
         files.append(CountingFile())
-        return files[-1]
+        return Increment(files[-1])
 
     thread = threading.Thread(target=sync_on)
     thread.start()

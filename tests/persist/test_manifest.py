@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_numbers_rise_above_those_that_were_given_away() -> None:
 
 
 def test_a_new_base_makes_history_of_what_it_covers() -> None:
-    manifest = Manifest(BASE, (OLD,)).with_increment(LAST, last_size=7)
+    manifest = Manifest(BASE, (OLD,)).with_increment(LAST, replace(OLD, size=7))
     assert manifest.increments[0].size == 7
     base = manifest.next_base("a")
     rebased = manifest.rebased(base, (LAST,))

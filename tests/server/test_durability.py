@@ -345,7 +345,7 @@ def test_writes_are_taken_again_when_a_fresh_base_is_on_disk(
     assert client.reply("XADD s 1-3 a 1") == REFUSED
     bench.heal()
     assert client.reply("XADD s 1-3 a 1") == REFUSED
-    bench.tick(1000)
+    bench.tick(2000)
     assert client.reply("XADD s 1-3 a 1") == REFUSED
     bench.wait_for_child()
     assert synced(bench, client, "XADD s 1-4 a 1") == [b"1-4"]
@@ -369,7 +369,7 @@ def test_a_disk_that_stays_full_is_tried_again_and_again(
     )
     for operations in ({"create"}, {"write"}, {"sync"}):
         bench.disk.faulty = operations
-        bench.tick(1000)
+        bench.tick(10_000)
         bench.wait_for_child()
         assert client.reply("XADD s 1-3 a 1") == REFUSED
     before = bench.abandon().connect().reply("XRANGE s - +")

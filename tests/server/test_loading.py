@@ -25,9 +25,9 @@ class GatedDisk(SystemDisk):
     def __init__(self) -> None:
         self.gate = threading.Event()
 
-    def read(self, path: str) -> Source:
+    def read(self, path: str, offset: int = 0) -> Source:
         self.gate.wait()
-        return super().read(path)
+        return super().read(path, offset)
 
 
 class LoadingApp:

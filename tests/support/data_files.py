@@ -65,14 +65,20 @@ class OurFiles:
         self.store.abandon_rewrite(rewrite)
 
 
-def write_ours(directory: Path, preamble: bool = True) -> Path:
-    """A base with FIRST, an increment with SECOND, a snapshot with all of it."""
+def write_ours(directory: Path, preamble: bool = True, is_clean: bool = True) -> Path:
+    """A base with FIRST, an increment with SECOND, a snapshot with all of it.
+
+    `is_clean`: by a process that has stopped in good order, not one that was killed.
+    """
     files = OurFiles(directory, preamble)
     files.do(*FIRST)
     files.rewrite()
     files.do(*SECOND)
     files.store.save(files.options)
-    files.store.close()
+    if is_clean:
+        files.store.close()
+    else:
+        files.store.release_lock()
     return directory
 
 

@@ -144,7 +144,7 @@ class DurableBench(ServerBench):
         """Let time go by, and do the regular work."""
         self.advance(ms)
         self.engine.context.instant.advance()
-        self.durability.tick(self.clock.at_ms)
+        self.durability.tick()
         self.loop.run()
 
     def wait_for_child(self) -> None:

@@ -297,8 +297,8 @@ class Work:
         return ids_of(stream) if isinstance(stream, Stream) else []
 
 
-def log_of_two_increments() -> FakeDisk:
-    """A base and two increments, some 1 KB, closed in good order."""
+def log_of_two_increments(is_clean: bool = True) -> FakeDisk:
+    """A base and two increments, some 1 KB, closed in good order, or left by a process that was killed."""
     work = Work(FakeDisk(), random.Random(5))
     work.start()
     for line in ("XADD s * temp 21", "SET k v", "XGROUP CREATE s g 0"):
@@ -314,5 +314,6 @@ def log_of_two_increments() -> FakeDisk:
     for line in ("XACK s g 1700000000000-0", "INCR n", "XDEL s 1700000000000-1"):
         work.do(line)
         work.sync()
-    work.store.close()
+    if is_clean:
+        work.store.close()
     return work.disk.after_kill()

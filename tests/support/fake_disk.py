@@ -299,8 +299,8 @@ class FakeDisk:
     def size(self, path: str) -> int:
         return len(self._find(path).data)
 
-    def read(self, path: str) -> FakeSource:
-        return FakeSource(bytes(self._find(path).data))
+    def read(self, path: str, offset: int = 0) -> FakeSource:
+        return FakeSource(bytes(self._find(path).data[offset:]))
 
     def create(self, path: str) -> FakeFile:
         self._check_fault("create", path)

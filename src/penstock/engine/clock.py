@@ -11,11 +11,20 @@ _US_PER_MS = 1000
 
 
 class Clock:
-    """Microseconds since 1970, which may stand still or step back."""
+    """Two readings in microseconds: the date, and a time that never steps back.
+
+    The date is for what users and data see: ids, expiry, idle times of pending entries. Every interval that
+    the server itself waits for uses the steady time: an operator may set the date back.
+    """
 
     __slots__ = ()
 
     def now_us(self) -> int:
+        """Microseconds since 1970, which may stand still or step back."""
+        raise NotImplementedError
+
+    def steady_us(self) -> int:
+        """Microseconds since some moment, which never step back."""
         raise NotImplementedError
 
 
@@ -27,17 +36,29 @@ class SystemClock(Clock):
     def now_us(self) -> int:
         return wall_clock.now_us()
 
+    def steady_us(self) -> int:
+        return wall_clock.steady_us()
+
 
 class ManualClock(Clock):
-    """A clock that a test sets, in milliseconds."""
+    """A clock that a test sets, in milliseconds. `step` changes the date alone."""
 
-    __slots__ = ("at_ms",)
+    __slots__ = ("_stepped_ms", "at_ms")
 
     def __init__(self, now_ms: int = 0) -> None:
         self.at_ms = now_ms
+        self._stepped_ms = 0
 
     def now_us(self) -> int:
         return self.at_ms * _US_PER_MS
+
+    def steady_us(self) -> int:
+        return (self.at_ms - self._stepped_ms) * _US_PER_MS
+
+    def step(self, ms: int) -> None:
+        """Set the date forward, or back; no time goes by."""
+        self.at_ms += ms
+        self._stepped_ms += ms
 
 
 class Instant:
@@ -49,6 +70,10 @@ class Instant:
         self._clock = clock
         self.us = 0
         self.ms = 0
+
+    def steady_us(self) -> int:
+        """The steady time now: read each time, because few ask for it."""
+        return self._clock.steady_us()
 
     def rewind(self) -> None:
         """Stand at 1970 until the clock is read again: then no time is over."""

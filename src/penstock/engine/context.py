@@ -74,6 +74,13 @@ class Context:
         self.waiting = 0  # how many readers wait; with none, nobody needs to know what was touched
         self.watching = 0  # how many keys are watched
 
+    def start_over(self) -> None:
+        """Forget the command that runs, if one was broken off."""
+        self.keyspace = self.databases[0]
+        self.recorded = self.retrying = False
+        self.may_block = True
+        self.touched = []
+
     def now_ms(self) -> int:
         """The time, the same for all of one command."""
         return self.instant.ms

@@ -34,6 +34,10 @@ class EffectSink:
         """A unit ends."""
         raise NotImplementedError
 
+    def abandon(self) -> None:
+        """The unit that runs, however deep, was broken off: forget its effects."""
+        raise NotImplementedError
+
     def verbatim(self, database: int, frame: Frame) -> None:
         """A command that is its own effect."""
         raise NotImplementedError

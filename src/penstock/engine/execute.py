@@ -4,7 +4,12 @@
 
 A transaction calls `run` for each of its commands and `serve_waiters` at its end: what it makes and takes
 away again wakes nobody. Where effects are kept, each command is a unit of them, and so is each that a
-waiter runs again. The engine knows no thread: whoever owns it calls one command at a time.
+waiter runs again. The engine knows no thread: its owner calls one command at a time.
+
+A command that ends by anything but a reply or a CommandError was broken off: by a signal, for want of
+memory, by a bug. It may have changed a part of what it was to change. Its effects are dropped, and
+`unfinished` stays True: what is in memory must not be used any more. An owner that keeps a log reads it
+again; `adopt` ends the state.
 """
 
 from __future__ import annotations
@@ -57,11 +62,12 @@ TABLE: dict[str, Command] = {
 class Engine:
     """Keys, commands and waiting readers, in memory.
 
-    Run: execute, run, serve_waiters. Waiting: park, give_up. Time: expire_due. Loading: spare, adopt.
-    Inside: context, waiters, limits, list_limits, expired_keys.
+    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, give_up. Time:
+    expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits, expired_keys.
+    `unfinished`: a command runs, or was broken off.
     """
 
-    __slots__ = ("context", "expired_keys", "limits", "list_limits", "waiters")
+    __slots__ = ("context", "expired_keys", "limits", "list_limits", "unfinished", "waiters")
 
     def __init__(
         self,
@@ -81,6 +87,7 @@ class Engine:
         self.context = Context(keyspaces, instant, level)
         self.waiters = self.context.waiters
         self.expired_keys = 0
+        self.unfinished = False
         for keyspace in keyspaces:
             keyspace.on_expired = self._expire
 
@@ -90,15 +97,30 @@ class Engine:
         made.context.compat = self.context.compat
         return made
 
+    def replace_broken(self, loaded: Engine) -> None:
+        """After a command was broken off: have the data of a spare engine, and forget that command."""
+        self.context.start_over()
+        self.adopt(loaded)
+
+    def forget_broken(self) -> None:
+        """After a command was broken off, where nothing can be read again: go on with what is there."""
+        self.context.start_over()
+        for keyspace in self.context.databases:
+            self.context.touch_waiting(keyspace)
+        self.serve_waiters()
+        self.unfinished = False
+
     def adopt(self, loaded: Engine) -> None:
         """Have the data of a spare engine in the place of one's own; who waits is served, watches break."""
         context = self.context
+        self.unfinished = True
         for keyspace, other in zip(context.databases, loaded.context.databases, strict=True):
             for key in keyspace.watches:
                 keyspace.changed(key)
             keyspace.swap_with(other)
             context.touch_waiting(keyspace)
         self.serve_waiters()
+        self.unfinished = False
 
     def execute(self, command: Command, frame: Frame) -> Any:
         """Read the time, run one command and return its reply, or a Blocked. Raises: CommandError."""
@@ -110,6 +132,7 @@ class Engine:
     def execute_now(self, command: Command, frame: Frame) -> Any:
         """As execute, for a caller who has counted the words and read the time already."""
         context = self.context
+        self.unfinished = True
         try:
             if context.effects is None:
                 reply = command.run(context, frame)
@@ -117,9 +140,11 @@ class Engine:
                 reply = self._run_recorded(command, frame)
         except CommandError:
             self.serve_waiters()  # a look at a key may have removed it
+            self.unfinished = False
             raise
         if context.touched:
             self.serve_waiters()
+        self.unfinished = False
         return reply
 
     def run(self, command: Command, frame: Frame) -> Any:
@@ -127,6 +152,24 @@ class Engine:
         if self.context.effects is None:
             return command.run(self.context, frame)
         return self._run_recorded(command, frame)
+
+    def begin_unit(self) -> None:
+        """What runs from now on is one unit: a transaction. Then end_unit, or abandon_unit."""
+        self.unfinished = True
+        if self.context.effects is not None:
+            self.context.effects.begin()
+
+    def end_unit(self) -> None:
+        """The unit is done: its effects count, and those who waited for what it changed run."""
+        if self.context.effects is not None:
+            self.context.effects.end()
+        self.serve_waiters()
+        self.unfinished = False
+
+    def abandon_unit(self) -> None:
+        """The unit was broken off: its effects are dropped, and memory must not be used any more."""
+        if self.context.effects is not None:
+            self.context.effects.abandon()
 
     def _run_recorded(self, command: Command, frame: Frame) -> Any:
         """Run a command and let the sink have what it did: the words that it recorded, or its own."""
@@ -141,8 +184,13 @@ class Engine:
             reply = command.run(context, frame)
             if not context.recorded and context.dirty - self.expired_keys != changes:
                 effects.verbatim(database, frame)
-        finally:
+        except CommandError:
             effects.end()
+            raise
+        except BaseException:
+            effects.abandon()
+            raise
+        effects.end()
         return reply
 
     def park(self, waiter: Waiter) -> None:
@@ -193,14 +241,16 @@ class Engine:
             waiter.error = error.with_traceback(None)  # which would lead back to the waiter
         finally:
             context.retrying = False
-        self.give_up(waiter)
+        # In this order: interrupted in between, the waiter finds itself still in its queues, and leaves.
         waiter.wake()
+        self.give_up(waiter)
         return True
 
     def expire_due(self, most: int) -> int:
         """Remove up to so many keys of each database whose time has come; return how many went."""
         context = self.context
         context.instant.advance()
+        self.unfinished = True
         removed = 0
         for keyspace in context.databases:
             for key in keyspace.take_due(most):
@@ -208,6 +258,7 @@ class Engine:
                 removed += 1
             keyspace.drop_idle_index()
         self.serve_waiters()
+        self.unfinished = False
         return removed
 
     def _expire(self, keyspace: Keyspace, key: bytes) -> None:

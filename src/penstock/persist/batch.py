@@ -7,10 +7,14 @@ To Redis a line that begins with # is an annotation, which it skips, so it reads
 us it tells damage from a torn tail, which the commands alone cannot: a flipped bit inside of a value would
 still be a command.
 
-`synced` is how many bytes of this file were known to be on disk when the batch was written. Up to the largest
-such number nothing can be torn: what is wrong there is damage. Behind it a power cut may have left anything,
-in any order, and none of it was ever promised to anybody: from the first batch there that is not whole, the
-rest of the file goes.
+`synced` is how many bytes of this file were known to be on disk when the batch was written. It tells people
+how much of a damaged file had been promised.
+
+Only the end of a file can be torn. A batch that is not whole, with a whole one somewhere after it, is
+damage, and the file is refused. With `always` that is certain: a batch is written after the one before it
+was synced. With `everysec` a power cut could leave such a file, if the system wrote the blocks in another
+order. Then too a person has to decide (penstock check --repair), because those batches may hold what
+somebody was promised.
 
 The last number is the CRC-32 of the place of the line in its file, a colon, and the line up to there. The
 place itself is not written. So a line counts only where it was written: not where a block was copied to, and
@@ -88,12 +92,9 @@ def behind_damage(data: bytes, place: int, offset: int = 0) -> int:
     return place + 1 if damaged is None else place + damaged.head_bytes + damaged.size
 
 
-def synced_after(data: bytes, start: int, offset: int = 0) -> int:
-    """The largest `synced` that a whole batch behind a place claims; 0 if there is none.
-
-    `offset`: where the data begin in their file.
-    """
-    return max((batch.synced for _, batch in _whole(data, start, offset)), default=0)
+def count_whole(data: bytes, start: int, offset: int = 0) -> int:
+    """How many batches behind a place have a right checksum. `offset`: where the data begin in their file."""
+    return sum(1 for _ in _whole(data, start, offset))
 
 
 def whole_batches(data: bytes, start: int) -> Iterator[int]:

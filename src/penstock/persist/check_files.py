@@ -26,7 +26,7 @@ from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.engine.execute import DATABASES, Engine
 from penstock.errors import CorruptData, InvariantBroken
-from penstock.persist import batch, check_target
+from penstock.persist import batch, check_target, file_crc
 from penstock.persist.check_report import FileReport, LeftOut, Part, Report, Verdict, count
 from penstock.persist.disk import Disk, Source
 from penstock.persist.rdb_read import RdbReader
@@ -162,12 +162,15 @@ class PartReader:
         replay = self._replay
         commands, batches, unvouched = replay.commands, replay.batches, replay.unvouched
         try:
-            self._read(file)
+            crc = self._read(file)
             if file.written not in (None, file.size):
                 what = f"{file.size} bytes, but {file.written} were written"
                 raise CorruptData(what, min(file.size, file.written or 0))
+            if file.crc not in (None, crc):
+                what = f"its checksum is {crc}, but {file.crc} was noted: it is not the file that was written"
+                raise CorruptData(what, file.size)
         except Torn as torn:
-            self._judge_torn(file, torn, is_last)
+            self._judge_torn(file, torn, is_last and file.written is None)
         except CorruptData as error:
             self._judge_damaged(file, error)
         except OSError as error:
@@ -200,7 +203,8 @@ class PartReader:
 
     # --- One file ----------------------------------------------------------------------------------
 
-    def _read(self, file: FileReport) -> None:
+    def _read(self, file: FileReport) -> str:
+        """Read a file; return the checksum that it has of itself (file_crc.py)."""
         source = _Counted(self._disk.read(file.path), self._on_bytes)
         try:
             first = bytearray(len(_MAGIC))
@@ -209,16 +213,17 @@ class PartReader:
             if not head.strip(b"\0") and _should_be_snapshot(file):
                 raise CorruptData("zeros or nothing, where a snapshot should be", 0)
             if head == _MAGIC:
-                self._read_rdb(Joined(head, source), file)
-            else:
-                file.kind = _AOF
-                if not size:
-                    self.report.warnings.append(f"{file.path} is empty")
-                self._replay.run(source, file.path, head)
+                return file_crc.of_snapshot(self._read_rdb(Joined(head, source), file))
+            file.kind = _AOF
+            if not size:
+                self.report.warnings.append(f"{file.path} is empty")
+            self._replay.run(source, file.path, head)
+            return file_crc.of_lines(self._replay.lines_crc)
         finally:
             source.close()
 
-    def _read_rdb(self, source: Source, file: FileReport) -> None:
+    def _read_rdb(self, source: Source, file: FileReport) -> int:
+        """Read a snapshot; return the checksum that it states."""
         file.kind = _RDB
         engine = self.engine
         limits = ValueLimits(engine.limits, engine.list_limits)
@@ -252,6 +257,7 @@ class PartReader:
         if rest:
             file.kind = _BOTH
         self._replay.run(source, file.path, rest, reader.offset)
+        return reader.checksum
 
     # --- What is wrong -----------------------------------------------------------------------------
 
@@ -260,7 +266,7 @@ class PartReader:
         if is_last:
             file.judge(Verdict.TORN, what, torn.offset, _CUT)
         else:
-            what = f"{what}, and more files follow it"
+            what = f"{what}, in a file that was complete"
             file.judge(Verdict.DAMAGED, what, torn.offset, _REPAIR)
         self._go_past(file, torn.offset, what)
 

@@ -42,7 +42,7 @@ class Verdict(Enum):
 class FileReport:
     """One file. `offset` is -1 where no place in it can be named; `checksum`: it has one, and it is right.
 
-    `written`: how long it was when it was complete, where the manifest says that.
+    `written`, `crc`: how long it was when it was complete and its checksum, where the manifest notes them.
     """
 
     path: str
@@ -59,6 +59,7 @@ class FileReport:
     what: str = ""
     remedy: str = ""
     written: int | None = None
+    crc: str | None = None
 
     def judge(self, verdict: Verdict, what: str, offset: int = -1, remedy: str = "") -> None:
         """Say what is wrong. The first thing that was wrong stays: what follows may come of it."""

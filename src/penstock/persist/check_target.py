@@ -206,7 +206,7 @@ def _add_manifest(disk: Disk, report: Report, path: str) -> None:
 
 
 def _listed(directory: str, file: LogFile, role: str) -> FileReport:
-    return FileReport(f"{directory}/{file.name}", role, written=file.size)
+    return FileReport(f"{directory}/{file.name}", role, written=file.size, crc=file.crc)
 
 
 def _manifest_remedy(lines: Salvage) -> str:

@@ -26,7 +26,16 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-_FILE_MODE = 0o644
+_FILE_MODE = 0o600  # messages are nobody else's business
+_DIRECTORY_MODE = 0o700
+# What a file system says that cannot lock a directory, or only files that are open for writing (NFS).
+_NO_DIRECTORY_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
+
+
+def reason(error: OSError) -> str:
+    """What an error says, and of which file, for people and clients."""
+    what = error.strerror or str(error)
+    return f"{what}: {error.filename}" if error.filename else what
 
 
 class File(Protocol):
@@ -78,8 +87,8 @@ class Disk(Protocol):
     def size(self, path: str) -> int:
         """How long a file is."""
 
-    def read(self, path: str) -> Source:
-        """Open a file to read it."""
+    def read(self, path: str, offset: int = 0) -> Source:
+        """Open a file to read it from a place on."""
 
     def create(self, path: str) -> File:
         """A new empty file; one of that name is emptied."""
@@ -100,7 +109,7 @@ class Disk(Protocol):
         """Return when the names in a directory will last."""
 
     def lock(self, path: str) -> Lock | None:
-        """Take the lock that a file stands for; None if somebody has it."""
+        """Lock a directory and the file in it at `path`; None if another process has either."""
 
 
 class SystemFile:
@@ -125,25 +134,32 @@ class SystemFile:
         os.fdatasync(self._fd)
 
     def close(self) -> None:
-        """See File."""
-        os.close(self._fd)
+        """See File. One that was interrupted may be called again."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
 
 class SystemLock:
-    """A lock on a file. It goes with the process that has it, however that ends."""
+    """Locks that this process holds. The system releases them when the process ends, however it ends."""
 
-    __slots__ = ("fd",)
+    __slots__ = ("_fds",)
 
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
+    def __init__(self, *fds: int) -> None:
+        self._fds = fds
 
     def release(self) -> None:
         """See Lock. The file stays: removing it would let two others each have a lock of their own."""
-        os.close(self.fd)
+        for fd in self._fds:
+            os.close(fd)
 
 
 def is_lock_held(path: str) -> bool:
-    """Tell whether somebody has the lock that a file stands for; the file is not made. Raises: OSError."""
+    """Tell whether a process has the lock of `SystemDisk.lock(path)`; no file is made. Raises: OSError."""
+    return _is_flocked(str(Path(path).parent)) or _is_flocked(path)
+
+
+def _is_flocked(path: str) -> bool:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -152,8 +168,11 @@ def is_lock_held(path: str) -> bool:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
+    except OSError as error:
+        if error.errno not in _NO_DIRECTORY_LOCKS:
+            raise
     finally:
-        os.close(fd)  # which lets go of it
+        os.close(fd)  # which releases it
     return False
 
 
@@ -168,10 +187,10 @@ class SystemDisk:
             missing.append(place)
             place = place.parent
         for made in reversed(missing):
-            made.mkdir(exist_ok=True)
+            made.mkdir(_DIRECTORY_MODE, exist_ok=True)
             self.sync_dir(str(made.parent))
         if not missing and not place.is_dir():
-            raise NotADirectoryError(20, "Not a directory", path)
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
 
     def names(self, path: str) -> list[str]:
         """See Disk."""
@@ -188,7 +207,7 @@ class SystemDisk:
         """See Disk."""
         return Path(path).stat().st_size
 
-    def read(self, path: str) -> Source:
+    def read(self, path: str, offset: int = 0) -> Source:
         """See Disk. A pipe or a device has no end, and opening one may wait for ever: refused."""
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         mode = os.fstat(fd).st_mode
@@ -197,6 +216,8 @@ class SystemDisk:
             if stat.S_ISDIR(mode):
                 raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
             raise OSError(errno.EINVAL, "Not a regular file", path)
+        if offset:
+            os.lseek(fd, offset, os.SEEK_SET)
         return io.FileIO(fd)
 
     def create(self, path: str) -> File:
@@ -234,17 +255,35 @@ class SystemDisk:
             os.close(fd)
 
     def lock(self, path: str) -> SystemLock | None:
-        """See Disk."""
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        """See Disk. The directory is locked because the file can be removed while it is locked.
+
+        The file is locked too, for file systems that do not lock directories.
+        """
+        directory = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            os.close(fd)
+            os.close(directory)
+            return None
+        except OSError as error:
+            if error.errno not in _NO_DIRECTORY_LOCKS:
+                os.close(directory)
+                raise
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _FILE_MODE)
+        except OSError:
+            os.close(directory)
+            raise
+        lock = SystemLock(directory, file)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.release()
             return None
         except OSError:
-            os.close(fd)
+            lock.release()
             raise
-        return SystemLock(fd)
+        return lock
 
 
 class SlowFile:

@@ -24,10 +24,13 @@ cdef class Journal(EffectSink):
     cdef Py_ssize_t _depth
     cdef Py_ssize_t _start
     cdef Py_ssize_t _count
+    cdef Py_ssize_t _whole
 
     cpdef bytes take(self)
     cpdef int begin(self) except -1
     cpdef int end(self) except -1
+    cpdef int abandon(self) except -1
+    cdef int _settle(self) except -1
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
     @cython.locals(count=Py_ssize_t, at=Py_ssize_t)

@@ -13,6 +13,7 @@ first effect must be preceded by SELECT again (`forget_database`).
 Invariants
   J1  between two units the bytes are whole commands, with every MULTI closed.
   J2  `_start` is where the running unit begins; it has `_count` effects so far.
+  J3  up to `_whole` there are whole units. What lies behind it belongs to a unit that runs or was broken off.
 
 Cost: O(bytes written), amortised; a unit of many effects is moved once by 15 bytes for its MULTI.
 """
@@ -36,7 +37,7 @@ _XADD = b"$4\r\nXADD\r\n"
 class Journal(EffectSink):
     """The bytes of effects that are not written yet: size, take, forget_database."""
 
-    __slots__ = ("_buffer", "_count", "_database", "_depth", "_start", "size")
+    __slots__ = ("_buffer", "_count", "_database", "_depth", "_start", "_whole", "size")
 
     def __init__(self) -> None:
         self._buffer = bytearray(_FIRST_BYTES)
@@ -45,11 +46,12 @@ class Journal(EffectSink):
         self._depth = 0
         self._start = 0
         self._count = 0
+        self._whole = 0
 
     def take(self) -> bytes:
         """All that was gathered, which is then forgotten here."""
         taken = memory.cut(self._buffer, 0, self.size)
-        self.size = 0
+        self.size = self._whole = 0
         if len(self._buffer) > _KEEP_BYTES_MAX:
             self._buffer = bytearray(_FIRST_BYTES)
         return taken
@@ -78,6 +80,18 @@ class Journal(EffectSink):
             memory.put(self._buffer, self._start, _MULTI)
             self.size += len(_MULTI)
             self._put_raw(_EXEC)
+        self._settle()
+
+    def _settle(self) -> None:
+        if self._depth == 0:
+            self._whole = self.size
+
+    def abandon(self) -> None:
+        """Forget the effects of the unit that runs or was broken off; those of earlier units stay."""
+        if self._depth or self.size != self._whole:
+            self.size = self._whole
+            self._depth = 0
+            self._database = _NO_DATABASE  # a SELECT may be among what is forgotten
 
     # --- Effects -----------------------------------------------------------------------------------
 
@@ -85,12 +99,14 @@ class Journal(EffectSink):
         """A command that is its own effect."""
         self._begin_effect(database, frame.count)
         self._put_pieces(frame, 0)
+        self._settle()
 
     def words(self, database: int, words: list[bytes]) -> None:
         """An effect by its words."""
         self._begin_effect(database, len(words))
         for word in words:
             self._put_word(word)
+        self._settle()
 
     def added(
         self, database: int, frame: Frame, fields_at: int, entry_id: bytes, trim: list[bytes] | None
@@ -106,6 +122,7 @@ class Journal(EffectSink):
                 self._put_word(word)
         self._put_word(entry_id)
         self._put_pieces(frame, fields_at)
+        self._settle()
 
     def _begin_effect(self, database: int, count: int) -> None:
         self._count += 1

@@ -1,16 +1,24 @@
 """The manifest: which files make up the log, in which order.
 
-    file appendonly.aof.2.base.rdb seq 2 type b      the base: a snapshot (.rdb) or commands (.aof)
-    file appendonly.aof.4.incr.aof seq 4 type i bytes 1042      what was done since, in this order
+    file appendonly.aof.2.base.rdb seq 2 type b bytes 310 crc 6f0e25d4aab11c07
+    file appendonly.aof.4.incr.aof seq 4 type i bytes 1042 crc 5c206372
     file appendonly.aof.5.incr.aof seq 5 type i
-    file appendonly.aof.3.incr.aof seq 3 type h      history: no longer needed, may be removed
-    #PSCRC:1a2b3c4d                                  the checksum of the lines above
+    file appendonly.aof.3.incr.aof seq 3 type h
+    #PSCRC:1a2b3c4d
 
-Redis's format; the last line is a comment to it. It is there because one flipped bit makes history of an
-increment, and nobody would miss it. A manifest without that line is Redis's, and read as it is.
+    type b      the base: a snapshot (.rdb) or commands (.aof)
+    type i      the increments: what was done since, in this order
+    type h      history: no longer needed, may be removed
+    #PSCRC      the checksum of the lines above
 
-`bytes` is how long a file is that is no longer written: all but the last. Nobody else would miss a tail that
-begins where a command does. Redis reads over it.
+This is Redis's format. Redis takes the last line for a comment. Without it, one flipped bit would turn an
+increment into history, and nobody would notice. A manifest without that line was written by Redis, and is
+read as it is.
+
+`bytes` and `crc` describe a file that is not being written: all but the last while a server runs, and all of
+them after a clean stop. A start compares them. So a file that was replaced by an older one, or that lost its
+last batches, is refused, although every batch in it is sound. file_crc.py says what `crc` is. Redis ignores
+both words.
 
 A manifest is never changed, only replaced: a new one is written beside it, synced, renamed, and the directory
 synced. So there is always one, and it is whole.
@@ -20,13 +28,14 @@ from __future__ import annotations
 
 import itertools
 import re
-import shlex
 import zlib
 from dataclasses import dataclass, field, replace
 
-from penstock.errors import CorruptData
+from penstock.errors import CorruptData, ProtocolError
 from penstock.persist.disk import Disk
 from penstock.persist.reading import read_all
+from penstock.wire.parser import split_words
+from penstock.wire.quoting import quoted
 
 MANIFEST_BYTES_MAX = 1 << 20
 _BASE, _INCREMENT, _HISTORY = "b", "i", "h"
@@ -41,7 +50,8 @@ class LogFile:
 
     name: str
     seq: int
-    size: int | None = field(default=None, compare=False)  # once it is complete, if that is known
+    size: int | None = field(default=None, compare=False)  # None while it is being written
+    crc: str | None = field(default=None, compare=False)  # likewise, and of files of Redis
 
     @property
     def is_snapshot(self) -> bool:
@@ -73,12 +83,14 @@ class Manifest:
         seq = max([above, *(file.seq for file in self.increments)]) + 1
         return LogFile(f"{filename}.{seq}.incr.aof", seq)
 
-    def with_increment(self, file: LogFile, last_size: int | None = None) -> Manifest:
-        """The log goes on in one more file; `last_size`: how long the last one has become."""
-        before = self.increments
-        if before and last_size is not None:
-            before = (*before[:-1], replace(before[-1], size=last_size))
+    def with_increment(self, file: LogFile, last: LogFile | None = None) -> Manifest:
+        """The log goes on in one more file; `last`: the one before it, as it is now that it is complete."""
+        before = self.increments if last is None else (*self.increments[:-1], last)
         return Manifest(self.base, (*before, file), self.history)
+
+    def with_last(self, last: LogFile) -> Manifest:
+        """The last increment is described by this: complete, or to be written on."""
+        return replace(self, increments=(*self.increments[:-1], last))
 
     def rebased(self, base: LogFile, increments: tuple[LogFile, ...]) -> Manifest:
         """A new base takes the place of all but these increments."""
@@ -94,7 +106,7 @@ def path_of(directory: str, filename: str) -> str:
 def encode_manifest(manifest: Manifest) -> bytes:
     """The text of a manifest."""
     lines = [
-        f"file {_quoted(file.name)} seq {file.seq} type {kind}{_sized(file)}\n"
+        f"file {_word(file.name)} seq {file.seq} type {kind}{_sized(file)}\n"
         for kind, files in (
             (_BASE, [manifest.base] if manifest.base else []),
             (_HISTORY, manifest.history),
@@ -107,11 +119,14 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 
 def _sized(file: LogFile) -> str:
-    return "" if file.size is None else f" bytes {file.size}"
+    size = "" if file.size is None else f" bytes {file.size}"
+    return size if file.crc is None else f"{size} crc {file.crc}"
 
 
-def _quoted(name: str) -> str:
-    return name if re.fullmatch(r"[\w.+-]+", name) else f'"{name}"'
+def _word(name: str) -> str:
+    """A name as `split_words` reads it back."""
+    is_plain = re.fullmatch(r"[\w.+-]+", name, re.ASCII)
+    return name if is_plain else quoted(name.encode("utf-8", "surrogateescape"))
 
 
 def save_manifest(disk: Disk, directory: str, filename: str, manifest: Manifest) -> None:
@@ -191,9 +206,9 @@ def salvage_manifest(text: bytes, path: str) -> Salvage:
 def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
     """One `file NAME seq N type T`, its parts in any order."""
     try:
-        words = shlex.split(line.decode("utf-8", "surrogateescape"))
-    except ValueError as error:
-        raise CorruptData(f"{path}: {error}: {_REMEDY}", offset) from error
+        words = [word.decode("utf-8", "surrogateescape") for word in split_words(line)]
+    except ProtocolError as error:
+        raise CorruptData(f"{path}: a quote is never closed: {_REMEDY}", offset) from error
     parts = dict(zip(words[::2], words[1::2], strict=False))
     name, seq, kind = parts.get("file", ""), parts.get("seq", ""), parts.get("type", "")
     if len(words) % 2 or not name or "/" in name or "\0" in name or name in (".", ".."):
@@ -203,7 +218,9 @@ def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
             f"{path}: the line of {name} has no seq above 0, or no type b, i, h: {_REMEDY}", offset
         )
     size = parts.get("bytes", "")
-    return kind, LogFile(name, int(seq), int(size) if _NUMBER.fullmatch(size) else None)
+    return kind, LogFile(
+        name, int(seq), int(size) if _NUMBER.fullmatch(size) else None, parts.get("crc")
+    )
 
 
 def _checked(found: dict[str, list[LogFile]], path: str) -> Manifest:

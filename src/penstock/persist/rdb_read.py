@@ -65,6 +65,7 @@ class RdbReader:
         "_limits",
         "_skip_foreign",
         "aux",
+        "checksum",
         "database",
         "empty_keys",
         "version",
@@ -89,6 +90,7 @@ class RdbReader:
         self.empty_keys = 0
         self.version = 0
         self.vouched = False  # at the end: a checksum was there, and right
+        self.checksum = 0  # at the end: the one that the file states
 
     @property
     def offset(self) -> int:
@@ -199,7 +201,7 @@ class RdbReader:
             return
         computed = self._input.crc_now()
         start = self._input.offset
-        stated = int.from_bytes(self._input.raw(form.CHECKSUM_BYTES), "little")
+        stated = self.checksum = int.from_bytes(self._input.raw(form.CHECKSUM_BYTES), "little")
         if stated == 0:
             return  # rdbchecksum no
         if stated != computed:

@@ -18,10 +18,11 @@ def read_into(source: Source, view: memoryview) -> int:
     return filled
 
 
-def read_all(disk: Disk, path: str) -> bytes:
-    """All of a file that is known to be small enough."""
-    buffer = bytearray(disk.size(path) + 1)
-    source = disk.read(path)
+def read_all(disk: Disk, path: str, offset: int = 0, size_max: int | None = None) -> bytes:
+    """A file from a place on, or the first `size_max` bytes there; it is known to be small enough."""
+    size = max(0, disk.size(path) - offset)
+    buffer = bytearray(size if size_max is None else min(size, size_max))
+    source = disk.read(path, offset)
     try:
         return bytes(buffer[: read_into(source, memoryview(buffer))])
     finally:

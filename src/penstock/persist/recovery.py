@@ -6,9 +6,12 @@
     4  dump.rdb
     5  nothing: empty
 
-Without a log (appendonly no) only 4 and 5 are looked for. All is read into a spare engine; what runs gets the
-data when everything was read and found right. Files are not changed, with one exception: a tail of the last
-file that is torn (replay.py says when) is cut off, if `load_truncated` allows it, and reported.
+Without a log (appendonly no) only 4 and 5 are looked for. Everything is read into a spare engine; the running
+one gets the data when all of it was read and found right. After a clean stop the manifest states the length
+and the checksum of every file, and they are compared.
+
+Files are not changed, with one exception: a torn end of the last file (replay.py says when it is torn) is cut
+off, if `load_truncated` allows it. The bytes that are cut off are kept in a file beside it, and reported.
 """
 
 from __future__ import annotations
@@ -20,15 +23,16 @@ from penstock.core.stream import Stream
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.errors import CorruptData
+from penstock.persist import file_crc, rdb_format
 from penstock.persist.disk import Disk, Source
 from penstock.persist.layout import Layout
 from penstock.persist.manifest import LogFile, Manifest, load_manifest
 from penstock.persist.rdb_read import RdbReader, load_databases
 from penstock.persist.rdb_value import ValueLimits
-from penstock.persist.reading import Joined, read_into
+from penstock.persist.reading import Joined, read_all, read_into
 from penstock.persist.replay import Replay, Torn
 
-_MAGIC = b"REDIS"
+CUT_PREFIX = "cut-"
 
 
 @dataclass(slots=True)
@@ -45,12 +49,20 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A tail that was cut off."""
+    """A torn end that was cut off. `kept_in`: the file that has it now, None if it was zeros."""
 
     path: str
     offset: int
     lost_bytes: int
     why: str
+    kept_in: str | None
+
+    def __str__(self) -> str:
+        kept = "they were zeros" if self.kept_in is None else f"they are kept in {self.kept_in}"
+        return (
+            f"{self.path} was torn at byte {self.offset} ({self.why}): {self.lost_bytes} bytes were cut off,"
+            f" {kept}"
+        )
 
 
 @dataclass(slots=True)
@@ -63,9 +75,9 @@ class Recovered:
     keys: int = 0
     commands: int = 0
     cut: Cut | None = None
-    is_vouched: bool = (
-        False  # the last file ends with a batch, or what was cut off began behind one
-    )
+    # The last file ends with a batch, or what was cut off began behind one.
+    is_vouched: bool = False
+    lines_crc: int = 0  # of the last file (increment.py)
 
 
 class Recovery:
@@ -88,6 +100,8 @@ class Recovery:
         )
         self.progress = Progress()
         self._found = Recovered(engine)
+        # Files that nobody was writing any more, by path, and the checksums noted of them.
+        self._complete: dict[str, str | None] = {}
         self._replay = Replay(engine, rows, self.progress.step)
 
     def with_log(self) -> Recovered:
@@ -146,6 +160,11 @@ class Recovery:
                 " restore it, or see what is left with penstock check --repair",
                 0,
             )
+        self._complete = {
+            self._layout.log_file(file.name): file.crc
+            for file in manifest.files
+            if file.size is not None
+        }
         self.read_files([self._layout.log_file(file.name) for file in manifest.files])
 
     def _check_is_there(self, file: LogFile) -> None:
@@ -169,51 +188,85 @@ class Recovery:
         self.progress.bytes_total = sum(self._disk.size(path) for path in paths)
         for path in paths:
             try:
-                self._load_file(path)
+                self._check_crc(path, self._load_file(path))
             except Torn as torn:
                 self._cut(path, torn, is_last=path == paths[-1])
             self._found.sources.append(path)
             self._found.is_vouched = self._replay.is_batched()
+            self._found.lines_crc = self._replay.lines_crc
 
-    def _load_file(self, path: str) -> None:
-        """Load a snapshot, commands, or a snapshot with commands behind it, whatever its name is."""
+    def _check_crc(self, path: str, found: str) -> None:
+        """A file of the right length can still be an older one, or another's."""
+        noted = self._complete.get(path)
+        if noted is not None and noted != found:
+            raise CorruptData(
+                f"{path}: its checksum is {found}, but {noted} was noted: it is not the file that was"
+                " written; restore it, or see what is left with penstock check --repair",
+                0,
+            )
+
+    def _load_file(self, path: str) -> str:
+        """Load a snapshot, commands, or a snapshot with commands behind it, whatever its name is.
+
+        Returns the checksum that the file has of itself, as a manifest states it.
+        """
         source = self._disk.read(path)
         try:
-            first = bytearray(len(_MAGIC))
+            first = bytearray(len(rdb_format.MAGIC))
             size = read_into(source, memoryview(first))
             self.progress.step(size)
             if self._is_snapshot(path) and not first[:size].strip(b"\0"):
                 # As a log it would be an empty or a torn one, and all that it held would be gone unseen.
                 raise CorruptData(f"{path}: zeros or nothing, where a snapshot should be", 0)
-            if size == len(_MAGIC) and first == _MAGIC:
-                self._load_rdb(Joined(bytes(first), source), path)
-            elif size:
+            if size == len(rdb_format.MAGIC) and first == rdb_format.MAGIC:
+                return file_crc.of_snapshot(self._load_rdb(Joined(bytes(first), source), path))
+            if size:
                 self._replay.run(source, path, bytes(first[:size]))
+            return file_crc.of_lines(self._replay.lines_crc if size else 0)
         finally:
             source.close()
 
     def _is_snapshot(self, path: str) -> bool:
         return path == self._layout.snapshot or path.endswith(".rdb")
 
-    def _load_rdb(self, source: Source, path: str) -> None:
+    def _load_rdb(self, source: Source, path: str) -> int:
+        """Load a snapshot; return the checksum that it states."""
         limits = ValueLimits(self.engine.limits, self.engine.list_limits)
         reader = RdbReader(source, path, limits, skip_foreign=self.skip_foreign)
         self._found.keys += load_databases(reader, self.engine.context.databases)
         # An old log may begin with a snapshot: commands follow.
         self._replay.run(source, path, reader.rest(), reader.offset)
+        return reader.checksum
 
     def _cut(self, path: str, torn: Torn, is_last: bool) -> None:
         size = self._disk.size(path)
-        if not is_last:
-            raise CorruptData(f"{path}: {torn.why}, and more files follow it", torn.offset)
+        if not is_last or path in self._complete:
+            raise CorruptData(f"{path}: {torn.why}, in a file that was complete", torn.offset)
         if not self._load_truncated:
             raise CorruptData(
                 f"{path}: {torn.why}; {size - torn.offset} bytes would have to be cut off: "
                 "allow it with aof-load-truncated yes, or see penstock check --repair",
                 torn.offset,
             )
+        kept_in = self._keep_tail(path, torn.offset)
         self._disk.truncate(path, torn.offset)
-        self._found.cut = Cut(path, torn.offset, size - torn.offset, torn.why)
+        self._found.cut = Cut(path, torn.offset, size - torn.offset, torn.why, kept_in)
+
+    def _keep_tail(self, path: str, offset: int) -> str | None:
+        """Copy the end of a file into one of its own, for good; None if it is nothing but zeros."""
+        tail = read_all(self._disk, path, offset)
+        if not tail.strip(b"\0"):
+            return None
+        directory, _, name = path.rpartition("/")
+        kept_in = f"{directory}/{CUT_PREFIX}{name}-{offset}"
+        file = self._disk.create(kept_in)
+        try:
+            file.write(tail)
+            file.sync()
+        finally:
+            file.close()
+        self._disk.sync_dir(directory)
+        return kept_in
 
 
 def _see_consumers(engine: Engine) -> None:

@@ -36,6 +36,7 @@ cdef class Replay:
     cdef readonly long long batches
     cdef readonly long long commands
     cdef readonly Py_ssize_t database
+    cdef readonly object lines_crc
     cdef public object on_refused
     cdef readonly long long unvouched
 

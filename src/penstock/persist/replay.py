@@ -11,7 +11,7 @@ at 1970 meanwhile: no key is overdue, and what depends on a time has it among it
 
 What is wrong is one of three things:
 
-    torn      at the end of the last file, in bytes that nobody was promised: they may be cut off
+    torn      at the end of the last file, with no sound batch after it: it may be cut off
     damage    anywhere else: the file is refused, and nothing is changed on disk
     foreign   a command or a type that we do not have: refused as well, for it would be missing
 
@@ -47,7 +47,7 @@ _TIME = b"#TS:"
 
 
 class Torn(Exception):
-    """The end of a file is not whole, and nobody was promised what is missing. Cut at `offset`."""
+    """The end of a file is not whole, and no sound batch follows. It may be cut at `offset`."""
 
     def __init__(self, offset: int, why: str) -> None:
         super().__init__(why)
@@ -84,6 +84,7 @@ class Replay:
         "batches",
         "commands",
         "database",
+        "lines_crc",
         "on_refused",
         "unvouched",
     )
@@ -105,6 +106,7 @@ class Replay:
         self.batches = 0
         self.unvouched = 0
         self.database = 0
+        self.lines_crc = 0  # of the file that was read last (increment.py)
         self.on_refused: Callable[[CorruptData], None] | None = None
 
     def run(self, source: Source, name: str, first: bytes = b"", offset: int = 0) -> None:
@@ -120,6 +122,7 @@ class Replay:
         self._at = offset  # where the command or the line begins that is looked at
         self._batched = False  # what came last was a batch
         self._multi_at = -1
+        self.lines_crc = 0
         self._queued: list[tuple[Command, Frame]] = []
         self._parser = Parser(WireLimits())
         context = self._context
@@ -218,6 +221,8 @@ class Replay:
         view.release()  # or the window could not grow
         if crc != found.crc:
             self._refuse("a batch whose checksum is wrong")
+        line = bytes(self._window[self._parser.start : body])
+        self.lines_crc = zlib.crc32(line, self.lines_crc)
         self._step_to(body)
         self._batched = True
         self.batches += 1
@@ -338,7 +343,7 @@ class Replay:
     # --- What is wrong -------------------------------------------------------------------------------
 
     def _refuse(self, what: str) -> None:
-        """Something is wrong at the parser's place: torn, if all behind it was never promised.
+        """Something is wrong at the parser's place: torn, if nothing sound follows.
 
         Raises: Torn or CorruptData.
         """
@@ -348,12 +353,13 @@ class Replay:
         rest = bytes(self._window[offset - self._start : self._end])
         if not rest.strip(b"\0"):
             raise Torn(offset, f"the last {len(rest)} bytes are zeros")
-        # Only where batches are written can the rest be known to be unpromised.
-        batched = self._batched or rest.startswith(batch.HEAD[: len(rest)])
-        behind = batch.behind_damage(rest, 0, offset)
-        if batched and batch.synced_after(rest, behind, offset) <= offset:
-            raise Torn(offset, what)
-        raise self._damage(what)
+        # Where no batches are written, nothing tells a torn end from damage.
+        if not self._batched and not rest.startswith(batch.HEAD[: len(rest)]):
+            raise self._damage(what)
+        sound = batch.count_whole(rest, batch.behind_damage(rest, 0, offset), offset)
+        if sound:
+            raise self._damage(f"{what}, and {sound} sound batches follow it")
+        raise Torn(offset, what)
 
     def _damage(self, what: str) -> CorruptData:
         return CorruptData(f"{self._name}: {what}", self._at)

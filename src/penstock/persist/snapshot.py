@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from penstock.engine.execute import Engine
+from penstock.engine.table import Command
+from penstock.errors import CorruptData
+from penstock.persist import file_crc
 from penstock.persist.batch import encode_batch
 from penstock.persist.commands_out import write_commands
-from penstock.persist.disk import File
+from penstock.persist.disk import Disk, File
+from penstock.persist.rdb_read import RdbReader
+from penstock.persist.rdb_value import ValueLimits
 from penstock.persist.rdb_write import RdbWriter, aux_fields, write_databases
+from penstock.persist.replay import Replay, Torn
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +58,32 @@ def write_snapshot(file: File, engine: Engine, options: SnapshotOptions, is_base
     )
     write_databases(writer, context.databases)
     writer.end()
+
+
+def read_back(disk: Disk, path: str, engine: Engine, rows: Iterable[Command]) -> None:
+    """Read a file that `write_snapshot` has written, as a start would. Raises: OSError if it cannot be read.
+
+    A snapshot is read key by key, so that this takes the memory of its largest value. Commands need an
+    engine of their own to run in.
+    """
+    try:
+        keys = _count_keys(disk, path, engine, rows)
+    except (CorruptData, Torn) as error:
+        raise OSError(errno.EBADMSG, f"it cannot be read back: {error}", path) from error
+    expected = sum(len(keyspace.values) for keyspace in engine.context.databases)
+    if keys != expected:
+        raise OSError(errno.EBADMSG, f"it has {keys} keys, not {expected}", path)
+
+
+def _count_keys(disk: Disk, path: str, engine: Engine, rows: Iterable[Command]) -> int:
+    is_snapshot = file_crc.is_snapshot(disk, path)
+    source = disk.read(path)
+    try:
+        if is_snapshot:
+            limits = ValueLimits(engine.limits, engine.list_limits)
+            return sum(1 for _ in RdbReader(source, path, limits).items())
+        spare = engine.spare()
+        Replay(spare, rows).run(source, path)
+        return sum(len(keyspace.values) for keyspace in spare.context.databases)
+    finally:
+        source.close()

@@ -10,11 +10,15 @@ A rewrite, step by step; a crash between any two leaves a manifest whose files a
 
     1  begin     the log goes on in a new increment, which the manifest lists
     2            somebody writes the data as they were at that moment into temp-rewrite, and syncs it
+                 it is read back: a base that nobody can read must not replace anything
     3  finish    temp-rewrite gets the next base's name; a manifest with that base and the increments since
                  step 1 takes the old one's place; the files that it no longer names are removed
 
 After a failed write the log is not to be trusted any more (commit.py), so step 1 differs: the new increment
 is not listed before step 3, and nothing is accepted until then. The same where a log is begun anew.
+
+A rewrite that fails leaves one more increment in the manifest. After INCREMENTS_MAX of them no rewrite
+begins; the next start writes a new base before it goes on.
 
 What makes a crash harmless, besides the order of the steps:
 
@@ -24,6 +28,9 @@ What makes a crash harmless, besides the order of the steps:
     S3  a first log is not one before its manifest is there; a mark in the directory says so until then
     S4  a file that somebody else wrote on last is complete: the log goes on in a new one, whose first line
         says that it is ours (batch.py)
+    S5  after a clean stop the manifest states length and checksum of the last increment too. A start that
+    goes
+        on with it takes them out again, before anything is written
 """
 
 from __future__ import annotations
@@ -37,17 +44,19 @@ from dataclasses import dataclass, replace
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.errors import CorruptData, DirectoryInUse
-from penstock.persist.batch import encode_batch
+from penstock.persist import file_crc
 from penstock.persist.commit import Commit, Policy
-from penstock.persist.disk import Disk, File, Lock
+from penstock.persist.disk import Disk, Lock
+from penstock.persist.increment import Increment
 from penstock.persist.journal import Journal
 from penstock.persist.layout import Layout
 from penstock.persist.manifest import LogFile, Manifest, load_manifest, save_manifest
 from penstock.persist.recovery import Recovered, Recovery
-from penstock.persist.snapshot import SnapshotOptions, write_snapshot
+from penstock.persist.snapshot import SnapshotOptions, read_back, write_snapshot
 
 TEMP_REWRITE = "temp-rewrite"
 TEMP_SNAPSHOT = "temp-snapshot.rdb"
+INCREMENTS_MAX = 1000
 LOCK_SECONDS_MAX = 0.5
 LOCK_RETRY_SECONDS = 0.01
 
@@ -117,8 +126,10 @@ class Store:
             # Those who put it there may have been killed before it was there for good.
             self.disk.sync_dir(self.layout.log_dir)
             self.manifest = recovered.manifest
-            file = self._open_last(recovered.is_vouched)
+            file = self._open_last(recovered)
         self._tidy()
+        if len(self.manifest.increments) >= INCREMENTS_MAX:
+            self._replace_all(options)
         self.base_bytes = self.log_bytes()
         self.commit = Commit(self.journal, file, policy)
         self.engine.context.effects = self.journal
@@ -128,20 +139,37 @@ class Store:
         self.write_base(rewrite.temporary, options)
         self.disk.rename(rewrite.temporary, rewrite.final)
         self._temporaries.clear()
-        self.manifest = Manifest(replace(rewrite.base, size=self.disk.size(rewrite.final)))
+        self.manifest = Manifest(self._complete(rewrite.base))
 
-    def _open_last(self, is_vouched: bool) -> File:
+    def _replace_all(self, options: SnapshotOptions) -> None:
+        """Write a new base while nothing is written yet: too many rewrites have failed.
+
+        If this one fails too, the log goes on as it is.
+        """
+        rewrite = self._plan(options, self.manifest.increments[-1:])
+        with suppress(OSError):
+            self.write_base(rewrite.temporary, options)
+            self.finish_rewrite(rewrite)
+
+    def _complete(self, file: LogFile) -> LogFile:
+        """A file that is complete, with its length and its checksum."""
+        path = self.layout.log_file(file.name)
+        return replace(file, size=self.disk.size(path), crc=file_crc.of_file(self.disk, path))
+
+    def _open_last(self, recovered: Recovered) -> Increment:
         """Go on in the last increment, or in a new one where that is nobody's or somebody else's (S4)."""
-        last_size = None
-        if self.manifest.increments:
-            last = self.layout.log_file(self.manifest.increments[-1].name)
-            file = self.disk.append_to(last)
-            file.sync()  # as above
-            if is_vouched:
-                return file
-            last_size = file.size
+        if not self.manifest.increments:
+            return self._go_on_in(self._next_increment())
+        last = self.manifest.increments[-1]
+        file = self.disk.append_to(self.layout.log_file(last.name))
+        file.sync()  # as above
+        if not recovered.is_vouched:
+            size = file.size
             file.close()
-        return self._go_on_in(self._next_increment(), last_size)
+            return self._go_on_in(self._next_increment(), replace(last, size=size))
+        if last.size is not None:
+            self._save_manifest(self.manifest.with_last(LogFile(last.name, last.seq)))  # S5
+        return Increment(file, recovered.lines_crc)
 
     def _mark_unfinished(self) -> None:
         """S3. Raises: OSError, also where there are files of a log that has lost its manifest."""
@@ -199,11 +227,20 @@ class Store:
     def end_log(self) -> None:
         """Keep no log any longer; the files stay. Raises: OSError if the last effects are not on disk."""
         self.engine.context.effects = None
-        try:
-            if self.commit is not None:
-                self.commit.close()
-        finally:
-            self.commit = None
+        commit, self.commit = self.commit, None
+        if commit is not None:
+            commit.close()
+            self._note_end(commit.file)
+
+    def _note_end(self, file: Increment) -> None:
+        """A clean stop: note what the last increment has to be at the next start (S5).
+
+        Without the note the next start compares less. So a disk that cannot take it does no harm.
+        """
+        last = self.manifest.increments[-1]
+        noted = replace(last, size=file.size, crc=file_crc.of_lines(file.lines_crc))
+        with suppress(OSError):
+            self._save_manifest(self.manifest.with_last(noted))
 
     def close(self) -> None:
         """Put everything on disk and let others have the directory. Raises: OSError."""
@@ -231,26 +268,39 @@ class Store:
     # --- Rewriting ---------------------------------------------------------------------------------
 
     def begin_rewrite(self, options: SnapshotOptions) -> Rewrite:
-        """Step 1: what is done from now on goes into a new increment, made by whoever syncs."""
+        """Step 1: what is done from now on goes into a new increment, made by the thread that syncs.
+
+        Raises: OSError if too many rewrites have failed.
+        """
         assert self.commit is not None
+        if len(self.manifest.increments) >= INCREMENTS_MAX:
+            raise OSError(
+                errno.EMFILE,
+                f"{len(self.manifest.increments)} rewrites have failed; restart to write a new base",
+                self.layout.log_dir,
+            )
         increment = self._next_increment()
         self.commit.change_file(lambda: self._change_to(increment))
         return self._plan(options, (increment,))
 
-    def _change_to(self, increment: LogFile) -> File:
-        """By whoever syncs, with the manifest of that moment: another rewrite may have ended before it.
+    def _change_to(self, increment: LogFile) -> Increment:
+        """In the thread that syncs, with the manifest of that moment: another rewrite may have ended before.
 
         While there is no base, no increment is listed: it would follow files that it does not belong to.
         """
         assert self.commit is not None
         if not self.commit.is_based:
             return self._make_increment(increment)
-        return self._go_on_in(increment, self.commit.file.size)
+        file = self.commit.file
+        last = self.manifest.increments[-1]
+        complete = replace(last, size=file.size, crc=file_crc.of_lines(file.lines_crc))
+        return self._go_on_in(increment, complete)
 
     def begin_afresh(self, options: SnapshotOptions) -> Rewrite:
         """Step 1 after a failure. Raises: OSError if the disk is still not what it should be."""
         assert self.commit is not None
         self._era += 1
+        self.disk.make_dir(self.layout.log_dir)  # it may have been removed
         self._remove_unlisted(self._manifest_there(), self.manifest)
         while self._temporaries:
             self._remove(self._temporaries.pop())
@@ -284,7 +334,7 @@ class Store:
         self.disk.rename(rewrite.temporary, rewrite.final)
         self._temporaries.remove(rewrite.temporary)
         self.disk.sync_dir(self.layout.log_dir)
-        base = replace(rewrite.base, size=self.disk.size(rewrite.final))
+        base = self._complete(rewrite.base)
         # As they are listed by now: one that was written on since has got its length there.
         first = rewrite.increments[0].seq
         increments = tuple(file for file in self.manifest.increments if file.seq >= first)
@@ -320,23 +370,23 @@ class Store:
             self._temporaries.remove(rewrite.temporary)
         self._remove(rewrite.temporary)
 
-    def _go_on_in(self, increment: LogFile, last_size: int | None = None) -> File:
-        """A new increment that the manifest lists; `last_size`: how long the last one has become."""
+    def _go_on_in(self, increment: LogFile, last: LogFile | None = None) -> Increment:
+        """A new increment that the manifest lists; `last`: the one before it, complete now."""
         file = self._make_increment(increment)
         try:
-            self._save_manifest(self.manifest.with_increment(increment, last_size))
+            self._save_manifest(self.manifest.with_increment(increment, last))
         except OSError:
             file.close()
             raise
         return file
 
-    def _make_increment(self, increment: LogFile) -> File:
+    def _make_increment(self, increment: LogFile) -> Increment:
         """A new file, on disk with its first line and its name (S1)."""
         self._unlisted.append(increment.name)
-        file = self.disk.create(self.layout.log_file(increment.name))
+        file = Increment(self.disk.create(self.layout.log_file(increment.name)))
         try:
             # Also because one of that name may be there, and its bytes could come back.
-            file.write(encode_batch(b"", 0, 0))
+            file.append(b"")
             file.sync()
             self.disk.sync_dir(self.layout.log_dir)
         except OSError:
@@ -372,13 +422,15 @@ class Store:
         self.disk.sync_dir(self.layout.directory)
 
     def _write(self, path: str, engine: Engine, options: SnapshotOptions, is_base: bool) -> None:
+        """Write a file and read it back. Raises: OSError; then it is gone."""
         file = self.disk.create(path)
         try:
-            write_snapshot(file, engine, options, is_base)
-            file.sync()
+            try:
+                write_snapshot(file, engine, options, is_base)
+                file.sync()
+            finally:
+                file.close()
+            read_back(self.disk, path, engine, self._rows)
         except OSError:
-            with suppress(OSError):
-                self.disk.remove(path)
+            self._remove(path)
             raise
-        finally:
-            file.close()

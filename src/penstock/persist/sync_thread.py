@@ -55,14 +55,18 @@ class SyncThread:
         self._commit.wake = wake_nobody
 
     def _run(self) -> None:
-        while self._calls.get():
-            self._awake = False  # before the work: what comes meanwhile wakes again
-            # Who waits for this round must not wait for what came meanwhile.
-            while self._sync_round():
-                self._on_done()
-            if self._commit.failure is not None:
-                self._on_done()
-        self._commit.sync()
+        try:
+            while self._calls.get():
+                self._awake = False  # before the work: what comes meanwhile wakes again
+                # Who waits for this round must not wait for what came meanwhile.
+                while self._sync_round():
+                    self._on_done()
+                if self._commit.failure is not None:
+                    self._on_done()
+            self._commit.sync()
+        except BaseException as error:  # noqa: BLE001 - nobody else would hear of it, and all clients would wait
+            self._commit.fail(error)
+            self._on_done()
 
     def _sync_round(self) -> bool:
         commit = self._commit

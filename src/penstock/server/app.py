@@ -32,7 +32,7 @@ from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
 from penstock.server.server import Loop, Server
 from penstock.server.shared_log import LogOwner, SharedLog
-from penstock.server.states import LOADING
+from penstock.server.states import BROKEN, LOADING
 from penstock.server.table import ROWS
 
 try:
@@ -113,6 +113,7 @@ class App:
     def _on_broken(self, command: str) -> None:
         LOG.critical("%s failed half-way: what is in memory cannot be trusted, stopping", command)
         self.broken = True
+        self.server.state |= BROKEN
         self._stop.set()
 
     async def load(self, store: Store) -> None:
@@ -151,7 +152,9 @@ class App:
         self._cron.stop()
         self._guard(self.server.turn.end)
         if self._durability is not None:
-            self.broken |= not self._durability.close(self._save)
+            # What is in memory is half a change: it must not replace the last snapshot.
+            save = False if self.server.state & BROKEN else self._save
+            self.broken |= not self._durability.close(save)
         if self._shared_log is not None:
             self._shared_log.end()
         self._guard(self._say_goodbye)

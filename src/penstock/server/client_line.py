@@ -36,7 +36,7 @@ def client_type(session: Session) -> str:
 def client_line(session: Session) -> str:
     """All there is to say of a client, without the end of the line."""
     compat = session.server.engine.context.compat
-    now_ms = session.server.engine.context.now_ms()
+    now_ms = session.server.steady_ms()
     info = session.info
     transaction = session.transaction
     fields: dict[str, Any] = {

@@ -170,10 +170,11 @@ class Connection:
         )
         session.refuse(internal_error())
         session.close()
-        # EXEC may have run anything. An error between two commands counts for the one before: rather
-        # stop once too often.
+        # An error between two commands counts for the one before: rather stop once too often.
         writes = last is not None and (last.command.flags & Flags.WRITE or name == "EXEC")
-        if writes and session.server.on_broken is not None:
+        if not writes:
+            session.server.engine.forget_broken()  # a command that only looks has changed nothing
+        elif session.server.on_broken is not None:
             session.server.on_broken(name)
 
     def _keep(self, buffer: bytearray, end: int) -> None:

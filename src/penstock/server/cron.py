@@ -49,6 +49,10 @@ class Cron:
         more = False
         try:
             more = self.work()
+        except Exception:
+            if self._server.engine.unfinished and self._server.on_broken is not None:
+                self._server.on_broken("the regular work")
+            raise
         finally:  # whatever went wrong, the next round may go well
             delay = MORE_SECONDS if more else 1 / self._server.facts.hz
             self._timer = self._server.loop.call_later(delay, self._tick)
@@ -62,13 +66,14 @@ class Cron:
         if server.facts.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
             # Between two rounds clients have their turn: no burst of expiring keys keeps them waiting.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
-        self._watch_memory(context.instant.ms)
+        now_ms = server.steady_ms()
+        self._watch_memory(now_ms)
         self._rates.sample()
         if server.facts.durability is not None:
-            server.facts.durability.tick(context.instant.ms)
-        if not 0 <= context.instant.ms - self._clients_ms < _CLIENTS_EVERY_MS:
-            self._clients_ms = context.instant.ms
-            self._look_at_clients(context.instant.ms)
+            server.facts.durability.tick()
+        if now_ms - self._clients_ms >= _CLIENTS_EVERY_MS:
+            self._clients_ms = now_ms
+            self._look_at_clients(now_ms)
         return more
 
     def _watch_memory(self, now_ms: int) -> None:

@@ -4,9 +4,12 @@
     Child        a forked copy of this process writes a snapshot or a new base while the loop goes on
     tick()       every second's sync, snapshots after so many changes, rewrites after so much growth
 
-A failed write or sync: everyone who waits for it is told that the outcome is unknown, writes are refused,
-reads go on. Every RETRY_MS a child tries to write a fresh base of what is in memory; when one is on disk,
-and only then, writes are taken again.
+A failed write or sync: every client that waits for it is told that the outcome is unknown, writes are
+refused, reads go on. A child tries again and again (persist/backoff.py) to write a fresh base of what is in
+memory. Writes are taken again when one is on disk, and only then. Rewrites that begin by themselves back off
+in the same way.
+
+Every interval here is measured by the server's steady clock: the date may be set back.
 
 One child at a time. A rewrite that is asked for while a snapshot is made waits for its end, and the other way
 round where the client says so (BGSAVE SCHEDULE).
@@ -15,13 +18,16 @@ round where the client says so (BGSAVE SCHEDULE).
 from __future__ import annotations
 
 import asyncio
+import errno
 import time
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.errors import CommandError, ConfigError, CorruptData, outcome_unknown
+from penstock.errors import CommandError, ConfigError, outcome_unknown
+from penstock.persist import backoff
 from penstock.persist.child import Child, ChildFailed, start_child
 from penstock.persist.commit import Commit, Policy
+from penstock.persist.disk import reason
 from penstock.persist.recovery import Recovered
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Rewrite, Store
@@ -33,7 +39,6 @@ from penstock.server.log_waiters import LogWaiter, LogWaiters
 from penstock.server.server import Server
 from penstock.server.states import DISK_FAILED, SAVE_FAILED
 
-RETRY_MS = 1000
 _SYNC_EVERY_MS = 1000
 _SAVE_RETRY_MS = 5000
 
@@ -71,10 +76,15 @@ class Durability:
         self._save_scheduled = False
         self._dirty_at_start = 0  # of the snapshot under way
         self._waiting = LogWaiters()
-        self._tried_ms = 0
-        self._saved_ms = server.engine.context.now_ms()
+        self._fresh_bases = backoff.fresh_bases(self._steady_s)
+        self._rewrites = backoff.rewrites(self._steady_s)
+        self._save_failed_ms = 0
+        self._saved_ms = server.steady_ms()
         self._synced_ms = 0
         server.facts.dirty_at_save = server.engine.context.dirty
+
+    def _steady_s(self) -> float:
+        return self.server.steady_ms() / 1000
 
     # --- The log -----------------------------------------------------------------------------------
 
@@ -130,7 +140,7 @@ class Durability:
         except OSError as error:
             self.store.drop_log()
             self._rewrite = None
-            raise ConfigError(f"the log cannot be begun: {error.strerror}") from error
+            raise ConfigError(f"the log cannot be begun: {reason(error)}") from error
         self._watch_commit()
 
     def _end_log(self) -> None:
@@ -140,7 +150,7 @@ class Durability:
         try:
             self.store.end_log()
         except OSError as error:
-            LOG.error("the end of the log is not on disk: %s", error.strerror)
+            LOG.error("the end of the log is not on disk: %s", reason(error))
         self.server.turn.commit = None
         self.server.turn.release_all()
         self._waiting.answer_all()
@@ -191,7 +201,7 @@ class Durability:
             self._rewrite = None  # if it was about to be finished, it never will be
         if self.server.state & DISK_FAILED:
             return
-        why = commit.failure.strerror or str(commit.failure)
+        why = reason(commit.failure)
         LOG.error(
             "the log cannot be written: %s. Writes are refused until a fresh base is on disk; what clients"
             " were waiting for may or may not be in the log",
@@ -199,7 +209,7 @@ class Durability:
         )
         self.server.state |= DISK_FAILED
         self.server.facts.disk_error = why
-        self._tried_ms = self.server.engine.context.now_ms()
+        self._fresh_bases.note_failure()
         self._kill_child_of(self._finish_rewrite)
         self.server.turn.refuse_held(outcome_unknown(why))
         commit.give_up_unreleased()
@@ -212,13 +222,16 @@ class Durability:
         except OSError as error:
             self._rewrite = None
             commit = self.store.commit
-            if commit is not None and commit.failure is None:
-                commit.failure = error
-            LOG.warning("the log still cannot be written: %s", error.strerror)
+            if commit is not None:
+                commit.fail(error)
+            self._fresh_bases.note_failure()
+            self.server.facts.disk_error = reason(error)
+            LOG.warning("the log still cannot be written: %s", reason(error))
 
     def _accept_writes(self) -> None:
         if self.server.state & DISK_FAILED:
             self.server.state &= ~DISK_FAILED
+            self._fresh_bases.note_success()
             LOG.warning("the log is on disk again: writes are taken")
 
     # --- Children ----------------------------------------------------------------------------------
@@ -240,7 +253,7 @@ class Durability:
         self.server.facts.fork_us = (time.perf_counter_ns() - began_ns) // 1000
         self.server.facts.forks += 1
         self._on_child = on_end
-        self._child_started_ms = self.server.engine.context.now_ms()
+        self._child_started_ms = self.server.steady_ms()
         self._loop.add_reader(self._child.pipe, self._on_child_ended)
 
     def _on_child_ended(self) -> None:
@@ -276,8 +289,8 @@ class Durability:
         try:
             self.store.save(self.options())
         except OSError as error:
-            LOG.error("the snapshot cannot be written: %s", error.strerror)
-            raise CommandError(f"the snapshot cannot be written: {error.strerror}") from error
+            LOG.error("the snapshot cannot be written: %s", reason(error))
+            raise CommandError(f"the snapshot cannot be written: {reason(error)}") from error
         self._note_saved(self.server.engine.context.dirty)
 
     def bgsave(self, schedule: bool) -> str:
@@ -298,8 +311,8 @@ class Durability:
         try:
             self._start(lambda: self.store.save(options), self._finish_save)
         except OSError as error:
-            self._finish_save(error.strerror or str(error))
-            raise CommandError(f"no child process: {error.strerror}") from error
+            self._finish_save(reason(error))
+            raise CommandError(f"no child process: {reason(error)}") from error
         self._dirty_at_start = dirty
         return "Background saving started"
 
@@ -312,14 +325,14 @@ class Durability:
             LOG.info("snapshot saved in %d s", facts.bgsave_seconds)
         else:
             LOG.error("the snapshot cannot be written: %s", failure)
-            self._tried_ms = self.server.engine.context.now_ms()
+            self._save_failed_ms = self.server.steady_ms()
             if self._config.value("save") and self._config.value("stop-writes-on-bgsave-error"):
                 self.server.state |= SAVE_FAILED
 
     def _note_saved(self, dirty: int) -> None:
         facts = self.server.facts
-        self._saved_ms = self.server.engine.context.now_ms()
-        facts.saved_s = self._saved_ms // 1000
+        self._saved_ms = self.server.steady_ms()
+        facts.saved_s = self.server.engine.context.now_ms() // 1000
         facts.dirty_at_save = dirty
         facts.bgsave_ok = True
         self.server.state &= ~SAVE_FAILED
@@ -327,34 +340,7 @@ class Durability:
     @property
     def child_seconds(self) -> int:
         """How long the child has been at work, or was."""
-        return max(0, self.server.engine.context.now_ms() - self._child_started_ms) // 1000
-
-    # --- Reading again -----------------------------------------------------------------------------
-
-    def reload_snapshot(self, save: bool) -> None:
-        """DEBUG RELOAD. Raises: CommandError; then nothing has changed."""
-        if not save and self.store.commit is not None:
-            raise CommandError("DEBUG RELOAD NOSAVE would leave the log behind: see DEBUG LOADAOF")
-        if save:
-            self.save()
-        self._reload(self.store.recovery(load_truncated=False).snapshot_only)
-
-    def reload_log(self) -> None:
-        """DEBUG LOADAOF. Raises: CommandError; then nothing has changed."""
-        commit = self.store.commit
-        if commit is None:
-            raise CommandError("there is no log: CONFIG SET appendonly yes begins one")
-        commit.hand_over()
-        commit.sync()
-        self._reload(self.store.recovery(load_truncated=False).with_log)
-
-    def _reload(self, read: Callable[[], Recovered]) -> None:
-        try:
-            recovered = read()
-        except (CorruptData, OSError) as error:
-            LOG.error("%s", error)
-            raise CommandError(f"Error trying to load the data: {error}") from error
-        self.server.engine.adopt(recovered.engine)
+        return (self.server.steady_ms() - self._child_started_ms) // 1000
 
     # --- Rewrites ----------------------------------------------------------------------------------
 
@@ -368,13 +354,17 @@ class Durability:
             self.rewrite_scheduled = True
             return "Background append only file rewriting scheduled"
         self.rewrite_scheduled = False
-        # All effects so far must be in the old files, and the child must have seen no others.
-        self._rewrite = self.store.begin_rewrite(self.options())
+        try:
+            # All effects so far must be in the old files, and the child must have seen no others.
+            self._rewrite = self.store.begin_rewrite(self.options())
+        except OSError as error:
+            self._rewrites.note_failure()
+            raise CommandError(f"the log cannot be rewritten: {reason(error)}") from error
         try:
             self._start(self._write_base, self._finish_rewrite)
         except OSError as error:
-            self._finish_rewrite(error.strerror or str(error))
-            raise CommandError(f"no child process: {error.strerror}") from error
+            self._finish_rewrite(reason(error))
+            raise CommandError(f"no child process: {reason(error)}") from error
         self.apply_policy()
         return "Background append only file rewriting started"
 
@@ -388,20 +378,21 @@ class Durability:
         commit = self.store.commit
         facts = self.server.facts
         facts.rewrite_seconds = self.child_seconds
-        self._tried_ms = self.server.engine.context.now_ms()
         if rewrite is None or commit is None:
             self._rewrite = None
             return
         if failure is None and commit.failure is not None:
-            failure = commit.failure.strerror or str(commit.failure)
+            failure = reason(commit.failure)
         if failure is not None:
             self._rewrite = None
+            if commit.failure is None:  # else the log has failed meanwhile, and that is noted
+                self._backoff_of(commit).note_failure()
             self.apply_policy()
             facts.rewrite_ok = False
             LOG.error("the log cannot be rewritten: %s", failure)
             self.store.abandon_rewrite(rewrite)
-            if self.server.state & DISK_FAILED and commit.failure is None:
-                commit.failure = OSError(0, failure)
+            if self.server.state & DISK_FAILED:
+                commit.fail(OSError(errno.EIO, failure))
             return
 
         def finish() -> None:
@@ -411,20 +402,27 @@ class Durability:
         # Until that is done there must be no other rewrite: it would begin with a manifest of the past.
         commit.do(finish)
 
+    def _backoff_of(self, commit: Commit) -> backoff.Backoff:
+        """What decides when the base that was just tried is tried again."""
+        is_fresh = self.server.state & DISK_FAILED or not commit.is_based
+        return self._fresh_bases if is_fresh else self._rewrites
+
     def _on_rewritten(self, rewrite: Rewrite) -> None:
         if self._rewrite is not rewrite:
             return  # the log was ended meanwhile
         self._rewrite = None
         self.apply_policy()
         self.server.facts.rewrite_ok = True
+        self._rewrites.note_success()
         LOG.info("log rewritten: %d bytes", self.store.base_bytes)
         self._accept_writes()
         self._answer_waiting()
 
     # --- Regularly ---------------------------------------------------------------------------------
 
-    def tick(self, now_ms: int) -> None:
+    def tick(self) -> None:
         """Sync, save, rewrite, try again: whatever is due."""
+        now_ms = self.server.steady_ms()
         self.server.turn.note_effects()
         commit = self.store.commit
         if commit is not None:
@@ -435,8 +433,7 @@ class Durability:
             # A log that was begun while the server ran may have failed to get its first base.
             if self.server.state & DISK_FAILED or not commit.is_based:
                 idle = self._child is None and self._rewrite is None
-                if idle and now_ms - self._tried_ms >= RETRY_MS:
-                    self._tried_ms = now_ms
+                if idle and self._fresh_bases.is_due():
                     self._try_again()
                 return
         if self._child is None:
@@ -444,15 +441,18 @@ class Durability:
 
     def _start_what_is_due(self, now_ms: int) -> None:
         try:
-            if self._rewrite is None and (self.rewrite_scheduled or self._has_grown()):
+            if self._rewrite is None and (self.rewrite_scheduled or self._is_rewrite_due()):
                 self.bgrewrite()
             elif self._save_scheduled or self._is_save_due(now_ms):
                 self.bgsave(schedule=False)
         except CommandError as error:
             LOG.error("%s", error)
 
+    def _is_rewrite_due(self) -> bool:
+        """Tell whether the log has grown so much that it should be rewritten, and that may work."""
+        return self._rewrites.is_due() and self._has_grown()
+
     def _has_grown(self) -> bool:
-        """Tell whether the log has grown so much that it should be rewritten."""
         percentage = self._config.value("auto-aof-rewrite-percentage")
         if self.store.commit is None or not percentage:
             return False
@@ -465,7 +465,7 @@ class Durability:
     def _is_save_due(self, now_ms: int) -> bool:
         facts = self.server.facts
         changes = self.server.engine.context.dirty - facts.dirty_at_save
-        if not facts.bgsave_ok and now_ms - self._tried_ms < _SAVE_RETRY_MS:
+        if not facts.bgsave_ok and now_ms - self._save_failed_ms < _SAVE_RETRY_MS:
             return False
         return any(
             changes >= wanted and now_ms - self._saved_ms > seconds * 1000
@@ -490,6 +490,6 @@ class Durability:
         try:
             self.store.close()
         except OSError as error:
-            LOG.error("the end of the log is not on disk: %s", error.strerror or error)
+            LOG.error("the end of the log is not on disk: %s", reason(error))
             good = False
         return good

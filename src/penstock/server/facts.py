@@ -34,7 +34,8 @@ class StopRequest:
 class Facts:
     """One server's."""
 
-    started_us: int
+    started_us: int  # the date
+    started_steady_ms: int  # the same moment, for the uptime
     # --- Where it is ---
     port: int = 0
     config_file: str = ""

@@ -6,8 +6,16 @@ from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
 from penstock.engine.table import Command, Flags
-from penstock.errors import CommandError, disk_failed, loading, snapshots_fail, wrong_arity
+from penstock.errors import (
+    CommandError,
+    broken_off,
+    disk_failed,
+    loading,
+    snapshots_fail,
+    wrong_arity,
+)
 from penstock.server.states import (
+    BROKEN,
     DISK_FAILED,
     LOADING,
     MONITOR,
@@ -29,6 +37,8 @@ HTTP_WORDS = (b"POST", b"HOST:")
 
 def refusal_or_none(session: Session, command: Command, frame: Frame) -> CommandError | None:
     """Why a client may not run a command now, or None if it may."""
+    if session.server.state & BROKEN:
+        return broken_off()
     if not command.takes(frame.count):
         return wrong_arity(command.name)
     if command.flags & Flags.PROTECTED and not _may_debug(session):

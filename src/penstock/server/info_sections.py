@@ -56,7 +56,7 @@ def about_server(server: Server) -> Fields:
     """Who it is and how long it has been there."""
     facts = server.facts
     now_us = server.engine.context.instant.us
-    uptime_s = max(0, now_us - facts.started_us) // 1_000_000
+    uptime_s = (server.steady_ms() - facts.started_steady_ms) // 1000
     return [
         ("redis_version", server.engine.context.compat.redis_version),
         ("redis_git_sha1", "00000000"),

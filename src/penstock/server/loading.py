@@ -115,12 +115,5 @@ def _report_end(recovered: Recovered, recovery: Recovery, seconds: float) -> Non
         ", ".join(recovered.sources),
         seconds,
     )
-    cut = recovered.cut
-    if cut is not None:
-        LOG.warning(
-            "%s was torn at byte %d (%s): %d bytes were cut off, which nobody had been promised",
-            cut.path,
-            cut.offset,
-            cut.why,
-            cut.lost_bytes,
-        )
+    if recovered.cut is not None:
+        LOG.warning("%s", recovered.cut)

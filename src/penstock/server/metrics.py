@@ -26,14 +26,14 @@ class Rates:
     def sample(self) -> None:
         """Take a sample, if the last one is old enough."""
         server = self._server
-        now_us = server.engine.context.instant.us
-        if self._samples and 0 <= now_us - self._samples[-1][0] < SAMPLE_US_MIN:
+        now_us = server.engine.context.instant.steady_us()
+        if self._samples and now_us - self._samples[-1][0] < SAMPLE_US_MIN:
             return
         last = (now_us, commands_run(server), server.bytes_in, server.bytes_out)
         if self._samples and any(
             now < then for now, then in zip(last, self._samples[-1], strict=True)
         ):
-            self._samples.clear()  # CONFIG RESETSTAT, or the clock was set back
+            self._samples.clear()  # CONFIG RESETSTAT
         self._samples.append(last)
         first = self._samples[0]
         seconds = max(last[0] - first[0], 1) / 1_000_000

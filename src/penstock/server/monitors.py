@@ -13,11 +13,10 @@ from penstock.engine.table import Command, Flags
 from penstock.reply import Status
 from penstock.server.redaction import public_words
 from penstock.server.states import MONITOR, MONITORED
+from penstock.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from penstock.server.session import Session
-
-_NAMED = {ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t", 7: "\\a", 8: "\\b"}
 
 
 class Monitors:
@@ -43,18 +42,3 @@ class Monitors:
         line = Status(f"{us // 1_000_000}.{us % 1_000_000:06d} [{place}] {words}")
         for watcher in self.sessions:
             watcher.say(line)
-
-
-def quoted(word: bytes) -> str:
-    """A word in double quotes, everything unprintable escaped, as Redis shows it."""
-    shown = []
-    for char in word:
-        if char in (ord('"'), ord("\\")):
-            shown.append("\\" + chr(char))
-        elif char in _NAMED:
-            shown.append(_NAMED[char])
-        elif 32 <= char < 127:
-            shown.append(chr(char))
-        else:
-            shown.append(f"\\x{char:02x}")
-    return '"' + "".join(shown) + '"'

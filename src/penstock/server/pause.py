@@ -29,7 +29,7 @@ class Pause:
     def begin(self, until_ms: int, writes_only: bool) -> None:
         """Hold commands back until then."""
         server = self._server
-        now_ms = server.engine.context.now_ms()
+        now_ms = server.steady_ms()
         self.until_ms = max(self.until_ms, until_ms)
         if self.until_ms <= now_ms:
             self.end()

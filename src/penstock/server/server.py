@@ -84,7 +84,7 @@ class Server:
         self.tallies = Tallies(row for row in rows if knows(row.since))
         self.slow_log = SlowLog()
         engine.context.instant.advance()
-        self.facts = Facts(engine.context.instant.us)
+        self.facts = Facts(engine.context.instant.us, self.steady_ms())
         self.config: Config | None = None
         self.door: Door | None = None
         self.monitors = Monitors()
@@ -101,6 +101,10 @@ class Server:
         self.errors: dict[str, int] = {}  # refusals by code
         self.bytes_in = 0
         self.bytes_out = 0
+
+    def steady_ms(self) -> int:
+        """The time that every interval is measured by: it never steps back."""
+        return self.engine.context.instant.steady_us() // 1000
 
     def count_error(self, wire_text: str) -> None:
         """Count a refusal under its code."""

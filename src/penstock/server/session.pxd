@@ -57,7 +57,7 @@ cdef class Session:
     @cython.locals(server=Server, context=Context, tally=Tally, ran=bint)
     cpdef int run(self, Frame frame) except -1
     cdef Tally _find_or_none(self, Frame frame)
-    @cython.locals(tally=Tally, instant=Instant, us="long long")
+    @cython.locals(tally=Tally, instant=Instant, us="long long", now_us="long long")
     cdef int _settle(self, Frame frame) except -1
     cdef int _run_data(self, Tally tally, Frame frame) except -1
     @cython.locals(ran=bint)

@@ -100,7 +100,7 @@ class Session:
         self.id = server.next_id
         server.next_id += 1
         server.engine.context.instant.advance()  # long ago, if nobody else said anything
-        self.info = ClientInfo(server.engine.context.now_ms())
+        self.info = ClientInfo(server.steady_ms())
         self.active_ms = self.info.created_ms
         self.last: Tally | None = None
         self._untimed = 0  # commands since the clock was read, all of them counted by `last`
@@ -140,8 +140,8 @@ class Session:
         """Run the commands in a buffer, up to the first that is incomplete or has to wait."""
         instant = self.server.engine.context.instant
         instant.advance()
-        self.active_ms = instant.ms
-        self._timed_us = instant.us
+        self._timed_us = instant.steady_us()
+        self.active_ms = self._timed_us // 1000
         try:
             if self.postponed is not None and not self.state & _STOPPED:
                 frame = self.postponed
@@ -206,8 +206,9 @@ class Session:
             tally = self.last
             instant = self.server.engine.context.instant
             instant.advance()
-            us = instant.us - self._timed_us
-            self._timed_us = instant.us
+            now_us = instant.steady_us()
+            us = now_us - self._timed_us
+            self._timed_us = now_us
             if tally is not None:
                 tally.count(self._untimed, us)
                 if us >= self.server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
@@ -399,7 +400,7 @@ class Session:
         if 0 < limit.hard_bytes < unread:
             self._cut_off(f"it has left {unread} bytes unread")
         elif 0 < limit.soft_bytes < unread:
-            now_ms = self.server.engine.context.now_ms()
+            now_ms = self.server.steady_ms()
             if not self.over_soft_since_ms:
                 self.over_soft_since_ms = now_ms
                 # Should nothing more be said to it meanwhile, nobody else would look again.

@@ -37,21 +37,29 @@ _T = TypeVar("_T")
 
 
 class Lock(Protocol):
-    """What two threads need to take turns."""
+    """What two threads need to take turns: acquire waits for the turn, release gives it back."""
 
-    def acquire(self) -> None:
-        """Wait for the turn."""
+    @property
+    def acquire(self) -> Callable[[], object]: ...
 
-    def release(self) -> None:
-        """Give it back."""
+    @property
+    def release(self) -> Callable[[], None]: ...
 
 
 class SharedLoop:
     """A server's loop (server.Loop) for callers on any thread, whose callbacks run under the lock."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, lock: Lock, engine: Engine) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        lock: Lock,
+        engine: Engine,
+        owner: LogOwner | None = None,
+    ) -> None:
         self._loop = loop
         self._lock = lock
+        self._engine = engine
+        self._owner = owner
         self._context = engine.context
         self._thread = threading.get_ident()
         self._inside = False  # the loop's thread has the lock; nobody else reads or writes this
@@ -63,6 +71,8 @@ class SharedLoop:
         self._lock.acquire()
         self._inside = True
         try:
+            if self._engine.unfinished and self._owner is not None:
+                self._owner.read_again()  # a call of the program was interrupted half-way
             return call()
         finally:
             self._context.keyspace = self._context.databases[0]
@@ -168,9 +178,17 @@ class SharedConnection(BufferedConnection):
 class Serving:
     """A database on a socket, served by a thread. `port`: the TCP port. Ends by close() or a `with`."""
 
-    def __init__(self, engine: Engine, lock: Lock, config: Config, owner: LogOwner | None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        lock: Lock,
+        config: Config,
+        owner: LogOwner | None,
+        database: object,
+    ) -> None:
         self._engine = engine
         self._owner = owner
+        self._database = database  # kept: a database that nobody has any more is closed
         self._lock = lock
         self._config = config
         sockets = open_sockets(config, any_port=True)
@@ -195,6 +213,7 @@ class Serving:
         if app is not None and self._shared is not None and self._thread.is_alive():
             self._shared.on_loop(app.request_stop)
         self._thread.join()
+        self._database = None
 
     def __enter__(self) -> Serving:
         return self
@@ -214,7 +233,7 @@ class Serving:
             self._started.set()
 
     async def _serve(self, sockets: list[socket.socket]) -> None:
-        shared = SharedLoop(asyncio.get_running_loop(), self._lock, self._engine)
+        shared = SharedLoop(asyncio.get_running_loop(), self._lock, self._engine, self._owner)
         app = shared.locked(lambda: App(self._engine, self._config, shared, shared.locked))
         app.protocol = lambda: SharedConnection(shared, app.new_connection)
         self._app, self._shared = app, shared
@@ -227,8 +246,17 @@ class Serving:
         await app.end()
 
 
-def serve(engine: Engine, lock: Lock, config: Config, owner: LogOwner | None = None) -> Serving:
-    """Serve an engine from a thread; `owner` keeps its data. Raises: ConfigError without a socket."""
+def serve(
+    engine: Engine,
+    lock: Lock,
+    config: Config,
+    owner: LogOwner | None = None,
+    database: object = None,
+) -> Serving:
+    """Serve an engine from a thread. Raises: ConfigError without a socket.
+
+    `owner` keeps its data; `database` is what the program has open, and must not go away meanwhile.
+    """
     limits = engine.limits
     config.values["stream-node-max-bytes"] = limits.bytes_max
     config.values["stream-node-max-entries"] = limits.entries_max
@@ -240,4 +268,4 @@ def serve(engine: Engine, lock: Lock, config: Config, owner: LogOwner | None = N
     if open_files_max != resource.RLIM_INFINITY:
         most = max(1, open_files_max - RESERVED_FILES)
         config.values["maxclients"] = min(config.value("maxclients"), most)
-    return Serving(engine, lock, config, owner)
+    return Serving(engine, lock, config, owner, database)

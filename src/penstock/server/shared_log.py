@@ -11,6 +11,7 @@ from typing import Protocol
 
 from penstock.errors import CommandError, outcome_unknown
 from penstock.persist.commit import Commit
+from penstock.persist.disk import reason
 from penstock.server.server import Server
 from penstock.server.states import DISK_FAILED
 
@@ -28,8 +29,11 @@ class LogOwner(Protocol):
     def unlisten(self, on_synced: Callable[[], None]) -> None:
         """Call no longer."""
 
-    def check_writable(self) -> None:
-        """Mend what can be mended. Raises: CommandError while the log cannot be written."""
+    def prepare(self, writes: bool) -> None:
+        """Mend what can be mended. Raises: CommandError if something is to be written and cannot be."""
+
+    def read_again(self) -> None:
+        """Have what is on disk in memory, after a command was broken off."""
 
 
 class SharedLog:
@@ -74,7 +78,7 @@ class SharedLog:
         failure = self._commit.failure
         if failure is None or self._server.state & DISK_FAILED:
             return
-        why = failure.strerror or str(failure)
+        why = reason(failure)
         self._server.state |= DISK_FAILED
         self._server.facts.disk_error = why
         self._server.turn.refuse_held(outcome_unknown(why))
@@ -86,7 +90,7 @@ class SharedLog:
         if not self._begun:
             return
         try:
-            self._owner.check_writable()
+            self._owner.prepare(writes=True)
         except CommandError:
             self._server.loop.call_later(RETRY_SECONDS, self._try_again)
         else:

@@ -19,3 +19,6 @@ OUT_OF_MEMORY = 8
 LOADING = 16  # the data are still being read
 DISK_FAILED = 32  # what is written cannot be kept: no writes
 SAVE_FAILED = 64  # the last snapshot could not be made: no writes, if so wished
+BROKEN = (
+    128  # a command was broken off: nothing in memory may be shown or changed, the server stops
+)

@@ -138,7 +138,7 @@ def client_kill(session: Session, frame: Frame) -> Status | int:
 
 def _kill(session: Session, wanted: KillFilter) -> int:
     """Close all that match, return how many. Whoever kills itself is answered first."""
-    now_ms = session.server.engine.context.now_ms()
+    now_ms = session.server.steady_ms()
     killed = 0
     for other in list(session.server.sessions.values()):
         if not wanted.matches(other, now_ms) or (other is session and wanted.skip_self):
@@ -176,7 +176,7 @@ def client_pause(session: Session, frame: Frame) -> Status:
     if frame.count == 4 and not writes_only and not frame.is_word(3, b"ALL"):
         raise CommandError("CLIENT PAUSE mode must be WRITE or ALL")
     wait_ms = timeout_at(frame, 2)
-    until_ms = session.server.engine.context.now_ms() + wait_ms if wait_ms else 0
+    until_ms = session.server.steady_ms() + wait_ms if wait_ms else 0
     session.server.pause.begin(until_ms, writes_only)
     return OK
 

@@ -16,6 +16,7 @@ from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, no_such_key, unknown_subcommand
 from penstock.reply import OK, Status
 from penstock.server.commands.persistence import durability_of
+from penstock.server.reloading import reload_log, reload_snapshot
 from penstock.server.session import Session
 
 _LEADING_NUMBER = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)")
@@ -41,7 +42,7 @@ def debug(session: Session, frame: Frame) -> Status | list[Status]:
     if frame.is_word(1, b"RELOAD"):
         return _reload(session, frame)
     if frame.is_word(1, b"LOADAOF") and frame.count == 2:
-        durability_of(session).reload_log()
+        reload_log(durability_of(session))
         return OK
     raise unknown_subcommand("DEBUG", frame.piece(1))
 
@@ -51,7 +52,7 @@ def _reload(session: Session, frame: Frame) -> Status:
     words = {frame.piece(at).upper() for at in range(2, frame.count)}
     if not words <= {b"NOSAVE"}:
         raise CommandError("DEBUG RELOAD only supports the NOSAVE option.")
-    durability_of(session).reload_snapshot(save=not words)
+    reload_snapshot(durability_of(session), save=not words)
     return OK
 
 

@@ -41,20 +41,19 @@ def execute(session: Session, frame: Frame) -> NoReply | NullArray:
     if broken_watch:
         return NULL_ARRAY
     engine = session.server.engine
-    effects = engine.context.effects
     engine.context.may_block = False
     session.output.put_array_head(len(transaction.commands))
-    if effects is not None:
-        effects.begin()  # all that follows is one unit
+    engine.begin_unit()
     try:
         for tally, queued in transaction.commands:
             _run_queued(session, tally, queued)
+    except BaseException:
+        engine.abandon_unit()
+        raise
     finally:
         engine.context.may_block = True
         engine.context.keyspace = session.keyspace
-        if effects is not None:
-            effects.end()
-    engine.serve_waiters()
+    engine.end_unit()
     return NO_REPLY
 
 
@@ -63,7 +62,7 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     server = session.server
     engine = server.engine
     instant = engine.context.instant
-    started_us = instant.us
+    started_us = instant.steady_us()
     engine.context.keyspace = session.keyspace
     try:
         if tally.command.in_session:
@@ -78,7 +77,7 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     if server.state & MONITORED:
         server.monitors.show(session, tally.command, frame)
     instant.advance()
-    us = instant.us - started_us
+    us = instant.steady_us() - started_us
     tally.count(1, us)
     if us >= server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
         server.slow_log.note(session, tally.command, frame, us)

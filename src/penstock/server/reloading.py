@@ -1,0 +1,39 @@
+"""Reading the data again while the server runs: DEBUG RELOAD, DEBUG LOADAOF."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from penstock.errors import CommandError, CorruptData
+from penstock.persist.recovery import Recovered
+from penstock.server.durability import Durability
+from penstock.server.log import LOG
+
+
+def reload_snapshot(durability: Durability, save: bool) -> None:
+    """Read the snapshot, written first if asked for. Raises: CommandError; then nothing has changed."""
+    store = durability.store
+    if not save and store.commit is not None:
+        raise CommandError("DEBUG RELOAD NOSAVE would leave the log behind: see DEBUG LOADAOF")
+    if save:
+        durability.save()
+    _reload(durability, store.recovery(load_truncated=False).snapshot_only)
+
+
+def reload_log(durability: Durability) -> None:
+    """Read the log, with everything that was done so far. Raises: CommandError; then nothing has changed."""
+    store = durability.store
+    if store.commit is None:
+        raise CommandError("there is no log: CONFIG SET appendonly yes begins one")
+    store.commit.hand_over()
+    store.commit.sync()
+    _reload(durability, store.recovery(load_truncated=False).with_log)
+
+
+def _reload(durability: Durability, read: Callable[[], Recovered]) -> None:
+    try:
+        recovered = read()
+    except (CorruptData, OSError) as error:
+        LOG.error("%s", error)
+        raise CommandError(f"Error trying to load the data: {error}") from error
+    durability.server.engine.adopt(recovered.engine)
