@@ -8,10 +8,11 @@ import json
 
 import pytest
 
+from penstock.client.replies import Entry
 from penstock.core.stream_id import LARGEST, StreamID
 from penstock.human.where import parse_conditions
 from penstock.web.asking import Server
-from penstock.web.exports import CHUNK_ENTRIES, TYPES, Selection, export
+from penstock.web.exports import CHUNK_ENTRIES, TYPES, CsvWriter, Selection, export
 from tests.web.conftest import Live
 
 COUNT = 2 * CHUNK_ENTRIES + 7
@@ -75,6 +76,38 @@ def test_a_csv_holds_no_formula_and_keeps_numbers(live: Live) -> None:
     heading, row = csv.reader(io.StringIO(text, newline=""))
     assert heading[2] == "'=cmd"
     assert row[2:8] == ["'=1+1", "-1.5e3", "'+SUM(1)", "'@x", "'-", "'\t=1"]
+
+
+@pytest.mark.parametrize("formula", ["=", "+", "-", "@", "＝", "＋", "－", "＠", "﹦", "⁺", "−"])
+@pytest.mark.parametrize(
+    "before",
+    ["", "\n", "\r", "\r\n", "\t", "\0", " ", "  \n ", "\u00a0", "\u3000", "\ufeff", "\u200b", "\x1f",
+     '"', "'", '" ', "“", "＂", "\u2028", "\u202e"],
+)  # fmt: skip
+def test_a_csv_cell_that_a_spreadsheet_could_run_gets_an_apostrophe(
+    before: str, formula: str
+) -> None:
+    text = f"{before}{formula}HYPERLINK(1)"
+    writer = CsvWriter(b"s")
+    data = writer.write([Entry(StreamID(1, 0), [(text.encode(), text.encode())])])
+    heading, row = csv.reader(io.StringIO(data.decode(), newline=""))
+    assert (heading[2], row[2]) == (f"'{text}", f"'{text}")
+
+
+@pytest.mark.parametrize("text", ["\nx", "\tx", "\rx", "\0x", "\t", "\r"])
+def test_a_csv_cell_with_a_control_character_in_front_gets_an_apostrophe(text: str) -> None:
+    data = CsvWriter(b"s").write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
+    _, row = csv.reader(io.StringIO(data.decode(), newline=""))
+    assert row[2] == f"'{text}"
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "-1", "+1.5e3", " -1", "a=1", "x\n=1", '"a"', "1-0", "ﬁ", "日本", "{}"]
+)
+def test_a_csv_cell_that_is_no_formula_stays_as_it_is(text: str) -> None:
+    data = CsvWriter(b"s").write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
+    _, row = csv.reader(io.StringIO(data.decode(), newline=""))
+    assert row[2] == text
 
 
 def test_a_csv_keeps_fields_that_its_heading_does_not_have(live: Live) -> None:

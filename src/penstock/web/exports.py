@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import io
 import re
+import unicodedata
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,12 @@ TYPES = {
 }
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+# Programs strip what stands before a formula, and East Asian ones take its wide form for the plain one.
+_FORMULA = frozenset("=+-@\N{MINUS SIGN}")
+_LEADING_CONTROL = ("\t", "\r", "\n", "\0")
+_QUOTES = frozenset("\"'`\N{FULLWIDTH QUOTATION MARK}\N{FULLWIDTH APOSTROPHE}")
+# Controls, invisible formats, spaces, line ends, and the other quotes.
+_CATEGORIES_IGNORED = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp", "Pi", "Pf"))
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -148,7 +154,26 @@ class CsvWriter:
 def _cell(value: bytes) -> str:
     """A text that no spreadsheet runs: what it would take for a formula gets an apostrophe."""
     text = json_text(value)
-    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
+    return f"'{text}" if _may_run(text) else text
+
+
+def _may_run(text: str) -> bool:
+    """Whether some spreadsheet could take a cell for a formula; a plain number is none.
+
+    A control character in front is enough: programs differ in what they make of it.
+    """
+    visible = next((place for place, char in enumerate(text) if not _is_ignored(char)), None)
+    if visible is None:
+        return text.startswith(("\t", "\r"))
+    if text.startswith(_LEADING_CONTROL):
+        return True
+    # NFKC makes the plain character of its wide, small and raised forms.
+    first = unicodedata.normalize("NFKC", text[visible])[:1]
+    return first in _FORMULA and not _NUMBER.fullmatch(text.strip(" "))
+
+
+def _is_ignored(char: str) -> bool:
+    return char in _QUOTES or unicodedata.category(char) in _CATEGORIES_IGNORED
 
 
 class ParquetWriter:
