@@ -44,6 +44,13 @@ def test_without_nicegui_the_extra_is_named(
     assert "penstock[ui]" in text
 
 
+@pytest.mark.parametrize("proxy", ["*", "", "proxy.example", "10.0.0.1/8", "10.0.0.1,10.0.0.2"])
+def test_a_trusted_proxy_is_an_address_or_a_network(penstock: CommandLine, proxy: str) -> None:
+    code, text = penstock.error("ui", "--trusted-proxy", proxy)
+    assert code == 2
+    assert "is no address (10.0.0.1) and no network (10.0.0.0/24)" in text
+
+
 def test_the_help_has_examples(penstock: CommandLine) -> None:
     text = penstock.run("ui", "--help").stdout
     assert "penstock ui --allow-writes" in text

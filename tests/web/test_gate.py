@@ -8,7 +8,18 @@ from urllib.parse import urlencode
 import pytest
 
 from penstock.web import gate as module
-from penstock.web.gate import COOKIE, Gate, Message, Receive, Scope, Send, is_loopback, own_path
+from penstock.web.gate import (
+    COOKIE,
+    Gate,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    is_loopback,
+    own_path,
+    proxy_options,
+)
+from penstock.web.guesses import AT_ONCE_MAX, peer_of
 from tests.support.loops import run_apart
 
 Answer = tuple[int, dict[str, str], bytes]
@@ -164,6 +175,92 @@ def test_guesses_from_one_address_are_looked_at_one_after_the_other(
 
     run_apart(all_of_it())
     assert seen == [429, 303, 401, 303]
+
+
+class Guesser:
+    """Guesses, sent through what uvicorn puts in front of the gate."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *proxies: str) -> None:
+        uvicorn = pytest.importorskip("uvicorn")
+        config = uvicorn.Config(
+            Gate(inside, "secret"), log_config=None, lifespan="off", **proxy_options(proxies)
+        )
+        config.load()
+        self._app = config.loaded_app
+        self._release = asyncio.Event()
+        self._paying = 0
+        monkeypatch.setattr(asyncio, "sleep", self._pay)
+
+    async def _pay(self, seconds: float) -> None:
+        self._paying += 1
+        await self._release.wait()
+
+    async def guess(self, peer: str, forwarded: str, password: str) -> int:
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": urlencode({"password": password}).encode()}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"127.0.0.1:8379"), (b"x-forwarded-for", forwarded.encode())]
+        about = {"type": "http", "method": "POST", "path": "/login", "client": (peer, 1)}
+        await self._app({**about, "headers": headers}, receive, send)
+        return int(sent[0]["status"])
+
+    async def during(self, wrong: list[tuple[str, str]], right: tuple[str, str]) -> int:
+        """The answer to the right password while these peers pay for wrong ones."""
+        tasks = [asyncio.create_task(self.guess(*peer, "wrong")) for peer in wrong]
+        while self._paying < len(wrong):
+            await _TURN(0)
+        answer = await self.guess(*right, "secret")
+        self._release.set()
+        await asyncio.gather(*tasks)
+        return answer
+
+
+_TURN = asyncio.sleep
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "10.0.0.9"])
+def test_a_forwarded_address_evades_no_penalty(monkeypatch: pytest.MonkeyPatch, peer: str) -> None:
+    guesser = Guesser(monkeypatch)
+    assert run_apart(guesser.during([(peer, "1.1.1.1")], (peer, "2.2.2.2"))) == 429
+
+
+def test_behind_a_trusted_proxy_everybody_pays_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = "10.0.0.9"
+    wrong = [(proxy, "1.1.1.1")]
+    guesser = Guesser(monkeypatch, "10.0.0.0/24")
+    assert run_apart(guesser.during(wrong, (proxy, "2.2.2.2"))) == 303
+    guesser = Guesser(monkeypatch, proxy)
+    assert run_apart(guesser.during(wrong, (proxy, "6.6.6.6, 1.1.1.1"))) == 429
+    guesser = Guesser(monkeypatch, proxy)
+    assert run_apart(guesser.during([("127.0.0.1", "1.1.1.1")], ("127.0.0.1", "2.2.2.2"))) == 429
+
+
+def test_guesses_from_many_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = [(f"10.0.0.{number}", "") for number in range(AT_ONCE_MAX)]
+    last = ("10.0.1.1", "")
+    assert run_apart(Guesser(monkeypatch).during(wrong[:-1], last)) == 303
+    assert run_apart(Guesser(monkeypatch).during(wrong, last)) == 429
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [
+        ("1.2.3.4", "1.2.3.4"),
+        ("::ffff:1.2.3.4", "1.2.3.4"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::"),
+        ("fe80::1%eth0", "fe80::"),
+        ("", ""),
+        ("a socket", "a socket"),
+    ],
+)
+def test_a_line_with_many_addresses_is_one_peer(address: str, peer: str) -> None:
+    assert peer_of(address) == peer
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,14 @@ def ui(
         bool,
         typer.Option("--cluster", help="The URL names a node of a Redis Cluster: show all of it."),
     ] = False,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy in front, an address or a network: its X-Forwarded-For says who guesses"
+            " passwords. May be given several times.",
+        ),
+    ] = None,
 ) -> None:
     """Show the streams of a server in a browser: entries, groups, structure, pipelines.
 
@@ -61,6 +69,7 @@ def ui(
         raise typer.BadParameter(
             f"{bind} can be reached from outside: set PENSTOCK_UI_PASSWORD", param_hint="'--bind'"
         )
+    proxies = tuple(_proxy(text) for text in trusted_proxy or [])
     _check_free(bind, port)
     try:
         # Here, for it is large and only this command needs it.
@@ -74,7 +83,7 @@ def ui(
     host = f"[{bind}]" if ":" in bind else bind
     say(f"dashboard at http://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
     try:
-        app.run(Settings(url, port, bind, password, allow_writes, cluster))
+        app.run(Settings(url, port, bind, password, allow_writes, cluster, proxies))
     except BadUrl as error:
         raise typer.BadParameter(str(error), param_hint="'--url' (or PENSTOCK_URL)") from None
 
@@ -84,6 +93,18 @@ def _is_loopback(bind: str) -> bool:
         return bind == "localhost" or ipaddress.ip_address(bind).is_loopback
     except ValueError:
         return False
+
+
+def _proxy(text: str) -> str:
+    """An address or a network as it is usually written; a name, or `*`, would let anybody be the proxy."""
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text} is no address (10.0.0.1) and no network (10.0.0.0/24)",
+            param_hint="'--trusted-proxy'",
+        ) from None
+    return str(network if "/" in text else network.network_address)
 
 
 def _check_free(bind: str, port: int) -> None:

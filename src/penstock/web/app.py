@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import app, ui
 
 from penstock.web.board import Board, Settings
-from penstock.web.gate import Gate
+from penstock.web.gate import Gate, proxy_options
 from penstock.web.pages import export, group, groups, pipeline, stream, streams, structure
 from penstock.web.plain_page import nowhere_page
 
@@ -52,6 +52,7 @@ def run(settings: Settings) -> None:
         binding_refresh_interval=None,
         timeout_graceful_shutdown=END_SECONDS_MAX,
         access_log=False,
+        **proxy_options(settings.proxies),
     )
 
 

@@ -22,6 +22,7 @@ class Settings:
     password: str = field(default="", repr=False)
     allow_writes: bool = False
     cluster: bool = False
+    proxies: tuple[str, ...] = ()
 
 
 class Board:

@@ -10,8 +10,9 @@ And what every page may do, as headers: nothing is loaded from elsewhere, nothin
 other page may put ours into a frame, where a click could be stolen.
 
 The cookie holds a random word that lives as long as the process. Passwords are compared in constant time,
-and a wrong one costs its sender a second, in which no other guess from the same address is looked at;
-nothing of it is logged.
+and a wrong one costs its peer a second (guesses.py); nothing of it is logged. The peer is the other end of
+the connection. X-Forwarded-For is read only if the connection comes from a proxy that was named
+(proxy_options): anybody can send that header, also from loopback.
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ import asyncio
 import hmac
 import ipaddress
 import secrets
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from penstock.web.board import LOOPBACK
+from penstock.web.guesses import Guesses, peer_of
 from penstock.web.plain_page import login_page
 
 Scope = MutableMapping[str, Any]
@@ -58,7 +60,7 @@ class Gate:
         self._app = app
         self._password = password.encode()
         self._token = secrets.token_urlsafe(32)
-        self._wrong: set[str] = set()  # addresses whose wrong guess is being paid for
+        self._guesses = Guesses()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
@@ -109,22 +111,24 @@ class Gate:
         given = parse_qs((await _body(receive)).decode("utf-8", "replace"))
         password = given.get("password", [""])[0].encode()
         target = given.get("next", ["/"])[0]
-        address = (scope.get("client") or ("",))[0]
-        if address in self._wrong:
-            text = "A wrong password came from your address just now: wait a second."
+        peer = peer_of((scope.get("client") or ("",))[0])
+        if not self._guesses.may_guess(peer):
+            text = "A wrong password came just now: wait a second."
             await _answer(send, 429, login_page(own_path(target), text))
             return
         if not hmac.compare_digest(password, self._password):
-            self._wrong.add(address)
-            try:
+            with self._guesses.paying(peer):
                 await asyncio.sleep(WRONG_SECONDS)
-            finally:
-                self._wrong.discard(address)
             await _answer(send, 401, login_page(own_path(target), "That is not the password."))
             return
         cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Lax"
         where = (b"location", own_path(target).encode())
         await _answer(send, 303, b"", [where, (b"set-cookie", cookie.encode())])
+
+
+def proxy_options(proxies: Sequence[str]) -> dict[str, Any]:
+    """What uvicorn is told of proxies: by default it believes everybody on loopback."""
+    return {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
 
 
 def is_loopback(host: str) -> bool:
