@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from penstock.cli.outcome import Failure, Unreachable
+from penstock.cli.outcome import Failure, Unreachable, say
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def quiet_session(
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         log = Path(folder, "java.log")
         try:
-            with _stderr_to(log):
+            with _said_afterwards(), _stderr_to(log):
                 spark = build_session(f"penstock {name}", master, "OFF", settings)
         except NoJava as error:
             raise Failure(str(error)) from None
@@ -70,6 +71,21 @@ def quiet_session(
         finally:
             if found is None:
                 spark.stop()
+
+
+@contextmanager
+def _said_afterwards() -> Iterator[None]:
+    """Say a warning about a directory when stderr is ours again; Python would write it into Java's log."""
+    from penstock.spark.private_directory import ForeignDirectory
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ForeignDirectory)
+        try:
+            yield
+        finally:
+            for one in caught:
+                if issubclass(one.category, ForeignDirectory):
+                    say(str(one.message))
 
 
 @contextmanager

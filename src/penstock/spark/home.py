@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import os
 import site
-import tempfile
 from hashlib import sha256
 from pathlib import Path
 
 import pyspark
+
+from penstock.spark.private_directory import private_directory
 
 LINKED = ("bin", "conf", "jars", "sbin")
 
@@ -27,10 +28,7 @@ def provide_home(parent: Path | None = None) -> Path | None:
     package = Path(pyspark.__file__).parent
     if "SPARK_HOME" in os.environ or not workers_find(package):
         return None
-    parent = parent or Path(tempfile.gettempdir(), f"penstock-spark-{os.getuid()}")
-    parent.mkdir(mode=0o700, exist_ok=True)
-    if parent.stat().st_uid != os.getuid():
-        return None  # somebody else's: what Java is started from there would be theirs
+    parent = parent or private_directory("spark")
     home = parent / f"{pyspark.__version__}-{sha256(os.fsencode(package)).hexdigest()[:16]}"
     home.mkdir(exist_ok=True)
     for name in LINKED:

