@@ -25,7 +25,8 @@ from redis.connection import parse_url
 from redis.retry import Retry
 
 from penstock.cli.outcome import Failure, Unreachable, say
-from penstock.client.replies import Reply, array, number
+from penstock.client.bounded_replies import BoundedParser, understood
+from penstock.client.replies import Reply, number, parts
 
 URL_DEFAULT = "redis://127.0.0.1:6379/0"
 Word = str | bytes | int
@@ -98,14 +99,14 @@ class Server:
             raise
         except Failure:
             return time.time_ns() // 1_000_000
-        seconds, microseconds = array(reply)
+        seconds, microseconds = parts(reply, 2)
         return number(seconds) * 1000 + number(microseconds) // 1000
 
     def _patiently(self, act: Callable[[], T]) -> T:
         deadline = None
         while True:
             try:
-                result = act()
+                result = understood(act)
             except redis.AuthenticationError:
                 raise  # an answer, whatever redis-py derives it from
             except _GONE as error:
@@ -134,19 +135,19 @@ def refusal(error: redis.RedisError, about: bytes | None = None) -> Failure:
 
 def _client(url: str) -> redis.Redis:
     try:
-        parts = urlsplit(url)
-        if parts.scheme not in ("redis", "rediss", "unix"):
+        split = urlsplit(url)
+        if split.scheme not in ("redis", "rediss", "unix"):
             raise _bad_url("a URL begins with redis://, rediss:// or unix://")
-        if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
+        if split.scheme != "unix" and "@" in split.path + split.query + split.fragment:
             raise _bad_url("write / ? # and @ inside a password as %2F %3F %23 and %40")
-        if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path, re.ASCII):
+        if split.scheme != "unix" and not re.fullmatch(r"/?\d*", split.path, re.ASCII):
             raise _bad_url("what follows the port is the number of a database: /0")
         settings: dict[str, Any] = {"socket_connect_timeout": CONNECT_SECONDS_MAX}
         settings |= parse_url(url)  # type: ignore[no-untyped-call]
         # Whatever the URL says of these: the code relies on them.
         settings |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
-        settings |= {"socket_timeout": REPLY_SECONDS_MAX}
-        if parts.scheme != "unix":
+        settings |= {"socket_timeout": REPLY_SECONDS_MAX, "parser_class": BoundedParser}
+        if split.scheme != "unix":
             settings.setdefault("host", "127.0.0.1")
         pool = redis.ConnectionPool(**settings)
         pool.make_connection()  # not connected yet, but every option is looked at

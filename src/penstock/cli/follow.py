@@ -18,7 +18,7 @@ from penstock.cli.connect import BLOCK_MS, Server, Word
 from penstock.cli.entries import Entry, entries
 from penstock.cli.moment import Ago, Edge, Moment
 from penstock.cli.outcome import Failure, say
-from penstock.client.replies import Reply, array, blob, identifier, mapping
+from penstock.client.replies import Reply, array, blob, identifier, mapping, parts
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless
@@ -146,7 +146,7 @@ class Group:
 def _pages(reply: Reply) -> list[list[Entry]]:
     pages = []
     for item in array(reply):
-        stream, found = array(item)
+        stream, found = parts(item, 2)
         pages.append(entries(blob(stream), found))
     return [page for page in pages if page]
 

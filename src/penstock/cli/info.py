@@ -14,7 +14,7 @@ from penstock.cli.connect import URL_DEFAULT, Json, Server, Url, Word
 from penstock.cli.entries import Entry, entry
 from penstock.cli.outcome import example
 from penstock.cli.output import Column, Output
-from penstock.client.replies import Reply, array, blob, mapping, number, number_or_none
+from penstock.client.replies import Reply, array, blob, mapping, number, number_or_none, parts
 from penstock.human.show import (
     age_text,
     duration_text,
@@ -35,6 +35,7 @@ EPILOG = example(
 )
 
 SCAN_COUNT = 1000
+DIGITS_MAX = 20
 UNKNOWN = "unknown"
 NONE = "-"
 SERVERS = ("penstock", "valkey", "dragonfly", "keydb")  # they say so in a field of their own
@@ -124,7 +125,8 @@ def _server_line(facts: Facts) -> str:
 
 
 def _integer_or_none(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    is_number = text is not None and text.isdecimal() and len(text) <= DIGITS_MAX
+    return int(text) if text is not None and is_number else None
 
 
 def _pages_of_names(server: Server, match: str | None) -> Iterator[list[bytes]]:
@@ -132,9 +134,10 @@ def _pages_of_names(server: Server, match: str | None) -> Iterator[list[bytes]]:
     pattern: list[Word] = [] if match is None else ["MATCH", os.fsencode(match)]
     cursor = b"0"
     while True:
-        reply = array(server.ask("SCAN", cursor, "TYPE", "stream", "COUNT", SCAN_COUNT, *pattern))
-        cursor = blob(reply[0])
-        yield [blob(name) for name in array(reply[1])]
+        reply = server.ask("SCAN", cursor, "TYPE", "stream", "COUNT", SCAN_COUNT, *pattern)
+        onwards, names = parts(reply, 2)
+        cursor = blob(onwards)
+        yield [blob(name) for name in array(names)]
         if cursor == b"0":
             return
 

@@ -153,6 +153,8 @@ def _read_native(server: Server, raw: RawStream, wanted: Wanted) -> None:
         count = min(left, PAGE_NODES) if left > 0 else PAGE_NODES
         reply = server.ask(*stored.nodes_question(key, start, count), about=key)
         start, nodes = stored.parse_nodes_reply(reply)
+        if start is not None and not nodes:
+            raise Failure("the server sends no nodes, and says that there are more")
         raw.nodes += nodes
         left -= len(nodes)
     if start is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated
@@ -17,7 +17,7 @@ from penstock.cli.entries import Entry, entries
 from penstock.cli.moment import parse_duration
 from penstock.cli.outcome import example
 from penstock.cli.output import Column, Output
-from penstock.client.replies import Reply, array, blob, identifier, number
+from penstock.client.replies import Reply, array, blob, identifier, number, parts
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.human.show import (
@@ -114,14 +114,15 @@ def pending(
 
 
 def _show_summary(server: Server, selection: Selection, output: Output) -> None:
-    reply = array(server.ask("XPENDING", selection.stream, selection.group, about=selection.stream))
-    total = number(reply[0])
+    reply = server.ask("XPENDING", selection.stream, selection.group, about=selection.stream)
+    count, first, last, owned = parts(reply, 4)
+    total = number(count)
     if not total:
         output.line("0 pending")
         return
-    shares = [array(item) for item in array(reply[3])]
+    shares = [parts(item, 2) for item in array(owned)]
     owners = ", ".join(f"{harmless(blob(name))} {number(share)}" for name, share in shares)
-    output.line(f"{total} pending, {identifier(reply[1])} to {identifier(reply[2])}: {owners}")
+    output.line(f"{total} pending, {identifier(first)} to {identifier(last)}: {owners}")
 
 
 def _rows(server: Server, selection: Selection, count: int) -> Iterator[Row]:
@@ -130,15 +131,15 @@ def _rows(server: Server, selection: Selection, count: int) -> Iterator[Row]:
     page_rows = min(PAGE, count)
     while True:
         reply = server.ask(*selection.words(start, page_rows), about=selection.stream)
-        page = [_row(array(item)) for item in array(reply)]
+        page = [_row(item) for item in array(reply)]
         yield from page
         if len(page) < page_rows or page[-1].id == stream_id.LARGEST:
             return
         start = page[-1].id.next()
 
 
-def _row(parts: Sequence[Reply]) -> Row:
-    id_, consumer, idle, deliveries = parts
+def _row(reply: Reply) -> Row:
+    id_, consumer, idle, deliveries = parts(reply, 4)
     return Row(identifier(id_), blob(consumer), number(idle), number(deliveries))
 
 

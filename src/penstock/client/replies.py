@@ -1,7 +1,8 @@
 """The replies of a server, as RESP2 carries them, turned into values. Terminal and dashboard read them so.
 
 redis-py would make dicts of entries, and lose the order and the repetition of fields. A reply of another
-shape than expected is the server's mistake, and said so.
+shape than expected is the server's mistake, and said so: no reply, whatever it is, raises anything else than
+UnexpectedReply here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from penstock.errors import CommandError, PenstockError
 
 Reply: TypeAlias = "int | bytes | list[Reply] | None"
 Fields = list[tuple[bytes, bytes]]
+
+_SHOWN_CHARACTERS = 80
+_NUMBER_BYTES_MAX = 20  # of -2**63, and of 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,14 @@ def array(reply: Reply) -> list[Reply]:
     return reply
 
 
+def parts(reply: Reply, count: int) -> list[Reply]:
+    """The elements of an array that has a fixed number of them, or more in later versions."""
+    found = array(reply)
+    if len(found) < count:
+        raise _surprise(f"an array of {count}", reply)
+    return found[:count]
+
+
 def blob(reply: Reply) -> bytes:
     if not isinstance(reply, bytes):
         raise _surprise("a string", reply)
@@ -46,8 +58,13 @@ def blob(reply: Reply) -> bytes:
 
 def number(reply: Reply) -> int:
     """An integer, which some replies carry as a string."""
+    if isinstance(reply, int):
+        return reply
+    text = blob(reply)
+    if len(text) > _NUMBER_BYTES_MAX:
+        raise _surprise("a number", reply)
     try:
-        return int(reply) if isinstance(reply, int | bytes) else int(blob(reply))
+        return int(text)
     except ValueError:
         raise _surprise("a number", reply) from None
 
@@ -63,22 +80,29 @@ def identifier(reply: Reply) -> StreamID:
         raise _surprise("a stream id", reply) from None
 
 
-def mapping(reply: Reply) -> dict[str, Reply]:
+class Members(dict[str, Reply]):
+    """Names and values. A name that is missing is the server's mistake."""
+
+    def __missing__(self, name: str) -> Reply:
+        raise UnexpectedReply(f"the server's answer has no {name}")
+
+
+def mapping(reply: Reply) -> Members:
     """Names and values that came as one flat array."""
     flat = array(reply)
-    return {
-        blob(name).decode("utf-8", "backslashreplace"): value
+    return Members(
+        (blob(name).decode("utf-8", "backslashreplace"), value)
         for name, value in zip(flat[::2], flat[1::2], strict=False)
-    }
+    )
 
 
 def id_and_fields(reply: Reply) -> tuple[StreamID, Fields]:
     """What an entry is made of."""
-    parts = array(reply)
-    if len(parts) != 2:
+    halves = array(reply)
+    if len(halves) != 2:
         raise _surprise("an entry", reply)
-    flat = [blob(item) for item in array(parts[1])]
-    return identifier(parts[0]), list(zip(flat[::2], flat[1::2], strict=False))
+    flat = [blob(item) for item in array(halves[1])]
+    return identifier(halves[0]), list(zip(flat[::2], flat[1::2], strict=False))
 
 
 def entry(reply: Reply) -> Entry:
@@ -91,4 +115,11 @@ def entries(reply: Reply) -> list[Entry]:
 
 
 def _surprise(wanted: str, reply: Reply) -> UnexpectedReply:
-    return UnexpectedReply(f"the server answered {str(reply)[:80]} where {wanted} was due")
+    return UnexpectedReply(f"the server answered {_shown(reply)} where {wanted} was due")
+
+
+def _shown(reply: Reply) -> str:
+    """The beginning of a reply; it may be too large, or too deep, to be written out first."""
+    if isinstance(reply, list):
+        return f"an array of {len(reply)}"
+    return str(reply[:_SHOWN_CHARACTERS] if isinstance(reply, bytes) else reply)

@@ -20,7 +20,9 @@ import redis
 from redis.cluster import ClusterNode, RedisCluster
 from redis.exceptions import AskError, MovedError, TryAgainError
 
+from penstock.client.bounded_replies import understood
 from penstock.client.bulk import is_native
+from penstock.client.replies import array, blob, parts
 from penstock.spark.options import Place
 
 T = TypeVar("T")
@@ -122,7 +124,7 @@ class Servers:
     def type_of(self, stream: StreamName) -> str:
         """What the key of a stream holds, as TYPE has it."""
         kind = self.ask(stream, "TYPE", stream.key)
-        return kind.decode() if isinstance(kind, bytes) else str(kind)
+        return kind.decode("utf-8", "backslashreplace") if isinstance(kind, bytes) else str(kind)
 
     def matching(self, pattern: str) -> list[StreamName]:
         """Every stream whose key matches a glob, in order.
@@ -196,13 +198,13 @@ class Servers:
     def _following_moves(self, act: Callable[[], T]) -> T:
         for _ in range(MOVES_MAX):
             try:
-                return act()
+                return understood(act)
             except (MovedError, AskError, TryAgainError):
                 if self._cluster is not None:
                     self._cluster.close()
                     self._cluster = None
                 time.sleep(MOVE_PAUSE_SECONDS)  # a slot on its way: soon it has one owner again
-        return act()
+        return understood(act)
 
 
 def _scan(client: redis.Redis, pattern: str) -> tuple[list[bytes], int]:
@@ -212,7 +214,9 @@ def _scan(client: redis.Redis, pattern: str) -> tuple[list[bytes], int]:
     while True:
         pages += 1
         words = ("SCAN", cursor, "MATCH", pattern, "COUNT", SCAN_COUNT, "TYPE", "stream")
-        cursor, found = client.execute_command(*words)  # type: ignore[no-untyped-call]
-        keys.extend(found)
+        reply = client.execute_command(*words)  # type: ignore[no-untyped-call]
+        onwards, found = parts(reply, 2)
+        cursor = blob(onwards)
+        keys.extend(blob(name) for name in array(found))
         if cursor == b"0":
             return keys, pages

@@ -12,6 +12,8 @@ from typing import Any
 
 import redis
 
+from penstock.client import replies
+from penstock.client.replies import Reply, UnexpectedReply, array, blob, number, number_or_none
 from penstock.core.stream_id import StreamID, parse
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.offsets import Position
@@ -49,10 +51,10 @@ def state_of(servers: Servers, stream: StreamName) -> StreamState:
     facts = _named(reply)
     first = facts[b"first-entry"]
     return StreamState(
-        length=facts[b"length"],
-        first=None if first is None else parse(first[0]),
-        last=parse(facts[b"last-generated-id"]),
-        added=facts.get(b"entries-added"),  # Redis 6 does not count them
+        length=number(facts[b"length"]),
+        first=None if first is None else replies.identifier(replies.parts(first, 2)[0]),
+        last=replies.identifier(facts[b"last-generated-id"]),
+        added=number_or_none(facts.get(b"entries-added")),  # Redis 6 does not count them
     )
 
 
@@ -64,11 +66,19 @@ def groups_of(servers: Servers, stream: StreamName) -> list[dict[bytes, Any]]:
         if "no such key" in str(error):
             return []
         raise
-    return [_named(group) for group in reply]
+    return [_named(group) for group in array(reply)]
 
 
-def _named(reply: list[Any]) -> dict[bytes, Any]:
-    return dict(zip(reply[::2], reply[1::2], strict=True))
+class _Facts(dict[bytes, Any]):
+    """Names and values. A name that is missing is the server's mistake."""
+
+    def __missing__(self, name: bytes) -> Any:
+        raise UnexpectedReply(f"the server's answer has no {name.decode()}")
+
+
+def _named(reply: Reply) -> _Facts:
+    flat = array(reply)
+    return _Facts((blob(name), value) for name, value in zip(flat[::2], flat[1::2], strict=False))
 
 
 def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> str | None:

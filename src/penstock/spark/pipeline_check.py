@@ -30,6 +30,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
+from penstock.errors import PenstockError
 from penstock.spark import pipeline_frames as frames
 from penstock.spark.causes import cause_of
 from penstock.spark.connection import Servers, StreamName
@@ -215,7 +216,7 @@ def server_problems(pipeline: Pipeline) -> list[Problem]:
                 wanted = [*sources, *(keys if number == 0 else ())]
                 found += list(_key_problems(servers, number, wanted))
                 found += list(_group_problems(servers, number, pipeline))
-            except (redis.RedisError, OSError) as error:
+            except (redis.RedisError, PenstockError, OSError) as error:
                 found.append((("source", "url"), f"{label}: {_refusal(error)}"))
         if not found and pattern:
             found += _pattern_problems(servers, pattern)
@@ -261,7 +262,7 @@ def _group_problems(
 def _pattern_problems(servers: Servers, pattern: str) -> list[tuple[KeyPath, str]]:
     try:
         servers.matching(pattern)
-    except (redis.RedisError, OSError) as error:
+    except (redis.RedisError, PenstockError, OSError) as error:
         return [(("source", "streamPattern"), f"cannot look for streams: {_refusal(error)}")]
     return []
 

@@ -17,6 +17,7 @@ from redis.connection import SSLConnection, UnixDomainSocketConnection
 from redis.connection import parse_url as parse_redis_url
 from redis.retry import Retry
 
+from penstock.client.bounded_replies import BoundedParser
 from penstock.spark.option_words import OptionError
 
 URL_FORMS = "redis://[user:password@]host:port/db, rediss://... or unix://path, several by commas"
@@ -60,6 +61,7 @@ class ServerUrl:
         # A worker connects for every partition: without CLIENT SETINFO that is two round trips less, and no
         # look at redis-py's metadata, which takes 4 ms.
         settings = self.client_settings() | {"retry": Retry(NoBackoff(), 0), "driver_info": None}
+        settings["parser_class"] = BoundedParser
         if self.is_unix:
             settings["connection_class"] = UnixDomainSocketConnection
         elif self.is_tls:

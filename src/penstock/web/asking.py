@@ -19,7 +19,8 @@ from collections.abc import Sequence
 import redis
 from redis.exceptions import RedisClusterException
 
-from penstock.client.replies import Reply, array, blob, number
+from penstock.client.bounded_replies import understood_later
+from penstock.client.replies import Reply, array, blob, number, parts
 from penstock.errors import PenstockError
 from penstock.web.links import ClusterLink, Link, Replies, SingleLink
 from penstock.web.refusal import Refused, Word
@@ -88,7 +89,7 @@ class Server:
     async def scan(self, cursor: bytes, *words: Word) -> tuple[bytes, list[bytes]]:
         """Where to go on, `0` at the end, and some names. Raises: Refused, Away."""
         try:
-            onwards, names = await self._link.scan(cursor, words)
+            onwards, names = await understood_later(self._link.scan(cursor, words))
         except redis.AuthenticationError as error:
             raise Away(f"{self.name} wants another password: {_why(error)}") from None
         except redis.ResponseError as error:
@@ -100,14 +101,14 @@ class Server:
     async def now_ms(self) -> int:
         """The server's clock, or ours where a user may not ask for it."""
         try:
-            seconds, microseconds = array(await self.ask("TIME"))
+            seconds, microseconds = parts(await self.ask("TIME"), 2)
         except Refused:
             return time.time_ns() // 1_000_000
         return number(seconds) * 1000 + number(microseconds) // 1000
 
     async def _send(self, commands: Sequence[Sequence[Word]]) -> Replies:
         try:
-            return await self._link.send(commands)
+            return await understood_later(self._link.send(commands))
         except redis.AuthenticationError as error:
             raise Away(f"{self.name} wants another password: {_why(error)}") from None
         except redis.ResponseError as error:  # of the connection itself: SELECT, HELLO

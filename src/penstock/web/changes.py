@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from penstock.client.replies import Entry, Reply, array, entries, number
+from penstock.client.replies import Entry, Reply, array, entries, number, parts
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.errors import CommandError
 from penstock.human.show import quoted, size_text, time_text
@@ -176,8 +176,8 @@ async def _count_below(server: Server, facts: StreamFacts, start: StreamID) -> t
         return 0, True
     end = start.previous()
     try:
-        parts = array(await server.ask("PENSTOCK", "SPLITS", facts.name, "-", end.text, 1))
-        return sum(number(array(part)[2]) for part in parts), True
+        found = array(await server.ask("PENSTOCK", "SPLITS", facts.name, "-", end.text, 1))
+        return sum(number(parts(part, 3)[2]) for part in found), True
     except Refused:
         pass  # not our server: entries are counted by reading them
     chunk = count_for(facts.mean_bytes, COUNT_CHUNK)

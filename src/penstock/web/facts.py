@@ -92,7 +92,7 @@ async def one_stream(server: Server, name: bytes) -> StreamFacts:
     found = await stream_facts(server, [name])
     if name in found:
         return found[name]
-    kind = blob(await server.ask("TYPE", name)).decode()
+    kind = blob(await server.ask("TYPE", name)).decode("utf-8", "backslashreplace")
     raise Refused("there is no such key" if kind == "none" else f"the key holds a {kind}")
 
 

@@ -15,7 +15,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.client.replies import Reply, array, blob, identifier, mapping, number, number_or_none
+from penstock.client.replies import (
+    Reply,
+    array,
+    blob,
+    identifier,
+    mapping,
+    number,
+    number_or_none,
+    parts,
+)
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.show import duration_text, harmless, quoted, time_text
@@ -95,7 +104,7 @@ async def pending_of(
     """A page of pending entries from an id on, oldest first, with their payload."""
     one = [consumer] if consumer else []
     reply = await server.ask("XPENDING", stream, group, start.text, "+", PENDING_PAGE, *one)
-    rows = [array(row) for row in array(reply)]
+    rows = [parts(row, 4) for row in array(reply)]
     ids = [identifier(row[0]) for row in rows]
     payload = {entry.id: entry.fields for entry in await read_ids(server, stream, ids)}
     return [
@@ -114,7 +123,7 @@ async def oldest_pending(server: Server, facts: StreamFacts) -> dict[bytes, Pend
     for group, reply in zip(groups, replies, strict=True):
         rows: list[Reply] = reply if isinstance(reply, list) else []
         for row in rows:
-            id_, consumer, idle, deliveries = array(row)
+            id_, consumer, idle, deliveries = parts(row, 4)
             found[group.name] = Pending(
                 identifier(id_), blob(consumer), number(idle), number(deliveries), None
             )

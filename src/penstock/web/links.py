@@ -20,7 +20,8 @@ from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
-from penstock.client.replies import Reply, array, blob
+from penstock.client.bounded_replies import BoundedAsyncParser
+from penstock.client.replies import Reply, blob, parts
 from penstock.errors import PenstockError
 from penstock.web.refusal import Word
 
@@ -58,7 +59,9 @@ class SingleLink:
     def __init__(self, url: str) -> None:
         settings = _settings(url)
         try:
-            pool = redis.asyncio.BlockingConnectionPool(timeout=REPLY_SECONDS_MAX, **settings)
+            pool = redis.asyncio.BlockingConnectionPool(
+                timeout=REPLY_SECONDS_MAX, parser_class=BoundedAsyncParser, **settings
+            )
             pool.make_connection()  # type: ignore[no-untyped-call] # not connected yet, but checked
         except (ValueError, TypeError, redis.RedisError):
             raise _bad_url() from None
@@ -76,8 +79,8 @@ class SingleLink:
         (reply,) = await self.send([("SCAN", cursor, *words)])
         if isinstance(reply, redis.RedisError):
             raise reply
-        found = array(reply)
-        return blob(found[0]), found[1]
+        onwards, names = parts(reply, 2)
+        return blob(onwards), names
 
     async def close(self) -> None:
         await self._client.aclose(close_connection_pool=True)
@@ -122,11 +125,12 @@ class ClusterLink:
         number, _, inner = cursor.rpartition(b":")
         place = min(int(number or 0), len(nodes) - 1)
         # The node itself: what the cluster's client makes of SCAN has one cursor for all nodes.
-        reply = array(cast("Reply", await nodes[place].execute_command("SCAN", inner, *words)))
-        onwards = blob(reply[0])
+        reply = cast("Reply", await nodes[place].execute_command("SCAN", inner, *words))
+        cursor_reply, names = parts(reply, 2)
+        onwards = blob(cursor_reply)
         if onwards == b"0":
             place += 1
-        return b"0" if place == len(nodes) else b"%d:%s" % (place, onwards), reply[1]
+        return b"0" if place == len(nodes) else b"%d:%s" % (place, onwards), names
 
     async def close(self) -> None:
         await self._client.aclose()
@@ -142,12 +146,12 @@ def _as_server_says(error: redis.RedisError, words: Sequence[Word]) -> redis.Res
 def _settings(url: str) -> dict[str, Any]:
     """Arguments for redis-py. Raises: BadUrl, which does not quote the URL."""
     try:
-        parts = urlsplit(url)
-        if parts.scheme not in ("redis", "rediss", "unix"):
+        split = urlsplit(url)
+        if split.scheme not in ("redis", "rediss", "unix"):
             raise BadUrl("a URL begins with redis://, rediss:// or unix://")
-        if parts.scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
+        if split.scheme != "unix" and "@" in split.path + split.query + split.fragment:
             raise BadUrl("write / ? # and @ inside a password as %2F %3F %23 and %40")
-        if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path, re.ASCII):
+        if split.scheme != "unix" and not re.fullmatch(r"/?\d*", split.path, re.ASCII):
             raise BadUrl("what follows the port is the number of a database: /0")
         settings: dict[str, Any] = dict(parse_url(url))
     except ValueError:
@@ -156,7 +160,7 @@ def _settings(url: str) -> dict[str, Any]:
     settings |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
     settings |= {"socket_timeout": REPLY_SECONDS_MAX, "max_connections": CONNECTIONS_MAX}
     settings |= {"socket_connect_timeout": CONNECT_SECONDS_MAX}
-    if parts.scheme != "unix":
+    if split.scheme != "unix":
         settings.setdefault("host", "127.0.0.1")
     return settings
 

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.client.replies import blob
+from penstock.client.replies import blob, identifier
 from penstock.core.rax import Rax
-from penstock.core.stream_id import SMALLEST, StreamID
+from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import CorruptData
 from penstock.human.show import harmless, size_text
 from penstock.inspect.memory import Memory, Trim, add_node, plan_trim
@@ -109,8 +109,8 @@ def _behind(goes_on: bytes | None) -> StreamID | None:
     """`(5-1`: what PENSTOCK NODES wants to be asked next."""
     if goes_on is None:
         return None
-    ms, seq = goes_on.removeprefix(b"(").split(b"-")
-    return StreamID(int(ms), int(seq)).next()
+    last = identifier(goes_on.removeprefix(b"("))
+    return None if last == LARGEST else last.next()
 
 
 def trims(window: Window, length: int) -> list[Trim]:
