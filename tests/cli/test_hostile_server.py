@@ -7,6 +7,7 @@ from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
 from penstock.client import bounded_replies
+from tests.support.campaign import SOAK
 from tests.support.hostile_server import ENDLESS, REPEATED, REPLIES, hostile
 
 COMMANDS = {
@@ -29,6 +30,9 @@ COMMANDS = {
     "replay of the last hour": ["replay", "--from-stream", "s", "--to", "t", "--since", "1h"],
 }  # fmt: skip
 
+# The three ways to read the bytes of a reply: one at a time, many at once, and with the clients of Spark.
+PARSED_BY = ("info", "add from stdin", "replay")
+
 
 def run(url: str, words: list[str]) -> Result:
     """Run inside this process; an exception that is no exit is the test's."""
@@ -49,11 +53,19 @@ def check(result: Result, codes: tuple[int, ...]) -> None:
     assert len(lines) >= (result.exit_code != 0)
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS if SOAK else PARSED_BY)
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_a_reply_that_is_no_reply(reply: bytes, words: list[str]) -> None:
+def test_a_reply_that_is_no_reply(reply: bytes, command: str) -> None:
     with hostile(reply) as server:
-        check(run(server.url, words), (1, 3))
+        check(run(server.url, COMMANDS[command]), (1, 3))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_arrays_in_arrays_end_every_command(command: str) -> None:
+    with hostile(REPLIES["nested a hundred thousand deep"]) as server:
+        result = run(server.url, COMMANDS[command])
+    check(result, (1, 3))
+    assert f"the server nests arrays more than {bounded_replies.DEPTH_MAX} deep" in result.stderr
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
@@ -63,11 +75,9 @@ def test_a_reply_of_the_wrong_type(reply: str, words: list[str]) -> None:
         check(run(server.url, words), (0, 1, 3))
 
 
-@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize("command", COMMANDS if SOAK else PARSED_BY)
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_reply_that_never_ends(
-    name: str, words: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bounded_replies, "REPLY_BYTES_MAX", 1 << 20)
+def test_a_reply_that_never_ends(name: str, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_replies, "REPLY_BYTES_MAX", 1 << 16)
     with hostile(*ENDLESS[name]) as server:
-        check(run(server.url, words), (3,) if words[0] != "replay" else (1, 3))
+        check(run(server.url, COMMANDS[command]), (1, 3))

@@ -136,7 +136,8 @@ class BoundedParser(_RESP2Parser):
             connection._sock, self.socket_read_size, connection.socket_timeout
         )
 
-    def _read_response(self, disable_decoding: bool = False, **options: Any) -> Any:
+    # `options` is a timeout, which older versions of redis-py do not pass.
+    def _read_response(self, disable_decoding: bool = False, **options: Any) -> Any:  # type: ignore[override]
         builder = ReplyBuilder(self.parse_error)
         while not builder.is_done:
             size = builder.line(self._buffer.readline(**options))
@@ -166,7 +167,7 @@ class BoundedAsyncParser(_AsyncRESP2Parser):
 class _BoundedBuffer(SocketBuffer):
     """What was received. redis-py's own collects a line for as long as bytes come."""
 
-    def readline(self, **options: Any) -> bytes:
+    def readline(self, **options: Any) -> bytes:  # type: ignore[override]
         line: bytes = self._buffer.readline()
         while not line.endswith(b"\r\n"):
             if len(line) > LINE_BYTES_MAX or line.endswith(b"\n"):
