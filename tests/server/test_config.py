@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -198,6 +201,17 @@ def test_quotes_that_do_not_close_are_refused(tmp_path: Path) -> None:
         from_file(tmp_path, 'requirepass "open\n')
 
 
+@pytest.mark.parametrize(
+    "line",
+    ['requirepass "hunter2', "requirepass hunter2 more", "requirepas hunter2", "user a >hunter2"],
+)
+def test_a_refusal_does_not_show_a_password(tmp_path: Path, line: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        from_file(tmp_path, line + "\n")
+    assert "penstock.conf:1: " + line.split(maxsplit=1)[0] in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
 def test_an_included_file_stands_in_the_place_of_the_line(tmp_path: Path) -> None:
     (tmp_path / "more-1.conf").write_text("timeout 5\nport 7001\n")
     (tmp_path / "more-2.conf").write_text("hz 20\n")
@@ -239,6 +253,64 @@ def test_a_rewritten_file_says_the_same(tmp_path: Path) -> None:
     config_file.rewrite(config, str(tmp_path / "penstock.conf"))
     again = from_file(tmp_path, (tmp_path / "penstock.conf").read_text())
     assert again.values == config.values
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["penstock.conf"]
+
+
+def test_a_rewrite_never_lets_others_read_a_private_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "penstock.conf"
+    config = from_file(tmp_path, "requirepass secret\n")
+    path.chmod(0o600)
+    modes: list[int] = []
+    real_write = os.write
+
+    def noted_write(fd: int, data: bytes) -> int:
+        modes.append(stat.S_IMODE(os.fstat(fd).st_mode))
+        return real_write(fd, data)
+
+    monkeypatch.setattr(os, "write", noted_write)
+    former = os.umask(0)
+    try:
+        config_file.rewrite(config, str(path))
+    finally:
+        os.umask(former)
+    assert modes == [0o600]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o644, 0o666])
+def test_a_rewritten_file_keeps_its_mode(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "penstock.conf"
+    config = from_file(tmp_path, "timeout 5\n")
+    path.chmod(mode)
+    config_file.rewrite(config, str(path))
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
+def test_a_rewrite_through_a_link_leaves_the_link(tmp_path: Path) -> None:
+    config = from_file(tmp_path, "timeout 5\n")
+    link = tmp_path / "link.conf"
+    link.symlink_to("penstock.conf")
+    config.change({"timeout": 6})
+    config_file.rewrite(config, str(link))
+    assert link.is_symlink()
+    assert (tmp_path / "penstock.conf").read_text() == "timeout 6\n"
+
+
+def test_a_rewrite_that_fails_leaves_the_file_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(fd: int, data: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    config = from_file(tmp_path, "timeout 5\n")
+    config.change({"timeout": 6})
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(OSError, match="No space left"):
+            config_file.rewrite(config, str(tmp_path / "penstock.conf"))
+    assert (tmp_path / "penstock.conf").read_text() == "timeout 5\n"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["penstock.conf"]
 
 

@@ -131,6 +131,15 @@ def test_what_cannot_be_started_is_explained(
     assert "Traceback" not in text
 
 
+def test_what_a_file_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "evil.conf"
+    path.write_text("port \x1b]0;title\x07\n")
+    status, text = refused_start(str(path), "--dir", str(tmp_path))
+    assert status == 1
+    assert r"evil.conf:1: port \x1b]0;title\x07: " in text
+    assert "\x1b" not in text
+
+
 def test_words_that_make_no_sense_are_a_usage_error() -> None:
     status, text = refused_start("a.conf", "b.conf")
     assert status == 2

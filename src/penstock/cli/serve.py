@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from penstock.errors import ConfigError
+from penstock.human.show import harmless
 
 SERVE_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -52,7 +53,7 @@ def serve(
         config.load(config_file.read_command_line(rest))
         in_order = app.run(config)
     except ConfigError as error:
-        typer.echo(f"penstock serve: {error}", err=True)
+        typer.echo(f"penstock serve: {harmless(str(error))}", err=True)
         raise typer.Exit(1) from error
     if not in_order:
         raise typer.Exit(1)

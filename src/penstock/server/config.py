@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from penstock.errors import ConfigError
 from penstock.server.config_kinds import Kind
+from penstock.server.redaction import public_setting
 
 if TYPE_CHECKING:
     from penstock.server.server import Server
@@ -64,8 +65,7 @@ class Setting:
 
     def refused(self, why: object) -> ConfigError:
         """Tell what is wrong with it."""
-        words = " ".join((self.name, *(word or '""' for word in self.words)))
-        return ConfigError(f"{self.place}: {words}: {why}")
+        return ConfigError(f"{self.place}: {public_setting(self.name, self.words)}: {why}")
 
 
 @dataclass(frozen=True, slots=True)

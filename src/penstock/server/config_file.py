@@ -13,10 +13,13 @@ from __future__ import annotations
 
 import glob
 import os
+import secrets
+import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from penstock.errors import ConfigError, ProtocolError
+from penstock.persist.disk import SystemDisk, SystemFile
 from penstock.server.config import Config, Setting
 from penstock.wire.parser import split_words
 
@@ -24,6 +27,7 @@ INCLUDE_DEPTH_MAX = 16
 FILE_BYTES_MAX = 16 << 20
 COMMAND_LINE = "command line"
 _MARK = "# Written by CONFIG REWRITE"
+_PRIVATE = 0o600
 
 
 def read_file(path: str, depth: int = 0) -> Iterator[Setting]:
@@ -61,7 +65,8 @@ def _words(line: str, place: str) -> list[str]:
     try:
         words = split_words(line.encode(errors="surrogateescape"))
     except ProtocolError:
-        raise ConfigError(f"{place}: {line}: unbalanced quotes") from None
+        # Only the name: without its closing quote nobody can tell where a secret value ends.
+        raise ConfigError(f"{place}: {line.split()[0]}: unbalanced quotes") from None
     return [word.decode(errors="surrogateescape") for word in words]
 
 
@@ -144,12 +149,38 @@ def _quoted(text: str, many: bool) -> str:
 
 
 def _replace(path: str, text: str) -> None:
-    target = Path(path)
-    temporary = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    """Put a text in the place of a file, in one step that lasts. Raises: OSError.
+
+    The new file has the mode and the owner of the old one, and until then nobody else may open it: the text
+    may hold a password. A symbolic link stays, and what it leads to is replaced.
+    """
+    target = Path(path).resolve()
+    before = target.stat()
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+    # O_EXCL: a file or a link that somebody else has put there is not written to.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    fd = os.open(temporary, flags, _PRIVATE)
+    file = SystemFile(fd)
     try:
-        temporary.write_text(text, errors="surrogateescape")
-        temporary.chmod(target.stat().st_mode & 0o777)
+        try:
+            file.write(text.encode(errors="surrogateescape"))
+            _take_over_rights(fd, before)
+            file.sync()
+        finally:
+            file.close()
         temporary.replace(target)
-    except OSError:
+    except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    SystemDisk().sync_dir(str(target.parent))
+
+
+def _take_over_rights(fd: int, before: os.stat_result) -> None:
+    """Give a file the owner and the mode of the one that it replaces, or fewer rights, never more."""
+    mode = stat.S_IMODE(before.st_mode)
+    try:
+        os.fchown(fd, before.st_uid, before.st_gid)
+    except PermissionError:
+        if os.fstat(fd).st_gid != before.st_gid:
+            mode &= ~stat.S_IRWXG  # what its group was allowed was not meant for ours
+    os.fchmod(fd, mode)

@@ -3,6 +3,9 @@
     15 Nov 2026 22:00:00.123 * ready on 127.0.0.1:6379 (penstock 0.1.0, compiled, compat 7.4, pid 123)
 
 The sign is the level, as Redis writes it: . debug, - verbose, * notice, # warning.
+
+A message may quote a path, a key or an error of the system. Control characters in it are escaped, so that it
+stays one line and a terminal only prints it.
 """
 
 from __future__ import annotations
@@ -13,6 +16,10 @@ import time
 
 LOG = logging.getLogger("penstock.server")
 VERBOSE = 15
+# C0, DEL and C1, and bytes that were no UTF-8 (surrogates): no handler could write those.
+_CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
+    0xDC00 + byte: f"\\x{byte:02x}" for byte in range(128, 256)
+}
 LEVELS = {
     "debug": logging.DEBUG,
     "verbose": VERBOSE,
@@ -30,7 +37,7 @@ class _Line(logging.Formatter):
             sign = "*"
         else:
             sign = "-" if record.levelno >= VERBOSE else "."
-        line = f"{at}.{int(record.msecs):03d} {sign} {record.getMessage()}"
+        line = f"{at}.{int(record.msecs):03d} {sign} {record.getMessage().translate(_CONTROLS)}"
         if record.exc_info:
             line += "\n" + self.formatException(record.exc_info)
         return line

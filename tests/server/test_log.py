@@ -1,0 +1,43 @@
+"""The log: one line an event, whatever the event quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from penstock.server import log
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    found = tmp_path / "penstock.log"
+    log.start(str(found))
+    yield found
+    for handler in log.LOG.handlers[:]:
+        log.LOG.removeHandler(handler)
+        handler.close()
+    log.LOG.propagate = True
+
+
+def test_control_characters_are_escaped(path: Path) -> None:
+    log.LOG.warning("file %s", "a\x1b[31m\nb\x9b\x7f")
+    [line] = path.read_text().splitlines()
+    assert line.endswith(r" # file a\x1b[31m\x0ab\x9b\x7f")
+
+
+def test_bytes_of_a_name_that_are_no_text_are_escaped(path: Path) -> None:
+    [handler] = log.LOG.handlers
+    # Not logged: what pytest would capture could not be sent to its controller.
+    record = log.LOG.makeRecord("", log.VERBOSE, "", 0, "file %s", ("a\udcff",), None)
+    assert handler.format(record).endswith(r" - file a\xff")
+
+
+def test_a_traceback_keeps_its_lines(path: Path) -> None:
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        log.LOG.exception("failed")
+    assert path.read_text().splitlines()[-1] == "ValueError: broken"
+    assert len(path.read_text().splitlines()) > 2
