@@ -113,6 +113,31 @@ class ManualTransport:
         self.taken = bytearray()
         self.closing = False
         self.lost = False
+        self.paused = False
+        self.incoming = bytearray()  # what the client has sent and the server has not read
+        self.ended = False  # the client sends no more
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        if self.paused and not self.closing:
+            self.paused = False
+            self._loop.call_soon(self.arrive)
+
+    def arrive(self) -> None:
+        """Let what the client has sent arrive, as long as the server reads."""
+        assert self.protocol is not None
+        while self.incoming and not self.closing and not self.paused:
+            view = self.protocol.get_buffer(-1)
+            size = min(len(view), len(self.incoming))
+            view[:size] = self.incoming[:size]
+            del self.incoming[:size]
+            self.protocol.buffer_updated(size)
+        if self.ended and not self.closing and not self.paused:
+            self.ended = False
+            if not self.protocol.eof_received():
+                self.close()
 
     def get_extra_info(self, name: str) -> Any:
         return self._extra.get(name)
@@ -174,12 +199,8 @@ class ManualClient:
 
     def put(self, data: bytes) -> None:
         """Let bytes arrive, without the end of the turn."""
-        while data and not self.transport.closing:
-            view = self.connection.get_buffer(-1)
-            size = min(len(view), len(data))
-            view[:size] = data[:size]
-            self.connection.buffer_updated(size)
-            data = data[size:]
+        self.transport.incoming += data
+        self.transport.arrive()
 
     def send(self, data: bytes) -> bytes:
         """Let bytes arrive, finish the turn, and return what came back."""
@@ -225,8 +246,8 @@ class ManualClient:
 
     def end_input(self) -> None:
         """Send no more."""
-        if not self.connection.eof_received():
-            self.transport.close()
+        self.transport.ended = True
+        self.transport.arrive()
 
     def vanish(self) -> None:
         """Be gone."""

@@ -62,6 +62,8 @@ class Frame:
     def move_to(self, buffer: bytearray, back: int) -> None:
         """The bytes were copied to another buffer, so many bytes nearer to its start."""
         self.buffer = buffer
+        if back == 0:
+            return
         for index in range(self.count):
             start = memory.span_start(self.spans, index) - back
             memory.store_pair(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.server.client_memory import client_bytes
 from penstock.server.session import Session
 from penstock.server.states import (
     BLOCKED,
@@ -89,27 +90,17 @@ def _flags(session: Session) -> str:
 
 
 def _memory(session: Session) -> dict[str, Any]:
-    kept, room, unsent = 0, 0, 0
-    if session.link is not None:
-        kept, room = session.link.kept_bytes()
-        unsent = session.link.unsent_bytes()
-    waiting = session.postponed if session.waiter is None else session.waiter.frame
-    words = 0 if waiting is None else waiting.end
-    queued = 0
-    if session.transaction is not None:
-        queued = sum(frame.end for _, frame in session.transaction.commands)
-    reply_room = len(session.output.buffer)
-    aside = session.held_bytes + unsent
+    found = client_bytes(session)
     return {
-        "qbuf": kept,
-        "qbuf-free": room - kept,
-        "argv-mem": words,
-        "multi-mem": queued,
-        "rbs": reply_room,
+        "qbuf": found.kept,
+        "qbuf-free": found.kept_room - found.kept,
+        "argv-mem": found.words,
+        "multi-mem": found.queued,
+        "rbs": found.reply_room,
         "rbp": session.output.size,
         "obl": session.output.size,
         "oll": len(session.held),
-        "omem": aside,
-        "tot-mem": room + words + queued + reply_room + aside,
-        "events": "rw" if unsent else "r",
+        "omem": found.aside + found.unsent,
+        "tot-mem": found.total,
+        "events": "rw" if found.unsent else "r",
     }

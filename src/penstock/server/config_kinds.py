@@ -114,6 +114,31 @@ class Memory(Number):
         return self._in_range(parse_memory(text))
 
 
+@dataclass(frozen=True)
+class MemoryOrPercent(Memory):
+    """Bytes, or a percentage, which is kept as a negative number as in Redis."""
+
+    @property
+    def allowed(self) -> str:
+        return f"{super().allowed}; or 0% to 100%"
+
+    def parse(self, text: str) -> int:
+        found = re.fullmatch(r"(\d{1,18})%", text, re.ASCII)
+        if found is None:
+            try:
+                return super().parse(text)
+            except ConfigError as error:
+                if "between" in str(error):
+                    raise
+                raise ConfigError("argument must be a memory or percent value") from None
+        if int(found[1]) > 100:
+            raise ConfigError("percentage argument must be less or equal to 100")
+        return -int(found[1])
+
+    def show(self, value: int) -> str:
+        return f"{-value}%" if value < 0 else str(value)
+
+
 def parse_memory(text: str) -> int:
     """Bytes. Raises: ConfigError."""
     found = re.fullmatch(r"(\d+)([a-z]*)", text.lower(), re.ASCII)

@@ -68,6 +68,7 @@ class Cron:
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()
         self._watch_memory(now_ms)
+        server.client_memory.look()
         self._rates.sample()
         if server.facts.durability is not None:
             server.facts.durability.tick()

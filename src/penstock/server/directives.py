@@ -15,6 +15,7 @@ from penstock.server.config_kinds import (
     Events,
     Hertz,
     Memory,
+    MemoryOrPercent,
     Number,
     Octal,
     OutputClasses,
@@ -27,6 +28,7 @@ from penstock.server.config_kinds import (
 from penstock.server.foreign_directives import IGNORED, REFUSED
 from penstock.server.in_force import (
     apply_append_only,
+    apply_auth_timeout,
     apply_events,
     apply_fsync_policy,
     apply_hz,
@@ -34,6 +36,7 @@ from penstock.server.in_force import (
     apply_log_level,
     apply_max_clients,
     apply_max_memory,
+    apply_max_memory_clients,
     apply_output_limits,
     apply_password,
     apply_proto_max_bulk_len,
@@ -45,6 +48,7 @@ from penstock.server.in_force import (
     set_debug_allowed,
 )
 from penstock.server.output_limits import OutputLimits
+from penstock.server.strangers import AUTH_SECONDS
 
 POLICIES = (
     "volatile-lru",
@@ -120,6 +124,14 @@ NETWORK = (
         "The password that clients must give.",
         apply=apply_password,
     ),
+    Directive(
+        "auth-timeout",
+        Number(0, INT_MAX),
+        AUTH_SECONDS,
+        "Seconds that a new connection has to give the password, where one is set; 0 for no limit."
+        " penstock's own.",
+        apply=apply_auth_timeout,
+    ),
 )
 
 CLIENTS = (
@@ -144,6 +156,14 @@ CLIENTS = (
         "Most that a client may leave unread: at once, or for some seconds.",
         apply=apply_output_limits,
     ),
+    Directive(
+        "maxmemory-clients",
+        MemoryOrPercent(0, LONG_MAX),
+        0,
+        "Memory of all clients' buffers together, or a percentage of maxmemory. Over it, the clients that"
+        " occupy most are disconnected. 0 for no limit.",
+        apply=apply_max_memory_clients,
+    ),
 )
 
 DATA = (
@@ -152,7 +172,8 @@ DATA = (
         "maxmemory",
         Memory(0, 2**64 - 1),
         0,
-        "Memory of the process from which on commands that add data are refused; 0 for no limit.",
+        "Memory of the process from which on commands that add data are refused; 0 for no limit."
+        " Connections that have not authenticated do not count.",
         apply=apply_max_memory,
     ),
     Directive(

@@ -95,7 +95,6 @@ IGNORED = frozenset(
         "masteruser",
         "max-new-connections-per-cycle",
         "max-new-tls-connections-per-cycle",
-        "maxmemory-clients",
         "maxmemory-eviction-tenacity",
         "maxmemory-samples",
         "min-replicas-max-lag",

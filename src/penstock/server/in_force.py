@@ -10,7 +10,6 @@ from penstock.server.listener import clients_allowed
 from penstock.server.memory_guard import check_memory
 from penstock.server.output_limits import OutputLimit
 from penstock.server.server import NEVER_SLOW
-from penstock.server.states import STRANGER
 
 if TYPE_CHECKING:
     from penstock.server.server import Server
@@ -20,9 +19,8 @@ def apply_password(server: Server, text: str) -> None:
     """Who has got in already stays in; without a password nobody is a stranger."""
     server.password = text.encode(errors="surrogateescape") or None
     if server.password is None:
-        for session in server.sessions.values():
-            session.state &= ~STRANGER
-            session.parser.stranger = False
+        for session in list(server.strangers.timers):
+            server.strangers.let_in(session)
 
 
 def apply_proto_max_bulk_len(server: Server, size: int) -> None:
@@ -42,6 +40,18 @@ def apply_output_limits(server: Server, limits: dict[str, OutputLimit]) -> None:
 def apply_max_memory(server: Server, size: int) -> None:
     server.facts.maxmemory = size
     check_memory(server)
+
+
+def apply_max_memory_clients(server: Server, setting: int) -> None:
+    server.client_memory.setting = setting
+    server.client_memory.recount()
+    if setting:
+        server.loop.call_soon(server.client_memory.evict)
+
+
+def apply_auth_timeout(server: Server, seconds: int) -> None:
+    """Connections that have begun keep the time that they have."""
+    server.strangers.seconds = seconds
 
 
 def apply_max_clients(server: Server, count: int) -> None:

@@ -20,6 +20,9 @@ class Link(Protocol):
     def go_on(self) -> None:
         """Feed the session what it had to leave unread."""
 
+    def take_turn(self) -> None:
+        """Go on after the others had their turn."""
+
     def unsent_bytes(self) -> int:
         """How much the client has not taken yet."""
 

@@ -1,8 +1,8 @@
 """Refusing commands that add data while the process occupies more than maxmemory.
 
 What counts is what the system says that the process occupies, which is what a limit is for: Python's
-objects, buffers and all. Memory that was freed counts until the allocator gives it back; while over the
-limit it is asked to.
+objects, buffers and all. Connections that have not authenticated do not count (client_memory.py). Memory that
+was freed counts until the allocator gives it back; while over the limit it is asked to.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 def check_memory(server: Server) -> None:
     """Set or clear OUT_OF_MEMORY."""
     limit = server.facts.maxmemory
-    if limit and resident_bytes() > limit:
+    over = resident_bytes() - limit if limit else 0
+    if over > 0 and over > server.client_memory.stranger_bytes():
         server.state |= OUT_OF_MEMORY
     else:
         server.state &= ~OUT_OF_MEMORY

@@ -6,8 +6,12 @@ client-output-buffer-limit pubsub 32mb 8mb 60     over 32 MB at once, or over 8 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.server.states import STRANGER, SUBSCRIBED
+
+if TYPE_CHECKING:
+    from penstock.server.session import Session
 
 _MB = 1 << 20
 
@@ -39,3 +43,24 @@ class OutputLimits:
         if state & STRANGER:
             return self.stranger
         return self.pubsub if state & SUBSCRIBED else self.normal
+
+    def is_exceeded(self, session: Session, unread: int) -> bool:
+        """Tell whether a client that has left so much unread is to be cut off now."""
+        limit = self.of(session.state)
+        if 0 < limit.hard_bytes < unread:
+            return True
+        if not 0 < limit.soft_bytes < unread:
+            session.over_soft_since_ms = 0
+            return False
+        now_ms = session.server.engine.context.now_ms()
+        if session.over_soft_since_ms:
+            return now_ms - session.over_soft_since_ms > limit.soft_seconds * 1000
+        session.over_soft_since_ms = now_ms
+        # Should nothing more be said to it meanwhile, nobody else would look again.
+        session.server.loop.call_later(limit.soft_seconds + 1, lambda: _look_again(session))
+        return False
+
+
+def _look_again(session: Session) -> None:
+    session.server.engine.context.instant.advance()
+    session.check_output_limit()

@@ -12,6 +12,7 @@ cdef class Server:
     cdef readonly Engine engine
     cdef readonly object loop
     cdef readonly Turn turn
+    cdef readonly object backlog
     cdef readonly Tallies tallies
     cdef readonly object slow_log
     cdef readonly object facts
@@ -22,6 +23,8 @@ cdef class Server:
     cdef readonly WireLimits wire_limits
     cdef readonly object output_limits
     cdef readonly dict sessions
+    cdef readonly object strangers
+    cdef readonly object client_memory
     cdef public long long next_id
     cdef public long long state
     cdef public long long slow_us

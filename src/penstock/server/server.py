@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
+from penstock.server.backlog import Backlog
+from penstock.server.client_memory import ClientMemory
 from penstock.server.facts import Facts
 from penstock.server.monitors import Monitors
 from penstock.server.output_limits import OutputLimits
 from penstock.server.pause import Pause
 from penstock.server.slow_log import SlowLog
+from penstock.server.strangers import Strangers
 from penstock.server.tally import Tallies
 from penstock.server.turn import Turn
 from penstock.wire.parser import WireLimits
@@ -45,15 +48,17 @@ class Loop(Protocol):
 class Server:
     """The shared half of every session.
 
-    Parts: engine, tallies, turn, loop, slow_log, monitors, pause, facts, config, door. Clients: sessions,
-    next_id. In force: state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors,
+    Parts: engine, tallies, turn, backlog, loop, slow_log, monitors, pause, facts, config, door. Clients:
+    sessions, next_id, strangers, client_memory. In force: state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors,
     bytes_in, bytes_out. `on_broken` is called with the name of a command that failed while it may have
     changed data.
     """
 
     __slots__ = (
+        "backlog",
         "bytes_in",
         "bytes_out",
+        "client_memory",
         "config",
         "door",
         "engine",
@@ -71,6 +76,7 @@ class Server:
         "slow_log",
         "slow_us",
         "state",
+        "strangers",
         "tallies",
         "turn",
         "wire_limits",
@@ -80,6 +86,7 @@ class Server:
         self.engine = engine
         self.loop = loop
         self.turn = Turn(loop.call_soon)
+        self.backlog = Backlog(loop.call_soon)
         knows = engine.context.compat.knows
         self.tallies = Tallies(row for row in rows if knows(row.since))
         self.slow_log = SlowLog()
@@ -92,6 +99,8 @@ class Server:
         self.wire_limits = WireLimits()
         self.output_limits = OutputLimits()
         self.sessions: dict[int, Session] = {}
+        self.strangers = Strangers(self)
+        self.client_memory = ClientMemory(self)
         self.next_id = 1
         self.state = 0
         self.slow_us = NEVER_SLOW

@@ -15,6 +15,7 @@ from penstock.wire.parser cimport Parser
 cdef long long _STOPPED
 cdef long long _SILENT
 cdef Py_ssize_t _SPILL_BYTES
+cdef long long _SLICE_US
 cdef long long _RUN_MAX
 cdef long long _PAUSED
 cdef long long _NEXT
@@ -36,13 +37,15 @@ cdef class Session:
     cdef readonly Frame frame
     cdef readonly Parser parser
     cdef readonly Output output
+    cdef readonly bint behind
+    cdef public long long counted_bytes
     cdef public bint due
     cdef readonly Py_ssize_t mark
     cdef readonly list late
     cdef public bint slow
     cdef readonly list held
     cdef readonly long long held_bytes
-    cdef readonly long long over_soft_since_ms
+    cdef public long long over_soft_since_ms
     cdef public long long state
     cdef public object waiter
     cdef public object postponed
@@ -52,7 +55,7 @@ cdef class Session:
     cdef readonly dict channels
     cdef readonly dict patterns
 
-    @cython.locals(instant=Instant)
+    @cython.locals(instant=Instant, started_us="long long")
     cpdef int feed(self, bytearray buffer, Py_ssize_t end) except -1
     @cython.locals(server=Server, context=Context, tally=Tally, ran=bint)
     cpdef int run(self, Frame frame) except -1

@@ -40,7 +40,6 @@ from penstock.server.states import (
     REPLY_OFF,
     REPLY_SKIP,
     REPLY_SKIP_NEXT,
-    STRANGER,
     SUBSCRIBED,
 )
 from penstock.server.tally import Tally
@@ -55,6 +54,7 @@ _NEXT = REPLY_SKIP | REPLY_SKIP_NEXT
 _BLOCKED = BLOCKED
 _MONITORED = MONITORED
 _RUN_MAX = 16  # so many commands are timed together at most
+_SLICE_US = 500  # of running commands before the others have their turn; benchmarks/fairness.py
 _SPILL_BYTES = 1 << 20  # replies are put aside in such pieces: one buffer need not grow
 
 
@@ -69,7 +69,9 @@ class Session:
         "_timed_us",
         "_untimed",
         "active_ms",
+        "behind",
         "channels",
+        "counted_bytes",
         "due",
         "frame",
         "held",
@@ -110,6 +112,8 @@ class Session:
         self.frame = Frame()
         self.parser = Parser(server.wire_limits)
         self.output = Output()
+        self.behind = False  # commands are here that have to wait for the next turn
+        self.counted_bytes = 0  # what client_memory.py counts for it
         self.due = False
         self.mark = -1
         self.late: list[Push] = []  # what goes out behind the reply to the running command
@@ -125,23 +129,26 @@ class Session:
         self.watching: Watching | None = None
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
-        if server.password is not None:
-            self.state = STRANGER
-            self.parser.stranger = True
 
     def open(self, link: Link) -> None:
         """The client is there."""
         self.link = link
         self.server.sessions[self.id] = self
+        if self.server.password is not None:
+            self.server.strangers.add(self)
 
     # --- In ----------------------------------------------------------------------------------------
 
     def feed(self, buffer: bytearray, end: int) -> None:
-        """Run the commands in a buffer, up to the first that is incomplete or has to wait."""
+        """Run the commands in a buffer, up to the first that is incomplete or has to wait.
+
+        After a slice of time the others have their turn first: `behind` tells that commands may be left.
+        """
         instant = self.server.engine.context.instant
         instant.advance()
-        self._timed_us = instant.steady_us()
+        self._timed_us = started_us = instant.steady_us()
         self.active_ms = self._timed_us // 1000
+        self.behind = False
         try:
             if self.postponed is not None and not self.state & _STOPPED:
                 frame = self.postponed
@@ -151,6 +158,10 @@ class Session:
                 self.run(self.frame)
                 if self.output.size > _SPILL_BYTES:
                     self._spill()
+                # The clock is the one that commands read anyway. Whoever sets it ends a slice, no more.
+                if self._timed_us - started_us >= _SLICE_US:
+                    self.behind = self.parser.start < end and not self.state & _STOPPED
+                    break
         except ProtocolError as error:
             self.refuse(error)
             self.state |= CLOSING
@@ -246,7 +257,7 @@ class Session:
         self._end_reply()
         self.mark = -1
         if frame.piece(0).upper() in HTTP_WORDS:
-            self._cut_off("it speaks HTTP")
+            self.cut_off("it speaks HTTP")
 
     def _end_reply(self) -> None:
         """Take a reply back that the client does not want."""
@@ -395,26 +406,13 @@ class Session:
         """Cut the client off if it has left too much unread."""
         if self.link is None or self.state & CLOSING:
             return
-        limit = self.server.output_limits.of(self.state)
         unread = self.waiting_bytes + self.held_bytes + self.output.size + self.link.unsent_bytes()
-        if 0 < limit.hard_bytes < unread:
-            self._cut_off(f"it has left {unread} bytes unread")
-        elif 0 < limit.soft_bytes < unread:
-            now_ms = self.server.steady_ms()
-            if not self.over_soft_since_ms:
-                self.over_soft_since_ms = now_ms
-                # Should nothing more be said to it meanwhile, nobody else would look again.
-                self.server.loop.call_later(limit.soft_seconds + 1, self._check_output_again)
-            elif now_ms - self.over_soft_since_ms > limit.soft_seconds * 1000:
-                self._cut_off(f"it has left {unread} bytes unread")
-        else:
-            self.over_soft_since_ms = 0
+        if self.server.output_limits.is_exceeded(self, unread):
+            self.cut_off(f"it has left {unread} bytes unread")
+        elif self.slow or self.held_bytes:
+            self.server.client_memory.note(self)
 
-    def _check_output_again(self) -> None:
-        self.server.engine.context.instant.advance()
-        self.check_output_limit()
-
-    def _cut_off(self, reason: str) -> None:
+    def cut_off(self, reason: str) -> None:
         """Hang up at once. The socket calls end() later, when nobody is going through his listeners."""
         LOG.warning("client %s is cut off: %s", self.info.address, reason)
         link = self.link
@@ -490,6 +488,8 @@ class Session:
             self.watching = None
         self.unsubscribe()
         self.server.monitors.leave(self)
+        self.server.strangers.forget(self)
+        self.server.client_memory.forget(self)
         self.server.sessions.pop(self.id, None)
 
     def _stop_waiting(self) -> None:

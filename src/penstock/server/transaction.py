@@ -20,20 +20,23 @@ _PAUSED_WITH_WRITES = Flags.WRITE | Flags.PAUSED_WITH_WRITES
 class Transaction:
     """What was queued. `broken`: one was refused, so none will run. `writes`: a pause of writes holds it.
 
-    `denies_oom`: one of them needs memory that may not be there.
+    `denies_oom`: one of them needs memory that may not be there. `queued_bytes`: what their words take.
     """
 
-    __slots__ = ("broken", "commands", "denies_oom", "writes")
+    __slots__ = ("broken", "commands", "denies_oom", "queued_bytes", "writes")
 
     def __init__(self) -> None:
         self.commands: list[tuple[Tally, Frame]] = []
         self.broken = False
         self.writes = False
         self.denies_oom = False
+        self.queued_bytes = 0
 
     def queue(self, tally: Tally, frame: Frame) -> None:
         """Put a command behind the others; its words are copied."""
-        self.commands.append((tally, frame.copy()))
+        copied = frame.copy()
+        self.commands.append((tally, copied))
+        self.queued_bytes += copied.end
         self.writes = self.writes or bool(tally.command.flags & _PAUSED_WITH_WRITES)
         self.denies_oom = self.denies_oom or bool(tally.command.flags & Flags.DENY_OOM)
 

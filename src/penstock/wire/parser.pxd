@@ -9,6 +9,7 @@ cdef Py_ssize_t _INLINE_BYTES_MAX
 cdef Py_ssize_t _ARGUMENTS_MAX
 cdef Py_ssize_t _STRANGER_ARGUMENTS_MAX
 cdef Py_ssize_t _STRANGER_BULK_BYTES_MAX
+cdef Py_ssize_t _STRANGER_COMMAND_BYTES_MAX
 cdef Py_ssize_t _NUMBER_DIGITS_MAX
 cdef Py_ssize_t _NOT_A_NUMBER
 cdef unsigned char _STAR
@@ -41,6 +42,7 @@ cdef class Parser:
     cdef bint _begin(self, Frame frame, bytearray buffer, Py_ssize_t end) except -1
     @cython.locals(found=Py_ssize_t)
     cdef Py_ssize_t _line_end(self, bytearray buffer, Py_ssize_t at, Py_ssize_t end, str refusal) except? -1
+    cdef Py_ssize_t _line_bytes_max(self) except -1
     @cython.locals(size=Py_ssize_t)
     cdef Py_ssize_t _bulk_size(self, bytearray buffer, Py_ssize_t at, Py_ssize_t line_end) except -1
     @cython.locals(line_end=Py_ssize_t)

@@ -17,7 +17,8 @@ Invariants
   P2  nothing is allocated by what a number promises: an argument's span is noted when its bytes are here.
 
 Limits are checked when a size is read, before its bytes come. Clients that have not yet proved who they are
-get small ones: a stranger must not make the server wait for, or hold, half a gigabyte.
+get small ones, with Redis's texts: 10 arguments, 16 KB an argument. Here that is also the limit of all arguments
+together, and of a line: a stranger must not make the server hold more than one password needs.
 
 The two bytes behind an argument are taken for the end of a line without looking, as Redis does.
 """
@@ -33,11 +34,13 @@ ARGUMENTS_MAX = 2**31 - 1
 BULK_BYTES_MAX = 512 * 1024 * 1024
 STRANGER_ARGUMENTS_MAX = 10
 STRANGER_BULK_BYTES_MAX = 16 * 1024
+STRANGER_COMMAND_BYTES_MAX = STRANGER_BULK_BYTES_MAX + 1024  # an argument of that size, and the rest of HELLO
 
 _INLINE_BYTES_MAX = INLINE_BYTES_MAX
 _ARGUMENTS_MAX = ARGUMENTS_MAX
 _STRANGER_ARGUMENTS_MAX = STRANGER_ARGUMENTS_MAX
 _STRANGER_BULK_BYTES_MAX = STRANGER_BULK_BYTES_MAX
+_STRANGER_COMMAND_BYTES_MAX = STRANGER_COMMAND_BYTES_MAX
 _NUMBER_DIGITS_MAX = 18  # more never is a size; fewer cannot overflow 64 bits
 _NOT_A_NUMBER = -(2**62)
 _STAR = 42
@@ -147,9 +150,12 @@ class Parser:
     def _line_end(self, buffer: bytearray, at: int, end: int, refusal: str) -> int:
         """Where the line ends that starts here; -1 if its end is not here yet."""
         found = memory.find_byte(buffer, at, end, _CR)
-        if found < 0 and end - at > _INLINE_BYTES_MAX:
+        if found < 0 and end - at > self._line_bytes_max():
             raise ProtocolError(refusal)
         return -1 if found + 1 >= end else found
+
+    def _line_bytes_max(self) -> int:
+        return _STRANGER_BULK_BYTES_MAX if self.stranger else _INLINE_BYTES_MAX
 
     def _bulk_size(self, buffer: bytearray, at: int, line_end: int) -> int:
         if buffer[at] != _DOLLAR:
@@ -158,7 +164,10 @@ class Parser:
         size = _number(buffer, at + 1, line_end)
         if size < 0 or size > self.limits.bulk_bytes_max:
             raise ProtocolError("invalid bulk length")
-        if self.stranger and size > _STRANGER_BULK_BYTES_MAX:
+        if self.stranger and (
+            size > _STRANGER_BULK_BYTES_MAX
+            or at - self.start + size > _STRANGER_COMMAND_BYTES_MAX
+        ):
             raise ProtocolError("unauthenticated bulk length")
         return size
 
@@ -166,7 +175,7 @@ class Parser:
         """Read a line of words; return how many there are, -1 if its end is not here yet."""
         line_end = memory.find_byte(buffer, self.at, end, _LF)
         if line_end < 0:
-            if end - self.at > _INLINE_BYTES_MAX:
+            if end - self.at > self._line_bytes_max():
                 raise ProtocolError("too big inline request")
             return -1
         words = split_words(memory.cut(buffer, self.at, line_end - self.at))

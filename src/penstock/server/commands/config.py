@@ -132,6 +132,7 @@ def resetstat(session: Session, frame: Frame) -> Status:
     server.bytes_in = 0
     server.bytes_out = 0
     server.facts.connections_rejected = 0
+    server.client_memory.evicted = 0
     server.facts.forks = server.facts.fork_us = 0
     return OK
 

@@ -73,7 +73,7 @@ def auth(session: Session, frame: Frame) -> Status:
         _check_password(session, _USER, frame.piece(1))
     else:
         _check_password(session, frame.piece(1), frame.piece(2))
-    _let_in(session)
+    session.server.strangers.let_in(session)
     return OK
 
 
@@ -83,11 +83,6 @@ def _check_password(session: Session, user: bytes, password: bytes) -> None:
     right = expected is None or hmac.compare_digest(expected, password)
     if user != _USER or not right:
         raise wrong_password()
-
-
-def _let_in(session: Session) -> None:
-    session.state &= ~STRANGER
-    session.parser.stranger = False
 
 
 def hello(session: Session, frame: Frame) -> Pairs:
@@ -102,7 +97,7 @@ def hello(session: Session, frame: Frame) -> Pairs:
     place_of_login, name = _hello_options(frame)
     if place_of_login:
         _check_password(session, frame.piece(place_of_login), frame.piece(place_of_login + 1))
-        _let_in(session)
+        session.server.strangers.let_in(session)
     if session.state & STRANGER:
         shown = (
             "HELLO <proto>" if session.server.engine.context.compat.hello_shows_version else "HELLO"
@@ -169,8 +164,7 @@ def reset(session: Session, frame: Frame) -> Status:
         session.info.no_evict = False
         session.info.no_touch = False
     if server.password is not None:
-        session.state |= STRANGER
-        session.parser.stranger = True
+        server.strangers.add(session)
     return _RESET
 
 

@@ -54,7 +54,7 @@ def stats(session: Session, frame: Frame) -> Pairs:
         (b"startup.allocated", startup),
         (b"replication.backlog", 0),
         (b"clients.slaves", 0),
-        (b"clients.normal", _clients_bytes(session)),
+        (b"clients.normal", server.client_memory.recount()),
         (b"cluster.links", 0),
         (b"aof.buffer", 0),
         (b"lua.caches", 0),
@@ -78,12 +78,6 @@ def stats(session: Session, frame: Frame) -> Pairs:
         (b"fragmentation.bytes", 0),
     ]
     return Pairs(pairs)
-
-
-def _clients_bytes(session: Session) -> int:
-    return sum(
-        len(other.output.buffer) + other.held_bytes for other in session.server.sessions.values()
-    )
 
 
 def doctor(session: Session, frame: Frame) -> Verbatim:
