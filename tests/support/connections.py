@@ -95,6 +95,12 @@ class ManualLoop:
             for callback in soon:
                 callback()
 
+    def step(self) -> None:
+        """Run what is to happen in this round, but not what that brings about."""
+        soon, self._soon = self._soon, []
+        for callback in soon:
+            callback()
+
     def advance(self, ms: int) -> None:
         """Let time go by."""
         self._clock.at_ms += ms
@@ -262,8 +268,13 @@ class ManualClient:
 class ServerBench:
     """A server with a clock and a loop that stand still until they are moved."""
 
-    def __init__(self, compat_version: str | None = None, rows: Iterable[Command] = ROWS) -> None:
-        self.clock = ManualClock(START_MS)
+    def __init__(
+        self,
+        compat_version: str | None = None,
+        rows: Iterable[Command] = ROWS,
+        clock: ManualClock | None = None,
+    ) -> None:
+        self.clock = ManualClock(START_MS) if clock is None else clock
         self.engine = Engine(self.clock, compat_version)
         self.loop = ManualLoop(self.clock)
         self.server = Server(self.engine, rows, self.loop)

@@ -118,7 +118,7 @@ class ClientMemory:
 
     def stranger_bytes(self) -> int:
         """Of connections that have not authenticated. Cost: O(such connections)."""
-        return sum(session.counted_bytes for session in self._server.strangers.timers)
+        return sum(session.counted_bytes for session in self._server.strangers.since)
 
     def look(self) -> None:
         """The cron's part: look at some of the clients, and evict if need be."""

@@ -19,7 +19,7 @@ def apply_password(server: Server, text: str) -> None:
     """Who has got in already stays in; without a password nobody is a stranger."""
     server.password = text.encode(errors="surrogateescape") or None
     if server.password is None:
-        for session in list(server.strangers.timers):
+        for session in list(server.strangers.since):
             server.strangers.let_in(session)
 
 
@@ -50,7 +50,6 @@ def apply_max_memory_clients(server: Server, setting: int) -> None:
 
 
 def apply_auth_timeout(server: Server, seconds: int) -> None:
-    """Connections that have begun keep the time that they have."""
     server.strangers.seconds = seconds
 
 

@@ -54,7 +54,7 @@ _NEXT = REPLY_SKIP | REPLY_SKIP_NEXT
 _BLOCKED = BLOCKED
 _MONITORED = MONITORED
 _RUN_MAX = 16  # so many commands are timed together at most
-_SLICE_US = 500  # of running commands before the others have their turn; benchmarks/fairness.py
+_SLICE_US = 250  # of running commands before the others have their turn; benchmarks/fairness.py
 _SPILL_BYTES = 1 << 20  # replies are put aside in such pieces: one buffer need not grow
 
 

@@ -4,7 +4,8 @@ A connection that is accepted while a password is set, or that says RESET, must 
 seconds; otherwise it is closed. Together with the small commands that the parser allows it (parser.py) and the
 small output limit (output_limits.py) this bounds what strangers can occupy: memory, and places among maxclients.
 
-The time is the event loop's, which is monotonic.
+One timer serves all of them: it counts seconds by the event loop's clock, which is monotonic, as long as there is
+a stranger. A timer for each connection would take as much memory as its session.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ AUTH_SECONDS = 30
 
 
 class Strangers:
-    """`timers`: every connected session that has not authenticated, and what will close it.
+    """`since`: every connected session that has not authenticated, and the second in which its time began.
 
-    `seconds`: how long a new one has; 0 for no limit.
+    `seconds`: how long each has; 0 for no limit.
     """
 
-    __slots__ = ("_server", "seconds", "timers")
+    __slots__ = ("_second", "_server", "_timer", "seconds", "since")
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._second = 0
+        self._timer: Timer | None = None
         self.seconds = AUTH_SECONDS
-        self.timers: dict[Session, Timer | None] = {}
+        self.since: dict[Session, int] = {}  # those who came first are first
 
     def add(self, session: Session) -> None:
         """From now on a client must authenticate; its time begins."""
-        self._stop_timer(session)
         session.state |= STRANGER
         session.parser.stranger = True
-        timer = None
-        if self.seconds:
-            timer = self._server.loop.call_later(self.seconds, lambda: self._close(session))
-        self.timers[session] = timer
+        self.since.pop(session, None)
+        self.since[session] = self._second
+        if self._timer is None:
+            self._timer = self._server.loop.call_later(1, self._tick)
 
     def let_in(self, session: Session) -> None:
         """A client has authenticated, or need not any longer."""
@@ -52,15 +54,14 @@ class Strangers:
 
     def forget(self, session: Session) -> None:
         """A client is gone, or no stranger."""
-        self._stop_timer(session)
-        self.timers.pop(session, None)
+        self.since.pop(session, None)
 
-    def _stop_timer(self, session: Session) -> None:
-        timer = self.timers.get(session)
-        if timer is not None:
-            timer.cancel()
-
-    def _close(self, session: Session) -> None:
-        # Not a warning: strangers must not be able to fill the log.
-        LOG.log(VERBOSE, "client %s is closed: it has not authenticated", session.info.address)
-        session.kill()
+    def _tick(self) -> None:
+        self._second += 1
+        for session, since in list(self.since.items()) if self.seconds else ():
+            if self._second - since <= self.seconds:
+                break
+            # Not a warning: strangers must not be able to fill the log.
+            LOG.log(VERBOSE, "client %s is closed: it has not authenticated", session.info.address)
+            session.kill()
+        self._timer = self._server.loop.call_later(1, self._tick) if self.since else None

@@ -34,7 +34,9 @@ ARGUMENTS_MAX = 2**31 - 1
 BULK_BYTES_MAX = 512 * 1024 * 1024
 STRANGER_ARGUMENTS_MAX = 10
 STRANGER_BULK_BYTES_MAX = 16 * 1024
-STRANGER_COMMAND_BYTES_MAX = STRANGER_BULK_BYTES_MAX + 1024  # an argument of that size, and the rest of HELLO
+STRANGER_COMMAND_BYTES_MAX = (
+    STRANGER_BULK_BYTES_MAX + 1024
+)  # an argument of that size, and the rest of HELLO
 
 _INLINE_BYTES_MAX = INLINE_BYTES_MAX
 _ARGUMENTS_MAX = ARGUMENTS_MAX
@@ -165,8 +167,7 @@ class Parser:
         if size < 0 or size > self.limits.bulk_bytes_max:
             raise ProtocolError("invalid bulk length")
         if self.stranger and (
-            size > _STRANGER_BULK_BYTES_MAX
-            or at - self.start + size > _STRANGER_COMMAND_BYTES_MAX
+            size > _STRANGER_BULK_BYTES_MAX or at - self.start + size > _STRANGER_COMMAND_BYTES_MAX
         ):
             raise ProtocolError("unauthenticated bulk length")
         return size

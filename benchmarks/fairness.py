@@ -1,0 +1,253 @@
+"""How long others wait: the PING of one client while twenty others pipeline, and what connections occupy.
+
+    python benchmarks/fairness.py [--rounds 5] [--seconds 2] [--old PATH] [--write]
+
+Twenty connections in four processes each send a thousand commands at once, read all replies and send the next
+thousand. One more connection says PING, waits for the answer and says it again. The sides take turns in every
+round; the table shows medians over the rounds. `--old` is a folder with another build of the package, which
+is measured as a third side: what a change did is only seen in one run. `--write` puts the table into
+docs/performance.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import socket
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import redis
+from _tables import machine_line, write_section
+from rich.console import Console
+from rich.table import Table
+
+from penstock import build
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.support.penstock_server import running_penstock  # noqa: E402 - found through ROOT
+from tests.support.raw_redis import encode  # noqa: E402
+from tests.support.redis_server import redis_program_or_none, running_redis  # noqa: E402
+
+PROCESSES = 4
+CLIENTS_PER_PROCESS = 5
+DEPTH = 1000
+ENTRIES = 1000
+STRANGERS = 1500
+SETTLE_SECONDS = 0.5
+PIPELINES = {
+    "XADD": [b"XADD", b"added", b"MAXLEN", b"~", b"100000", b"*", b"temp", b"21"],
+    "XRANGE COUNT 10": [b"XRANGE", b"page", b"-", b"+", b"COUNT", b"10"],
+    "XRANGE COUNT 100": [b"XRANGE", b"page", b"-", b"+", b"COUNT", b"100"],
+}
+SECRET = b"sesame"
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the servers."""
+
+    name: str
+    port: int
+    pid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Of one side in one round: the PINGs in milliseconds, and the commands of the others per second."""
+
+    p50_ms: float
+    p99_ms: float
+    max_ms: float
+    per_second: float
+
+
+@contextmanager
+def sides(old: str | None) -> Iterator[list[Side]]:
+    with ExitStack() as stack:
+        ours = stack.enter_context(running_penstock("--compat-version", "7.0"))
+        theirs = stack.enter_context(running_redis())
+        found = [("penstock", ours.port), ("Redis", theirs.port)]
+        if old is not None:
+            with mock.patch.dict(os.environ, {"PYTHONPATH": old}):
+                before = stack.enter_context(running_penstock("--compat-version", "7.0"))
+            found.append(("before", before.port))
+        yield [
+            Side(name, port, redis.Redis(port=port).info("server")["process_id"])
+            for name, port in found
+        ]
+
+
+def pipelining(port: int, batch: bytes, reply_bytes: int, stop: Any, done: Any) -> None:
+    """A process of several clients, a thread for each: send a batch, read its replies, again."""
+
+    def one_client() -> None:
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            while not stop.is_set():
+                sender = threading.Thread(target=connection.sendall, args=(batch,))
+                sender.start()
+                left = reply_bytes
+                while left:
+                    left -= len(connection.recv(min(left, 1 << 18)))
+                sender.join()
+                with done.get_lock():
+                    done.value += DEPTH
+
+    threads = [threading.Thread(target=one_client) for _ in range(CLIENTS_PER_PROCESS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def reply_size(port: int, command: list[bytes]) -> int:
+    """How long the reply to a batch is; the length of an id does not change for some centuries."""
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.sendall(encode(command) + encode([b"ECHO", b"THE-END"]))
+        taken = b""
+        while not taken.endswith(b"THE-END\r\n"):
+            taken += connection.recv(1 << 18)
+    return DEPTH * (len(taken) - len(b"$7\r\nTHE-END\r\n"))
+
+
+def pings(port: int, seconds: float) -> list[float]:
+    """How long each PING took, in milliseconds."""
+    taken = []
+    with socket.create_connection(("127.0.0.1", port)) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        until = time.perf_counter() + seconds
+        while (start := time.perf_counter()) < until:
+            connection.sendall(b"PING\r\n")
+            assert connection.recv(64) == b"+PONG\r\n"
+            taken.append((time.perf_counter() - start) * 1000)
+            time.sleep(0.001)
+    return taken
+
+
+def measured(side: Side, command: list[bytes], seconds: float) -> Figures:
+    batch = encode(command) * DEPTH
+    size = reply_size(side.port, command)
+    stop = multiprocessing.Event()
+    done = multiprocessing.Value("q", 0)
+    workers = [
+        multiprocessing.Process(target=pipelining, args=(side.port, batch, size, stop, done))
+        for _ in range(PROCESSES)
+    ]
+    for worker in workers:
+        worker.start()
+    while done.value < PROCESSES * CLIENTS_PER_PROCESS * DEPTH:  # all of them are on their way
+        time.sleep(0.01)
+    before, start = done.value, time.perf_counter()
+    taken = sorted(pings(side.port, seconds))
+    per_second = (done.value - before) / (time.perf_counter() - start)
+    stop.set()
+    for worker in workers:
+        worker.join()
+    return Figures(taken[len(taken) // 2], taken[len(taken) * 99 // 100], taken[-1], per_second)
+
+
+def fill(side: Side) -> None:
+    """A stream to read from."""
+    with redis.Redis(port=side.port) as client:
+        adding = client.pipeline(transaction=False)
+        for number in range(1, ENTRIES + 1):
+            adding.xadd("page", {"temp": "21", "humid": "63"}, id=f"{number}-0")
+        adding.execute()
+
+
+def ping_table(rounds: int, seconds: float, old: str | None) -> tuple[list[str], list[list[str]]]:
+    taken: dict[tuple[str, str], list[Figures]] = {}
+    with sides(old) as servers:
+        for side in servers:
+            fill(side)
+        for number in range(rounds):
+            for name, command in PIPELINES.items():
+                for side in servers if number % 2 == 0 else servers[::-1]:
+                    found = measured(side, command, seconds)
+                    taken.setdefault((name, side.name), []).append(found)
+    rows = []
+    for (name, side_name), figures in sorted(taken.items()):
+        cells = [
+            f"{statistics.median(getattr(one, field) for one in figures):.1f} ms"
+            for field in ("p50_ms", "p99_ms", "max_ms")
+        ]
+        rate = statistics.median(one.per_second for one in figures)
+        rows.append([f"20 x 1,000 {name}", side_name, *cells, f"{rate:,.0f}"])
+    return ["the others", "server", "PING p50", "p99", "max", "their commands/s"], rows
+
+
+def resident(pid: int) -> int:
+    fields = Path(f"/proc/{pid}/statm").read_text().split()
+    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+HALF_COMMANDS = {
+    "nothing": b"",
+    "half a command": b"*2\r\n$4\r\nAUTH\r\n$100\r\nhal",
+    "16 KB of a command": b"*10\r\n" + (b"$16000\r\n" + b"x" * 16000 + b"\r\n") + b"$9\r\nx",
+    "as much as it may": b"*10\r\n" + (b"$16384\r\n" + b"x" * 16384 + b"\r\n") * 9,
+}
+
+
+def connection_bytes(side: Side, data: bytes) -> int:
+    """What a connection occupies that has sent this and no more."""
+    before = resident(side.pid)
+    with ExitStack() as stack:
+        for _ in range(STRANGERS):
+            client = stack.enter_context(socket.create_connection(("127.0.0.1", side.port)))
+            with suppress(ConnectionError):  # a server may refuse so much
+                client.sendall(data)
+        time.sleep(SETTLE_SECONDS)  # nothing tells that the last bytes have come
+        return (resident(side.pid) - before) // STRANGERS
+
+
+def memory_table(old: str | None) -> tuple[list[str], list[list[str]]]:
+    rows = []
+    names: list[str] = []
+    for what, data in HALF_COMMANDS.items():
+        # New servers for each line: what one line has freed would be used again by the next.
+        with sides(old) as servers:
+            names = [side.name for side in servers]
+            for side in servers:
+                redis.Redis(port=side.port).config_set("requirepass", SECRET.decode())
+            found = [connection_bytes(side, data) for side in servers]
+        rows.append([what, *(f"{size / 1024:.1f} KB" for size in found)])
+    return ["a connection that has sent, without the password", *names], rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument("--old", default=None, help="a folder that holds another penstock")
+    parser.add_argument("--write", action="store_true")
+    arguments = parser.parse_args()
+    if build.KIND != "compiled":
+        sys.exit("benchmarks/fairness.py: this build is interpreted; its figures would mislead")
+    if redis_program_or_none() is None:
+        sys.exit("benchmarks/fairness.py: needs redis-server (make redis)")
+    tables = [memory_table(arguments.old)]
+    tables.insert(0, ping_table(arguments.rounds, arguments.seconds, arguments.old))
+    for head, rows in tables:
+        table = Table(*head)
+        for row in rows:
+            table.add_row(*row)
+        Console(width=130).print(table)
+    if arguments.write:
+        note = f"{arguments.rounds} rounds of {arguments.seconds:g} s, {STRANGERS:,} connections;"
+        write_section(ROOT / "docs/performance.md", "fairness", f"{note} {machine_line()}", tables)
+
+
+if __name__ == "__main__":
+    main()
