@@ -2,28 +2,26 @@
 
     python benchmarks/fairness.py [--rounds 5] [--seconds 2] [--old PATH] [--write]
 
-Twenty connections in four processes each send a thousand commands at once, read all replies and send the next
-thousand. One more connection says PING, waits for the answer and says it again. The sides take turns in every
-round; the table shows medians over the rounds. `--old` is a folder with another build of the package, which
-is measured as a third side: what a change did is only seen in one run. `--write` puts the table into
-docs/performance.md.
+redis-benchmark sends a thousand commands at once through each of twenty connections, again and again. One
+more connection says PING, waits for the answer and says it again. The sides take turns in every round; the
+table shows medians over the rounds. `--old` is a folder with another build of the package, which is measured
+as a third side: what a change did is only seen in one run. `--write` puts the table into docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import multiprocessing
 import os
+import shutil
 import socket
 import statistics
+import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import redis
@@ -37,21 +35,19 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.support.penstock_server import running_penstock  # noqa: E402 - found through ROOT
-from tests.support.raw_redis import encode  # noqa: E402
 from tests.support.redis_server import redis_program_or_none, running_redis  # noqa: E402
 
-PROCESSES = 4
-CLIENTS_PER_PROCESS = 5
+CLIENTS = 20
 DEPTH = 1000
 ENTRIES = 1000
 STRANGERS = 1500
 SETTLE_SECONDS = 0.5
 PIPELINES = {
-    "XADD": [b"XADD", b"added", b"MAXLEN", b"~", b"100000", b"*", b"temp", b"21"],
-    "XRANGE COUNT 10": [b"XRANGE", b"page", b"-", b"+", b"COUNT", b"10"],
-    "XRANGE COUNT 100": [b"XRANGE", b"page", b"-", b"+", b"COUNT", b"100"],
+    "XADD": ["XADD", "added", "MAXLEN", "~", "100000", "*", "temp", "21"],
+    "XRANGE COUNT 10": ["XRANGE", "page", "-", "+", "COUNT", "10"],
+    "XRANGE COUNT 100": ["XRANGE", "page", "-", "+", "COUNT", "100"],
 }
-SECRET = b"sesame"
+SECRET = "sesame"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,36 +85,22 @@ def sides(old: str | None) -> Iterator[list[Side]]:
         ]
 
 
-def pipelining(port: int, batch: bytes, reply_bytes: int, stop: Any, done: Any) -> None:
-    """A process of several clients, a thread for each: send a batch, read its replies, again."""
-
-    def one_client() -> None:
-        with socket.create_connection(("127.0.0.1", port)) as connection:
-            while not stop.is_set():
-                sender = threading.Thread(target=connection.sendall, args=(batch,))
-                sender.start()
-                left = reply_bytes
-                while left:
-                    left -= len(connection.recv(min(left, 1 << 18)))
-                sender.join()
-                with done.get_lock():
-                    done.value += DEPTH
-
-    threads = [threading.Thread(target=one_client) for _ in range(CLIENTS_PER_PROCESS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+@contextmanager
+def pipelining(port: int, command: list[str]) -> Iterator[None]:
+    """Twenty clients that are busy all the time."""
+    words = ["redis-benchmark", "-p", str(port), "-q", "-l", "-n", "100000000"]
+    words += ["-c", str(CLIENTS), "-P", str(DEPTH), *command]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
-def reply_size(port: int, command: list[bytes]) -> int:
-    """How long the reply to a batch is; the length of an id does not change for some centuries."""
-    with socket.create_connection(("127.0.0.1", port)) as connection:
-        connection.sendall(encode(command) + encode([b"ECHO", b"THE-END"]))
-        taken = b""
-        while not taken.endswith(b"THE-END\r\n"):
-            taken += connection.recv(1 << 18)
-    return DEPTH * (len(taken) - len(b"$7\r\nTHE-END\r\n"))
+def commands_done(port: int) -> int:
+    with redis.Redis(port=port) as client:
+        return int(client.info("stats")["total_commands_processed"])
 
 
 def pings(port: int, seconds: float) -> list[float]:
@@ -135,25 +117,14 @@ def pings(port: int, seconds: float) -> list[float]:
     return taken
 
 
-def measured(side: Side, command: list[bytes], seconds: float) -> Figures:
-    batch = encode(command) * DEPTH
-    size = reply_size(side.port, command)
-    stop = multiprocessing.Event()
-    done = multiprocessing.Value("q", 0)
-    workers = [
-        multiprocessing.Process(target=pipelining, args=(side.port, batch, size, stop, done))
-        for _ in range(PROCESSES)
-    ]
-    for worker in workers:
-        worker.start()
-    while done.value < PROCESSES * CLIENTS_PER_PROCESS * DEPTH:  # all of them are on their way
-        time.sleep(0.01)
-    before, start = done.value, time.perf_counter()
-    taken = sorted(pings(side.port, seconds))
-    per_second = (done.value - before) / (time.perf_counter() - start)
-    stop.set()
-    for worker in workers:
-        worker.join()
+def measured(side: Side, command: list[str], seconds: float) -> Figures:
+    idle = commands_done(side.port)
+    with pipelining(side.port, command):
+        while commands_done(side.port) < idle + CLIENTS * DEPTH:  # all of them are on their way
+            time.sleep(0.01)
+        before, start = commands_done(side.port), time.perf_counter()
+        taken = sorted(pings(side.port, seconds))
+        per_second = (commands_done(side.port) - before) / (time.perf_counter() - start)
     return Figures(taken[len(taken) // 2], taken[len(taken) * 99 // 100], taken[-1], per_second)
 
 
@@ -220,7 +191,7 @@ def memory_table(old: str | None) -> tuple[list[str], list[list[str]]]:
         with sides(old) as servers:
             names = [side.name for side in servers]
             for side in servers:
-                redis.Redis(port=side.port).config_set("requirepass", SECRET.decode())
+                redis.Redis(port=side.port).config_set("requirepass", SECRET)
             found = [connection_bytes(side, data) for side in servers]
         rows.append([what, *(f"{size / 1024:.1f} KB" for size in found)])
     return ["a connection that has sent, without the password", *names], rows
@@ -235,8 +206,8 @@ def main() -> None:
     arguments = parser.parse_args()
     if build.KIND != "compiled":
         sys.exit("benchmarks/fairness.py: this build is interpreted; its figures would mislead")
-    if redis_program_or_none() is None:
-        sys.exit("benchmarks/fairness.py: needs redis-server (make redis)")
+    if redis_program_or_none() is None or shutil.which("redis-benchmark") is None:
+        sys.exit("benchmarks/fairness.py: needs redis-server and redis-benchmark (make redis)")
     tables = [memory_table(arguments.old)]
     tables.insert(0, ping_table(arguments.rounds, arguments.seconds, arguments.old))
     for head, rows in tables:

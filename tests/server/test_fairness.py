@@ -1,4 +1,4 @@
-"""Clients take turns: nobody's pipeline keeps others waiting until it is done, and no reply is lost or moved."""
+"""Clients take turns: no pipeline keeps others waiting until it is done, and every reply comes in order."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def echoes(count: int) -> tuple[bytes, bytes]:
 
 def turns_of(bench: ServerBench, client: ManualClient, replies: bytes) -> list[int]:
     """How many bytes of replies each turn brings, until all are there."""
-    turns = []
+    turns: list[int] = []
     while sum(turns) < len(replies):
         before = len(client.transport.taken)
         bench.loop.step()

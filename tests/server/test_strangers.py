@@ -99,7 +99,7 @@ def test_who_does_not_authenticate_in_time_is_closed(caplog: pytest.LogCaptureFi
     for _ in range(30):
         bench.advance(1000)
         talking.ask("PING")
-    assert not silent.closed
+    assert bench.server.strangers.since.keys() == {silent.session, talking.session}
     with caplog.at_level(logging.DEBUG):
         bench.advance(1000)
     assert silent.closed
@@ -120,7 +120,7 @@ def test_the_time_begins_again_with_reset_and_ends_with_the_password() -> None:
     one.ask("RESET")
     for _ in range(25):
         bench.advance(1000)
-    assert not one.closed
+    assert one.ask("PING").startswith(b"-NOAUTH")
     for _ in range(6):
         bench.advance(1000)
     assert one.closed

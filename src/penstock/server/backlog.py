@@ -5,11 +5,11 @@
     turn 2   A runs a slice    B runs a slice    C says PING    ...
 
 Without this, one client with a deep pipeline would keep all others waiting until it is done. The order of a
-client's commands and replies stays. The end of a turn stays as well (turn.py): a slice is work of its turn, and
-its effects and replies go with that turn's.
+client's commands and replies stays. The end of a turn stays as well (turn.py): a slice is work of its turn,
+and its effects and replies go with that turn's.
 
-The end of a turn is scheduled by the first session that has something to say, so it runs before the slices that
-were put off here: nobody's replies wait for the next slice.
+The end of a turn is scheduled by the first session that has something to say, so it runs before the slices
+that were put off here: nobody's replies wait for the next slice.
 """
 
 from __future__ import annotations

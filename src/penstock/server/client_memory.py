@@ -1,18 +1,18 @@
 """What the buffers of clients occupy, and which clients go when that is too much (maxmemory-clients).
 
-A client's memory is its input that makes no command yet, its queued commands, its replies that are not sent, and
-what a connection takes in any case. Clients with large buffers are noted when these change; of all others the
-cron looks at a part in every round, so that every client is looked at once a second.
+A client's memory is its input that makes no command yet, its queued commands, its replies that are not sent,
+and what a connection takes in any case. Clients with large buffers are noted when these change; of all others
+the cron looks at a part in every round, so that every client is looked at once a second.
 
     maxmemory-clients 100mb     at most so much for all clients together
     maxmemory-clients 5%        of maxmemory; no limit while maxmemory is 0
 
-Over the limit, the clients that occupy most are disconnected, largest first, until the rest fits. CLIENT NO-EVICT
-spares a client, but what it occupies counts.
+Over the limit, the clients that occupy most are disconnected, largest first, until the rest fits. CLIENT NO-
+EVICT spares a client, but what it occupies counts.
 
-`maxmemory` is about data. Connections that have not authenticated are not counted for it: their buffers are small
-(parser.py), their time is short (strangers.py), and nobody without the password may make the server refuse writes.
-What authenticated clients occupy counts, as in Redis.
+`maxmemory` is about data. Connections that have not authenticated are not counted for it: their buffers are
+small (parser.py), their time is short (strangers.py), and nobody without the password may make the server
+refuse writes. What authenticated clients occupy counts, as in Redis.
 
 Invariants
   M1  `total` is the sum of `counted_bytes` over all sessions of the server.

@@ -47,5 +47,5 @@ cdef class Connection:
     @cython.locals(parser=Parser, room=Py_ssize_t, needed=Py_ssize_t)
     cdef Py_ssize_t _room_for(self, Py_ssize_t size) except -1
     @cython.locals(start=Py_ssize_t, size=Py_ssize_t)
-    cdef int _make_room(self) except -1
+    cdef bytearray _make_room(self)
     cdef int _move(self, bytearray target, bytearray source, Py_ssize_t start, Py_ssize_t size) except -1

@@ -15,8 +15,8 @@ So a client that has sent half a command costs what it has sent, and a large buf
 needed it.
 
 A connection takes turns with the others. In one turn of the loop it receives one slice (SLICE_BYTES), and the
-session runs commands for one slice of time (session.py). A connection with more to do stops reading and goes on
-in the next turn (backlog.py); until then its client's bytes wait in the socket, not here.
+session runs commands for one slice of time (session.py). A connection with more to do stops reading and goes
+on in the next turn (backlog.py); until then its client's bytes wait in the socket, not here.
 
 While buffer_updated runs, the event loop holds on to the buffer: it may be written but not resized, so a
 larger one is a new one.
@@ -43,7 +43,7 @@ from penstock.server.log import LOG
 from penstock.server.server import Server
 from penstock.server.session import Session
 
-SLICE_BYTES = 32 * 1024  # that a socket is read in a turn; see benchmarks/fairness.py
+SLICE_BYTES = 16 * 1024  # that a socket is read in a turn; see benchmarks/fairness.py
 SMALL_BYTES = 16 * 1024  # a rest up to this size is copied rather than read behind
 LARGE_SLICE_BYTES = 256 * 1024  # of a large argument: it is only copied, no command runs
 
@@ -169,8 +169,7 @@ class Connection:
             self._offered = _SLICE_BYTES
             return self._inbox.view[size : size + _SLICE_BYTES]
         if size == len(kept):
-            self._make_room()
-            kept = self._kept
+            kept = self._make_room()
             size = self._kept_size
         view = memoryview(kept)[size : size + _LARGE_SLICE_BYTES]
         self._offered = len(view)
@@ -296,12 +295,14 @@ class Connection:
                 return needed
         return room
 
-    def _make_room(self) -> None:
+    def _make_room(self) -> bytearray:
         """The large buffer is full: take a larger one, or the room in front of what is left."""
         assert self._kept is not None
         start = self.session.parser.start
         size = self._kept_size - start
-        self._move(bytearray(self._room_for(size)), self._kept, start, size)
+        larger = bytearray(self._room_for(size))
+        self._move(larger, self._kept, start, size)
+        return larger
 
     def _refuse_more(self, size: int) -> None:
         """Cut a client off that sends more than it may before a command is complete."""

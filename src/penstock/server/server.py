@@ -49,9 +49,9 @@ class Server:
     """The shared half of every session.
 
     Parts: engine, tallies, turn, backlog, loop, slow_log, monitors, pause, facts, config, door. Clients:
-    sessions, next_id, strangers, client_memory. In force: state, slow_us, password, wire_limits, output_limits, query_bytes_max. Counted: errors,
-    bytes_in, bytes_out. `on_broken` is called with the name of a command that failed while it may have
-    changed data.
+    sessions, next_id, strangers, client_memory. In force: state, slow_us, password, wire_limits,
+    output_limits, query_bytes_max. Counted: errors, bytes_in, bytes_out. `on_broken` is called with the name
+    of a command that failed while it may have changed data.
     """
 
     __slots__ = (

@@ -1,11 +1,12 @@
 """Connections that have not given the password yet, and the time that they have for it (auth-timeout).
 
-A connection that is accepted while a password is set, or that says RESET, must authenticate within auth-timeout
-seconds; otherwise it is closed. Together with the small commands that the parser allows it (parser.py) and the
-small output limit (output_limits.py) this bounds what strangers can occupy: memory, and places among maxclients.
+A connection that is accepted while a password is set, or that says RESET, must authenticate within auth-
+timeout seconds; otherwise it is closed. Together with the small commands that the parser allows it
+(parser.py) and the small output limit (output_limits.py) this bounds what strangers can occupy: memory, and
+places among maxclients.
 
-One timer serves all of them: it counts seconds by the event loop's clock, which is monotonic, as long as there is
-a stranger. A timer for each connection would take as much memory as its session.
+One timer serves all of them: it counts seconds by the event loop's clock, which is monotonic, as long as
+there is a stranger. A timer for each connection would take as much memory as its session.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ Invariants
   P2  nothing is allocated by what a number promises: an argument's span is noted when its bytes are here.
 
 Limits are checked when a size is read, before its bytes come. Clients that have not yet proved who they are
-get small ones, with Redis's texts: 10 arguments, 16 KB an argument. Here that is also the limit of all arguments
-together, and of a line: a stranger must not make the server hold more than one password needs.
+get small ones, with Redis's texts: 10 arguments, 16 KB an argument. Here that is also the limit of all
+arguments together, and of a line: a stranger must not make the server hold more than a password needs.
 
 The two bytes behind an argument are taken for the end of a line without looking, as Redis does.
 """
