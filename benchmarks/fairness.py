@@ -45,7 +45,6 @@ SETTLE_SECONDS = 0.5
 PIPELINES = {
     "XADD": ["XADD", "added", "MAXLEN", "~", "100000", "*", "temp", "21"],
     "XRANGE COUNT 10": ["XRANGE", "page", "-", "+", "COUNT", "10"],
-    "XRANGE COUNT 100": ["XRANGE", "page", "-", "+", "COUNT", "100"],
 }
 SECRET = "sesame"
 
