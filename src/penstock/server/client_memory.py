@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from penstock.server.server import Server
     from penstock.server.session import Session
 
-CONNECTION_BYTES = 4 * 1024  # of a connection with empty buffers; benchmarks/fairness.py measures it
+CONNECTION_BYTES = 4 * 1024  # with empty buffers; benchmarks/fairness.py measures it
 LIMIT_BYTES_MIN = 128 * 1024  # as in Redis: below it nobody could connect and set it right
 _LOOKED_AT_MIN = 50
 
