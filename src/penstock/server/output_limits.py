@@ -52,7 +52,7 @@ class OutputLimits:
         if not 0 < limit.soft_bytes < unread:
             session.over_soft_since_ms = 0
             return False
-        now_ms = session.server.engine.context.now_ms()
+        now_ms = session.server.steady_ms()
         if session.over_soft_since_ms:
             return now_ms - session.over_soft_since_ms > limit.soft_seconds * 1000
         session.over_soft_since_ms = now_ms

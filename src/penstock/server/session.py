@@ -158,7 +158,7 @@ class Session:
                 self.run(self.frame)
                 if self.output.size > _SPILL_BYTES:
                     self._spill()
-                # The clock is the one that commands read anyway. Whoever sets it ends a slice, no more.
+                # Read whenever commands are counted, so a slice ends after the next sixteen at the latest.
                 if self._timed_us - started_us >= _SLICE_US:
                     self.behind = self.parser.start < end and not self.state & _STOPPED
                     break

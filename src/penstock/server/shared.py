@@ -138,6 +138,8 @@ class SharedTransport:
         self.write = transport.write  # called at the end of a turn only, which is the loop's
         self.get_extra_info = transport.get_extra_info
         self.get_write_buffer_size = transport.get_write_buffer_size
+        self.pause_reading = transport.pause_reading  # likewise by the loop's thread only
+        self.resume_reading = transport.resume_reading
 
     def close(self) -> None:
         """Close once everything is sent."""
