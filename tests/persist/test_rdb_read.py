@@ -270,9 +270,9 @@ OTHER = sid("1700000000001-0").key
         ),
         (
             lambda: stream_bytes(
-                counters=length(1) + length(1700000000000) + b"\x00" * 5 + length(2**63)
+                counters=length(1) + length(1700000000000) + b"\x00" * 5 + length(2**64 - 1)
             ),
-            "9223372036854775808 entries were added",
+            "-1 entries were added",
         ),
         (
             lambda: stream_bytes(groups=group_bytes(19, [NODE_KEY], [])),
@@ -311,6 +311,10 @@ OTHER = sid("1700000000001-0").key
         (
             lambda: stream_bytes(groups=b"\x01\x01g\x00\x00" + length(2**64 - 2) + b"\x00\x00"),
             "has read -2 entries",
+        ),
+        (
+            lambda: stream_bytes(groups=group_bytes(19, [bytes(16)], [(b"a", [bytes(16)])])),
+            "0-0 is pending",
         ),
         (
             lambda: stream_bytes(

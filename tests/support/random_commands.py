@@ -13,7 +13,7 @@ spread over nodes.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tests.support.engines import STRING_KEY
 from tests.support.id_texts import ID_TEXTS, NO_ID_TEXTS, TOP
@@ -34,6 +34,13 @@ ODD_NUMBERS = [
     *(b"-9223372036854775809", b"18446744073709551615", b"99999999999999999999", b"1\x002"),
     *(b"922337203685477580", b"576460752303423487", b"576460752303423488"),
 ]
+LIMITS = [
+    *(0, 1, 2**31 - 1, 2**31, 2**31 + 1, 2**32 - 1, 2**32, 2**32 + 1, 2**62, 2**63 - 2, 2**63 - 1),
+    *(-1, -(2**31), -(2**31) - 1, -(2**63), 2**63, 2**64 - 2, 2**64 - 1),
+]
+ID_LIMITS = [number for number in LIMITS if number >= 0]
+IDLE_LIMITS = [2**31 + HOUR_MS // 2, 2**32 + HOUR_MS // 2, 2**63 - 1, -(2**63)]  # between two LIMITS
+COUNTER_MAX = 2**63 - 2**20  # further from the edge than a round counts
 ODD_IDS = [text for text, _, _ in ID_TEXTS] + NO_ID_TEXTS + [b"(" + t for t, _, _ in ID_TEXTS]
 
 
@@ -43,6 +50,7 @@ class World:
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
         self.odd = dice.choice([0.0, 0.02, 0.1])  # how often an argument is a strange one
+        self.limits = dice.choice([0.0, 0.02, 0.2])  # how often a number is where its type ends
         kind = dice.choice(["lone_minid", "delete", "both"])
         self.deletes = kind != "lone_minid"
         self.min_ids = kind != "delete"
@@ -108,20 +116,23 @@ class World:
     def consumer(self) -> bytes:
         return self.dice.choices(CONSUMERS, [6, 4, 3, 1, 1])[0]
 
-    def number(self, *usual: int) -> bytes:
+    def number(self, *usual: int, limits: Sequence[int] = LIMITS) -> bytes:
         if self.roll(self.odd):
             return self.dice.choice(ODD_NUMBERS)
-        return b"%d" % self.dice.choice(usual)
+        return b"%d" % self.dice.choice(limits if limits and self.roll(self.limits) else usual)
 
     def counter(self, *usual: int) -> bytes:
         """A number that commands go on counting from: Redis counts over the edge, we stop at it."""
         number = self.number(*usual)
-        return b"%d" % (2**62) if number == b"9223372036854775807" else number
+        is_near = number.isdigit() and COUNTER_MAX < int(number) < 2**63
+        return b"%d" % COUNTER_MAX if is_near else number
 
     def entry_id(self) -> bytes:
         """An id that may well exist, or one of the strange ones."""
         if self.roll(self.odd):
             return self.dice.choice(ODD_IDS)
+        if self.roll(self.limits / 2):
+            return b"%d-%d" % (self.dice.choice(ID_LIMITS), self.dice.choice(ID_LIMITS))
         if self.far and self.roll(0.3):
             ms, seq = self.dice.choice([TOP - 1, TOP]), self.dice.choice([0, 1, TOP - 1, TOP])
             return b"%d-%d" % (ms, seq)
@@ -274,7 +285,8 @@ class World:
     # --- Pending entries -------------------------------------------------------------------------
 
     def _idle_min(self) -> bytes:
-        return self.number(0, 0, HOUR_MS // 2, HOUR_MS * 3 // 2, HOUR_MS * 5 // 2)
+        usual = (0, 0, HOUR_MS // 2, HOUR_MS * 3 // 2, HOUR_MS * 5 // 2)
+        return self.number(*usual, limits=IDLE_LIMITS)
 
     def xpending(self) -> Words:
         words = [b"XPENDING", self.key(), self.group()]
@@ -306,7 +318,8 @@ class World:
         words = [b"XAUTOCLAIM", self.key(), self.group(), self.consumer(), self._idle_min()]
         words.append(self.edge(b"0-0"))
         if self.roll(0.6):
-            words += [b"COUNT", self.number(1, 1, 2, 3, 10)]
+            # Redis makes room for as many ids at once: what it has no memory for, a machine decides.
+            words += [b"COUNT", self.number(1, 1, 2, 3, 10, limits=())]
         if self.roll(0.3):
             words.append(b"JUSTID")
         return words

@@ -23,9 +23,10 @@ WAITERS_MAX = 6
 WEIGHTS = [(95, 2, 3), (95, 2, 3), (60, 20, 20), (5, 85, 10), (20, 20, 60)]  # streams, lists, keys
 IDS_KNOWN = 20
 UNIT_COMMANDS = [1, 2, 2, 3, 5]
-STEPS_MS = [0, 0, 0, 0, 1, 1, 2, 5, 20, HOUR_MS // 2, HOUR_MS]
+STEPS_MS = [0, 0, 0, 0, 1, 1, 2, 5, 20, HOUR_MS // 2, HOUR_MS, -3]
 SHOWN_LINES = 40
 STAGING = [b"staged:0", b"staged:1"]
+COUNTERS = [0, 5, 100, 2**63 - 3, 2**63 - 2, 2**63 - 1]
 
 
 class EffectWorld(KeyWorld):
@@ -62,6 +63,9 @@ class EffectWorld(KeyWorld):
         if self.known and self.roll(0.6):
             return self.dice.choice(self.known[-IDS_KNOWN:])
         return super().entry_id()
+
+    def counter(self, *usual: int) -> bytes:
+        return self.number(*usual)
 
     def ids(self) -> Words:
         return [self.entry_id() for _ in range(self.dice.choice([1, 2, 5, 10, 20]))]
@@ -117,13 +121,34 @@ class EffectWorld(KeyWorld):
         return words
 
 
+class LimitWorld(EffectWorld):
+    """Counters are set where they end, and counted on from there."""
+
+    def __init__(self, dice: random.Random) -> None:
+        super().__init__(dice)
+        self.limits = dice.choice([0.05, 0.2, 0.5])
+        self._of_streams += [self.xsetid, self.xgroup_setid, self.xclaim] * 4
+        self._weights = dice.choice([(97, 1, 2), (97, 1, 2), (40, 20, 40)])
+
+    def xsetid(self) -> Words:
+        words = super().xsetid()
+        if b"ENTRIESADDED" not in words:
+            words += [b"ENTRIESADDED", self.counter(*COUNTERS)]
+        return words
+
+    def _entries_read(self) -> Words:
+        return [b"ENTRIESREAD", self.counter(*COUNTERS)] if self.roll(0.5) else []
+
+
 class Work:
     """Plays a world on a recorder."""
 
-    def __init__(self, recorder: Recorder, name: str) -> None:
+    def __init__(
+        self, recorder: Recorder, name: str, world: type[EffectWorld] = EffectWorld
+    ) -> None:
         self.recorder = recorder
         self.dice = random.Random(name)
-        self.world = EffectWorld(self.dice)
+        self.world = world(self.dice)
         self.done: list[str] = []
         self._waiting: list[Reader] = []
         engine = recorder.engine

@@ -15,7 +15,7 @@ What is checked where:
     check_node       N1 to N3; N4 if the limits are given, for they may     (stream_node.py)
                      have changed since the node was written
     check_stream     S1 to S5, and all of the above for its nodes           (stream.py)
-    check_group      G1 to G3, and R1 to R7 for its trees                   (group.py)
+    check_group      G1 to G3, G5, and R1 to R7 for its trees               (group.py)
     check_list       Q1 to Q4, L1 to L4 for its nodes; Q5 if the limits     (list_value.py)
                      are given, as N4
 
@@ -35,10 +35,10 @@ from __future__ import annotations
 from typing import NoReturn
 
 from penstock.core import listpack, stream_id, stream_node
-from penstock.core.group import Consumer, Group, Pending
+from penstock.core.group import NEVER_MS, Consumer, Group, Pending
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax import Rax
-from penstock.core.stream import ENTRY_BYTES_MAX, NodeLimits, Stream
+from penstock.core.stream import COUNT_MAX, ENTRY_BYTES_MAX, NodeLimits, Stream
 from penstock.core.stream_id import StreamID
 from penstock.errors import CorruptData, InvariantBroken
 
@@ -252,7 +252,7 @@ def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
         _broken("S2", "stream", f"length is {stream.length}, the nodes hold {length}")
     if last > stream.last_id:
         _broken("S3", "stream", f"last id is {stream.last_id}, below the entry {last}")
-    if stream.entries_added < stream.length:
+    if not stream.length <= stream.entries_added <= COUNT_MAX:
         _broken("S4", "stream", f"{stream.entries_added} added, but {stream.length} there")
     if stream.max_deleted_id > stream.last_id:
         _broken("S4", "stream", f"{stream.max_deleted_id} deleted, above {stream.last_id}")
@@ -291,7 +291,7 @@ def _check_groups(groups: Rax) -> None:
 
 
 def check_group(group: Group) -> None:
-    """Check G1 to G3, and the group's trees."""
+    """Check G1 to G3, G5, and the group's trees."""
     check_rax(group.pending)
     check_rax(group.consumers)
     owned = 0
@@ -304,12 +304,15 @@ def check_group(group: Group) -> None:
             _broken("G2", place, f"{consumer!r} is not the consumer of this name")
         if not _has_its_place(group, consumer):
             _broken("G2", place, f"number {consumer.number} is not its place in the list")
+        if consumer.seen_ms < 0 or consumer.active_ms < NEVER_MS:
+            times = f"seen at {consumer.seen_ms}, active at {consumer.active_ms} ms"
+            _broken("G5", place, times)
         check_rax(consumer.pending)
         _check_records(group, consumer, place)
         owned += consumer.pending.count
     if owned != group.pending.count:
         _broken("G1", "group", f"{group.pending.count} records, consumers have {owned} of them")
-    if group.entries_read < -1:
+    if not -1 <= group.entries_read <= COUNT_MAX:
         _broken("G3", "group", f"entries read is {group.entries_read}")
 
 
@@ -333,6 +336,11 @@ def _check_records(group: Group, consumer: Consumer, place: str) -> None:
             _broken("G1", place, f"the record of {entry_id} is not the group's")
         if record.consumer_number != consumer.number:
             _broken("G1", place, f"{entry_id} names consumer number {record.consumer_number}")
+        if entry_id == stream_id.SMALLEST:
+            _broken("G5", place, "0-0 is pending")
+        if not (0 <= record.delivery_ms <= COUNT_MAX and 0 <= record.delivery_count <= COUNT_MAX):
+            delivered = f"at {record.delivery_ms} ms, {record.delivery_count} times"
+            _broken("G5", place, f"{entry_id} was delivered {delivered}")
 
 
 # --- Lists -------------------------------------------------------------------------------------------

@@ -11,9 +11,11 @@ group's for claims and summaries, the consumer's for its own history. Keys are t
 Invariants
   G1  every record is in the group's tree and in exactly one consumer's tree, the one it names.
   G2  a consumer's number is its place in the group's list; numbers of deleted consumers are reused.
-  G3  entries_read is -1 (unknown) or not below zero.
+  G3  entries_read is -1 (unknown), or from 0 to 2**63 - 1.
   G4  pending ids need not exist in the stream any more, nor lie below last_id: entries can be deleted, and
       a group can be set back.
+  G5  no pending id is 0-0. Times are not below zero, but for an active_ms of NEVER_MS. Counts and times are
+      at most 2**63 - 1; a count stays there.
 
 A record names its consumer by number, not by reference. That makes it an object without references: the
 garbage collector never looks at it (a full collection over a million records took 63 ms), there is no cycle
@@ -28,7 +30,7 @@ from __future__ import annotations
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.rax import Rax
-from penstock.core.stream import Bookmark, EntryCursor, EntryRange, Stream
+from penstock.core.stream import COUNT_MAX, Bookmark, EntryCursor, EntryRange, Stream
 from penstock.core.stream_id import StreamID
 
 NEVER_MS = -1
@@ -36,7 +38,7 @@ ENTRIES_READ_UNKNOWN = -1
 
 _NEVER_MS = NEVER_MS
 _UNKNOWN = ENTRIES_READ_UNKNOWN
-_COUNT_MAX = 2**63 - 1  # counts stay here; Redis 7 counts on, into negative numbers
+_COUNT_MAX = COUNT_MAX
 _SCANS_PER_CLAIM = 10  # an autoclaim looks at ten rows for each that it may return
 
 

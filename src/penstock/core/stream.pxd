@@ -8,6 +8,7 @@ from penstock.core.stream_node cimport NodeCursor
 
 cdef unsigned long long _MAX64
 cdef long long _ENTRY_BYTES_MAX
+cdef long long _COUNT_MAX
 cdef long long _RANK_UNKNOWN
 cdef StreamID _SMALLEST
 cdef StreamID _LARGEST

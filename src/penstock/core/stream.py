@@ -16,7 +16,8 @@ Invariants
   S1  the rax's keys are the ids of the nodes' first entries (tombstones included) and every node is sound.
   S2  length is the sum of the nodes' live entries; no node without one is kept.
   S3  ids rise from node to node; last_id is not below any of them, and never falls but by set_last_id.
-  S4  entries_added is not below length; max deleted id is not above last id.
+  S4  entries_added is not below length and not above 2**63 - 1, where it stays (Redis counts on, into
+      negative numbers); max deleted id is not above last id.
   S5  the tail is the rax's last node, or there is neither; no other node has room behind its listpack.
 
 Cost: append O(bytes of the entry); delete and the start of a range O(log n) for the node plus a walk inside
@@ -41,10 +42,12 @@ from penstock.errors import elements_too_large, id_not_above_top, ids_exhausted
 NODE_BYTES_MAX = 4096
 NODE_ENTRIES_MAX = 100
 ENTRY_BYTES_MAX = 1 << 30  # the hard limit of a node, and so of the raw bytes of one entry
+COUNT_MAX = 2**63 - 1  # where every count of streams and groups stays: a reply is signed
 RANK_UNKNOWN = -1
 
 _MAX64 = stream_id.MAX64
 _ENTRY_BYTES_MAX = ENTRY_BYTES_MAX
+_COUNT_MAX = COUNT_MAX
 _RANK_UNKNOWN = RANK_UNKNOWN
 _SMALLEST = stream_id.SMALLEST
 _LARGEST = stream_id.LARGEST
@@ -165,7 +168,8 @@ class Stream:
         ):
             self.version += 1
         self.length += 1
-        self.entries_added += 1
+        if self.entries_added != _COUNT_MAX:  # XSETID can set it there (S4)
+            self.entries_added += 1
         self.last_ms = ms
         self.last_seq = seq
 

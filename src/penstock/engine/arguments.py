@@ -15,6 +15,7 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 
 _INT64_MAX = INT64_MAX
+_WRAPPED_MAX = -(2**62)  # nobody has counted up to here from -2**63
 _DIGITS_MAX = 19
 _MINUS = 45
 _ZERO = 48
@@ -44,6 +45,17 @@ def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
         if at == end and negative and magnitude == _INT64_MAX + 1:
             return INT64_MIN
     raise not_an_integer() if error is None else error
+
+
+def unwrapped(count: int) -> int:
+    """A count of a file as we keep it: one that Redis has let wrap into negative numbers is the largest."""
+    return INT64_MAX if count < _WRAPPED_MAX else count
+
+
+def count_at(context: Context, frame: Frame, index: int, error: CommandError | None = None) -> int:
+    """As int_at, for a count that Redis may have let wrap before it wrote the log that is read."""
+    count = int_at(frame, index, error)
+    return unwrapped(count) if context.replaying else count
 
 
 def int_of(text: bytes) -> int:

@@ -11,6 +11,7 @@ cdef Py_ssize_t _KEY_BYTES
 cdef int _STREAM_2
 cdef int _STREAM_3
 cdef int _NOBODY
+cdef bytes _NO_ENTRY
 cdef unsigned long long _COUNT_MAX
 cdef unsigned char _END
 cdef Py_ssize_t _SMALLEST_NODE_BYTES

@@ -19,6 +19,8 @@ A node of tombstones only, which Redis can leave behind (issue
 15808), is left out: it holds nothing. So are all tombstones of a stream in which they are out of order: Redis
 7.0 lets XSETID go below what was deleted, and then gives the same ids again. Live entries must rise.
 
+Counts that Redis has let wrap over 2**63 - 1 into negative numbers are read as 2**63 - 1, where ours stay.
+
 The first id is written for Redis and not believed: it is found when asked for.
 """
 
@@ -30,6 +32,7 @@ from penstock.core.group import Consumer, Group, Pending
 from penstock.core.rax import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
+from penstock.engine.arguments import unwrapped
 from penstock.errors import CommandError, CorruptData
 from penstock.persist import rdb_format
 from penstock.persist.rdb_input import RdbInput
@@ -39,6 +42,7 @@ _STREAM_2 = rdb_format.STREAM_2
 _STREAM_3 = rdb_format.STREAM_3
 _COUNT_MAX = 2**63 - 1
 _NOBODY = -1
+_NO_ENTRY = bytes(_KEY_BYTES)
 _END = listpack.END
 _TOTAL_BYTES_MAX = listpack.TOTAL_BYTES_MAX
 
@@ -161,8 +165,8 @@ def _read_counters(source: RdbInput, stream: Stream, last_id: StreamID, kind: in
     # Above the last id after such an XSETID: there it deletes nothing that is or will be counted (S4).
     max_deleted = min(read_id(source), last_id)
     start = source.offset
-    added = source.number()
-    if not stream.length <= added <= _COUNT_MAX:
+    added = unwrapped(memory.distance(source.number(), 0))
+    if added < stream.length:
         raise source.corrupt(f"{added} entries were added, but {stream.length} are there", start)
     stream.set_last_id(last_id, added, max_deleted)
 
@@ -172,7 +176,7 @@ def _read_group(source: RdbInput, stream: Stream, kind: int) -> None:
     name = source.string()
     last = read_id(source)
     if kind >= _STREAM_2:
-        entries_read = memory.distance(source.number(), 0)
+        entries_read = unwrapped(memory.distance(source.number(), 0))
         if entries_read < -1:
             raise source.corrupt(f"group {name!r} has read {entries_read} entries", start)
     else:
@@ -203,6 +207,8 @@ def _read_pending(source: RdbInput, group: Group) -> None:
         count = min(source.value, _COUNT_MAX)
         if delivery_ms < 0:
             raise source.corrupt(f"an entry delivered at {delivery_ms} ms")
+        if key == _NO_ENTRY:
+            raise source.corrupt("0-0 is pending, and no entry can have that id")
         if not pending.try_insert(key, Pending(_NOBODY, delivery_ms, count)):
             raise source.corrupt(f"{stream_id.from_key(key)} is pending twice in a group")
 

@@ -8,7 +8,7 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 from penstock.engine import events
-from penstock.engine.arguments import int_at
+from penstock.engine.arguments import count_at, int_at
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import (
@@ -275,7 +275,7 @@ class SetIDArguments:
 
     __slots__ = ("entries_added", "last", "max_deleted")
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, context: Context, frame: Frame) -> None:
         """Raises: CommandError for words that make no sense, whatever the stream is like."""
         self.last = stream_id.parse(frame.piece(2))
         self.entries_added = _NOT_GIVEN
@@ -283,7 +283,7 @@ class SetIDArguments:
         at = 3
         while at < frame.count:
             if at + 1 < frame.count and frame.is_word(at, b"ENTRIESADDED"):
-                self.entries_added = int_at(frame, at + 1)
+                self.entries_added = count_at(context, frame, at + 1)
                 if self.entries_added < 0:
                     raise CommandError("entries_added must be positive")
             elif at + 1 < frame.count and frame.is_word(at, b"MAXDELETEDID"):
@@ -325,7 +325,7 @@ def _top_id(stream: Stream) -> StreamID:
 
 def xsetid(context: Context, frame: Frame) -> Status:
     """Set the id that the next entry must be above, and the counters behind a group's lag."""
-    arguments = SetIDArguments(frame)
+    arguments = SetIDArguments(context, frame)
     key = frame.piece(1)
     stream = context.keyspace.stream_or_none(key)
     if stream is None:

@@ -161,7 +161,7 @@ def _append_all(
     """Append what was counted, then trim."""
     key = arguments.stream
     stream = context.keyspace.new_stream() if found is None else found
-    before = stream.entries_added
+    before = stream.length
     if found is None:
         context.keyspace.put(key, stream)
         context.created(context.keyspace, key)
@@ -169,7 +169,7 @@ def _append_all(
         if rows is not None:
             for node in rows.nodes():
                 _append_node(context, key, stream, node)
-    for _ in range(stream.entries_added - before):
+    for _ in range(stream.length - before):
         context.changed(key, events.STREAM, b"xadd")
     if arguments.trim is not None:
         trimmed = arguments.trim.trim(stream)

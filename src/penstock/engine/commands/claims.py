@@ -9,7 +9,7 @@ from penstock.core.frame import Frame
 from penstock.core.group import ClaimOptions, Group
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
-from penstock.engine.arguments import INT64_MAX, int_at, int_between
+from penstock.engine.arguments import INT64_MAX, count_at, int_at, int_between
 from penstock.engine.commands.append import tell
 from penstock.engine.commands.deliveries import Deliveries
 from penstock.engine.commands.groups import group_or_none
@@ -171,14 +171,15 @@ def _claim_options(
             delivery_ms = int_at(frame, at, _invalid_option("TIME"))
         elif more and frame.is_word(at, b"RETRYCOUNT"):
             at += 1
-            options.delivery_count = max(-1, int_at(frame, at, _invalid_option("RETRYCOUNT")))
+            count = count_at(context, frame, at, _invalid_option("RETRYCOUNT"))
+            options.delivery_count = max(-1, count)
         elif more and frame.is_word(at, b"LASTID"):
             at += 1
             last = stream_id.parse(frame.piece(at))
         else:
             raise CommandError(f"Unrecognized XCLAIM option '{shown(frame.piece(at))}'")
         at += 1
-    if delivery_ms != _NOT_GIVEN and (0 <= delivery_ms <= now_ms or context.replaying):
+    if delivery_ms >= 0 and (delivery_ms <= now_ms or context.replaying):
         options.delivery_ms = delivery_ms
     return options, last
 

@@ -8,7 +8,7 @@ from penstock.core.group import ENTRIES_READ_UNKNOWN, Consumer, Group
 from penstock.core.rax import Rax
 from penstock.core.stream import Stream
 from penstock.engine import events
-from penstock.engine.arguments import int_at
+from penstock.engine.arguments import count_at
 from penstock.engine.commands.append import ids_from, tell
 from penstock.engine.context import Context
 from penstock.engine.help import help_of
@@ -54,7 +54,7 @@ def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
     return stream, group
 
 
-def _read_options(frame: Frame, creating: bool) -> tuple[bool, int]:
+def _read_options(context: Context, frame: Frame, creating: bool) -> tuple[bool, int]:
     """`[MKSTREAM] [ENTRIESREAD n]` from the sixth word on."""
     make = False
     entries_read = ENTRIES_READ_UNKNOWN
@@ -64,7 +64,7 @@ def _read_options(frame: Frame, creating: bool) -> tuple[bool, int]:
             make = True
         elif at + 1 < frame.count and frame.is_word(at, b"ENTRIESREAD"):
             at += 1
-            entries_read = int_at(frame, at)
+            entries_read = count_at(context, frame, at)
             if entries_read < 0 and entries_read != ENTRIES_READ_UNKNOWN:
                 raise CommandError("value for ENTRIESREAD must be positive or -1")
         else:
@@ -75,7 +75,7 @@ def _read_options(frame: Frame, creating: bool) -> tuple[bool, int]:
 
 def xgroup_create(context: Context, frame: Frame) -> Status:
     """Make a group that reads on behind an id."""
-    make, entries_read = _read_options(frame, True)
+    make, entries_read = _read_options(context, frame, True)
     key, name, text = frame.piece(2), frame.piece(3), frame.piece(4)
     stream = context.keyspace.stream_or_none(key)
     if stream is None and not make:
@@ -105,7 +105,7 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
 
 def xgroup_setid(context: Context, frame: Frame) -> Status:
     """Move a group to another id. Who waits for new entries goes on waiting, as in Redis."""
-    _, entries_read = _read_options(frame, False)
+    _, entries_read = _read_options(context, frame, False)
     stream, group = _stream_and_group(context, frame)
     if frame.count > _SETID_WORDS_MAX:
         raise unknown_subcommand("XGROUP", frame.piece(1))

@@ -1,0 +1,128 @@
+"""Counters, ids and times where their types end: what is in memory can be written, and read again.
+
+Random work draws them there. Every round ends with a rewrite in both forms, a restart from each, a DUMP and
+RESTORE of every key, and a check of the files. All must hold what the memory holds.
+
+A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from penstock.engine.execute import Engine
+from penstock.persist.check_files import check_path
+from penstock.persist.check_report import Verdict
+from penstock.persist.commit import Policy
+from penstock.persist.disk import SystemDisk
+from penstock.persist.dump import dump_value, restore_value
+from penstock.persist.layout import Layout
+from penstock.persist.rdb_value import ValueLimits
+from penstock.persist.rows import DATA_ROWS
+from penstock.persist.snapshot import SnapshotOptions
+from penstock.persist.store import Store
+from tests.support.campaign import cases, seed
+from tests.support.effects import Recorder
+from tests.support.engine_state import engine_state, value_state
+from tests.support.engines import START_MS
+from tests.support.fake_disk import FakeDisk
+from tests.support.random_effects import LimitWorld, Work
+
+FULL_COMMANDS = 100_000
+ROUND_COMMANDS = 100
+VERSIONS = ("7.0", "7.4")
+STARTS_MS = (0, 1, 2**31 - 1, 2**32, START_MS, START_MS, 2**42)
+LAYOUT = Layout("/data")
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_what_is_in_memory_survives_every_way_through_the_disk(
+    version: str, tmp_path: Path
+) -> None:
+    start = seed()
+    for n in range(max(1, cases(FULL_COMMANDS // len(VERSIONS)) // ROUND_COMMANDS)):
+        Round(f"{start}/{n}", version, tmp_path).play()
+
+
+class Round:
+    """Random work that a store keeps on a disk in memory."""
+
+    def __init__(self, name: str, version: str, place: Path) -> None:
+        self.place = place  # for the check, which looks at directories itself
+        self.name = name
+        dice = random.Random(name)
+        self.recorder = Recorder(version, dice.choice(STARTS_MS))
+        self.engine = self.recorder.engine
+        self.disk = FakeDisk()
+        self.store = Store(self.disk, LAYOUT, self.engine, DATA_ROWS)
+        self.store.lock()
+        recovered = self.store.recovery(load_truncated=False).with_log()
+        self.store.begin_log(recovered, Policy.ALWAYS, SnapshotOptions())
+        self.recorder.journal = self.store.journal
+        self.work = Work(self.recorder, name, LimitWorld)
+
+    def play(self) -> None:
+        try:
+            for _ in range(ROUND_COMMANDS):
+                self.work.step()
+            self.check()
+        except Exception as error:
+            raise AssertionError(self.work.story(f"seed {self.name}: {error}")) from error
+
+    def check(self) -> None:
+        state = engine_state(self.engine)
+        self.sync()
+        assert engine_state(self.restarted()) == state, "the log"
+        for preamble in (True, False):
+            self.rewrite(SnapshotOptions(preamble=preamble))
+            found = engine_state(self.restarted())
+            if preamble:
+                assert found == state, "a base that is a snapshot"
+            else:
+                assert without_nodes(found) == without_nodes(state), "a base of commands"
+            self.check_files()
+        self.check_dumps()
+
+    def check_files(self) -> None:
+        directory = self.place / "data"
+        shutil.rmtree(directory, ignore_errors=True)
+        for name, data in self.disk.contents().items():
+            path = self.place / name.lstrip("/")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        report = check_path(SystemDisk(), str(directory))
+        assert report.verdict is Verdict.SOUND, [file.what for file in report.files]
+
+    def sync(self) -> None:
+        assert self.store.commit is not None
+        self.store.commit.hand_over()
+        self.store.commit.sync()
+
+    def rewrite(self, options: SnapshotOptions) -> None:
+        rewrite = self.store.begin_rewrite(options)
+        self.sync()
+        self.store.write_base(rewrite.temporary, options)
+        self.store.finish_rewrite(rewrite)
+
+    def restarted(self) -> Engine:
+        """What a server would have if it started on the files now."""
+        return self.store.recovery(load_truncated=False).with_log().engine
+
+    def check_dumps(self) -> None:
+        limits = ValueLimits(self.engine.limits, self.engine.list_limits)
+        version = self.engine.context.compat.rdb_version
+        for keyspace in self.engine.context.databases:
+            for key, value in keyspace.values.items():
+                payload = dump_value(value, version)  # type: ignore[arg-type]
+                restored = restore_value(payload, version, limits)
+                assert value_state(restored) == value_state(value), key
+                assert dump_value(restored, version) == payload, key
+
+
+def without_nodes(state: list[str]) -> list[str]:
+    """A state without the bytes of nodes: adding entries again packs them anew."""
+    return [line for line in state if not line.startswith("  node ")]
