@@ -39,7 +39,12 @@ LIMITS = [
     *(-1, -(2**31), -(2**31) - 1, -(2**63), 2**63, 2**64 - 2, 2**64 - 1),
 ]
 ID_LIMITS = [number for number in LIMITS if number >= 0]
-IDLE_LIMITS = [2**31 + HOUR_MS // 2, 2**32 + HOUR_MS // 2, 2**63 - 1, -(2**63)]  # between two LIMITS
+IDLE_LIMITS = [
+    2**31 + HOUR_MS // 2,
+    2**32 + HOUR_MS // 2,
+    2**63 - 1,
+    -(2**63),
+]  # between two LIMITS
 COUNTER_MAX = 2**63 - 2**20  # further from the edge than a round counts
 ODD_IDS = [text for text, _, _ in ID_TEXTS] + NO_ID_TEXTS + [b"(" + t for t, _, _ in ID_TEXTS]
 

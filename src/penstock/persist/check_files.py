@@ -5,10 +5,13 @@
     walk          the walkers of core/check over every value that was read
     count         keys, entries, groups, pending records
 
-Reading stops where recovery would stop: behind a hole nobody knows what the next command would have met.
-With `past_damage` it goes on at the next batch whose checksum is right, and in the files behind; commands
-that are refused there are left out, one by one, and noted. Which database they are for is known again at the
-next SELECT; until then they are taken to be for the one that was selected before the hole.
+A value of a snapshot that is refused is left out, and so is a command of a log: each is noted, and reading
+goes on behind it, as far as the file's shape leads to its end (rdb_salvage.py). Commands about a key that was
+left out may be refused in turn. Reading stops at a hole, where bytes are missing or changed: behind a
+snapshot whose checksum is wrong, for one. Nobody knows what the next command would have met. With
+`past_damage` it goes on at the next batch whose checksum is right, and in the files behind. Which database
+they are for is known again at the next SELECT; until then they are taken to be for the one that was selected
+before the hole.
 
 Of two bases, which no sound manifest has, the newest that is sound is taken.
 
@@ -26,10 +29,10 @@ from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.engine.execute import DATABASES, Engine
 from penstock.errors import CorruptData, InvariantBroken
-from penstock.persist import batch, check_target, file_crc
+from penstock.persist import batch, check_target, file_crc, rdb_format, rdb_salvage, rdb_value
 from penstock.persist.check_report import FileReport, LeftOut, Part, Report, Verdict, count
 from penstock.persist.disk import Disk, Source
-from penstock.persist.rdb_read import RdbReader
+from penstock.persist.rdb_read import Extent, RdbItem, RdbReader
 from penstock.persist.rdb_value import ValueLimits
 from penstock.persist.reading import Joined, read_all, read_into
 from penstock.persist.replay import Replay, Torn
@@ -146,8 +149,8 @@ class PartReader:
         self._replay = Replay(self.engine, DATA_ROWS)
         self._hole = ""  # the file behind whose damage we are
         self._file = FileReport("", "")  # what is being read
-        if part.past_damage:
-            self._replay.on_refused = self._note_refused
+        self._has_lost_keys = False  # a snapshot's: what is refused later may come of it
+        self._replay.on_refused = self._note_refused
 
     def read(self, file: FileReport, is_last: bool) -> None:
         """Read one file and say what it is worth."""
@@ -228,19 +231,13 @@ class PartReader:
         engine = self.engine
         limits = ValueLimits(engine.limits, engine.list_limits)
         reader = RdbReader(source, file.path, limits, deep=True)
-        databases = engine.context.databases
         try:
             for item in reader.items():
-                if item.database >= len(databases):
-                    raise reader.corrupt(f"a key of database {item.database}")
-                keyspace = databases[item.database]
-                if item.key in keyspace.values:
-                    shown = item.key[:_SHOWN_KEY_BYTES_MAX]
-                    raise reader.corrupt(f"a second key {shown!r} in database {item.database}")
-                keyspace.put(item.key, item.value)
-                if item.expiry_ms is not None:
-                    keyspace.set_expiry(item.key, item.expiry_ms)
-                file.keys += 1
+                self._put(file, item, reader.place)
+        except CorruptData as error:
+            if self._salvage(file, error, reader.place, limits):
+                return
+            raise
         finally:
             file.version = reader.version
             self.part.rdb_version = max(self.part.rdb_version, reader.version)
@@ -258,6 +255,69 @@ class PartReader:
             file.kind = _BOTH
         self._replay.run(source, file.path, rest, reader.offset)
         return reader.checksum
+
+    def _put(self, file: FileReport, item: RdbItem, place: int) -> None:
+        """Have a key. Raises: CorruptData if there is no room for it."""
+        databases = self.engine.context.databases
+        if item.database >= len(databases):
+            raise CorruptData(f"a key of database {item.database}", place)
+        keyspace = databases[item.database]
+        if item.key in keyspace.values:
+            shown = item.key[:_SHOWN_KEY_BYTES_MAX]
+            raise CorruptData(f"a second key {shown!r} in database {item.database}", place)
+        keyspace.put(item.key, item.value)
+        if item.expiry_ms is not None:
+            keyspace.set_expiry(item.key, item.expiry_ms)
+        file.keys += 1
+
+    def _salvage(
+        self, file: FileReport, error: CorruptData, place: int, limits: ValueLimits
+    ) -> bool:
+        """Read on behind a value that was refused; False if nobody can tell where that is."""
+        source = self._disk.read(file.path)
+        try:
+            outline = rdb_salvage.outline_or_none(source, file.path, place)
+        finally:
+            source.close()
+        if outline is None or not (outline.extents or outline.operations):
+            return False
+        file.judge(Verdict.DAMAGED, _without(file.path, error.what), error.offset, _REPAIR)
+        self._has_lost_keys = self.part.has_skipped = True
+        for offset, what in outline.operations:
+            self.part.leave_out(
+                LeftOut(file.path, offset, 0, f"{what}, which penstock cannot keep")
+            )
+        source = self._disk.read(file.path)
+        try:
+            slices = rdb_salvage.Slices(source)
+            for extent in outline.extents:
+                self._salvage_key(file, extent, slices.take(extent.start, extent.end), limits)
+            slices.skip_to(outline.end)
+            if file.size > outline.end:
+                file.kind = _BOTH
+            if not outline.is_vouched:
+                # Damage, and not only a value that we do not take: nobody knows what else it has met.
+                at = outline.end - rdb_format.CHECKSUM_BYTES
+                raise CorruptData("a refused value, and no checksum that is right", at)
+            self._replay.run(source, file.path, b"", outline.end)
+        finally:
+            source.close()
+        return True
+
+    def _salvage_key(
+        self, file: FileReport, extent: Extent, raw: bytes, limits: ValueLimits
+    ) -> None:
+        try:
+            value = rdb_salvage.value_of(raw, extent, limits)
+            if not rdb_value.is_empty_list(value):
+                item = RdbItem(extent.database, extent.key, extent.expiry_ms, value)
+                self._put(file, item, extent.place)
+        except CorruptData as error:
+            shown = extent.key[:_SHOWN_KEY_BYTES_MAX]
+            kind = rdb_salvage.kind_name(extent.kind)
+            what = f"the key {shown!r} in database {extent.database}, {kind}: {error.what}"
+            size = extent.end - extent.place
+            self.part.leave_out(LeftOut(file.path, extent.place, size, what))
 
     # --- What is wrong -----------------------------------------------------------------------------
 
@@ -281,7 +341,9 @@ class PartReader:
 
     def _note_refused(self, refusal: CorruptData) -> None:
         what = _without(self._file.path, refusal.what)
-        self._file.judge(Verdict.DAMAGED, what, refusal.offset, _REPAIR)
+        if not self._has_lost_keys:
+            self._file.judge(Verdict.DAMAGED, what, refusal.offset, _REPAIR)
+        self.part.has_skipped = True
         self.part.leave_out(LeftOut(self._file.path, refusal.offset, 0, what))
 
     def _go_past(self, file: FileReport, offset: int, what: str) -> None:

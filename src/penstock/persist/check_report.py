@@ -105,6 +105,7 @@ class Part:
     engine: Engine | None = None
     rdb_version: int = 0
     past_damage: bool = False
+    has_skipped: bool = False  # a value or a command was left out, and what lies behind it was read
 
     def leave_out(self, what: LeftOut) -> None:
         """Note it; a damaged file may refuse a million commands, of which the first are enough to see."""

@@ -10,7 +10,8 @@
 
 A claim of an entry that is gone from the stream would be refused when it is read again. So such entries come
 first: they are added with a field of no meaning, claimed, and trimmed away before the entries that are there.
-Nothing that is pending is lost. (Redis loses it here.) An empty stream is one whose only entry was trimmed away.
+Nothing that is pending is lost. (Redis loses it here.) An empty stream is one whose only entry was trimmed
+away.
 """
 
 from __future__ import annotations

@@ -39,6 +39,8 @@ cdef class RdbInput:
     cpdef bytes raw(self, Py_ssize_t size)
     @cython.locals(kind=int)
     cpdef bytes string(self)
+    @cython.locals(kind=int, left=Py_ssize_t, step=Py_ssize_t)
+    cpdef int skip_string(self) except -1
     @cython.locals(kind=int, size=Py_ssize_t)
     cpdef bytearray blob(self)
     cdef Py_ssize_t _size(self) except -1

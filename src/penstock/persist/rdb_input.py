@@ -51,7 +51,7 @@ class Source(Protocol):
 class RdbInput:
     """A place in a file, and what can be read there.
 
-    Read: byte, length, number, string, blob, raw, milliseconds. Look: offset, crc_now, rest.
+    Read: byte, length, number, string, blob, raw, milliseconds, skip_string. Look: offset, crc_now, rest.
     Complain: corrupt.
     """
 
@@ -208,6 +208,24 @@ class RdbInput:
         if kind == _LZF:
             return bytes(self._unpacked())
         return self._integer_text(kind)
+
+    def skip_string(self) -> None:
+        """Go behind a string without a look at what is in it."""
+        kind = self._lead()
+        if kind == _LZF:
+            left = self.length()
+            self.length()
+        elif kind == _PLAIN:
+            left = self._size()
+        elif _INT8 <= kind <= _INT32:
+            left = 1 << (kind - 1)
+        else:
+            raise self.corrupt(f"unknown string encoding {kind - 1}", self.offset - 1)
+        while left > 0:
+            step = min(left, _CHUNK_BYTES)
+            self.need(step)
+            self.at += step
+            left -= step
 
     def blob(self) -> bytearray:
         """As string, for what will live in a bytearray."""

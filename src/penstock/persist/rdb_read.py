@@ -53,10 +53,22 @@ class RdbItem(NamedTuple):
     value: Value
 
 
+class Extent(NamedTuple):
+    """Where one key of a file lies: from `place` on, its value from `start` to before `end`."""
+
+    place: int
+    database: int
+    key: bytes
+    expiry_ms: int | None
+    kind: int
+    start: int
+    end: int
+
+
 class RdbReader:
     """A file being read.
 
-    Read: items. Look: version, aux, offset, empty_keys, vouched, rest.
+    Read: items, or extents. Look: version, aux, offset, place, empty_keys, skipped, vouched, rest.
     """
 
     __slots__ = (
@@ -68,6 +80,8 @@ class RdbReader:
         "checksum",
         "database",
         "empty_keys",
+        "place",
+        "skipped",
         "version",
         "vouched",
     )
@@ -88,6 +102,8 @@ class RdbReader:
         self.aux: dict[bytes, bytes] = {}
         self.database = 0
         self.empty_keys = 0
+        self.place = 0  # where the key or the operation begins that is read
+        self.skipped: list[tuple[int, str]] = []  # operations that were stepped over
         self.version = 0
         self.vouched = False  # at the end: a checksum was there, and right
         self.checksum = 0  # at the end: the one that the file states
@@ -107,20 +123,41 @@ class RdbReader:
 
     def items(self) -> Iterator[RdbItem]:
         """All keys, in the order of the file. Raises: CorruptData."""
-        self._read_header()
-        expiry_ms: int | None = None
-        while True:
-            start = self._input.offset
-            operation = self._input.byte()
-            if operation < form.OPERATIONS_FROM and self._skips(operation):
-                expiry_ms = None
-            elif operation < form.OPERATIONS_FROM:
-                item = self._read_key(operation, expiry_ms, start)
-                expiry_ms = None
+        for kind, expiry_ms in self._keys():
+            if not self._skips(kind):
+                item = self._read_key(kind, expiry_ms, self.place)
                 if rdb_value.is_empty_list(item.value):
                     self.empty_keys += 1
                 else:
                     yield item
+        self._check_end()
+
+    def extents(self) -> Iterator[Extent]:
+        """Where each key lies, whatever its value is worth. Of the checksum only `vouched` tells.
+
+        Raises: CorruptData if the shape of a value does not tell its end.
+        """
+        for kind, expiry_ms in self._keys():
+            key = self._input.string()
+            start = self._input.offset
+            rdb_skip.skip_value(self._input, kind)
+            yield Extent(self.place, self.database, key, expiry_ms, kind, start, self._input.offset)
+        if self.version >= form.CHECKSUM_SINCE:
+            computed = self._input.crc_now()
+            self.vouched = (
+                int.from_bytes(self._input.raw(form.CHECKSUM_BYTES), "little") == computed
+            )
+
+    def _keys(self) -> Iterator[tuple[int, int | None]]:
+        """The type of each key and when it goes; the caller reads the rest of it."""
+        self._read_header()
+        expiry_ms: int | None = None
+        while True:
+            start = self.place = self._input.offset
+            operation = self._input.byte()
+            if operation < form.OPERATIONS_FROM:
+                yield operation, expiry_ms
+                expiry_ms = None
             elif operation == form.EXPIRY_MS:
                 expiry_ms = self._input.milliseconds()
             elif operation == form.EXPIRY_SECONDS:
@@ -130,7 +167,6 @@ class RdbReader:
                 break
             else:
                 self._operate(operation, start)
-        self._check_end()
 
     def _read_header(self) -> None:
         magic = self._input.raw(form.HEADER_BYTES)
@@ -186,7 +222,7 @@ class RdbReader:
             for _ in range(3):  # the slot, its keys, those that expire
                 source.length()
         elif self._skip_foreign and rdb_skip.skips_operation(source, operation):
-            pass
+            self.skipped.append((start, _REFUSED_OPERATIONS[operation]))
         elif operation in _REFUSED_OPERATIONS:
             raise source.corrupt(
                 f"{_REFUSED_OPERATIONS[operation]} (operation {operation}), which penstock cannot keep;"

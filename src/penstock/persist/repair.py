@@ -173,7 +173,7 @@ def _sound_bytes_or_none(disk: Disk, part: Part, file: FileReport) -> int | None
     """How much of a file can be copied as it is; None if that would not be all that was read of it."""
     if file.verdict is Verdict.SOUND:
         return file.size
-    if file.kind == "RDB" or file.offset < 0 or part.past_damage:
+    if file.kind == "RDB" or file.offset < 0 or part.past_damage or part.has_skipped:
         return None
     if file.verdict is Verdict.TORN or not file.batches:
         return file.offset
