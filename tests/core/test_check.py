@@ -260,6 +260,13 @@ def test_too_few_entries_added_are_found() -> None:
         check_stream(loaded(("5-0", one_entry()), added=0))
 
 
+def test_an_impossible_count_of_entries_added_is_found() -> None:
+    stream = stream_of("5-0")
+    stream.set_last_id(sid("5-0"), -(2**63), sid("0-0"))
+    with broken("S4", "-9223372036854775808 added"):
+        check_stream(stream)
+
+
 def test_a_deleted_id_above_the_last_is_found() -> None:
     stream = stream_of("5-0")
     stream.set_last_id(sid("5-0"), 1, sid("6-0"))
@@ -375,6 +382,22 @@ def test_an_impossible_count_of_entries_read_is_found() -> None:
     _, group, _, _ = working()
     group.entries_read = -2
     with broken("G3", "-2"):
+        check_group(group)
+
+
+def test_times_and_counts_below_zero_are_found() -> None:
+    _, group, a, _ = working()
+    record = next(record for _, record in a.pending.pairs())
+    record.delivery_count = -1
+    with broken("G5", "-1 times"):
+        check_group(group)
+    record.delivery_count = 1
+    record.delivery_ms = -1
+    with broken("G5", "at -1 ms"):
+        check_group(group)
+    record.delivery_ms = 0
+    a.active_ms = -2
+    with broken("G5", "active at -2 ms"):
         check_group(group)
 
 

@@ -31,6 +31,7 @@ from tests.support.engine_state import engine_state, value_state
 from tests.support.engines import START_MS
 from tests.support.fake_disk import FakeDisk
 from tests.support.random_effects import LimitWorld, Work
+from tests.support.raw_redis import Refusal
 
 FULL_COMMANDS = 100_000
 ROUND_COMMANDS = 100
@@ -46,6 +47,51 @@ def test_what_is_in_memory_survives_every_way_through_the_disk(
     start = seed()
     for n in range(max(1, cases(FULL_COMMANDS // len(VERSIONS)) // ROUND_COMMANDS)):
         Round(f"{start}/{n}", version, tmp_path).play()
+
+
+LARGEST = f"{2**64 - 1}-{2**64 - 1}"
+FOUND = {
+    "entries added behind the largest count": [
+        "XADD a 1-1 k v",
+        "XSETID a 1-1 ENTRIESADDED 9223372036854775807 MAXDELETEDID 0-0",
+        "XADD a 2-1 k v",
+    ],
+    "an entry that is pending and trimmed leaves no largest deleted id": [
+        *("XADD a 1-1 k v", "XADD a 2-1 k v", "XGROUP CREATE a g 0"),
+        *("XREADGROUP GROUP g c STREAMS a >", "XTRIM a MAXLEN 1"),
+    ],
+    "an entry that is pending lies behind the last id": [
+        *("XADD a 5-1 k v", "XGROUP CREATE a g 0", "XREADGROUP GROUP g c STREAMS a >"),
+        *("XTRIM a MAXLEN 0", "XSETID a 1-1", "XADD a 2-1 k v"),
+    ],
+    "the largest id is pending and gone": [
+        *(f"XADD a {LARGEST} k v", "XGROUP CREATE a g 0", "XREADGROUP GROUP g c STREAMS a >"),
+        *(f"XDEL a {LARGEST}", f"XGROUP SETID a g {LARGEST} ENTRIESREAD 9223372036854775807"),
+    ],
+    "a node whose last live entry is trimmed by its id": [
+        *("XADD a 1-1 k v", "XADD a 2-1 k v", "XADD a 3-1 k v", "XDEL a 2-1 3-1"),
+        "XTRIM a MINID 2-1",
+    ],
+    "groups of an empty stream, beyond its last id": [
+        f"XGROUP CREATE a g {LARGEST} MKSTREAM ENTRIESREAD 9223372036854775807",
+        "XGROUP CREATECONSUMER a g c",
+    ],
+    "the largest count of deliveries, the earliest time": [
+        *("XADD a 1-1 k v", "XGROUP CREATE a g 0"),
+        "XCLAIM a g c 0 1-1 TIME 0 RETRYCOUNT 9223372036854775807 FORCE",
+        "XREADGROUP GROUP g c STREAMS a 0",
+    ],
+    "a key that stays as long as one can": ["SET a v", "PEXPIREAT a 9223372036854775807"],
+}
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("lines", FOUND.values(), ids=list(FOUND))
+def test_what_was_found_survives(lines: list[str], version: str, tmp_path: Path) -> None:
+    found = Round("named", version, tmp_path)
+    for line in lines:
+        assert not isinstance(found.recorder.ask(line), Refusal), line
+    found.check()
 
 
 class Round:

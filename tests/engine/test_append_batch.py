@@ -179,6 +179,14 @@ def test_every_change_is_told(bench: Bench) -> None:
     ]
 
 
+def test_every_entry_is_told_where_the_count_of_entries_stands_still(bench: Bench) -> None:
+    bench.ask("XGROUP CREATE s g 0 MKSTREAM")
+    bench.ask("XSETID s 0-0 ENTRIESADDED 9223372036854775807")
+    told = bench.listen()
+    bench.run(*append_batch(1, "r", "s", "p0"))
+    assert told.take()[:3] == ["xadd s"] * 3
+
+
 def test_watches_on_each_key_break(bench: Bench) -> None:
     watches = [bench.watch(key) for key in ("r", "s", "p0")]
     bench.run(*append_batch(1, "r", "s", "p0"))

@@ -420,6 +420,27 @@ def test_the_time_of_a_claim_is_taken_as_it_stands_while_replaying() -> None:
     assert replay.state()[-1] == "    pending 1-0 to 'a' at 1700000000000 x3"
 
 
+def test_counts_that_redis_has_let_wrap_are_the_largest_while_replaying() -> None:
+    wrapped = -(2**63) + 5
+    replay = replayed(
+        "XADD s 1 k v",
+        f"XSETID s 1-0 ENTRIESADDED {wrapped}",
+        f"XGROUP CREATE s g 0 ENTRIESREAD {wrapped}",
+        f"XCLAIM s g a 0 1-0 TIME 1000 RETRYCOUNT {wrapped} FORCE JUSTID",
+    )
+    lines = replay.state()
+    assert f"added={2**63 - 1}" in lines[1]
+    assert lines[3].endswith(f"read={2**63 - 1}")
+    assert lines[-1].endswith(f"x{2**63 - 1}")
+
+
+def test_a_claim_at_a_time_before_1970_is_one_at_no_time() -> None:
+    """Written as it stands it would be a snapshot that no reader takes."""
+    claim = "XCLAIM s g a 0 1-0 TIME -5 RETRYCOUNT 3 FORCE JUSTID LASTID 1-0"
+    replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim)
+    assert replay.state()[-1] == "    pending 1-0 to 'a' at 0 x3"
+
+
 def test_a_claim_of_what_is_gone_takes_its_record_away_as_redis_writes_it() -> None:
     """Redis 7.0 writes no XACK for it, but the claim of the consumer who had it."""
     claim = "XCLAIM s g a 0 1-0 TIME 1000 RETRYCOUNT 1 FORCE JUSTID LASTID 1-0"

@@ -57,6 +57,14 @@ def test_ids_and_counters_are_where_they_were_told_to_be(
     assert counters(bench) == found
 
 
+def test_the_count_of_entries_added_stops_at_the_largest_number(bench: Bench) -> None:
+    """Redis 7 goes on counting, into negative numbers."""
+    bench.ask("XSETID s 9 ENTRIESADDED 9223372036854775806")
+    assert [bench.ask(f"XADD s {n} k v") and counters(bench)[2] for n in (10, 11, 12)] == [
+        *(2**63 - 1, 2**63 - 1, 2**63 - 1)
+    ]
+
+
 def test_the_next_entry_comes_behind_the_id_that_was_set(bench: Bench) -> None:
     bench.ask("XSETID s 5-5")
     assert bench.ask("XADD s 5-* k v") == b"5-6"

@@ -330,6 +330,23 @@ def test_a_stream_that_is_none_is_refused(stream: Callable[[], bytes], said: str
     assert "the key b'orders'" in text
 
 
+def test_counts_that_redis_has_let_wrap_are_the_largest() -> None:
+    counters = length(1) + length(1700000000000) + b"\x00" * 5 + length(2**63 + 7)
+    group = group_bytes(19, [NODE_KEY], [(b"a", [NODE_KEY])])
+    group = group.replace(
+        length(1700000000000) + b"\x00\x01", length(1700000000000) + b"\x00" + length(2**63)
+    )
+    group = group.replace(
+        struct.pack("<q", 1234) + b"\x03", struct.pack("<q", 1234) + length(2**63)
+    )
+    stream = read_one(rdb_file(key(19, b"s", stream_bytes(19, counters=counters, groups=group))))
+    assert isinstance(stream, Stream)
+    assert stream.groups is not None
+    found = stream.groups.find(b"g")
+    (pending,) = pending_of(found)
+    assert (stream.entries_added, found.entries_read, pending[3]) == (2**63 - 1,) * 3
+
+
 # --- Operations -----------------------------------------------------------------------------------
 
 

@@ -55,6 +55,8 @@ def test_each_client_selects_its_own_database() -> None:
     assert two.ask("XLEN s") == b":0\r\n"
     assert two.ask("SELECT 16") == b"-ERR DB index is out of range\r\n"
     assert two.ask("SELECT x") == b"-ERR value is not an integer or out of range\r\n"
+    beyond = b"-ERR value is out of range, value must between -2147483648 and 2147483647\r\n"
+    assert [two.ask(f"SELECT {number}") for number in (2**31, -(2**63))] == [beyond, beyond]
     two.ask("SELECT 15")
     assert two.ask("XLEN s") == b":1\r\n"
 

@@ -9,7 +9,7 @@ import hmac
 from typing import Any
 
 from penstock.core.frame import Frame
-from penstock.engine.arguments import int_at
+from penstock.engine.arguments import database_at, int_at
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import (
     CommandError,
@@ -46,11 +46,7 @@ def echo(session: Session, frame: Frame) -> bytes:
 
 def select(session: Session, frame: Frame) -> Status:
     """Choose the database that the commands that follow work on."""
-    databases = session.server.engine.context.databases
-    index = int_at(frame, 1)
-    if not 0 <= index < len(databases):
-        raise CommandError("DB index is out of range")
-    session.keyspace = databases[index]
+    session.keyspace = database_at(session.server.engine.context, frame, 1)
     return OK
 
 
