@@ -169,7 +169,7 @@ class PartReader:
             if file.written not in (None, file.size):
                 what = f"{file.size} bytes, but {file.written} were written"
                 raise CorruptData(what, min(file.size, file.written or 0))
-            if file.crc not in (None, crc):
+            if file.verdict is Verdict.SOUND and file.crc not in (None, crc):
                 what = f"its checksum is {crc}, but {file.crc} was noted: it is not the file that was written"
                 raise CorruptData(what, file.size)
         except Torn as torn:
@@ -226,7 +226,7 @@ class PartReader:
             source.close()
 
     def _read_rdb(self, source: Source, file: FileReport) -> int:
-        """Read a snapshot; return the checksum that it states."""
+        """Read a snapshot; return the checksum that it states, 0 if it is damaged."""
         file.kind = _RDB
         engine = self.engine
         limits = ValueLimits(engine.limits, engine.list_limits)
@@ -236,7 +236,7 @@ class PartReader:
                 self._put(file, item, reader.place)
         except CorruptData as error:
             if self._salvage(file, error, reader.place, limits):
-                return
+                return 0
             raise
         finally:
             file.version = reader.version
