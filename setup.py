@@ -41,6 +41,7 @@ COMPILED = (
     "penstock.engine.effects",
     "penstock.engine.context",
     "penstock.engine.table",
+    "penstock.engine.glob",
     "penstock.engine.execute",
     "penstock.engine.commands.append",
     "penstock.engine.commands.append_batch",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.engine.glob import matches
+from penstock.engine.glob import Glob
 
 
 class Listener(Protocol):
@@ -27,11 +27,12 @@ Listeners = dict[bytes, dict[Listener, None]]
 class Channels:
     """Subscriptions by name and by pattern; each keeps the order in which they were made."""
 
-    __slots__ = ("by_name", "by_pattern")
+    __slots__ = ("_globs", "by_name", "by_pattern")
 
     def __init__(self) -> None:
         self.by_name: Listeners = {}
         self.by_pattern: Listeners = {}
+        self._globs: dict[bytes, Glob] = {}
 
     def publish(self, channel: bytes, text: bytes) -> int:
         """Tell everyone who listens; return how many were told."""
@@ -40,11 +41,22 @@ class Channels:
             listener.message(channel, text)
             told += 1
         for pattern, listeners in self.by_pattern.items():
-            if matches(pattern, channel):
+            if self._glob(pattern).matches(channel):
                 for listener in listeners:
                     listener.pattern_message(pattern, channel, text)
                     told += 1
         return told
+
+    def _glob(self, pattern: bytes) -> Glob:
+        """The pattern, parsed when it is first published to."""
+        glob = self._globs.get(pattern)
+        if glob is None:
+            if len(self._globs) > 2 * len(
+                self.by_pattern
+            ):  # most of them are of subscriptions that ended
+                self._globs.clear()
+            glob = self._globs[pattern] = Glob(pattern)
+        return glob
 
     @staticmethod
     def add(table: Listeners, name: bytes, listener: Listener) -> None:

@@ -9,7 +9,7 @@ from penstock.core.frame import Frame
 from penstock.engine.arguments import int_at
 from penstock.engine.commands.keys import type_name
 from penstock.engine.context import Context
-from penstock.engine.glob import matches
+from penstock.engine.glob import Glob
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, syntax_error
 
@@ -22,25 +22,29 @@ _CURSOR = re.compile(rb"[+-]?[0-9]+|")
 
 def keys(context: Context, frame: Frame) -> list[bytes]:
     """All keys that a pattern matches."""
-    pattern = frame.piece(1)
+    glob = _glob_or_none(frame.piece(1))
     keyspace = context.keyspace
     now_ms = context.now_ms()
     return [
         key
         for key in keyspace.values
-        if (pattern == _ALL or matches(pattern, key))
-        and keyspace.expires.get(key, now_ms) >= now_ms
+        if (glob is None or glob.matches(key)) and keyspace.expires.get(key, now_ms) >= now_ms
     ]
+
+
+def _glob_or_none(pattern: bytes) -> Glob | None:
+    """The pattern, parsed; None for a lone star, which matches an empty key too."""
+    return None if pattern == _ALL else Glob(pattern)
 
 
 class ScanOptions:
     """MATCH, COUNT and TYPE; of each the last one counts."""
 
-    __slots__ = ("count", "pattern", "type")
+    __slots__ = ("count", "glob", "type")
 
     def __init__(self, frame: Frame) -> None:
         self.count = SCAN_COUNT_DEFAULT
-        self.pattern = _ALL
+        self.glob: Glob | None = None
         self.type: bytes | None = None
         for at in range(2, frame.count, 2):
             if at + 1 == frame.count:
@@ -50,7 +54,7 @@ class ScanOptions:
                 if self.count < 1:
                     raise syntax_error()
             elif frame.is_word(at, b"MATCH"):
-                self.pattern = frame.piece(at + 1)
+                self.glob = _glob_or_none(frame.piece(at + 1))
             elif frame.is_word(at, b"TYPE"):
                 self.type = frame.piece(at + 1).lower()
             else:
@@ -58,7 +62,7 @@ class ScanOptions:
 
     def want(self, context: Context, key: bytes) -> bool:
         """Tell whether a key is to be shown; one whose time is over goes instead."""
-        if self.pattern != _ALL and not matches(self.pattern, key):
+        if self.glob is not None and not self.glob.matches(key):
             return False
         value = context.keyspace.find(key)
         if value is None:

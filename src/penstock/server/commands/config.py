@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.frame import Frame
-from penstock.engine.glob import matches
+from penstock.engine.glob import Glob
 from penstock.engine.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, ConfigError, shown, syntax_error
@@ -33,9 +33,10 @@ def get(session: Session, frame: Frame) -> Pairs:
     found: dict[str, bytes] = {}
     for at in range(2, frame.count):
         pattern = frame.piece(at)
+        glob = Glob(pattern, ignore_case=True)
         plain = not any(char in pattern for char in b"*?[")
         for name in config.names():
-            if name not in found and matches(pattern, name.encode(), ignore_case=True):
+            if name not in found and glob.matches(name.encode()):
                 found[name] = pattern if plain else name.encode()
     return Pairs(
         [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.frame import Frame
-from penstock.engine.glob import matches
+from penstock.engine.glob import Glob
 from penstock.engine.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, syntax_error
@@ -67,7 +67,8 @@ def _filtered(session: Session, frame: Frame, names: list[str]) -> list[str]:
         catalogue = _catalogue(session)
         return [name for name in names if category in catalogue.categories(name)]
     if frame.is_word(3, b"PATTERN"):
-        return [name for name in names if matches(wanted, name.encode(), True)]
+        glob = Glob(wanted, ignore_case=True)
+        return [name for name in names if glob.matches(name.encode())]
     raise syntax_error()
 
 

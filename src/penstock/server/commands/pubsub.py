@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from penstock.core.frame import Frame
 from penstock.engine.channels import Channels, Listeners
-from penstock.engine.glob import matches
+from penstock.engine.glob import Glob
 from penstock.engine.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import unknown_subcommand
@@ -93,8 +93,8 @@ def pubsub_channels(session: Session, frame: Frame) -> list[bytes]:
         raise unknown_subcommand("PUBSUB", frame.piece(1))
     names = list(_channels(session).by_name)
     if frame.count == 3:
-        pattern = frame.piece(2)
-        names = [name for name in names if matches(pattern, name)]
+        glob = Glob(frame.piece(2))
+        names = [name for name in names if glob.matches(name)]
     return names
 
 
