@@ -227,6 +227,14 @@ def test_every_odd_text_is_read_as_the_dumb_way_reads_it(kind: pa.DataType) -> N
             assert same(row, wanted), entry
 
 
+@pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(38, 4)], ids=str)
+def test_a_long_run_of_digits_that_is_no_number_is_looked_at_once(kind: pa.DataType) -> None:
+    """Looked at once for every digit in it, it would take hours."""
+    builder = BatchBuilder(pa.schema({"f": kind}), b"s")
+    by_resp(resp_of([(b"7-1", [(b"f", b"1" * 1_000_000 + b"x")])]), builder, 1 << 22)
+    assert builder.rows.values_failed == 1
+
+
 def test_a_reply_in_pieces_of_every_size_gives_the_same() -> None:
     entries: list[Entry] = [
         (b"1-1", [(b"a", b"x"), (b"f", b"12")]),

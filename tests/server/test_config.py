@@ -72,6 +72,8 @@ def in_force(*words: str) -> Server:
         ("3mb", 3 << 20),
         ("1g", 10**9),
         ("2GB", 2 << 30),
+        pytest.param("0" * 5000 + "1kb", 1024, id="thousands of zeros"),
+        pytest.param("9" * 5000, 2**64 - 1, id="thousands of digits"),
     ],
 )
 def test_memory_is_written_with_units(text: str, size: int) -> None:

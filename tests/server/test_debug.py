@@ -52,7 +52,10 @@ def test_sleep_takes_what_strtod_takes(seconds: str) -> None:
     assert debugging().reply(f"DEBUG SLEEP {seconds}") == "OK"
 
 
-@pytest.mark.parametrize(("word", "on"), [("0", False), ("1", True), ("x", False), ("-7", True)])
+@pytest.mark.parametrize(
+    ("word", "on"),
+    [("0", False), ("1", True), ("x", False), ("-7", True), ("00", False), ("1" * 5000, True)],
+)
 def test_regular_expiry_can_be_switched(word: str, on: bool) -> None:
     client = debugging()
     assert client.reply(f"DEBUG SET-ACTIVE-EXPIRE {word}") == "OK"

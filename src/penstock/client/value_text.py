@@ -44,7 +44,8 @@ _TRUTHS = (0x74, 0x74727565, 0x79, 0x796573, 0x31)
 _UNTRUTHS = (0x66, 0x66616C7365, 0x6E, 0x6E6F, 0x30)
 _T, _TRUE, _Y, _YES, _ONE_DIGIT = _TRUTHS
 _F, _FALSE, _N, _NO, _ZERO_DIGIT = _UNTRUTHS
-_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
+# The point is what lets digits follow digits: `[0-9]+\.?[0-9]*` tries every split of a long run, O(n**2).
+_NUMBER = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _DECIMAL_DIGITS_MAX = 38
 # Compiled, 10**precision would be a double: near 10**38 that is off by more than one.

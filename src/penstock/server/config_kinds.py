@@ -144,7 +144,9 @@ def parse_memory(text: str) -> int:
     found = re.fullmatch(r"(\d+)([a-z]*)", text.lower(), re.ASCII)
     if found is None or found[2] not in _UNITS:
         raise ConfigError("argument must be a memory value")
-    return min(int(found[1]) * _UNITS[found[2]], _ULONG_MAX)
+    # 21 digits are above every limit already, and Python refuses to read more than 4300.
+    digits = found[1].lstrip("0")[:21] or "0"
+    return min(int(digits) * _UNITS[found[2]], _ULONG_MAX)
 
 
 @dataclass(frozen=True)

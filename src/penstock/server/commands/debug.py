@@ -20,7 +20,7 @@ from penstock.server.reloading import reload_log, reload_snapshot
 from penstock.server.session import Session
 
 _LEADING_NUMBER = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)")
-_LEADING_INTEGER = re.compile(rb"\s*[+-]?\d+")
+_LEADING_INTEGER_NOT_ZERO = re.compile(rb"\s*[+-]?0*[1-9]")
 
 
 def debug(session: Session, frame: Frame) -> Status | list[Status]:
@@ -34,8 +34,8 @@ def debug(session: Session, frame: Frame) -> Status | list[Status]:
     if frame.count == 3 and frame.is_word(1, b"OBJECT"):
         return _describe(session, frame)
     if frame.count == 3 and frame.is_word(1, b"SET-ACTIVE-EXPIRE"):
-        number = _LEADING_INTEGER.match(frame.piece(2))
-        session.server.facts.active_expire = number is not None and int(number[0]) != 0
+        number = _LEADING_INTEGER_NOT_ZERO.match(frame.piece(2))
+        session.server.facts.active_expire = number is not None
         return OK
     if frame.is_word(1, b"DIGEST") and frame.count == 2:
         return Status(data_digest(session.server.engine.context.databases))
