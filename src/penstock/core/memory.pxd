@@ -8,17 +8,22 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from libc.string cimport memchr, memcmp, memcpy, memmove
 
 
-# None passes for any bytearray or bytes. As one of length -1 it holds nothing: every check refuses it.
+# C lets None pass for any bytearray or bytes. Every function refuses it with a TypeError, as Python does. A
+# bytearray that is None has the length -1, which no check lets through: looking for it costs nothing more.
 cdef inline Py_ssize_t _length(bytearray buffer) noexcept:
     return -1 if buffer is None else PyByteArray_GET_SIZE(buffer)
 
 
-cdef inline Py_ssize_t _size(bytes data) noexcept:
-    return -1 if data is None else PyBytes_GET_SIZE(data)
+cdef inline Py_ssize_t _size(bytes data) except -1:
+    if data is None:
+        raise TypeError("None in the place of bytes")
+    return PyBytes_GET_SIZE(data)
 
 
 cdef inline int _check(Py_ssize_t length, Py_ssize_t at, Py_ssize_t size) except -1:
     if at < 0 or size < 0 or at > length - size:
+        if length < 0:
+            raise TypeError("None in the place of a buffer")
         raise IndexError(f"{size} bytes at {at} do not lie inside a buffer of {length}")
     return 0
 
@@ -117,8 +122,9 @@ cdef inline int copy(bytearray target, Py_ssize_t at, bytearray source, Py_ssize
 
 
 cdef inline int put(bytearray target, Py_ssize_t at, bytes data) except -1:
-    _check(_length(target), at, _size(data))
-    memcpy(PyByteArray_AS_STRING(target) + at, PyBytes_AS_STRING(data), _size(data))
+    cdef Py_ssize_t size = _size(data)
+    _check(_length(target), at, size)
+    memcpy(PyByteArray_AS_STRING(target) + at, PyBytes_AS_STRING(data), size)
     return 0
 
 
@@ -181,9 +187,10 @@ cdef inline Py_ssize_t common_prefix(bytearray buffer, Py_ssize_t at, Py_ssize_t
     cdef const char* left
     cdef const char* right
     cdef Py_ssize_t i
+    cdef Py_ssize_t length = _size(key)
     _check(_length(buffer), at, size)
-    _check(_size(key), start, 0)
-    size = min(size, _size(key) - start)
+    _check(length, start, 0)
+    size = min(size, length - start)
     left = PyByteArray_AS_STRING(buffer) + at
     right = PyBytes_AS_STRING(key) + start
     for i in range(size):
@@ -360,6 +367,7 @@ cdef inline Py_ssize_t sizes(bytearray spans, Py_ssize_t first, Py_ssize_t until
     cdef Py_ssize_t size
     cdef const char* place
     if until <= first:
+        _check(_length(spans), 0, 0)
         return 0
     _check(_length(spans), 16 * first, 16 * (until - first))
     place = PyByteArray_AS_STRING(spans) + 16 * first + 8
@@ -379,6 +387,7 @@ cdef inline bint is_short_string(bytearray node, Py_ssize_t at, bytearray spans,
     _check(_length(node), at, 1)
     place = <const unsigned char*> PyByteArray_AS_STRING(node) + at
     if size > 63 or place[0] != (0x80 | size):
+        _check(_length(source), 0, 0)
         return False
     _check(_length(node), at, size + 1)
     _check(_length(source), start, size)
@@ -394,6 +403,7 @@ cdef inline Py_ssize_t put_short_string(bytearray node, Py_ssize_t at, bytearray
     _check(_length(source), start, size)
     piece = <const unsigned char*> PyByteArray_AS_STRING(source) + start
     if size > 63 or (size != 0 and piece[0] <= 57):
+        _check(_length(node), 0, 0)
         return 0
     _check(_length(node), at, size + 2)
     place = <unsigned char*> PyByteArray_AS_STRING(node) + at
@@ -464,6 +474,7 @@ cdef inline Py_ssize_t put_small_numbers(bytearray node, Py_ssize_t at, long lon
                                          long long third) except -1:
     cdef unsigned char* place
     if (first | second | third) & ~127:
+        _check(_length(node), 0, 0)
         return 0
     _check(_length(node), at, 6)
     place = <unsigned char*> PyByteArray_AS_STRING(node) + at
@@ -494,6 +505,7 @@ cdef inline Py_ssize_t put_short_bulk(bytearray target, Py_ssize_t at, bytearray
     if lead < 0x80:
         return put_bulk_number(target, at, lead)
     if lead >= 0xC0:
+        _check(_length(target), 0, 0)
         return 0
     size = lead & 0x3F
     rest = _length(node) - place

@@ -2,7 +2,7 @@
 
 Every structure of this layer lives in bytearrays. These few functions are the only ones that are
 written twice: here in Python, and in memory.pxd as C that the compiled modules inline. Both refuse to
-touch a byte outside the buffer (IndexError), and both read and write little-endian, as Redis does on
+touch a byte outside the buffer (IndexError) and None in its place (TypeError), and both read and write little-endian, as Redis does on
 disk and on every machine that matters. The second half holds what C and Python do differently with
 numbers: wrapping at 64 bits, and turning them into text.
 
@@ -111,7 +111,7 @@ def put_text(target: bytearray, at: int, text: str) -> int:
     Raises: UnicodeEncodeError for half a surrogate pair.
     """
     _check(len(target), at, 0)
-    data = text.encode()
+    data = str.encode(text)
     if len(data) <= len(target) - at:
         target[at : at + len(data)] = data
     return len(data)
@@ -144,7 +144,7 @@ def equal(left: bytearray, at: int, right: bytearray, start: int, size: int) -> 
 def is_bytes(buffer: bytearray, at: int, size: int, data: bytes) -> bool:
     """Tell whether a piece of the buffer is exactly these bytes."""
     _check(len(buffer), at, size)
-    return buffer[at : at + size] == data
+    return size == len(data) and buffer[at : at + size] == data
 
 
 def common_prefix(buffer: bytearray, at: int, size: int, key: bytes, start: int) -> int:
@@ -230,6 +230,7 @@ def short_line(buffer: bytearray, at: int, end: int, kind: int) -> int:
 
     -1 for any other line, and for one whose end is not here.
     """
+    _check(len(buffer), at, end - at)
     for size in (1, 2, 3):
         if at + size + 2 >= end:
             return -1
@@ -248,6 +249,8 @@ def note_bulks(
     Stops at one that is not all here, at one with a long size, and where the spans are full; returns how
     many were noted.
     """
+    _check(len(buffer), at, end - at)
+    _check(len(spans), 16 * first, 0)
     noted = 0
     room = len(spans) // 16 - first
     while noted < most and noted < room:
@@ -282,6 +285,7 @@ def put_short_bulk(target: bytearray, at: int, node: bytearray, place: int) -> i
     0, and nothing is written, for any other element.
     """
     _check(len(node), place, 1)
+    _check(len(target), 0, 0)
     lead = node[place]
     if lead & 0xC0 == 0x80:
         return put_bulk(target, at, node, place + 1, lead & 0x3F)
@@ -314,6 +318,7 @@ def put_bulk_bytes(target: bytearray, at: int, data: bytes) -> int:
 
 def sizes(spans: bytearray, first: int, until: int) -> int:
     """The sum of the sizes of some spans."""
+    _check(len(spans), 0, 0)
     return sum(span_size(spans, index) for index in range(first, until))
 
 
@@ -323,6 +328,7 @@ def is_short_string(
     """Tell whether the listpack element at `at` is a string of up to 63 bytes, and equal to a piece."""
     start, size = span_start(spans, index), span_size(spans, index)
     _check(len(node), at, 1)
+    _check(len(source), 0, 0)
     return (
         node[at] & 0xC0 == 0x80
         and node[at] & 0x3F == size
@@ -339,6 +345,7 @@ def put_short_string(
     """
     start, size = span_start(spans, index), span_size(spans, index)
     _check(len(source), start, size)
+    _check(len(node), 0, 0)
     if size > 63 or (size and source[start] <= 57):
         return 0
     _check(len(node), at, size + 2)
@@ -353,6 +360,7 @@ def put_small_numbers(node: bytearray, at: int, first: int, second: int, third: 
 
     0, and nothing is written, if one is below 0 or above 127.
     """
+    _check(len(node), 0, 0)
     if not (0 <= first <= 127 and 0 <= second <= 127 and 0 <= third <= 127):
         return 0
     put(node, at, bytes((first, 1, second, 1, third, 1)))
