@@ -36,7 +36,7 @@ def test_keys_finds_the_same_names(client: redis.Redis, letters: bytes) -> None:
 def test_names_of_settings_are_found_without_regard_to_case(client: redis.Redis) -> None:
     start = seed()
     dice = random.Random(start)
-    names = sorted(client.config_get("*"))
+    names = sorted(str(name) for name in client.config_get("*"))
     for _ in range(cases(10_000)):
         pattern = bytearray(dice.choice(names).encode())
         for _ in range(dice.randint(1, 4)):
