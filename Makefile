@@ -19,13 +19,16 @@ SPARK_TESTS := tests/spark
 BROWSER_TESTS := $(sort $(wildcard tests/web/test_browser*.py))
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
+SANITIZED := build/sanitize
+SANITIZED_TESTS := $(wildcard $(addprefix tests/,core wire engine persist test_embedded*.py))
+
 PACKAGE := $(VENV)/.stamp-package
 INSTALLED = PENSTOCK_EXPECT=$$(cat $(PACKAGE))
 PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-fast test-pure check bench docs serve soak clean redis chromium campaign FORCE
+.PHONY: help build run test test-fast test-pure check sanitize bench docs serve soak clean redis chromium campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -53,6 +56,12 @@ check: $(PACKAGE) redis ## format, lint, types, layers, generated pages
 	$(BIN)/python tools/command_docs.py --check
 	$(BIN)/python tools/configuration_docs.py --check
 	$(PYTEST) --quiet $(REPOSITORY_TESTS)
+
+# A build of its own: nothing of it reaches .venv or build/lib. Its tests import it by PYTHONPATH. PYTHONMALLOC:
+# the sanitizers see objects only if each has memory of its own. Python itself leaks by design.
+sanitize: $(VENV)/.stamp-tools $(PACKAGE) redis ## C code under the address and undefined-behaviour sanitizers
+	PENSTOCK_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
+	tools/sanitized.sh $(SANITIZED)/lib $(PYTEST) $(PARALLEL) $(SANITIZED_TESTS)
 
 docs: $(PACKAGE) ## write the pages that are made out of the code
 	$(BIN)/python tools/command_docs.py

@@ -43,8 +43,8 @@ _PLAIN, _EVERY, _SET = range(3)
 _ONLY = [1 << byte for byte in range(256)]
 _ALL_BYTES = (1 << 256) - 1
 _HALF = (1 << 128) - 1
-_UPPER = ((1 << 26) - 1) << ord("A")
-_LOWER = ((1 << 26) - 1) << ord("a")
+_UPPER = sum(_ONLY[ord("A") : ord("Z") + 1])
+_LOWER = sum(_ONLY[ord("a") : ord("z") + 1])
 _CASE_SHIFT = ord("a") - ord("A")
 
 
