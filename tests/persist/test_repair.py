@@ -81,6 +81,14 @@ def test_a_sound_directory_is_copied_whole(tmp_path: Path, preamble: bool) -> No
     assert state(tmp_path / "out") == state(directory)
 
 
+def test_a_base_that_claims_a_version_of_the_future_does_not_stop_a_repair(tmp_path: Path) -> None:
+    directory = write_ours(tmp_path / "data")
+    path = log_file(directory, "base")
+    path.write_bytes(b"REDIS0512" + path.read_bytes()[9:])
+    report, _ = mend(directory, tmp_path / "out")
+    assert report.verdict is Verdict.DAMAGED
+
+
 def test_a_torn_end_is_left_out(tmp_path: Path) -> None:
     directory = write_ours(tmp_path / "data")
     path = log_file(directory, "incr")

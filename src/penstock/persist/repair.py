@@ -29,6 +29,7 @@ from penstock.persist.commands_out import write_commands
 from penstock.persist.disk import Disk, File
 from penstock.persist.layout import Layout
 from penstock.persist.manifest import Manifest, save_manifest
+from penstock.persist.rdb_format import VERSION_MAX
 from penstock.persist.rdb_write import VERSION_MIN, RdbWriter, aux_fields, write_databases
 from penstock.persist.reading import PIECE_BYTES, read_into
 
@@ -124,7 +125,9 @@ def _write_snapshot(disk: Disk, part: Part, path: str, copy: Copy) -> None:
     def write(file: File) -> None:
         assert part.engine is not None
         context = part.engine.context
-        writer = RdbWriter(file.write, max(VERSION_MIN, part.rdb_version))
+        # A damaged header may claim any version, and the rest of the part be sound.
+        version = min(max(VERSION_MIN, part.rdb_version), VERSION_MAX)
+        writer = RdbWriter(file.write, version)
         writer.begin(aux_fields(context.compat.redis_version, context.now_ms(), 0, is_base))
         write_databases(writer, context.databases)
         writer.end()
