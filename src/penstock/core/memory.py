@@ -2,9 +2,9 @@
 
 Every structure of this layer lives in bytearrays. These few functions are the only ones that are
 written twice: here in Python, and in memory.pxd as C that the compiled modules inline. Both refuse to
-touch a byte outside the buffer (IndexError) and None in its place (TypeError), and both read and write little-endian, as Redis does on
-disk and on every machine that matters. The second half holds what C and Python do differently with
-numbers: wrapping at 64 bits, and turning them into text.
+touch a byte outside the buffer (IndexError) and None in its place (TypeError). Both read and write
+little-endian, as Redis does on disk and on every machine that matters. The second half holds what C and
+Python do differently with numbers: wrapping at 64 bits, and turning them into text.
 
 A caller writes `memory.load32(...)`, with the module's name: that is the form which Cython can resolve
 to the C twin.
