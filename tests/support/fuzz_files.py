@@ -64,7 +64,7 @@ def _write_redis(directory: Path, seed: int, settings: tuple[str, ...]) -> None:
         place = Path(str(client.config_get("dir")["dir"]))
         with client.pipeline(transaction=False) as pipe:
             for words in workload(seed, STEPS):
-                pipe.execute_command(*words)
+                pipe.execute_command(*words)  # type: ignore[no-untyped-call]
             pipe.execute(raise_on_error=False)
         client.save()
         shutil.copytree(place, directory, ignore=shutil.ignore_patterns("*.log"))
