@@ -1,8 +1,9 @@
 """Compiles the hot modules: ordinary .py files with an augmenting .pxd beside them.
 
 PENSTOCK_PURE=1 asks for the interpreted build. A machine without a C compiler (or without
-Python's headers) gets it too, and is told so. With a compiler, a compile error is an error. PENSTOCK_SANITIZE=1
-builds in the checks of AddressSanitizer and UndefinedBehaviorSanitizer (`make sanitize`).
+Python's headers) gets it too, and is told so. With a compiler, a compile error is an error.
+PENSTOCK_SANITIZE=1 builds in the checks of AddressSanitizer and UndefinedBehaviorSanitizer
+(`make sanitize`).
 """
 
 import os

@@ -30,6 +30,9 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+from typer.testing import CliRunner
+
+from penstock.cli.main import app
 from penstock.core import crc64
 from penstock.core.check import check_list, check_stream
 from penstock.core.frame import Frame
@@ -232,6 +235,8 @@ def _sealed_log(
 def check_promises(place: Path, rng: random.Random) -> str:
     """Ask all three things of a directory; say whether it was "loaded" or "refused"."""
     check_and_repair(place, past_damage=rng.random() < 0.5)
+    if rng.random() < 0.2:
+        run_command_line(place, rng)
     may_write = names_fit(place)
     files = DataFiles(place)
     try:
@@ -277,6 +282,19 @@ def check_and_repair(place: Path, past_damage: bool) -> None:
     except RepairRefused as refusal:
         must(report.verdict is not Verdict.SOUND, f"sound, but no copy: {refusal}")
         assert not out.exists(), "a refused repair leaves something behind"
+    finally:
+        shutil.rmtree(out, ignore_errors=True)
+
+
+def run_command_line(place: Path, rng: random.Random) -> None:
+    """`penstock check` as a user runs it: it prints something, and ends with one of its exit codes."""
+    out = place.with_name("repaired")
+    words = ["check", str(place), *rng.choice(([], ["--json"]))]
+    words += rng.choice(([], ["--repair", str(out)], ["--repair", str(out), "--past-damage"]))
+    try:
+        result = CliRunner().invoke(app, words, catch_exceptions=False, prog_name="penstock")
+        assert result.exit_code in (0, 1, 2), result.output
+        assert result.output, "penstock check says nothing"
     finally:
         shutil.rmtree(out, ignore_errors=True)
 
