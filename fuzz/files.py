@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import random
-import re
 import resource
 import shutil
 import signal
@@ -49,6 +48,7 @@ from penstock.persist.commit import Policy
 from penstock.persist.disk import SystemDisk
 from penstock.persist.dump import dump_value
 from penstock.persist.layout import Layout
+from penstock.persist.manifest import parse_manifest
 from penstock.persist.repair import RepairRefused, write_copy
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
@@ -82,7 +82,6 @@ NUMBERS = (
     b"9223372036854775807",
     b"9" * 20,
 )
-LISTED = re.compile(rb"file (\S+) seq (\d+)")
 Mutation = Callable[[random.Random, bytes, bytes], bytes]
 
 
@@ -266,9 +265,17 @@ def must(holds: bool, what: str) -> None:
 
 def names_fit(place: Path) -> bool:
     """False where writing is known to lose data: tests/persist/test_file_fuzz.py has the cases by name."""
-    manifest = place / "appendonlydir" / "appendonly.aof.manifest"
-    listed = manifest.read_bytes() if manifest.exists() else b""
-    return all(f".{seq.decode()}.".encode() in name for name, seq in LISTED.findall(listed))
+    path = place / "appendonlydir" / "appendonly.aof.manifest"
+    try:
+        manifest = parse_manifest(path.read_bytes(), str(path))
+    except (CorruptData, OSError):
+        return True
+    bases = [manifest.base] if manifest.base else []
+    return (
+        not manifest.history
+        and all(f".{file.seq}.base." in file.name for file in bases)
+        and all(f".{file.seq}.incr." in file.name for file in manifest.increments)
+    )
 
 
 def check_and_repair(place: Path, past_damage: bool) -> None:
