@@ -80,8 +80,11 @@ def _count_keys(disk: Disk, path: str, engine: Engine, rows: Iterable[Command]) 
     source = disk.read(path)
     try:
         if is_snapshot:
-            limits = ValueLimits(engine.limits, engine.list_limits)
-            return sum(1 for _ in RdbReader(source, path, limits).items())
+            reader = RdbReader(source, path, ValueLimits(engine.limits, engine.list_limits))
+            keys = sum(1 for _ in reader.items())
+            if reader.offset != disk.size(path):
+                raise reader.corrupt("more bytes follow its end")
+            return keys
         spare = engine.spare()
         Replay(spare, rows).run(source, path)
         return sum(len(keyspace.values) for keyspace in spare.context.databases)
