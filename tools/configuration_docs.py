@@ -36,9 +36,12 @@ Names, defaults and refusals are those of Redis 7, with these exceptions. Other 
 leave a gigabyte unread, not anything. `port` and `bind` are set at start. `maxmemory` limits what the
 system says that the process occupies. Of `maxmemory-policy` only `noeviction` is taken.
 
-The server runs until SIGTERM, Ctrl-C or SHUTDOWN, which make sure that everything is on disk; its exit
-status is 0 then. A second Ctrl-C ends it at once (130). Status 1: a setting was refused, or it could not
-start or go on; the last line of the log, on stderr, says why.
+The server runs until SIGTERM, Ctrl-C or SHUTDOWN; its exit status is 0 then. With a log, or with save
+points, everything is on disk by then. With neither (`appendonly no` and no `save`), the data is gone. A
+second Ctrl-C ends the server at once (130). Status 1: a setting was refused, or the server could not start
+or go on; the last line of the log, on stderr, says why.
+
+[SECURITY.md](SECURITY.md) says who can read the data, and what protects the port and what does not.
 """
 
 FOREIGN = """\

@@ -172,8 +172,9 @@ DATA = (
         "maxmemory",
         Memory(0, 2**64 - 1),
         0,
-        "Memory of the process from which on commands that add data are refused; 0 for no limit."
-        " Connections that have not authenticated do not count.",
+        "Memory of the process above which commands that add data are refused; 0 for no limit. Checked"
+        " several times a second, so it can be exceeded for a moment. Connections that have not"
+        " authenticated do not count.",
         apply=apply_max_memory,
     ),
     Directive(
@@ -264,7 +265,11 @@ WATCHING = (
 
 DURABILITY = (
     Directive(
-        "dir", Text("a path"), "penstock-data", "Where data lies; made if need be.", PROTECTED
+        "dir",
+        Text("a path"),
+        "penstock-data",
+        "Where data lies; made if need be, readable by this user only.",
+        PROTECTED,
     ),
     Directive(
         "dbfilename",
@@ -303,7 +308,8 @@ DURABILITY = (
         "no-appendfsync-on-rewrite",
         YesNo(),
         False,
-        "Do not sync while the log is rewritten.",
+        "While the log is rewritten, do not sync: replies do not wait for the disk then, whatever"
+        " `appendfsync` says.",
         apply=apply_fsync_policy,
     ),
     Directive(
@@ -315,7 +321,13 @@ DURABILITY = (
     Directive(
         "auto-aof-rewrite-min-size", Memory(0, LONG_MAX), 64 << 20, "Size below which it is not."
     ),
-    Directive("aof-load-truncated", YesNo(), True, "Cut a torn end of the log off and go on."),
+    Directive(
+        "aof-load-truncated",
+        YesNo(),
+        True,
+        "Cut off a torn end of the log, keep it in a file `cut-*`, and go on. With `no` the start is"
+        " refused.",
+    ),
     Directive("aof-use-rdb-preamble", YesNo(), True, "Begin a rewritten log with a snapshot."),
     Directive(
         "aof-timestamp-enabled",
