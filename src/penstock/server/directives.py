@@ -265,11 +265,7 @@ WATCHING = (
 
 DURABILITY = (
     Directive(
-        "dir",
-        Text("a path"),
-        "penstock-data",
-        "Where data lies; made if need be, readable by this user only.",
-        PROTECTED,
+        "dir", Text("a path"), "penstock-data", "Where data lies; made if need be.", PROTECTED
     ),
     Directive(
         "dbfilename",
