@@ -228,9 +228,19 @@ class Keeper:
             self._timer.join()
         self.wait_rewritten()
         try:
+            if self.store.commit is not None:
+                self._mend_interrupted()
             self.store.close()
         except OSError as error:
             raise outcome_unknown(reason(error)) from error
+        finally:
+            self.store.release_lock()
+
+    def _mend_interrupted(self) -> None:
+        """An interrupt before the end is no reason to leave a log that has failed."""
+        if self.store.engine.unfinished:
+            self.read_again()
+        self.prepare(writes=False)
 
     def leave_to_parent(self) -> None:
         """This is a forked copy: the directory is the other process's."""

@@ -21,7 +21,8 @@ def run(*words: str | Path) -> Result:
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    return write_ours(tmp_path / "data")
+    """As a server leaves it that was killed: its end may be torn."""
+    return write_ours(tmp_path / "data", is_clean=False)
 
 
 def tear(directory: Path) -> int:

@@ -64,8 +64,7 @@ def test_files_of_penstock(tmp_path: Path) -> None:
         client.save()
         check(tmp_path / "appendonlydir")  # while it runs
         check(tmp_path)
-        client.shutdown(save=False)
-        server.wait()
+        server.kill()
     check(tmp_path / "dump.rdb")
     (increment,) = (tmp_path / "appendonlydir").glob("*.incr.aof")
     check(increment)

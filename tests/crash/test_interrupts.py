@@ -180,6 +180,22 @@ def test_interrupts_one_after_the_other_lose_nothing() -> None:
         assert len(set(found)) == len(found)
 
 
+@pytest.mark.skipif(
+    IS_COMPILED, reason="compiled code runs no signal handler: see the storms below"
+)
+@pytest.mark.parametrize("policy", [Policy.ALWAYS, Policy.EVERY_SECOND])
+def test_an_interrupted_call_can_be_followed_by_close_at_once(policy: Policy) -> None:
+    """Ctrl-C inside of `with` ended in MISCONF."""
+    moments = moments_of("xadd", policy)
+    for at in range(0, moments, 1 if SOAK else moments // 20):
+        disk, db = prepared(policy)
+        with suppress(KeyboardInterrupt), Interrupted(at):
+            db.xadd("s", {"k": "interrupted"})
+        db.close()
+        with opened(disk.after_kill(), policy) as again:
+            assert again.xlen("s") in (3, 4), at
+
+
 # --- Storms of real signals ------------------------------------------------------------------------
 
 

@@ -104,7 +104,7 @@ def _is_whole(file: FileReport) -> bool:
 
 
 def _write_directory(disk: Disk, parts: list[Part], copy: Copy) -> None:
-    Path(copy.path).mkdir()
+    Path(copy.path).mkdir(0o700)
     layout = Layout(copy.path)
     for part in parts:
         if part.name == check_target.LOG:

@@ -177,6 +177,7 @@ class App:
 
 def run(config: Config, disk: Disk | None = None) -> bool:
     """Serve until somebody ends it; False if it had to end. Raises: ConfigError if it cannot start."""
+    os.umask(0o077)  # what is written here, the log file too, is nobody else's business
     try:
         log.start(config.value("logfile"))
     except OSError as error:
