@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name '*.js' -o -name '*.toml' -o -name py.typed))
-BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py))
+BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py crash/test_interrupts.py))
 UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/human tests/inspect tests/server tests/test_*.py))
 # Each process has a session of Spark and servers of its own for all the files that it runs. In their order: the
 # file with the longest tests has the fewest, and would come last, for one process alone.

@@ -48,7 +48,6 @@ from penstock.persist.commit import Policy
 from penstock.persist.disk import SystemDisk
 from penstock.persist.dump import dump_value
 from penstock.persist.layout import Layout
-from penstock.persist.manifest import parse_manifest
 from penstock.persist.repair import RepairRefused, write_copy
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
@@ -236,16 +235,13 @@ def check_promises(place: Path, rng: random.Random) -> str:
     check_and_repair(place, past_damage=rng.random() < 0.5)
     if rng.random() < 0.2:
         run_command_line(place, rng)
-    may_write = names_fit(place)
     files = DataFiles(place)
     try:
-        if not files.open(may_write):
+        if not files.open():
             return "refused"
         before = state_of(files.engine)
         use(files.engine)
         assert state_of(files.engine) == before, "reading has changed the data"
-        if not may_write:
-            return "loaded"
         files.rewrite()
     finally:
         files.close()
@@ -261,21 +257,6 @@ def check_promises(place: Path, rng: random.Random) -> str:
 def must(holds: bool, what: str) -> None:
     if not holds:
         raise AssertionError(what)
-
-
-def names_fit(place: Path) -> bool:
-    """False where writing is known to lose data: tests/persist/test_file_fuzz.py has the cases by name."""
-    path = place / "appendonlydir" / "appendonly.aof.manifest"
-    try:
-        manifest = parse_manifest(path.read_bytes(), str(path))
-    except (CorruptData, OSError):
-        return True
-    bases = [manifest.base] if manifest.base else []
-    return (
-        not manifest.history
-        and all(f".{file.seq}.base." in file.name for file in bases)
-        and all(f".{file.seq}.incr." in file.name for file in manifest.increments)
-    )
 
 
 def check_and_repair(place: Path, past_damage: bool) -> None:
@@ -316,8 +297,8 @@ class DataFiles:
         self._store = Store(SystemDisk(), Layout(self._place), self.engine, DATA_ROWS)
         self._store.lock()
 
-    def open(self, may_write: bool = True) -> bool:
-        """False if it is refused as it should be. Without `may_write` it can only be looked at."""
+    def open(self) -> bool:
+        """False if it is refused as it should be."""
         try:
             recovery = self._store.recovery(load_truncated=True)
             recovered = recovery.with_log()
@@ -328,8 +309,7 @@ class DataFiles:
             must(bool(error.filename), f"no file: {error!r}")
             return False
         self.engine.adopt(recovery.engine)
-        if may_write:
-            self._store.begin_log(recovered, Policy.NO, self._options)
+        self._store.begin_log(recovered, Policy.NO, self._options)
         return True
 
     def rewrite(self) -> None:

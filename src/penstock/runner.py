@@ -46,7 +46,8 @@ class Runner:
         self._turn = new_turn_lock()
         self._engine = engine
         self._keeper = keeper  # None: nothing is kept
-        self._frames: list[Frame] = []  # those that no call uses now
+        # Those that no call uses now. Never empty while one thread calls: emptying a list frees its memory.
+        self._frames: list[Frame] = [Frame() for _ in range(4)]
         self._decode = decode_responses
         self._closed = False
         self._serving: list[Serving] = []

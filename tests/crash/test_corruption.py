@@ -144,6 +144,28 @@ def test_after_a_clean_stop_an_older_version_of_a_file_is_refused() -> None:
     assert tried
 
 
+def test_redis_may_go_on_with_the_last_file_after_a_clean_stop() -> None:
+    """It leaves our manifest as it is, and writes plain commands behind our batches."""
+    clean = log_of_two_increments()
+    before = outcome_of(clean.after_kill())
+    assert before is not None
+    last = log_files(clean)[-1]
+    by_redis = b"*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n*3\r\n$3\r\nSET\r\n$5\r\nadded\r\n$1\r\n1\r\n"
+    grown = clean.contents()[last] + by_redis
+    found = outcome_of(changed(clean, last, grown))
+    assert found is not None
+    assert len(found[0]) > len(before[0])
+    torn = outcome_of(changed(clean, last, grown[:-3]))
+    assert torn is not None
+    assert torn[1].cut is not None
+    damaged = bytearray(grown[:-3])
+    damaged[len(clean.contents()[last]) // 2] ^= 1
+    assert outcome_of(changed(clean, last, bytes(damaged))) is None
+    work = Work(changed(clean, last, grown), random.Random(5))
+    work.start()
+    work.restart()
+
+
 def test_a_clean_stop_is_forgotten_when_the_log_goes_on() -> None:
     """A process that goes on with it and is killed leaves more than was noted."""
     disk = log_of_two_increments()

@@ -52,7 +52,6 @@ def test_damaged_files_are_refused_clearly_or_can_be_used(sources: list[Path]) -
 # --- What the campaign has found -----------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="a new file takes the name of one that is still listed")
 @pytest.mark.parametrize("kind", [b"base.rdb", b"incr.aof"])
 def test_no_new_file_takes_a_name_that_is_listed_under_another_number(
     tmp_path: Path, kind: bytes
@@ -61,6 +60,7 @@ def test_no_new_file_takes_a_name_that_is_listed_under_another_number(
     directory = write_ours(tmp_path / "data")
     manifest = directory / "appendonlydir" / "appendonly.aof.manifest"
     lines = manifest.read_bytes().partition(b"#PSCRC:")[0]
+    lines = re.sub(rb" bytes \d+ crc \w+", b"", lines)
     wrong = re.sub(rb"(%b seq) 2" % kind, rb"\1 1", lines)
     assert wrong != lines
     manifest.write_bytes(wrong)  # without a checksum, as Redis writes it

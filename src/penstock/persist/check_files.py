@@ -166,14 +166,15 @@ class PartReader:
         commands, batches, unvouched = replay.commands, replay.batches, replay.unvouched
         try:
             crc = self._read(file)
-            if file.written not in (None, file.size):
+            has_grown = is_last and file.written is not None and file.size > file.written
+            if file.written not in (None, file.size) and not has_grown:
                 what = f"{file.size} bytes, but {file.written} were written"
                 raise CorruptData(what, min(file.size, file.written or 0))
             if file.verdict is Verdict.SOUND and file.crc not in (None, crc):
                 what = f"its checksum is {crc}, but {file.crc} was noted: it is not the file that was written"
                 raise CorruptData(what, file.size)
         except Torn as torn:
-            self._judge_torn(file, torn, is_last and file.written is None)
+            self._judge_torn(file, torn, is_last and torn.offset >= (file.written or 0))
         except CorruptData as error:
             self._judge_damaged(file, error)
         except OSError as error:

@@ -29,6 +29,7 @@ from __future__ import annotations
 import itertools
 import re
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from penstock.errors import CorruptData, ProtocolError
@@ -75,13 +76,19 @@ class Manifest:
 
     def next_base(self, filename: str, form: str = "rdb", above: int = 0) -> LogFile:
         """The name of a new base, with a number above one that was given away."""
-        seq = max(above, self.base.seq if self.base else 0) + 1
-        return LogFile(f"{filename}.{seq}.base.{form}", seq)
+        first = max(above, self.base.seq if self.base else 0) + 1
+        return self._unused(first, lambda seq: f"{filename}.{seq}.base.{form}")
 
     def next_increment(self, filename: str, above: int = 0) -> LogFile:
         """The name of a new increment, with a number above one that was given away."""
-        seq = max([above, *(file.seq for file in self.increments)]) + 1
-        return LogFile(f"{filename}.{seq}.incr.aof", seq)
+        first = max([above, *(file.seq for file in self.increments)]) + 1
+        return self._unused(first, lambda seq: f"{filename}.{seq}.incr.aof")
+
+    def _unused(self, first: int, name_of: Callable[[int], str]) -> LogFile:
+        """A number whose name no line has: in a manifest of Redis a name may have another's number."""
+        listed = {file.name for file in (*self.files, *self.history)}
+        seq = next(seq for seq in itertools.count(first) if name_of(seq) not in listed)
+        return LogFile(name_of(seq), seq)
 
     def with_increment(self, file: LogFile, last: LogFile | None = None) -> Manifest:
         """The log goes on in one more file; `last`: the one before it, as it is now that it is complete."""

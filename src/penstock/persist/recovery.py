@@ -100,8 +100,7 @@ class Recovery:
         )
         self.progress = Progress()
         self._found = Recovered(engine)
-        # Files that nobody was writing any more, by path, and the checksums noted of them.
-        self._complete: dict[str, str | None] = {}
+        self._noted: dict[str, LogFile] = {}  # by path: the files whose length the manifest notes
         self._replay = Replay(engine, rows, self.progress.step)
 
     def with_log(self) -> Recovered:
@@ -152,7 +151,7 @@ class Recovery:
 
     def _load_log(self, manifest: Manifest) -> None:
         for file in manifest.files:
-            self._check_is_there(file)
+            self._check_is_there(file, is_last=file in manifest.increments[-1:])
         last = manifest.increments[-1:] if manifest.is_ours else ()
         if last and self._disk.size(self._layout.log_file(last[0].name)) == 0:
             raise CorruptData(
@@ -160,14 +159,15 @@ class Recovery:
                 " restore it, or see what is left with penstock check --repair",
                 0,
             )
-        self._complete = {
-            self._layout.log_file(file.name): file.crc
+        self._noted = {
+            self._layout.log_file(file.name): file
             for file in manifest.files
             if file.size is not None
         }
         self.read_files([self._layout.log_file(file.name) for file in manifest.files])
 
-    def _check_is_there(self, file: LogFile) -> None:
+    def _check_is_there(self, file: LogFile, is_last: bool) -> None:
+        """Redis goes on in the last file and leaves our manifest as it is: that one may have grown."""
         if not self._disk.exists(self._layout.log_file(file.name)):
             raise CorruptData(
                 f"{self._layout.manifest}: {file.name} is listed but missing: restore it, or see what "
@@ -176,7 +176,9 @@ class Recovery:
             )
         path = self._layout.log_file(file.name)
         size = self._disk.size(path)
-        if file.size is not None and size != file.size:
+        if file.size is None or (is_last and size > file.size):
+            return
+        if size != file.size:
             raise CorruptData(
                 f"{path}: {size} bytes, but {file.size} were written: restore it, or see what is left with"
                 " penstock check --repair",
@@ -190,6 +192,7 @@ class Recovery:
             try:
                 self._check_crc(path, self._load_file(path))
             except Torn as torn:
+                self._check_crc(path, file_crc.of_lines(self._replay.lines_crc))
                 self._cut(path, torn, is_last=path == paths[-1])
             self._found.sources.append(path)
             self._found.is_vouched = self._replay.is_batched()
@@ -197,10 +200,10 @@ class Recovery:
 
     def _check_crc(self, path: str, found: str) -> None:
         """A file of the right length can still be an older one, or another's."""
-        noted = self._complete.get(path)
-        if noted is not None and noted != found:
+        file = self._noted.get(path)
+        if file is not None and file.crc not in (None, found):
             raise CorruptData(
-                f"{path}: its checksum is {found}, but {noted} was noted: it is not the file that was"
+                f"{path}: its checksum is {found}, but {file.crc} was noted: it is not the file that was"
                 " written; restore it, or see what is left with penstock check --repair",
                 0,
             )
@@ -240,7 +243,8 @@ class Recovery:
 
     def _cut(self, path: str, torn: Torn, is_last: bool) -> None:
         size = self._disk.size(path)
-        if not is_last or path in self._complete:
+        file = self._noted.get(path)
+        if not is_last or (file is not None and torn.offset < (file.size or 0)):
             raise CorruptData(f"{path}: {torn.why}, in a file that was complete", torn.offset)
         if not self._load_truncated:
             raise CorruptData(

@@ -348,8 +348,10 @@ class Store:
         self.base_bytes = self.log_bytes()
 
     def _drop_history(self) -> None:
+        listed = {file.name for file in self.manifest.files}
         for file in self.manifest.history:
-            self._remove(self.layout.log_file(file.name))
+            if file.name not in listed:
+                self._remove(self.layout.log_file(file.name))
         self._save_manifest(Manifest(self.manifest.base, self.manifest.increments))
 
     def _remove_unlisted(self, *manifests: Manifest) -> None:
