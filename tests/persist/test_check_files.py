@@ -242,6 +242,14 @@ def test_a_missing_file_is_named(ours: Path) -> None:
     ]
 
 
+def test_a_last_increment_that_lost_all_its_bytes_is_damage(ours: Path) -> None:
+    """Found by the random campaign: recovery refuses it, and the check only warned."""
+    log_file(ours, "incr").write_bytes(b"")
+    report = check(ours / "appendonlydir")
+    assert verdicts(report)[-1] == ("increment", "damaged")
+    assert report.files[-1].what == "it is empty, and was not when it was listed"
+
+
 def test_of_two_bases_the_newest_sound_one_is_taken(ours: Path) -> None:
     directory = ours / "appendonlydir"
     base = log_file(ours, "base")

@@ -40,7 +40,6 @@ from penstock.persist.rows import DATA_ROWS
 
 DATABASES_MAX = 1024  # how many a file may use; what the server is set to, a file does not say
 
-_MAGIC = b"REDIS"
 _SHOWN_KEY_BYTES_MAX = 64
 _SELECT = b"*2\r\n$6\r\nSELECT\r\n$%d\r\n%d\r\n"
 _RDB, _AOF, _BOTH = "RDB", "AOF", "RDB+AOF"
@@ -165,16 +164,11 @@ class PartReader:
         replay = self._replay
         commands, batches, unvouched = replay.commands, replay.batches, replay.unvouched
         try:
-            crc = self._read(file)
-            has_grown = is_last and file.written is not None and file.size > file.written
-            if file.written not in (None, file.size) and not has_grown:
-                what = f"{file.size} bytes, but {file.written} were written"
-                raise CorruptData(what, min(file.size, file.written or 0))
-            if file.verdict is Verdict.SOUND and file.crc not in (None, crc):
-                what = f"its checksum is {crc}, but {file.crc} was noted: it is not the file that was written"
-                raise CorruptData(what, file.size)
+            self._compare(file, self._read(file), is_last)
         except Torn as torn:
-            self._judge_torn(file, torn, is_last and torn.offset >= (file.written or 0))
+            is_end = is_last and torn.offset >= (file.written or 0)
+            is_same = file.crc in (None, file_crc.of_lines(replay.lines_crc))
+            self._judge_torn(file, torn, is_end and is_same)
         except CorruptData as error:
             self._judge_damaged(file, error)
         except OSError as error:
@@ -188,6 +182,24 @@ class PartReader:
                 f"{file.path}: no batch vouches for {unvouched} commands: Redis has written them, or the"
                 " line of a batch is damaged"
             )
+
+    def _compare(self, file: FileReport, crc: str, is_last: bool) -> None:
+        """Raises: CorruptData if a file is not what the manifest has noted. The last one may have grown."""
+        if is_last and self._was_emptied(file):
+            raise CorruptData("it is empty, and was not when it was listed", 0)
+        has_grown = is_last and file.written is not None and file.size > file.written
+        if file.written not in (None, file.size) and not has_grown:
+            what = f"{file.size} bytes, but {file.written} were written"
+            raise CorruptData(what, min(file.size, file.written or 0))
+        if file.verdict is Verdict.SOUND and file.crc not in (None, crc):
+            what = f"its checksum is {crc}, but {file.crc} was noted: it is not the file that was written"
+            raise CorruptData(what, file.size)
+
+    def _was_emptied(self, file: FileReport) -> bool:
+        """Tell whether an increment has lost the line that it got before our manifest listed it."""
+        manifests = [other for other in self.part.files if other.kind == check_target.MANIFEST]
+        is_ours = any(manifest.checksum for manifest in manifests)
+        return is_ours and file.role == check_target.INCREMENT and file.size == 0
 
     def walk(self) -> None:
         """Doubt every value; one that is not what it should be is damage, and left out."""
@@ -211,12 +223,12 @@ class PartReader:
         """Read a file; return the checksum that it has of itself (file_crc.py)."""
         source = _Counted(self._disk.read(file.path), self._on_bytes)
         try:
-            first = bytearray(len(_MAGIC))
+            first = bytearray(len(rdb_format.MAGIC))
             size = read_into(source, memoryview(first))
             head = bytes(first[:size])
             if not head.strip(b"\0") and _should_be_snapshot(file):
                 raise CorruptData("zeros or nothing, where a snapshot should be", 0)
-            if head == _MAGIC:
+            if head == rdb_format.MAGIC:
                 return file_crc.of_snapshot(self._read_rdb(Joined(head, source), file))
             file.kind = _AOF
             if not size:
