@@ -16,7 +16,9 @@ from typer.testing import CliRunner, Result
 from penstock.cli.main import app
 from tests.support.redis_server import RedisServer
 
-PROGRAM = [sys.executable, "-c", "from penstock.cli.main import main; main()"]
+# A shell's background job ignores Ctrl-C, and so would all that it starts.
+_HEED_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+PROGRAM = [sys.executable, "-c", f"{_HEED_SIGINT}; from penstock.cli.main import main; main()"]
 ENDS_SECONDS_MAX = 60
 
 

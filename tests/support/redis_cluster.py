@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import redis
 from redis.cluster import ClusterNode, RedisCluster
 
-from tests.support.redis_server import running_redis
+from tests.support.redis_server import redis_program_or_none, running_redis
 
 NODES = 3
 SETTLE_SECONDS_MAX = 30.0
@@ -36,10 +36,9 @@ class Cluster:
 
 def cluster_problem_or_none() -> str | None:
     """Why there can be no cluster here."""
-    for program in ("redis-server", "redis-cli"):
-        if shutil.which(program) is None:
-            return f"no {program} on PATH"
-    return None
+    if redis_program_or_none() is None:
+        return "no redis-server on PATH"
+    return "no redis-cli on PATH" if shutil.which("redis-cli") is None else None
 
 
 @contextmanager

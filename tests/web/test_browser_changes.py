@@ -102,6 +102,7 @@ def test_a_group_is_created_loses_a_consumer_and_is_deleted(
             page, "ann goes, and with it 3 pending entries", "XGROUP DELCONSUMER crew packers ann"
         )
         expect(page.get_by_role("checkbox", name="choose ann")).to_have_count(0)
+        expect(page.get_by_role("dialog")).to_have_count(0)  # it takes the clicks until it is gone
         page.get_by_role("button", name="Delete this group").click()
         say_yes(page, "XGROUP DESTROY crew packers")
         page.wait_for_url("**/groups?name=crew")

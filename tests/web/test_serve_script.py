@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import sys
 import time
 import urllib.request
 from pathlib import Path
@@ -18,6 +19,12 @@ from tests.support.redis_server import free_port
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "serve.sh"
 SECONDS_MAX = 60.0
+# A shell's background job ignores Ctrl-C, and a shell script cannot change that.
+HEEDING_SIGINT = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
@@ -36,7 +43,7 @@ def test_a_signal_ends_server_and_dashboard(tmp_path: Path, how: signal.Signals)
         name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"
     }
     process = subprocess.Popen(
-        [SCRIPT, tmp_path, *map(str, ports)],
+        [sys.executable, "-c", HEEDING_SIGINT, SCRIPT, tmp_path, *map(str, ports)],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
