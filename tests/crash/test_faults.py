@@ -112,6 +112,28 @@ def test_a_fresh_base_after_a_failure_has_everything(kind: str) -> None:
         assert len(names) == 3, f"something was left behind: {names}"
 
 
+@pytest.mark.parametrize("number", range(2, 5))
+def test_a_base_stays_while_a_manifest_that_names_it_may_come_back(number: int) -> None:
+    """Two manifests were put in place, and neither was synced: the first one's base was removed."""
+    work = Work(FakeDisk(), random.Random(number))
+    work.start()
+    work.do("INCR n")
+    work.disk.fail(Fault("sync", 0, errno.EIO))
+    with suppress(OSError):
+        work.sync()
+    cuts = PowerCuts(work, number)
+    for _ in range(2):
+        work.disk.heal()
+        work.disk.fail(Fault("sync_dir", number, errno.EIO))
+        try:
+            begin_afresh(work)
+        except OSError as error:
+            work.commit.fail(error)
+    work.disk.heal()
+    begin_afresh(work)
+    cuts.check_all()
+
+
 def test_what_is_done_while_the_fresh_base_is_made_is_there() -> None:
     """A server's child takes its time; keys whose time has come go meanwhile, and nobody refuses that."""
     work = Work(FakeDisk(), random.Random(0))

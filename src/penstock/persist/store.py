@@ -301,6 +301,8 @@ class Store:
         assert self.commit is not None
         self._era += 1
         self.disk.make_dir(self.layout.log_dir)  # it may have been removed
+        # Several manifests may have been put there in vain. Only the one that lasts tells what may go.
+        self.disk.sync_dir(self.layout.log_dir)
         self._remove_unlisted(self._manifest_there(), self.manifest)
         while self._temporaries:
             self._remove(self._temporaries.pop())
