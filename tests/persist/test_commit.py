@@ -180,6 +180,20 @@ def test_a_thread_that_syncs_does_so_whenever_it_is_woken() -> None:
     assert commit.synced == 20
 
 
+def test_the_loop_hears_of_what_another_thread_has_synced() -> None:
+    """A client of db.serve() waited for ever: a thread of the program had synced its write."""
+    commit, _ = commit_on(FakeDisk())
+    told: list[int] = []
+    thread = SyncThread(commit, lambda: told.append(commit.synced))
+    wake, commit.wake = commit.wake, lambda: None
+    note(commit, "a")
+    commit.hand_over()
+    commit.wait_synced(1)
+    wake()
+    thread.stop()
+    assert told == [1]
+
+
 def test_those_who_are_on_their_way_share_a_sync() -> None:
     commit, file = commit_on(FakeDisk())
     seconds = [0.0]

@@ -115,47 +115,51 @@ class Commit:
             self._note_broken_off()
         if self.journal.size == 0:
             return self.released == self.position
-        self._owner_works = True
         try:
             self._take_over(clients)
         except BaseException as error:
-            self.fail(error)
-            self._owner_works = False
+            if self._owner_works:  # else it was interrupted before it took anything
+                self.fail(error)
+                self._owner_works = False
             if not isinstance(error, Exception):
                 raise
             return False
-        self._owner_works = False
         return self.released == self.position
 
     def _take_over(self, clients: int) -> None:
-        data = self.journal.take()
-        if self._enqueued(data, clients):
-            if self._is_known or not self.is_based:
-                self.released = self.position
-            return
-        self._write(data)
-        self._written = self.released = self.position
-
-    def _enqueued(self, data: bytes, clients: int) -> bool:
-        """Give data their position (C3) and leave them to sync(); False if the owner has to write them.
+        """Give the journal's bytes their position (C3), and leave them to sync() or write them here.
 
         After a failure they are dropped.
         """
         with self._state:
+            self._owner_works = True
             self.position += 1
-            if self.failure is not None:
-                return True
-            if self.policy is not Policy.ALWAYS and not self._queue and not self._busy:
-                return False
-            self._queue.append(data)
-            self._queued = self.position
-            self._queued_bytes += len(data)
-            self.waiting += clients
+            data = self.journal.take()
+            writes = self._must_write()
+            if self.failure is None and not writes:
+                self._queue.append(data)
+                self._queued = self.position
+                self._queued_bytes += len(data)
+                self.waiting += clients
             is_full = self._queued_bytes > QUEUE_BYTES_MAX
-        self.wake()
-        if is_full:
-            self.sync_round()
-        return True
+            self._owner_works = writes
+        if writes:
+            self._write(data)
+            self._written = self.released = self.position
+            self._owner_works = False
+            return
+        if self.failure is None:
+            self.wake()
+            if is_full:
+                self.sync_round()
+        if self._is_known or not self.is_based:
+            self.released = self.position
+
+    def _must_write(self) -> bool:
+        """Tell whether the owner writes to the file itself: nobody else is at work on it (C2)."""
+        if self.failure is not None or self.policy is Policy.ALWAYS:
+            return False
+        return not self._queue and not self._busy
 
     def is_released(self) -> bool:
         """Tell whether all replies computed so far may go out."""

@@ -38,6 +38,7 @@ class SyncThread:
         self._seconds = 0.0  # that it took
         self._calls: SimpleQueue[bool] = SimpleQueue()
         self._awake = False
+        self._told = commit.synced  # when the loop was told last
         commit.wake = self.wake
         self._thread = threading.Thread(target=self._run, name="penstock-sync", daemon=True)
         self._thread.start()
@@ -60,13 +61,18 @@ class SyncThread:
                 self._awake = False  # before the work: what comes meanwhile wakes again
                 # Who waits for this round must not wait for what came meanwhile.
                 while self._sync_round():
-                    self._on_done()
-                if self._commit.failure is not None:
-                    self._on_done()
+                    self._tell()
+                # Another thread that waited for the disk may have synced it all. The loop has to hear of it.
+                if self._commit.failure is not None or self._commit.synced != self._told:
+                    self._tell()
             self._commit.sync()
         except BaseException as error:  # noqa: BLE001 - nobody else would hear of it, and all clients would wait
             self._commit.fail(error)
             self._on_done()
+
+    def _tell(self) -> None:
+        self._told = self._commit.synced
+        self._on_done()
 
     def _sync_round(self) -> bool:
         commit = self._commit
