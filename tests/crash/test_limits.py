@@ -170,5 +170,5 @@ class Round:
 
 
 def without_nodes(state: list[str]) -> list[str]:
-    """A state without the bytes of nodes: adding entries again packs them anew."""
+    """A state without the bytes of nodes: adding entries again packs them in another way."""
     return [line for line in state if not line.startswith("  node ")]

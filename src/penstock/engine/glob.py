@@ -178,7 +178,7 @@ def matches(pattern: bytes, name: bytes, ignore_case: bool = False) -> bool:
 def _parse(pattern: bytes, ignore_case: bool) -> list[Stretch]:
     """The stretches between the stars; only the first and the last may be empty.
 
-    Stops where there are so many stars that the pattern matches nothing.
+    Stops at the number of stars beyond which a pattern matches nothing.
     """
     stretches = [Stretch()]
     at = 0

@@ -2,7 +2,7 @@
 
 A write has three parts: the line that vouches for the batch, the bytes on disk, and the numbers kept here.
 All three must agree, or later lines vouch for the wrong place and recovery drops what they vouch for. So
-this is the only place that writes batches, and whoever calls `append` treats any exception as the end of the
+this is the only place that writes batches, and the caller of `append` treats any exception as the end of the
 file (commit.py): the numbers may be behind the bytes.
 
     size         bytes in the file
