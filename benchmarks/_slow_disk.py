@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 
 from penstock.persist.disk import SlowDisk
-from penstock.server import app, directives
+from penstock.server import app
+from penstock.server.config import directives
 
 delay_ms, port, folder = sys.argv[1:]
 config = directives.default_config()

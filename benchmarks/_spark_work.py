@@ -17,7 +17,7 @@ from typing import Any
 
 import redis
 
-from penstock.spark.session import build_session
+from penstock.spark.runtime.session import build_session
 
 STREAM = "bench:orders"
 SCHEMA = "sku string, qty int, price double, ok boolean, at timestamp"

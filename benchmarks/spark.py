@@ -40,7 +40,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from penstock import build
-from penstock.spark.session import build_session
+from penstock.spark.runtime.session import build_session
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))

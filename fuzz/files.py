@@ -41,14 +41,14 @@ from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.errors import CommandError, CorruptData
-from penstock.persist.batch import encode_batch, parse_batch_or_none
-from penstock.persist.check_files import check_path
-from penstock.persist.check_report import Verdict
-from penstock.persist.commit import Policy
+from penstock.persist.aof.batch import encode_batch, parse_batch_or_none
+from penstock.persist.aof.commit import Policy
+from penstock.persist.check.files import check_path
+from penstock.persist.check.repair import RepairRefused, write_copy
+from penstock.persist.check.report import Verdict
 from penstock.persist.disk import SystemDisk
-from penstock.persist.dump import dump_value
 from penstock.persist.layout import Layout
-from penstock.persist.repair import RepairRefused, write_copy
+from penstock.persist.rdb.dump import dump_value
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store

@@ -14,11 +14,11 @@ import pytest
 import redis
 
 import penstock
-from penstock import shapes
 from penstock.core.frame import Frame
+from penstock.embedded import results
+from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.engine.clock import ManualClock, SystemClock
 from penstock.engine.execute import TABLE, Engine
-from penstock.thread_waiter import ThreadWaiter
 from tests.support.scenario import CLIENT_REFUSALS, Call
 
 SECONDS_MAX = 30.0  # a machine that is slower than this has other problems
@@ -554,7 +554,7 @@ def test_a_reader_whose_result_cannot_be_shaped_gets_the_error_and_the_next_is_s
     def shape(reply: Any) -> Any:
         raise MemoryError("too much")
 
-    for shaping in (shape, shapes.served):
+    for shaping in (shape, results.served):
         frame = Frame()
         for word in (b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"):
             frame.add(word)
@@ -575,12 +575,14 @@ NONES = """
 from penstock.core import check, listpack, memory, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.group import Group
-from penstock.core.rax import Rax
+from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
-from penstock.engine.commands import append, groups, read
+from penstock.engine.commands.streams import append
+from penstock.engine.commands.streams import groups
+from penstock.engine.commands.streams import read
 from penstock.engine.clock import Instant
 from penstock.engine.execute import TABLE, Engine
-from penstock.thread_waiter import ThreadWaiter
+from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.engine.keyspace import Keyspace
 import penstock
 

@@ -12,12 +12,12 @@ import pytest
 import redis
 
 import penstock
-from penstock import keeper as keepers
-from penstock.embedded import Database
+from penstock.embedded import durability
+from penstock.embedded.database import Database
+from penstock.embedded.durability import Keeper
 from penstock.engine.execute import Engine
-from penstock.keeper import Keeper
 from penstock.persist import backoff
-from penstock.persist.commit import Policy
+from penstock.persist.aof.commit import Policy
 from penstock.persist.disk import Disk, File, SystemDisk
 from penstock.persist.layout import Layout
 from penstock.persist.rows import DATA_ROWS
@@ -155,7 +155,7 @@ def test_a_rewrite_in_the_background_keeps_everything(tmp_path: Path) -> None:
 def test_a_log_that_has_grown_is_rewritten(
     tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keepers, "REWRITE_BYTES_MIN", 10_000)
+    monkeypatch.setattr(durability, "REWRITE_BYTES_MIN", 10_000)
     with penstock.open(tmp_path / "data", appendfsync=policy) as db:
         for _ in range(200):
             db.xadd("s", {"a": "x" * 1000}, maxlen=1, approximate=False)

@@ -20,7 +20,7 @@ ATTRIBUTE = re.compile(r"^\s+cdef\s+[\w.\s*\[\],:]*?(\w+(?:\s*,\s*\w+)*)$")
 
 
 # Their .pxd files hold C twins that the compiled modules inline; the modules themselves stay Python.
-INLINED = {"penstock.core.memory", "penstock.engine.wall_clock", "penstock.thread_ident"}
+INLINED = {"penstock.core.memory", "penstock.engine.wall_clock", "penstock.embedded.thread_ident"}
 
 
 def declared_attributes(pxd: str) -> dict[str, set[str]]:

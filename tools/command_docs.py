@@ -12,7 +12,7 @@ from itertools import groupby
 from pathlib import Path
 
 from penstock.engine.table import Command, Flags
-from penstock.server.table import ROWS
+from penstock.server.command_table import ROWS
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "commands.md"
 

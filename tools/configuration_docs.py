@@ -9,15 +9,15 @@ import argparse
 import sys
 from pathlib import Path
 
-from penstock.server.config import Directive
-from penstock.server.directives import SECTIONS, VOCABULARY
+from penstock.server.config.directives import SECTIONS, VOCABULARY
+from penstock.server.config.settings import Directive
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
 
 HEAD = """\
 # Configuration
 
-Made by `make docs` out of src/penstock/server/directives.py: do not edit.
+Made by `make docs` out of src/penstock/server/config/directives.py: do not edit.
 
     penstock serve [FILE] [--DIRECTIVE VALUE ...]
 

@@ -8,7 +8,8 @@ See `Database` for what it can do, and `open` for how to get one.
 """
 
 from penstock._version import VERSION as __version__
-from penstock.embedded import Database
+from penstock.embedded.database import Database
+from penstock.embedded.opening import open
 from penstock.errors import (
     CommandError,
     ConfigError,
@@ -20,7 +21,6 @@ from penstock.errors import (
     PenstockError,
     UnreadableValue,
 )
-from penstock.opening import open
 
 __all__ = [
     "CommandError",

@@ -1,7 +1,7 @@
 """The few reply values that plain Python values cannot express.
 
 A command returns None, int, bytes or a list of these; everything else it can say is here. What a client
-sees of them depends on its protocol; `shapes.py` turns them into what redis-py shows.
+sees of them depends on its protocol; `embedded/results.py` turns them into what redis-py shows.
 """
 
 from __future__ import annotations

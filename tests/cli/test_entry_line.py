@@ -7,8 +7,8 @@ import json
 import pytest
 import typer
 
-from penstock.cli.entries import Entry
-from penstock.cli.entry_line import coloured_entry, entry_text, json_entry, parse_format
+from penstock.cli.terminal.entries import Entry
+from penstock.cli.terminal.entry_line import coloured_entry, entry_text, json_entry, parse_format
 from penstock.core.stream_id import LARGEST, StreamID
 
 ENTRY = Entry(

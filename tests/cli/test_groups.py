@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.cli.groups import _since
+from penstock.cli.commands.groups import _since
 from tests.support.command_line import CommandLine
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.cli.info import SCAN_COUNT
+from penstock.cli.commands.info import SCAN_COUNT
 from tests.support.command_line import CommandLine
 
 

@@ -14,8 +14,8 @@ from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
 from penstock.inspect.stored import stream_of
-from penstock.persist.dump import dump_value
-from penstock.persist.rdb_read import RdbItem
+from penstock.persist.rdb.dump import dump_value
+from penstock.persist.rdb.reader import RdbItem
 from tests.support.command_line import PROGRAM
 from tests.support.data_files import log_file, write_ours
 from tests.support.rdb import write_items

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from penstock.cli.json_input import CHUNK_BYTES, JsonInput, parse_entry
+from penstock.cli.terminal.json_input import CHUNK_BYTES, JsonInput, parse_entry
 
 
 class Trickle(io.BytesIO):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import typer
 
-from penstock.cli.moment import Ago, Edge, Moment, parse_duration, parse_moment
+from penstock.cli.terminal.moment import Ago, Edge, Moment, parse_duration, parse_moment
 from penstock.core.stream_id import LARGEST, StreamID
 
 NOON_MS = 1714564800000  # 2024-05-01T12:00Z

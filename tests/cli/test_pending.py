@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from penstock.cli.pending import PAGE
+from penstock.cli.commands.pending import PAGE
 from tests.support.command_line import CommandLine
 
 LARGEST = "18446744073709551615-18446744073709551615"

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from penstock.cli.pipeline_display import progress_table
+from penstock.cli.terminal.pipeline_display import progress_table
 from tests.support.command_line import CommandLine
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: make build")
 
-from penstock.spark.progress import BatchRecord
+from penstock.spark.pipeline.progress import BatchRecord
 
 TEXT = """[source]
 url = "${PENSTOCK_URL}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import typer
 
-from penstock.cli.outcome import Failure
-from penstock.cli.where import parse_condition
+from penstock.cli.terminal.outcome import Failure
+from penstock.cli.terminal.where import parse_condition
 
 FIELDS = [(b"sku", b"A1"), (b"note", "größe 3".encode()), (b"raw", b"\xff\x00"), (b"sku", b"B2")]
 BODY = (

@@ -10,7 +10,7 @@ import redis
 
 from penstock.core import stream_id
 from penstock.errors import ConfigError, CorruptData
-from penstock.spark.offline import GROUPS, PENDING, OfflineQuery, batches_in
+from penstock.spark.source.files import GROUPS, PENDING, OfflineQuery, batches_in
 from tests.support.penstock_server import running_penstock
 from tests.support.redis_server import redis_program_or_none, running_redis
 

@@ -17,7 +17,7 @@ from penstock.core.check import (
 )
 from penstock.core.group import Consumer, Group, Pending
 from penstock.core.list_value import ListLimits, ListValue
-from penstock.core.rax import Rax
+from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import InvariantBroken

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from penstock.core import rax as rax_module
-from penstock.core import rax_heap
-from penstock.core.rax import Rax, RaxIterator
-from penstock.core.rax_view import Node
+from penstock.core.rax import heap as rax_heap
+from penstock.core.rax import tree as rax_module
+from penstock.core.rax.tree import Rax, RaxIterator
+from penstock.core.rax.view import Node
 from penstock.errors import InvariantBroken
 
 COMPILED = not rax_module.__file__.endswith(".py")

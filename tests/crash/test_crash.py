@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from penstock.persist.commit import Policy
+from penstock.persist.aof.commit import Policy
 from penstock.persist.store import Rewrite
 from tests.support.campaign import cases
 from tests.support.durable_work import LAYOUT, OPTIONS, Work

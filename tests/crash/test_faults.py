@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from penstock.errors import CorruptData
-from penstock.persist.commit import Policy
+from penstock.persist.aof.commit import Policy
 from tests.support.campaign import cases
 from tests.support.durable_work import LAYOUT, OPTIONS, Work, log_of_two_increments
 from tests.support.engine_state import engine_state

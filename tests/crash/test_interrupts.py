@@ -21,11 +21,11 @@ import pytest
 
 import penstock
 from penstock.build import KIND
-from penstock.embedded import Database
+from penstock.embedded.database import Database
+from penstock.embedded.durability import Keeper
 from penstock.engine.execute import Engine
-from penstock.keeper import Keeper
 from penstock.persist import backoff
-from penstock.persist.commit import Policy
+from penstock.persist.aof.commit import Policy
 from penstock.persist.layout import Layout
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions

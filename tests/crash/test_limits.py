@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.execute import Engine
-from penstock.persist.check_files import check_path
-from penstock.persist.check_report import Verdict
-from penstock.persist.commit import Policy
+from penstock.persist.aof.commit import Policy
+from penstock.persist.check.files import check_path
+from penstock.persist.check.report import Verdict
 from penstock.persist.disk import SystemDisk
-from penstock.persist.dump import dump_value, restore_value
 from penstock.persist.layout import Layout
-from penstock.persist.rdb_value import ValueLimits
+from penstock.persist.rdb.dump import dump_value, restore_value
+from penstock.persist.rdb.value import ValueLimits
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.execute import Engine
-from penstock.persist.commit import Commit, Policy
-from penstock.persist.increment import Increment
-from penstock.persist.journal import Journal
-from penstock.persist.sync_thread import SyncThread
+from penstock.persist.aof.commit import Commit, Policy
+from penstock.persist.aof.increment import Increment
+from penstock.persist.aof.journal import Journal
+from penstock.persist.aof.sync_thread import SyncThread
 from tests.crash.test_faults import KINDS, begin_afresh, fail_somewhere
 from tests.support.campaign import cases
 from tests.support.connections import ManualClient

@@ -7,7 +7,7 @@ import random
 import pytest
 import redis
 
-from penstock.engine.glob import Glob
+from penstock.core.glob import Glob
 from tests.support.campaign import cases, seed
 
 LETTERS = [b"ab", b"aAbBzZ", b"\x00\x10\x7f\x80\x90\xff", b"ab]-\\^[*?"]

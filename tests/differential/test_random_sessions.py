@@ -15,7 +15,7 @@ import random
 from typing import Any
 
 from penstock.engine import events
-from penstock.server.states import BLOCKED
+from penstock.server.session.states import BLOCKED
 from tests.differential.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, TIME
 from tests.differential.test_random_key_commands import IN_ANY_ORDER, KeyRound, about
 from tests.support.campaign import cases, seed

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.core.rax import Rax
+from penstock.core.rax.tree import Rax
 from tests.support.redis_server import RedisServer
 
 Ids = list[tuple[int, int]]

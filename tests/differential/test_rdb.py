@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from penstock.persist.dump import dump_value
-from penstock.persist.rdb_read import RdbReader, load_databases
-from penstock.persist.rdb_value import Value, ValueLimits
+from penstock.persist.rdb.dump import dump_value
+from penstock.persist.rdb.reader import RdbReader, load_databases
+from penstock.persist.rdb.value import Value, ValueLimits
 from tests.conftest import NO_REDIS
 from tests.support.campaign import cases
 from tests.support.dumps import DumpBench, body_of, sealed

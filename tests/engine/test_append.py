@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.stream import ENTRY_BYTES_MAX
-from penstock.engine.commands import append
+from penstock.engine.commands.streams import append
 from penstock.errors import CommandError
 from tests.support.engines import (
     INVALID_ID,

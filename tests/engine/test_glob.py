@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from penstock.engine.glob import SEARCHED_TOKENS_MAX, Glob, matches
+from penstock.core.glob import SEARCHED_TOKENS_MAX, Glob, matches
 from tests.support import dumb_glob
 from tests.support.builds import ROOT
 from tests.support.campaign import cases, seed
 from tests.support.engines import Bench
 
-SOURCE = ROOT / "src" / "penstock" / "engine" / "glob.py"
+SOURCE = ROOT / "src" / "penstock" / "core" / "glob.py"
 
 
 @pytest.mark.parametrize(

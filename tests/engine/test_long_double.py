@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.long_double import (
+from penstock.core.long_double import (
     TEXT_BYTES_MAX,
     LongDouble,
     parse_or_none,

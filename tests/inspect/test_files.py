@@ -22,8 +22,8 @@ from penstock.inspect.stored import (
     parse_nodes_reply,
     stream_of,
 )
-from penstock.persist.dump import dump_value
-from penstock.persist.rdb_read import RdbItem
+from penstock.persist.rdb.dump import dump_value
+from penstock.persist.rdb.reader import RdbItem
 from tests.inspect.test_node_map import streams
 from tests.inspect.test_segments import assert_covers
 from tests.support.data_files import log_file, write_ours

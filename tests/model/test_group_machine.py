@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.core.check import check_stream
 from penstock.core.group import ENTRIES_READ_UNKNOWN, ClaimOptions, Consumer, Group
-from penstock.core.rax import Rax
+from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from tests.support.campaign import cases

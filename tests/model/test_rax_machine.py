@@ -15,7 +15,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from penstock.core.rax import Rax
+from penstock.core.rax.tree import Rax
 from tests.support.campaign import cases
 
 words = st.lists(st.sampled_from(b"ab"), max_size=8).map(bytes)

@@ -12,7 +12,7 @@ import io
 import pytest
 
 from penstock.engine.execute import TABLE
-from penstock.persist.replay import Replay as FileReplay
+from penstock.persist.aof.replay import Replay as FileReplay
 from tests.support.campaign import cases, seed
 from tests.support.effects import Recorder, Replay, texts_of
 from tests.support.engine_state import engine_state

@@ -9,10 +9,10 @@ from pathlib import Path
 from penstock.core.frame import Frame
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
-from penstock.persist.batch import encode_batch
-from penstock.persist.journal import Journal
-from penstock.persist.manifest import LogFile, Manifest, encode_manifest, parse_manifest
-from penstock.persist.replay import Replay
+from penstock.persist.aof.batch import encode_batch
+from penstock.persist.aof.journal import Journal
+from penstock.persist.aof.manifest import LogFile, Manifest, encode_manifest, parse_manifest
+from penstock.persist.aof.replay import Replay
 
 PAGE = (Path(__file__).parents[2] / "docs" / "formats" / "aof.md").read_text()
 

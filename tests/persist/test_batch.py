@@ -6,7 +6,7 @@ import zlib
 
 import pytest
 
-from penstock.persist.batch import (
+from penstock.persist.aof.batch import (
     HEAD_BYTES_MAX,
     behind_damage,
     count_whole,

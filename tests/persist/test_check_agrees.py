@@ -10,12 +10,12 @@ import pytest
 
 from penstock.engine.execute import Engine
 from penstock.errors import CorruptData
-from penstock.persist.check_files import check_path
-from penstock.persist.check_report import Report, Verdict
+from penstock.persist.check.files import check_path
+from penstock.persist.check.repair import RepairRefused, write_copy
+from penstock.persist.check.report import Report, Verdict
 from penstock.persist.disk import SystemDisk
 from penstock.persist.layout import Layout
 from penstock.persist.recovery import Recovered, Recovery
-from penstock.persist.repair import RepairRefused, write_copy
 from penstock.persist.rows import DATA_ROWS
 from tests.support.campaign import cases, seed
 from tests.support.data_files import SECOND, OurFiles, write_ours

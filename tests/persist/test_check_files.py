@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import CorruptData
-from penstock.persist.batch import encode_batch
-from penstock.persist.check_files import check_path
-from penstock.persist.check_report import Report, Totals, Verdict
+from penstock.persist.aof.batch import encode_batch
+from penstock.persist.check.files import check_path
+from penstock.persist.check.report import Report, Totals, Verdict
 from penstock.persist.disk import Source, SystemDisk
 from tests.support.campaign import SOAK
 from tests.support.data_files import (

@@ -8,12 +8,12 @@ from collections.abc import Callable
 
 import pytest
 
-from penstock.persist import commit as commit_module
-from penstock.persist.batch import encode_batch, parse_batch_or_none
-from penstock.persist.commit import Commit, Policy
-from penstock.persist.increment import Increment
-from penstock.persist.journal import Journal
-from penstock.persist.sync_thread import SyncThread
+from penstock.persist.aof import commit as commit_module
+from penstock.persist.aof.batch import encode_batch, parse_batch_or_none
+from penstock.persist.aof.commit import Commit, Policy
+from penstock.persist.aof.increment import Increment
+from penstock.persist.aof.journal import Journal
+from penstock.persist.aof.sync_thread import SyncThread
 from tests.support.fake_disk import FakeDisk, FakeFile, Fault
 
 TIMEOUT = 30

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from penstock.persist.commit import Commit, Policy
-from penstock.persist.increment import Increment
-from penstock.persist.journal import Journal
+from penstock.persist.aof.commit import Commit, Policy
+from penstock.persist.aof.increment import Increment
+from penstock.persist.aof.journal import Journal
 
 HAND_OVERS = 20_000
 

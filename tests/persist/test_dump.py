@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from penstock.persist.journal import Journal
+from penstock.persist.aof.journal import Journal
 from tests.support.dumps import DumpBench, body_of, sealed
 from tests.support.raw_redis import Refusal, encode
 

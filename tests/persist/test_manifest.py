@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import CorruptData
-from penstock.persist.batch import encode_batch
-from penstock.persist.disk import SystemDisk
-from penstock.persist.manifest import (
+from penstock.persist.aof.batch import encode_batch
+from penstock.persist.aof.manifest import (
     LogFile,
     Manifest,
     encode_manifest,
@@ -19,6 +18,7 @@ from penstock.persist.manifest import (
     parse_manifest,
     save_manifest,
 )
+from penstock.persist.disk import SystemDisk
 from tests.support.redis_server import redis_program_or_none
 
 BASE = LogFile("appendonly.aof.2.base.rdb", 2, 88)

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.errors import CorruptData
-from penstock.persist.dump import dump_value
+from penstock.persist.rdb.dump import dump_value
 from tests.support.campaign import cases
 from tests.support.dumps import DumpBench, body_of, sealed
 from tests.support.engines import START_MS

@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from penstock.persist.dump import dump_value
-from penstock.persist.rdb_output import RdbOutput
-from penstock.persist.rdb_write import RdbWriter, write_databases
+from penstock.persist.rdb.dump import dump_value
+from penstock.persist.rdb.output import RdbOutput
+from penstock.persist.rdb.writer import RdbWriter, write_databases
 from tests.support.engines import START_MS, Bench
 from tests.support.rdb import read_all
 from tests.support.source_tree import ROOT

@@ -14,8 +14,9 @@ from penstock.core.stream import Stream
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
 from penstock.errors import CorruptData
-from penstock.persist import rdb_format, ziplist
-from penstock.persist.rdb_read import load_databases
+from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb import ziplist
+from penstock.persist.rdb.reader import load_databases
 from tests.support.rdb import key, length, look, rdb_file, read_all, read_one, reader_of, string
 from tests.support.rdb_by_hand import (
     NODE,

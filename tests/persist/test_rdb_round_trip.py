@@ -8,9 +8,9 @@ import random
 import pytest
 
 from penstock.core.list_value import ListValue
-from penstock.persist.rdb_read import RdbItem, RdbReader, load_databases
-from penstock.persist.rdb_value import Value
-from penstock.persist.rdb_write import RdbWriter
+from penstock.persist.rdb.reader import RdbItem, RdbReader, load_databases
+from penstock.persist.rdb.value import Value
+from penstock.persist.rdb.writer import RdbWriter
 from tests.support.campaign import cases
 from tests.support.engines import Bench
 from tests.support.rdb import (

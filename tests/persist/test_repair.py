@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from penstock.persist.batch import encode_batch, whole_batches
-from penstock.persist.check_files import check_path
-from penstock.persist.check_report import Report, Verdict
+from penstock.persist.aof.batch import encode_batch, whole_batches
+from penstock.persist.check.files import check_path
+from penstock.persist.check.repair import Copy, RepairRefused, write_copy
+from penstock.persist.check.report import Report, Verdict
 from penstock.persist.disk import File, SystemDisk
-from penstock.persist.repair import Copy, RepairRefused, write_copy
 from tests.support.data_files import (
     FIRST,
     SECOND,

@@ -8,8 +8,8 @@ import pytest
 
 from penstock.engine.execute import TABLE, Engine
 from penstock.errors import CorruptData
-from penstock.persist.batch import encode_batch
-from penstock.persist.replay import Replay, Torn
+from penstock.persist.aof.batch import encode_batch
+from penstock.persist.aof.replay import Replay, Torn
 from tests.support.engine_state import engine_state
 from tests.support.fake_disk import FakeSource
 

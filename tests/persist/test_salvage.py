@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.persist.batch import encode_batch
-from penstock.persist.check_files import check_path
-from penstock.persist.check_report import LeftOut, Part, Report
+from penstock.persist.aof.batch import encode_batch
+from penstock.persist.aof.manifest import Manifest, load_manifest, save_manifest
+from penstock.persist.check.files import check_path
+from penstock.persist.check.repair import write_copy
+from penstock.persist.check.report import LeftOut, Part, Report
 from penstock.persist.disk import SystemDisk
-from penstock.persist.manifest import Manifest, load_manifest, save_manifest
-from penstock.persist.rdb_read import RdbReader
-from penstock.persist.repair import write_copy
+from penstock.persist.rdb.reader import RdbReader
 from tests.support.data_files import OurFiles, log_file
 from tests.support.engine_state import engine_state
 from tests.support.raw_redis import encode

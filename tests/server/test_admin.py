@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.server.facts import StopRequest
+from penstock.server.stats.facts import StopRequest
 from tests.support.connections import ServerBench
 from tests.support.engines import SYNTAX
 from tests.support.raw_redis import Refusal

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
+from penstock.server.config.directives import default_config
 from penstock.server.cron import Cron
-from penstock.server.directives import default_config
 from tests.support.connections import ManualClient, ServerBench, encoded
 from tests.support.raw_redis import Refusal
 

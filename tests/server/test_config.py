@@ -12,12 +12,13 @@ import pytest
 from penstock.engine import events
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
-from penstock.server import config_file, directives
-from penstock.server.config import Config, Directive
-from penstock.server.output_limits import OutputLimit
+from penstock.server.command_table import ROWS
+from penstock.server.config import directives
+from penstock.server.config import file as config_file
+from penstock.server.config.settings import Config, Directive
+from penstock.server.net.output_limits import OutputLimit
 from penstock.server.server import NEVER_SLOW, Server, Timer
-from penstock.server.states import OUT_OF_MEMORY
-from penstock.server.table import ROWS
+from penstock.server.session.states import OUT_OF_MEMORY
 
 
 class StillLoop:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.server.states import REPLY_OFF, STRANGER
+from penstock.server.session.states import REPLY_OFF, STRANGER
 from tests.support.connections import ServerBench, encoded
 
 WRONG_PASSWORD = b"-WRONGPASS invalid username-password pair or user is disabled.\r\n"

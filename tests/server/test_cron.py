@@ -8,11 +8,11 @@ import pytest
 
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
-from penstock.server import directives
+from penstock.server.command_table import ROWS
+from penstock.server.config import directives
 from penstock.server.cron import EXPIRE_AT_ONCE, MORE_SECONDS, Cron
 from penstock.server.server import Server
-from penstock.server.states import PAUSED_WRITES
-from penstock.server.table import ROWS
+from penstock.server.session.states import PAUSED_WRITES
 
 
 class Timers:

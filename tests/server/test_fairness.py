@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.engine.clock import ManualClock
-from penstock.server.connection import LARGE_SLICE_BYTES, SLICE_BYTES, SMALL_BYTES
+from penstock.server.net.connection import LARGE_SLICE_BYTES, SLICE_BYTES, SMALL_BYTES
 from tests.support.connections import ManualClient, ServerBench, encoded
 from tests.support.engines import START_MS
 

@@ -8,7 +8,7 @@ import pytest
 
 from penstock import __version__
 from penstock.build import KIND
-from penstock.server.info_sections import SECTIONS, human
+from penstock.server.stats.info_sections import SECTIONS, human
 from tests.support.connections import ManualClient, ServerBench
 from tests.support.engines import START_MS
 from tests.support.raw_redis import RawRedis

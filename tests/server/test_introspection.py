@@ -10,9 +10,9 @@ from penstock.core.frame import Frame
 from penstock.engine.arguments import int_at
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError
+from penstock.server.command_table import ROWS
 from penstock.server.commands import introspection
-from penstock.server.session import Session
-from penstock.server.table import ROWS
+from penstock.server.session.session import Session
 from tests.support.connections import ManualClient, ServerBench
 from tests.support.engines import SYNTAX
 from tests.support.raw_redis import Members, RawRedis, Refusal

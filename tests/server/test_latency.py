@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.server.tally import Tally
+from penstock.server.stats.tally import Tally
 from tests.support.connections import ServerBench
 
 

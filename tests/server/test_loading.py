@@ -11,9 +11,9 @@ from penstock.persist.disk import Source, SystemDisk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
 from penstock.server.app import App, new_event_loop
-from penstock.server.directives import default_config
-from penstock.server.listener import open_sockets
+from penstock.server.config.directives import default_config
 from penstock.server.loading import layout_of
+from penstock.server.net.listener import open_sockets
 from tests.support.raw_redis import encode
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"

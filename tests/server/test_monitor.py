@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from penstock.server.states import MONITORED
+from penstock.server.session.states import MONITORED
 from tests.support.connections import ManualClient, ServerBench
 from tests.support.raw_redis import Refusal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.frame import Frame
-from penstock.server.directives import VOCABULARY, default_config
-from penstock.server.redaction import SECRET_DIRECTIVES, public_setting, public_words
+from penstock.server.config.directives import VOCABULARY, default_config
+from penstock.server.stats.redaction import SECRET_DIRECTIVES, public_setting, public_words
 from tests.support.connections import ServerBench, encoded
 
 HIDDEN = "(redacted)"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from penstock.errors import DirectoryInUse
-from penstock.server.states import LOADING
+from penstock.server.session.states import LOADING
 from tests.support.connections import ManualClient
 from tests.support.durable_bench import DurableBench, synced
 from tests.support.raw_redis import Refusal

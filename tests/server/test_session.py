@@ -9,8 +9,8 @@ import pytest
 from penstock.core.frame import Frame
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.server.output_limits import OutputLimit
-from penstock.server.table import ROWS
+from penstock.server.command_table import ROWS
+from penstock.server.net.output_limits import OutputLimit
 from tests.support.connections import ServerBench, encoded
 
 BLOCKED_READ = encoded("XREAD", "BLOCK", "100", "STREAMS", "s", "$")

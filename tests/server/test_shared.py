@@ -13,7 +13,7 @@ import pytest
 import redis
 
 import penstock
-from penstock.server.shared import Serving
+from penstock.embedded.serving import Serving
 from tests.support.raw_redis import RawRedis
 
 ENTRIES = 300

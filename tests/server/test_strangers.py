@@ -6,11 +6,11 @@ import logging
 
 import pytest
 
-from penstock.server import memory_guard
-from penstock.server.client_memory import CONNECTION_BYTES
-from penstock.server.directives import default_config
-from penstock.server.memory_guard import check_memory
-from penstock.server.states import OUT_OF_MEMORY
+from penstock.server.config.directives import default_config
+from penstock.server.net.client_memory import CONNECTION_BYTES
+from penstock.server.session.states import OUT_OF_MEMORY
+from penstock.server.stats import memory_guard
+from penstock.server.stats.memory_guard import check_memory
 from penstock.wire.parser import STRANGER_COMMAND_BYTES_MAX
 from tests.support.connections import ServerBench, encoded
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.server.syntax import Argument, arguments_of
-from penstock.server.table import ROWS
+from penstock.server.command_syntax import Argument, arguments_of
+from penstock.server.command_table import ROWS
 
 
 def key() -> Argument:

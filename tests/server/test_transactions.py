@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from penstock.core.frame import Frame
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.persist.journal import Journal
-from penstock.server.states import OUT_OF_MEMORY
-from penstock.server.table import ROWS
+from penstock.persist.aof.journal import Journal
+from penstock.server.command_table import ROWS
+from penstock.server.session.states import OUT_OF_MEMORY
 from tests.support.connections import ManualClient, ServerBench
 from tests.support.effects import texts_of
 from tests.support.raw_redis import Refusal

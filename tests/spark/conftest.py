@@ -34,7 +34,7 @@ class Broker:
 def spark() -> Iterator[Any]:
     """A session on two cores."""
     pytest.importorskip("pyspark", reason=NO_PYSPARK)
-    session_module = pytest.importorskip("penstock.spark.session")
+    session_module = pytest.importorskip("penstock.spark.runtime.session")
     settings = {
         "spark.driver.memory": "768m",
         "spark.sql.shuffle.partitions": "2",

@@ -16,7 +16,7 @@ from typing import Any
 
 import pyspark
 
-from penstock.spark.session import build_session
+from penstock.spark.runtime.session import build_session
 
 MASTER = "local-cluster[2,1,1024]"
 SCHEMA = "_id string, _stream string, v int"

@@ -20,8 +20,8 @@ from tests.spark.conftest import NO_PYSPARK, Broker, fill
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
-archive = pytest.importorskip("penstock.spark.archive")
-manifests = pytest.importorskip("penstock.spark.lake_manifest")
+archive = pytest.importorskip("penstock.spark.lake.archive")
+manifests = pytest.importorskip("penstock.spark.lake.manifest")
 lakes = pytest.importorskip("tests.support.lake")
 
 DAY_MS = 86_400_000

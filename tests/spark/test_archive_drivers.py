@@ -17,8 +17,8 @@ from tests.spark.test_archive import QUERY, frame_of, manifest, query_id
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
-archive = pytest.importorskip("penstock.spark.archive")
-manifests = pytest.importorskip("penstock.spark.lake_manifest")
+archive = pytest.importorskip("penstock.spark.lake.archive")
+manifests = pytest.importorskip("penstock.spark.lake.manifest")
 lakes = pytest.importorskip("tests.support.lake")
 
 CHANGES = 9  # of one batch with two files

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.spark.causes import CAUSE_CHARACTERS_MAX, cause_of
+from penstock.spark.runtime.causes import CAUSE_CHARACTERS_MAX, cause_of
 
 OURS = """[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed when running Python streaming data source:
 Traceback (most recent call last):
   File "a.py", line 1, in read
     raise DataLoss("3 entries")
-penstock.spark.planning.DataLoss: 3 entries of orders are lost
+penstock.spark.source.planning.DataLoss: 3 entries of orders are lost
 SQLSTATE: 38000
 
 === Streaming Query ===

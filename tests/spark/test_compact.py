@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from penstock.spark.alone import held
+from penstock.spark.lake.lock import held
 from tests.spark.conftest import NO_PYSPARK
 from tests.spark.test_archive import QUERY, frame_of, query_id
 from tests.support.command_line import PROGRAM
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
-archive = pytest.importorskip("penstock.spark.archive")
-compaction = pytest.importorskip("penstock.spark.compaction")
-manifests = pytest.importorskip("penstock.spark.lake_manifest")
+archive = pytest.importorskip("penstock.spark.lake.archive")
+compaction = pytest.importorskip("penstock.spark.lake.compaction")
+manifests = pytest.importorskip("penstock.spark.lake.manifest")
 lakes = pytest.importorskip("tests.support.lake")
 
 DataFile = manifests.DataFile

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.spark import connection
 from penstock.spark.connection import Servers, StreamName
-from penstock.spark.options import parse_options
+from penstock.spark.source.options import parse_options
 from tests.spark.conftest import Broker
 
 

@@ -21,8 +21,8 @@ path = "{place}/lake"
 
 @pytest.mark.parametrize("name", [*REPLIES, *REPEATED])
 def test_a_pipeline_says_what_is_wrong_with_its_server(name: str, tmp_path: Path) -> None:
-    check = pytest.importorskip("penstock.spark.pipeline_check", reason=NO_PYSPARK)
-    file = pytest.importorskip("penstock.spark.pipeline_file", reason=NO_PYSPARK)
+    check = pytest.importorskip("penstock.spark.pipeline.check", reason=NO_PYSPARK)
+    file = pytest.importorskip("penstock.spark.pipeline.file", reason=NO_PYSPARK)
     with hostile(REPLIES.get(name, b""), answers=REPEATED.get(name, b"")) as server:
         path = tmp_path / "p.toml"
         path.write_text(FILE.format(url=server.url, place=tmp_path))

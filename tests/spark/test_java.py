@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from penstock.spark import java
+from penstock.spark.runtime import java
 from tests.spark.conftest import NO_PYSPARK
 
 
@@ -92,7 +92,7 @@ def test_workers_import_the_package_and_not_a_zip(spark: Any) -> None:
 
 
 def test_a_home_that_somebody_chose_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    home = pytest.importorskip("penstock.spark.home", reason=NO_PYSPARK)
+    home = pytest.importorskip("penstock.spark.runtime.spark_home", reason=NO_PYSPARK)
     monkeypatch.setenv("SPARK_HOME", "elsewhere")
     assert home.provide_home(tmp_path) is None
     monkeypatch.delenv("SPARK_HOME")
@@ -108,6 +108,6 @@ def test_a_session_is_quiet_and_knows_the_source(spark: Any) -> None:
 
 
 def test_a_log_level_that_does_not_exist_is_refused() -> None:
-    session = pytest.importorskip("penstock.spark.session", reason=NO_PYSPARK)
+    session = pytest.importorskip("penstock.spark.runtime.session", reason=NO_PYSPARK)
     with pytest.raises(ValueError, match="log level 'loud'; allowed are"):
         session.build_session(log_level="loud")

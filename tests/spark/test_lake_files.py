@@ -11,8 +11,8 @@ from tests.spark.conftest import NO_PYSPARK
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
-lake_files = pytest.importorskip("penstock.spark.lake_files")
-manifests = pytest.importorskip("penstock.spark.lake_manifest")
+lake_files = pytest.importorskip("penstock.spark.lake.files")
+manifests = pytest.importorskip("penstock.spark.lake.manifest")
 lakes = pytest.importorskip("tests.support.lake")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.lake_manifest import (
+from penstock.spark.lake.manifest import (
     ArchiveError,
     DataFile,
     Manifest,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.spark.offsets import (
+from penstock.spark.source.offsets import (
     Claim,
     Offset,
     OffsetError,

@@ -18,18 +18,18 @@ from tests.support.raw_redis import RawRedis
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.core.stream_id import StreamID
-from penstock.spark.alone import held
-from penstock.spark.offsets import Offset, Position
-from penstock.spark.pipeline import (
+from penstock.spark.lake.lock import held
+from penstock.spark.pipeline.file import Pipeline, PipelineFileError, load_pipeline
+from penstock.spark.pipeline.progress import BatchRecord, ProgressListener
+from penstock.spark.pipeline.run import (
     PipelineFailed,
     PipelineRunning,
     Summary,
     run_pipeline,
     smallest,
 )
-from penstock.spark.pipeline_file import Pipeline, PipelineFileError, load_pipeline
-from penstock.spark.progress import BatchRecord, ProgressListener
 from penstock.spark.replay import Replay, frame_of, write_replay
+from penstock.spark.source.offsets import Offset, Position
 
 DEADLINE_SECONDS = 300
 OUTPUTS = {"bronze", "silver", "reject"}
@@ -296,7 +296,7 @@ def test_a_query_of_which_spark_loses_the_last_report_has_ended_or_failed_all_th
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.spark.pipeline.LAST_WORD_SECONDS_MAX", 0)
+    monkeypatch.setattr("penstock.spark.pipeline.run.LAST_WORD_SECONDS_MAX", 0)
     monkeypatch.setattr(ProgressListener, "onQueryTerminated", lambda *_: None)
     foreign = tmp_path / "lake" / "silver" / "x.parquet"
     foreign.parent.mkdir(parents=True)

@@ -13,9 +13,9 @@ from tests.support.penstock_server import running_penstock
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
-from penstock.spark.pipeline import pipeline_session
-from penstock.spark.pipeline_check import check_pipeline
-from penstock.spark.pipeline_file import read_pipeline
+from penstock.spark.pipeline.check import check_pipeline
+from penstock.spark.pipeline.file import read_pipeline
+from penstock.spark.pipeline.run import pipeline_session
 
 TEXT = """[source]
 url = "URL"

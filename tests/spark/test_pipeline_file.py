@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from penstock.spark.pipeline_file import (
+from penstock.spark.pipeline.file import (
     Aggregate,
     PipelineFileError,
     load_pipeline,
     read_pipeline,
 )
-from penstock.spark.pipeline_rules import rule_problems
+from penstock.spark.pipeline.rules import rule_problems
 
 ROOT = Path(__file__).resolve().parents[2]
 SECRET = "pa55/w@rd"

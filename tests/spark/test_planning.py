@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.stream_id import MAX64, SMALLEST, StreamID
-from penstock.spark.offsets import Position
-from penstock.spark.planning import (
+from penstock.spark.source.offsets import Position
+from penstock.spark.source.planning import (
     IdRange,
     StreamState,
     cut_at,

@@ -10,8 +10,12 @@ from pathlib import Path
 import pytest
 
 from penstock.cli.spark_session import _said_afterwards, _stderr_to
-from penstock.spark import java
-from penstock.spark.private_directory import ForeignDirectory, fault_or_none, private_directory
+from penstock.spark.runtime import java
+from penstock.spark.runtime.private_directory import (
+    ForeignDirectory,
+    fault_or_none,
+    private_directory,
+)
 from tests.spark.conftest import NO_PYSPARK
 from tests.spark.test_java import make_java
 
@@ -81,7 +85,7 @@ def test_a_directory_of_another_user_is_not_used(shared: Path) -> None:
 def test_spark_is_not_started_from_a_link_of_somebody_else(
     shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    home = pytest.importorskip("penstock.spark.home", reason=NO_PYSPARK)
+    home = pytest.importorskip("penstock.spark.runtime.spark_home", reason=NO_PYSPARK)
     monkeypatch.delenv("SPARK_HOME", raising=False)
     theirs = tmp_path_factory.mktemp("theirs")
     (shared / f"penstock-spark-{os.getuid()}").symlink_to(theirs)

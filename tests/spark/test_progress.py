@@ -14,9 +14,7 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from penstock.core.stream_id import StreamID
-from penstock.spark.offsets import Offset, Position
-from penstock.spark.options import parse_options
-from penstock.spark.progress import (
+from penstock.spark.pipeline.progress import (
     BatchRecord,
     Metrics,
     ProgressListener,
@@ -24,6 +22,8 @@ from penstock.spark.progress import (
     lag_or_none,
     record_of,
 )
+from penstock.spark.source.offsets import Offset, Position
+from penstock.spark.source.options import parse_options
 
 
 def offset(*positions: tuple[str, int | None]) -> Offset:

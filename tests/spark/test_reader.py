@@ -17,10 +17,10 @@ from tests.support.redis_server import free_port, redis_program_or_none, running
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pa = pytest.importorskip("pyarrow")
-batch = pytest.importorskip("penstock.spark.batch")
-options_module = pytest.importorskip("penstock.spark.options")
-planning = pytest.importorskip("penstock.spark.planning")
-schema = pytest.importorskip("penstock.spark.schema")
+batch = pytest.importorskip("penstock.spark.source.batch_reader")
+options_module = pytest.importorskip("penstock.spark.source.options")
+planning = pytest.importorskip("penstock.spark.source.planning")
+schema = pytest.importorskip("penstock.spark.source.schema")
 
 COLUMNS = schema.Columns(pa.schema([("_id", pa.string()), ("v", pa.int32())]))
 
@@ -138,7 +138,7 @@ def test_a_server_is_reached_in_every_way(how: Any, tmp_path: Path) -> None:
 def test_a_start_in_the_middle_is_counted_so_that_a_trim_is_seen_and_the_work_is_cut(
     penstock: Broker,
 ) -> None:
-    exclusive = pytest.importorskip("penstock.spark.exclusive")
+    exclusive = pytest.importorskip("penstock.spark.source.exclusive_reader")
     limits = pytest.importorskip("pyspark.sql.streaming.datasource")
     added = fill(penstock.client, "s", 40)
     start = {"startingOffsets": f'{{"s": "{added[10]}"}}'}

@@ -22,8 +22,8 @@ from penstock.spark.replay import (
 from tests.spark.conftest import Broker, fill
 from tests.spark.test_archive import QUERY, query_id
 
-archive = pytest.importorskip("penstock.spark.archive")
-compaction = pytest.importorskip("penstock.spark.compaction")
+archive = pytest.importorskip("penstock.spark.lake.archive")
+compaction = pytest.importorskip("penstock.spark.lake.compaction")
 lakes = pytest.importorskip("tests.support.lake")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install penstock[spark]")
-schema = pytest.importorskip("penstock.spark.schema")
+schema = pytest.importorskip("penstock.spark.source.schema")
 
 TEXT_MAP = pa.map_(pa.string(), pa.string())
 

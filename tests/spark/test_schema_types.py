@@ -20,8 +20,8 @@ from tests.spark.conftest import NO_PYSPARK, Broker
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pa = pytest.importorskip("pyarrow")
-schema_module = pytest.importorskip("penstock.spark.schema")
-values = pytest.importorskip("penstock.spark.values")
+schema_module = pytest.importorskip("penstock.spark.source.schema")
+values = pytest.importorskip("penstock.spark.source.values")
 batches = pytest.importorskip("tests.client.test_columns")
 
 from penstock.client.arrow_batch import BatchBuilder, column_of  # noqa: E402 - needs pyarrow

@@ -11,9 +11,9 @@ import pytest
 from tests.spark.conftest import NO_PYSPARK, Broker, fill
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
-options_module = pytest.importorskip("penstock.spark.options")
-shared_module = pytest.importorskip("penstock.spark.shared")
-source_module = pytest.importorskip("penstock.spark.source")
+options_module = pytest.importorskip("penstock.spark.source.options")
+shared_module = pytest.importorskip("penstock.spark.source.shared_reader")
+source_module = pytest.importorskip("penstock.spark.source.data_source")
 
 Drain = Callable[..., list[Any]]
 SCHEMA = "_id string, v int, _deliveries bigint"

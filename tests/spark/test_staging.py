@@ -17,11 +17,10 @@ pa = pytest.importorskip("pyarrow", reason=NO_PYSPARK)
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 from penstock.spark.connection import Servers  # noqa: E402
-from penstock.spark.sink import BatchSink, Staged, StreamSink  # noqa: E402
-from penstock.spark.sink_commit import append_batch  # noqa: E402
-from penstock.spark.sink_options import SinkOptions, parse_sink_options  # noqa: E402
-from penstock.spark.sink_rows import RowError, SinkRows  # noqa: E402
-from penstock.spark.staging import (  # noqa: E402
+from penstock.spark.sink.commit import append_batch  # noqa: E402
+from penstock.spark.sink.options import SinkOptions, parse_sink_options  # noqa: E402
+from penstock.spark.sink.rows import RowError, SinkRows  # noqa: E402
+from penstock.spark.sink.staging import (  # noqa: E402
     EXPIRE_SECONDS,
     SLOTS,
     SinkError,
@@ -30,6 +29,7 @@ from penstock.spark.staging import (  # noqa: E402
     Write,
     hash_tag,
 )
+from penstock.spark.sink.writer import BatchSink, Staged, StreamSink  # noqa: E402
 
 SCHEMA = pa.schema([("v", pa.int64())])
 # What docs/spark.md says that a user of Redis needs.

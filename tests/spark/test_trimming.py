@@ -13,11 +13,11 @@ import pytest
 from tests.spark.conftest import NO_PYSPARK, Broker, fill
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
-offsets = pytest.importorskip("penstock.spark.offsets")
-options = pytest.importorskip("penstock.spark.options")
+offsets = pytest.importorskip("penstock.spark.source.offsets")
+options = pytest.importorskip("penstock.spark.source.options")
 option_words = pytest.importorskip("penstock.spark.option_words")
 stream_id = pytest.importorskip("penstock.core.stream_id")
-trimming = pytest.importorskip("penstock.spark.trimming")
+trimming = pytest.importorskip("penstock.spark.lake.trimming")
 
 SCHEMA = "_id string, v int"
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install penstock[spark]")
-values = pytest.importorskip("penstock.spark.values")
+values = pytest.importorskip("penstock.spark.source.values")
 
 UTC = pa.timestamp("us", "UTC")
 CASES = [

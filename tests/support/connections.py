@@ -21,9 +21,9 @@ from typing import Any
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
-from penstock.server.connection import Connection, Inbox
+from penstock.server.command_table import ROWS
+from penstock.server.net.connection import Connection, Inbox
 from penstock.server.server import Server
-from penstock.server.table import ROWS
 from tests.support.engines import START_MS
 from tests.support.raw_redis import encode, read_reply
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import redis
 
-from penstock.persist.commit import Policy
+from penstock.persist.aof.commit import Policy
 from penstock.persist.disk import SystemDisk
 from penstock.persist.layout import Layout
 from penstock.persist.rows import DATA_ROWS

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-from penstock.persist.commit import Commit
+from penstock.persist.aof.commit import Commit
 from penstock.persist.disk import File, SystemDisk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
-from penstock.server.directives import default_config
+from penstock.server.config.directives import default_config
 from penstock.server.durability import Durability
 from penstock.server.loading import layout_of
 from tests.support.connections import ManualClient, ServerBench

@@ -16,7 +16,7 @@ from penstock.core.stream import Stream
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
 from penstock.errors import CommandError
-from penstock.persist.commit import Commit, Policy
+from penstock.persist.aof.commit import Commit, Policy
 from penstock.persist.layout import Layout
 from penstock.persist.recovery import Recovered
 from penstock.persist.snapshot import SnapshotOptions

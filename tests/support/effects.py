@@ -8,7 +8,7 @@ from typing import Any
 from penstock.core.frame import Frame
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
-from penstock.persist.journal import Journal
+from penstock.persist.aof.journal import Journal
 from penstock.wire.parser import Parser, WireLimits
 from tests.support.engine_state import engine_state
 from tests.support.engines import LOOKUP, START_MS, Bench, plain

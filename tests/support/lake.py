@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 import pyarrow.dataset as ds
 
-from penstock.spark.lake_files import LakeFiles
+from penstock.spark.lake.files import LakeFiles
 
 
 class Crash(BaseException):

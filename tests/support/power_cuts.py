@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from penstock.core.stream import Stream
 from penstock.errors import CorruptData
-from penstock.persist.commit import Policy
+from penstock.persist.aof.commit import Policy
 from tests.support.durable_work import LAYOUT, NOTHING, Photograph, Work
 from tests.support.engine_state import engine_state
 from tests.support.fake_disk import OUTCOMES, Bytes, FakeDisk, Names, Outcome

@@ -10,9 +10,9 @@ from penstock.core.check import check_list, check_stream
 from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.engine.keyspace import Keyspace
-from penstock.persist.rdb_read import RdbItem, RdbReader
-from penstock.persist.rdb_value import Value
-from penstock.persist.rdb_write import RdbWriter, aux_fields, write_databases
+from penstock.persist.rdb.reader import RdbItem, RdbReader
+from penstock.persist.rdb.value import Value
+from penstock.persist.rdb.writer import RdbWriter, aux_fields, write_databases
 from tests.support.streams import keys_of, pending_of, state_of
 
 END = 0xFF

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 import redis
 
-from penstock.web.asking import Server
+from penstock.web.server.asking import Server
 from tests.conftest import IN_CI
 from tests.support.dashboard import (
     CHROMIUM_OPTIONS,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from penstock.web.asking import Server
-from penstock.web.changes import Change, carry_out
-from penstock.web.facts import StreamFacts, one_stream
+from penstock.web.changes.entry_changes import Change, carry_out
+from penstock.web.model.facts import StreamFacts, one_stream
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 Plan = Callable[[Server, StreamFacts], Awaitable[Change]]

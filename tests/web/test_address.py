@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.web.address import Words
-from penstock.web.stream_page import NEWEST, Reading
+from penstock.web.http.address import Words
+from penstock.web.model.stream_page import NEWEST, Reading
 
 
 @pytest.mark.parametrize(

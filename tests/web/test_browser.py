@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from penstock.web.names import link
+from penstock.web.http.names import link
 from tests.support.dashboard import Dashboard, running_dashboard
 from tests.support.penstock_server import PenstockServer, running_penstock
 from tests.web.accessible import check_can_be_used_without_eyes

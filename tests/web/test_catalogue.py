@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from penstock.web import catalogue as module
-from penstock.web.asking import Server
-from penstock.web.catalogue import Catalogue, names_of
-from penstock.web.history import GroupHistory
+from penstock.web.model import catalogue as module
+from penstock.web.model.catalogue import Catalogue, names_of
+from penstock.web.model.history import GroupHistory
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 

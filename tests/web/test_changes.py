@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
-from penstock.web import changes
-from penstock.web.asking import Server
-from penstock.web.changes import (
+from penstock.web.changes import entry_changes
+from penstock.web.changes.entry_changes import (
     Change,
     carry_out,
     plan_add,
@@ -19,8 +18,9 @@ from penstock.web.changes import (
     plan_trim_before,
     plan_trim_to_length,
 )
-from penstock.web.facts import StreamFacts, one_stream
+from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.refusal import Refused
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 from tests.web.planned import planned
 
@@ -59,8 +59,8 @@ def test_a_trim_to_a_length_names_the_id_that_stays(stream_of_ten: Live, kept: i
 def test_a_trim_to_a_length_counts_from_the_nearer_end(
     stream_of_ten: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "COUNTED_MAX", 3)
-    monkeypatch.setattr(changes, "COUNT_CHUNK", 2)
+    monkeypatch.setattr(entry_changes, "COUNTED_MAX", 3)
+    monkeypatch.setattr(entry_changes, "COUNT_CHUNK", 2)
     assert (
         "8-0"
         in planned(stream_of_ten, lambda s, f: plan_trim_to_length(s, f, 3), False).command_lines[0]
@@ -114,7 +114,7 @@ def test_a_trim_says_which_pending_entries_lose_their_fields(
 def test_a_trim_counts_only_so_many_pending_entries(
     stream_of_ten: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(changes, "PENDING_COUNTED_MAX", 3)
+    monkeypatch.setattr(entry_changes, "PENDING_COUNTED_MAX", 3)
     change = planned(stream_of_ten, lambda s, f: plan_trim_to_length(s, f, 0), do_it=False)
     assert "group g has over 3 pending" in change.warnings[-1]
 

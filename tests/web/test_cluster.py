@@ -6,15 +6,15 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
-from penstock.web.asking import Away, Server
-from penstock.web.catalogue import Catalogue, names_of
-from penstock.web.changes import plan_trim_to_length
-from penstock.web.exports import Selection, export
-from penstock.web.facts import one_stream
-from penstock.web.history import GroupHistory
-from penstock.web.links import BadUrl
+from penstock.web.changes.entry_changes import plan_trim_to_length
+from penstock.web.model.catalogue import Catalogue, names_of
+from penstock.web.model.exports import Selection, export
+from penstock.web.model.facts import one_stream
+from penstock.web.model.history import GroupHistory
+from penstock.web.model.structure import read_window
 from penstock.web.refusal import Refused
-from penstock.web.structure import read_window
+from penstock.web.server.asking import Away, Server
+from penstock.web.server.links import BadUrl
 from tests.support.loops import run_apart
 from tests.support.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
 from tests.support.redis_server import free_port

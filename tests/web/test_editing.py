@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.web import editing
-from penstock.web.editing import box_of
+from penstock.web.changes import editing
+from penstock.web.changes.editing import box_of
 
 
 @given(st.binary(max_size=60) | st.text(max_size=30).map(str.encode), st.booleans())

@@ -11,8 +11,8 @@ import pytest
 from penstock.client.replies import Entry
 from penstock.core.stream_id import LARGEST, StreamID
 from penstock.human.where import parse_conditions
-from penstock.web.asking import Server
-from penstock.web.exports import CHUNK_ENTRIES, TYPES, CsvWriter, Selection, export
+from penstock.web.model.exports import CHUNK_ENTRIES, TYPES, CsvWriter, Selection, export
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 COUNT = 2 * CHUNK_ENTRIES + 7

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from penstock.web import gate as module
-from penstock.web.gate import (
+from penstock.web.http import auth as module
+from penstock.web.http.auth import (
     COOKIE,
     Gate,
     Message,
@@ -19,7 +19,7 @@ from penstock.web.gate import (
     own_path,
     proxy_options,
 )
-from penstock.web.guesses import AT_ONCE_MAX, peer_of
+from penstock.web.http.guesses import AT_ONCE_MAX, peer_of
 from tests.support.loops import run_apart
 
 Answer = tuple[int, dict[str, str], bytes]

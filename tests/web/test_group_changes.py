@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.web.asking import Server
-from penstock.web.changes import Change
-from penstock.web.facts import StreamFacts
-from penstock.web.group_changes import (
+from penstock.web.changes.entry_changes import Change
+from penstock.web.changes.group_changes import (
     plan_ack,
     plan_claim,
     plan_create,
@@ -16,8 +14,10 @@ from penstock.web.group_changes import (
     plan_destroy,
     plan_reset,
 )
-from penstock.web.groups import Consumer, consumers_of, group_or_refuse, position_of
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.groups import Consumer, consumers_of, group_or_refuse, position_of
 from penstock.web.refusal import Refused
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 from tests.web.planned import planned
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from penstock.core.stream_id import StreamID
-from penstock.web.asking import Server
 from penstock.web.charts import history as history_chart
 from penstock.web.charts import timeline
-from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.groups import (
+from penstock.web.model.facts import StreamFacts, one_stream
+from penstock.web.model.groups import (
     CONSUMERS_SHOWN_MAX,
     DEAD_IDLE_MS,
     Consumer,
@@ -20,7 +19,8 @@ from penstock.web.groups import (
     pending_of,
     place,
 )
-from penstock.web.history import GROUPS_MAX, SAMPLES_MAX, GroupHistory
+from penstock.web.model.history import GROUPS_MAX, SAMPLES_MAX, GroupHistory
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 

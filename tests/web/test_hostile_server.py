@@ -9,14 +9,14 @@ import pytest
 from penstock.client import bounded_replies
 from penstock.client.replies import UnexpectedReply
 from penstock.core.stream_id import SMALLEST
-from penstock.web.asking import Away, Server
-from penstock.web.exports import Selection, export
-from penstock.web.facts import StreamFacts, one_stream, stream_facts
-from penstock.web.groups import consumers_of, pending_of
+from penstock.web.model.exports import Selection, export
+from penstock.web.model.facts import StreamFacts, one_stream, stream_facts
+from penstock.web.model.groups import consumers_of, pending_of
+from penstock.web.model.stream_page import read_ids
+from penstock.web.model.structure import read_window
+from penstock.web.model.tailing import Tail
 from penstock.web.refusal import Refused
-from penstock.web.stream_page import read_ids
-from penstock.web.structure import read_window
-from penstock.web.tailing import Tail
+from penstock.web.server.asking import Away, Server
 from tests.support.hostile_server import ENDLESS, REPEATED, REPLIES, hostile
 from tests.web.conftest import Live
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.stream_id import StreamID
-from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.lag import loses_lag_at, why_unknown
+from penstock.web.model.facts import StreamFacts, one_stream
+from penstock.web.model.lag import loses_lag_at, why_unknown
 from tests.web.conftest import Live
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.web.names import link, name_text, parse_name
+from penstock.web.http.names import link, name_text, parse_name
 
 
 @given(st.binary())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
-from penstock.web.asking import Server
-from penstock.web.catalogue import Catalogue
-from penstock.web.history import GroupHistory
-from penstock.web.pipelines import (
+from penstock.web.model.catalogue import Catalogue
+from penstock.web.model.history import GroupHistory
+from penstock.web.model.pipelines import (
     QUIET_MS,
     Rejects,
     outputs_of,
@@ -16,6 +15,7 @@ from penstock.web.pipelines import (
     reject_streams,
     rejects_of,
 )
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 

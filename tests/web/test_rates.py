@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.web.rates import Meter, Series, points, rate_text
+from penstock.web.model.rates import Meter, Series, points, rate_text
 
 
 @given(st.lists(st.integers(0, 100) | st.none(), max_size=40), st.integers(1, 10))

@@ -6,12 +6,18 @@ import pytest
 
 from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
-from penstock.web.asking import Server
-from penstock.web.changes import Change
-from penstock.web.facts import StreamFacts
-from penstock.web.pipelines import REASON
+from penstock.web.changes.entry_changes import Change
+from penstock.web.changes.resend import (
+    SOURCE_ID,
+    SOURCE_STREAM,
+    plan_redrive,
+    plan_resend,
+    redriven,
+)
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.pipelines import REASON
 from penstock.web.refusal import Refused
-from penstock.web.resend import SOURCE_ID, SOURCE_STREAM, plan_redrive, plan_resend, redriven
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 from tests.web.planned import planned
 
@@ -30,7 +36,7 @@ def test_a_reject_goes_back_with_the_fields_that_a_replay_gives_it() -> None:
 
 
 def test_the_names_of_a_rejects_fields_are_the_pipelines() -> None:
-    frames = pytest.importorskip("penstock.spark.pipeline_frames", reason="no pyspark")
+    frames = pytest.importorskip("penstock.spark.pipeline.frames", reason="no pyspark")
     ours = (REASON.decode(), SOURCE_STREAM.decode(), SOURCE_ID.decode())
     assert ours == (frames.REASON, frames.SOURCE_STREAM, frames.SOURCE_ID)
 

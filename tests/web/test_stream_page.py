@@ -7,9 +7,8 @@ import pytest
 from penstock.core.stream_id import LARGEST, StreamID
 from penstock.human.moment import parse_moment
 from penstock.human.where import parse_conditions
-from penstock.web import stream_page
-from penstock.web.asking import Server
-from penstock.web.stream_page import (
+from penstock.web.model import stream_page
+from penstock.web.model.stream_page import (
     NEWEST,
     OLDEST,
     EntryPage,
@@ -20,6 +19,7 @@ from penstock.web.stream_page import (
     read_page,
     reading_from,
 )
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 PAGE = stream_page.PAGE_ENTRIES

@@ -7,11 +7,9 @@ import re
 import pytest
 
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.web import structure
-from penstock.web.asking import Server
-from penstock.web.facts import one_stream
-from penstock.web.refusal import Refused
-from penstock.web.structure import (
+from penstock.web.model import structure
+from penstock.web.model.facts import one_stream
+from penstock.web.model.structure import (
     PIECE_BYTES_MAX,
     WINDOW_NODES,
     Window,
@@ -22,6 +20,8 @@ from penstock.web.structure import (
     tree_options,
     trims,
 )
+from penstock.web.refusal import Refused
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.web.asking import Server
+from penstock.web.model.stream_page import REPLY_BYTES_MAX
+from penstock.web.model.tailing import SHOWN_MAX, Tail
 from penstock.web.refusal import Refused
-from penstock.web.stream_page import REPLY_BYTES_MAX
-from penstock.web.tailing import SHOWN_MAX, Tail
+from penstock.web.server.asking import Server
 from tests.web.conftest import Live
 
 

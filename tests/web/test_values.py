@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.web.values import HEX_BYTES_MAX, hex_view, json_view_or_none, preview, value_text
+from penstock.web.model.values import (
+    HEX_BYTES_MAX,
+    hex_view,
+    json_view_or_none,
+    preview,
+    value_text,
+)
 
 JSON = st.recursive(
     st.none()

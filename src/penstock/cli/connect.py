@@ -24,7 +24,7 @@ from redis.backoff import NoBackoff
 from redis.connection import parse_url
 from redis.retry import Retry
 
-from penstock.cli.outcome import Failure, Unreachable, say
+from penstock.cli.terminal.outcome import Failure, Unreachable, say
 from penstock.client.bounded_replies import BoundedParser, understood
 from penstock.client.replies import Reply, number, parts
 

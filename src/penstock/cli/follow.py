@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from penstock.cli.connect import BLOCK_MS, Server, Word
-from penstock.cli.entries import Entry, entries
-from penstock.cli.moment import Ago, Edge, Moment
-from penstock.cli.outcome import Failure, say
+from penstock.cli.terminal.entries import Entry, entries
+from penstock.cli.terminal.moment import Ago, Edge, Moment
+from penstock.cli.terminal.outcome import Failure, say
 from penstock.client.replies import Reply, array, blob, identifier, mapping, parts
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID

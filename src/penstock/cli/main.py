@@ -12,7 +12,7 @@ import typer
 
 from penstock._version import VERSION
 from penstock.build import KIND
-from penstock.cli import (
+from penstock.cli.commands import (
     add,
     archive,
     check,
@@ -27,7 +27,7 @@ from penstock.cli import (
     tail,
     ui,
 )
-from penstock.cli.outcome import EXIT_CODES, Program
+from penstock.cli.terminal.outcome import EXIT_CODES, Program
 
 # Without rich's markup in help and errors: they may quote data, and draw no boxes into a pipe.
 app = typer.Typer(

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from penstock.cli.outcome import Failure, Unreachable, say
+from penstock.cli.terminal.outcome import Failure, Unreachable, say
 from penstock.errors import PenstockError
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ def quiet_session(
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    from penstock.spark.causes import cause_of
-    from penstock.spark.java import NoJava
-    from penstock.spark.session import build_session
+    from penstock.spark.runtime.causes import cause_of
+    from penstock.spark.runtime.java import NoJava
+    from penstock.spark.runtime.session import build_session
 
     found = SparkSession.getActiveSession()
     logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what is raised and told anyway
@@ -76,7 +76,7 @@ def quiet_session(
 @contextmanager
 def _said_afterwards() -> Iterator[None]:
     """Say a warning about a directory when stderr is ours again; Python would write it into Java's log."""
-    from penstock.spark.private_directory import ForeignDirectory
+    from penstock.spark.runtime.private_directory import ForeignDirectory
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ForeignDirectory)

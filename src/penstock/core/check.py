@@ -11,7 +11,7 @@ Each raises InvariantBroken with the invariant's number, the place and a short d
 What is checked where:
 
     check_listpack   L1 to L4: sizes, count, encodings, end byte            (listpack.py)
-    check_rax        R1 to R7, by Rax.check()                               (rax.py)
+    check_rax        R1 to R7, by Rax.check()                               (core/rax/tree.py)
     check_node       N1 to N3; N4 if the limits are given, for they may     (stream_node.py)
                      have changed since the node was written
     check_stream     S1 to S5, and all of the above for its nodes           (stream.py)
@@ -37,7 +37,7 @@ from typing import NoReturn
 from penstock.core import listpack, stream_id, stream_node
 from penstock.core.group import NEVER_MS, Consumer, Group, Pending
 from penstock.core.list_value import ListLimits, ListValue
-from penstock.core.rax import Rax
+from penstock.core.rax.tree import Rax
 from penstock.core.stream import COUNT_MAX, ENTRY_BYTES_MAX, NodeLimits, Stream
 from penstock.core.stream_id import StreamID
 from penstock.errors import CorruptData, InvariantBroken

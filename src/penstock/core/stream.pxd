@@ -2,7 +2,7 @@ import cython
 
 from penstock.core cimport memory, stream_id, stream_node
 from penstock.core.frame cimport Frame
-from penstock.core.rax cimport Rax, RaxIterator
+from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream_id cimport StreamID
 from penstock.core.stream_node cimport NodeCursor
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 from penstock.core import memory, stream_id, stream_node
 from penstock.core.frame import Frame
-from penstock.core.rax import Rax, RaxIterator
+from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 from penstock.errors import elements_too_large, id_not_above_top, ids_exhausted

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from penstock.core import memory
+from penstock.core import long_double, memory
 from penstock.core.frame import Frame
-from penstock.engine import long_double
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.errors import CommandError, no_such_database, not_an_integer

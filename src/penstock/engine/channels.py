@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.engine.glob import Glob
+from penstock.core.glob import Glob
 
 
 class Listener(Protocol):

@@ -22,7 +22,7 @@ from penstock.core.frame import Frame
 
 
 class EffectSink:
-    """Who takes effects: persist/journal.py. Units nest; the outermost counts."""
+    """Who takes effects: persist/aof/journal.py. Units nest; the outermost counts."""
 
     __slots__ = ()
 

@@ -23,22 +23,24 @@ from penstock.core.stream import NodeLimits
 from penstock.engine import compat, events
 from penstock.engine.clock import Clock, Instant, SystemClock
 from penstock.engine.commands import (
-    append,
-    append_batch,
-    claims,
     databases,
     expiry,
-    extension,
-    groups,
-    info,
     keys,
     list_moves,
     lists,
     numbers,
-    read,
     scan,
     strings,
     substrings,
+)
+from penstock.engine.commands.streams import (
+    append,
+    append_batch,
+    claims,
+    extension,
+    groups,
+    info,
+    read,
 )
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace

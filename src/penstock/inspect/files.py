@@ -24,8 +24,10 @@ from penstock.core.stream_id import SMALLEST
 from penstock.errors import CorruptData
 from penstock.inspect import stored
 from penstock.inspect.stored import RawNode, RawStream
-from penstock.persist import dump, offline, rdb_format
-from penstock.persist.rdb_read import RdbReader
+from penstock.persist import offline
+from penstock.persist.rdb import dump
+from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb.reader import RdbReader
 
 _LISTPACK_END = b"\xff"
 _LISTPACK_BYTES_MIN = 7

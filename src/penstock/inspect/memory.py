@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.core import listpack
-from penstock.core.rax import Rax
+from penstock.core.rax.tree import Rax
 from penstock.inspect.node_map import NodeMap, node_map
 from penstock.inspect.segments import NO_ENTRY, Damage, Kind, Role, Segment, element_at
 from penstock.inspect.stored import RawNode

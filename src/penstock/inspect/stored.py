@@ -18,8 +18,9 @@ from penstock.core import listpack, stream_id
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX, Stream
 from penstock.core.stream_id import StreamID
 from penstock.errors import CommandError, CorruptData
-from penstock.persist import dump, rdb_format
-from penstock.persist.rdb_input import RdbInput
+from penstock.persist.rdb import dump
+from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb.input import RdbInput
 
 KEY_BYTES = 16
 PAGE_NODES = 256  # a megabyte, at the default size of nodes

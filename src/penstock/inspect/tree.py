@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.core import rax_view
-from penstock.core.rax import Rax
+from penstock.core.rax import view as rax_view
+from penstock.core.rax.tree import Rax
 from penstock.core.stream_id import StreamID
 
 

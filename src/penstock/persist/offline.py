@@ -25,10 +25,10 @@ from penstock.engine.context import Context
 from penstock.engine.execute import Engine
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CorruptData
-from penstock.persist import rdb_format
 from penstock.persist.disk import SystemDisk
 from penstock.persist.layout import Layout
-from penstock.persist.rdb_read import RdbReader
+from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb.reader import RdbReader
 from penstock.persist.recovery import Recovery
 from penstock.persist.rows import DATA_ROWS
 

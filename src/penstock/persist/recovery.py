@@ -10,8 +10,9 @@ Without a log (appendonly no) only 4 and 5 are looked for. Everything is read in
 one gets the data when all of it was read and found right. After a clean stop the manifest states the length
 and the checksum of every file, and they are compared.
 
-Files are not changed, with one exception: a torn end of the last file (replay.py says when it is torn) is cut
-off, if `load_truncated` allows it. The bytes that are cut off are kept in a file beside it, and reported.
+Files are not changed, with one exception: a torn end of the last file (persist/aof/replay.py says when it
+is torn) is cut off, if `load_truncated` allows it. The bytes that are cut off are kept in a file beside
+it, and reported.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ from penstock.core.stream import Stream
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.errors import CorruptData
-from penstock.persist import file_crc, rdb_format
+from penstock.persist.aof import file_crc
+from penstock.persist.aof.manifest import LogFile, Manifest, load_manifest
+from penstock.persist.aof.replay import Replay, Torn
 from penstock.persist.disk import Disk, Source
 from penstock.persist.layout import Layout
-from penstock.persist.manifest import LogFile, Manifest, load_manifest
-from penstock.persist.rdb_read import RdbReader, load_databases
-from penstock.persist.rdb_value import ValueLimits
+from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb.reader import RdbReader, load_databases
+from penstock.persist.rdb.value import ValueLimits
 from penstock.persist.reading import Joined, read_all, read_into
-from penstock.persist.replay import Replay, Torn
 
 CUT_PREFIX = "cut-"
 
@@ -77,7 +79,7 @@ class Recovered:
     cut: Cut | None = None
     # The last file ends with a batch, or what was cut off began behind one.
     is_vouched: bool = False
-    lines_crc: int = 0  # of the last file (increment.py)
+    lines_crc: int = 0  # of the last file (persist/aof/increment.py)
 
 
 class Recovery:

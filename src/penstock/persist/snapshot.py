@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.errors import CorruptData
-from penstock.persist import file_crc
-from penstock.persist.batch import encode_batch
-from penstock.persist.commands_out import write_commands
+from penstock.persist.aof import file_crc
+from penstock.persist.aof.batch import encode_batch
+from penstock.persist.aof.commands_out import write_commands
+from penstock.persist.aof.replay import Replay, Torn
 from penstock.persist.disk import Disk, File
-from penstock.persist.rdb_read import RdbReader
-from penstock.persist.rdb_value import ValueLimits
-from penstock.persist.rdb_write import RdbWriter, aux_fields, write_databases
-from penstock.persist.replay import Replay, Torn
+from penstock.persist.rdb.reader import RdbReader
+from penstock.persist.rdb.value import ValueLimits
+from penstock.persist.rdb.writer import RdbWriter, aux_fields, write_databases
 
 
 @dataclass(frozen=True, slots=True)

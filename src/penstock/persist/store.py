@@ -1,7 +1,7 @@
 """The store: one data directory, and the engine whose data it keeps.
 
     open       lock the directory, read what is there, go on with the log
-    commit     what is done from now on, on its way to disk (commit.py)
+    commit     what is done from now on, on its way to disk (persist/aof/commit.py)
     rewrite    a new base in the place of the old one and its increments
     save       a snapshot beside the log
     close      everything on disk, the lock free
@@ -14,8 +14,9 @@ A rewrite, step by step; a crash between any two leaves a manifest whose files a
     3  finish    temp-rewrite gets the next base's name; a manifest with that base and the increments since
                  step 1 takes the old one's place; the files that it no longer names are removed
 
-After a failed write the log is not to be trusted any more (commit.py), so step 1 differs: the new increment
-is not listed before step 3, and nothing is accepted until then. The same where a log is begun anew.
+After a failed write the log is not to be trusted any more (persist/aof/commit.py), so step 1 differs: the
+new increment is not listed before step 3, and nothing is accepted until then. The same where a log is
+begun anew.
 
 A rewrite that fails leaves one more increment in the manifest. After INCREMENTS_MAX of them no rewrite
 begins; the next start writes a new base before it goes on.
@@ -27,7 +28,7 @@ What makes a crash harmless, besides the order of the steps:
     S2  no number is given away twice: a step that failed may have left a manifest on disk that names it
     S3  a first log is not one before its manifest is there; a mark in the directory says so until then
     S4  a file that somebody else wrote on last is complete: the log goes on in a new one, whose first line
-        says that it is ours (batch.py)
+        says that it is ours (persist/aof/batch.py)
     S5  after a clean stop the manifest states length and checksum of the last increment too. A start that
     goes
         on with it takes them out again, before anything is written
@@ -44,13 +45,13 @@ from dataclasses import dataclass, replace
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.errors import CorruptData, DirectoryInUse
-from penstock.persist import file_crc
-from penstock.persist.commit import Commit, Policy
+from penstock.persist.aof import file_crc
+from penstock.persist.aof.commit import Commit, Policy
+from penstock.persist.aof.increment import Increment
+from penstock.persist.aof.journal import Journal
+from penstock.persist.aof.manifest import LogFile, Manifest, load_manifest, save_manifest
 from penstock.persist.disk import Disk, Lock
-from penstock.persist.increment import Increment
-from penstock.persist.journal import Journal
 from penstock.persist.layout import Layout
-from penstock.persist.manifest import LogFile, Manifest, load_manifest, save_manifest
 from penstock.persist.recovery import Recovered, Recovery
 from penstock.persist.snapshot import SnapshotOptions, read_back, write_snapshot
 

@@ -15,25 +15,25 @@ from typing import Any, cast
 
 from penstock._version import VERSION
 from penstock.build import KIND
+from penstock.embedded.serving_log import LogOwner, SharedLog
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError, CorruptData, DirectoryInUse
 from penstock.persist.disk import Disk, SystemDisk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
 from penstock.server import log
-from penstock.server.buffered import BufferedConnection
-from penstock.server.config import Config
-from penstock.server.connection import Connection, Inbox
+from penstock.server.command_table import ROWS
+from penstock.server.config.settings import Config
 from penstock.server.cron import Cron
 from penstock.server.durability import Durability
-from penstock.server.facts import StopRequest
-from penstock.server.listener import Door, allow_clients, open_sockets, shown_address
 from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
+from penstock.server.net.buffered import BufferedConnection
+from penstock.server.net.connection import Connection, Inbox
+from penstock.server.net.listener import Door, allow_clients, open_sockets, shown_address
 from penstock.server.server import Loop, Server
-from penstock.server.shared_log import LogOwner, SharedLog
-from penstock.server.states import BROKEN, LOADING
-from penstock.server.table import ROWS
+from penstock.server.session.states import BROKEN, LOADING
+from penstock.server.stats.facts import StopRequest
 
 try:
     import uvloop

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.server.config import Config
-from penstock.server.memory_guard import check_memory, give_memory_back
-from penstock.server.metrics import Rates
+from penstock.server.config.settings import Config
 from penstock.server.server import Server, Timer
-from penstock.server.states import (
+from penstock.server.session.states import (
     BLOCKED,
     CLOSING,
     MONITOR,
@@ -15,6 +13,8 @@ from penstock.server.states import (
     PAUSED_WRITES,
     SUBSCRIBED,
 )
+from penstock.server.stats.memory_guard import check_memory, give_memory_back
+from penstock.server.stats.rates import Rates
 
 EXPIRE_AT_ONCE = 200  # keys of a database; about a millisecond of deleting
 MORE_SECONDS = 0.001  # between two rounds while more is due

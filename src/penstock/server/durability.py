@@ -25,19 +25,19 @@ from typing import Protocol
 
 from penstock.errors import CommandError, ConfigError, outcome_unknown
 from penstock.persist import backoff
+from penstock.persist.aof.commit import Commit, Policy
+from penstock.persist.aof.sync_thread import SyncThread
 from penstock.persist.child import Child, ChildFailed, start_child
-from penstock.persist.commit import Commit, Policy
 from penstock.persist.disk import reason
 from penstock.persist.recovery import Recovered
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Rewrite, Store
-from penstock.persist.sync_thread import SyncThread
-from penstock.server import process
-from penstock.server.config import Config
+from penstock.server.config.settings import Config
 from penstock.server.log import LOG
 from penstock.server.log_waiters import LogWaiter, LogWaiters
 from penstock.server.server import Server
-from penstock.server.states import DISK_FAILED, SAVE_FAILED
+from penstock.server.session.states import DISK_FAILED, SAVE_FAILED
+from penstock.server.stats import process
 
 _SYNC_EVERY_MS = 1000
 _SAVE_RETRY_MS = 5000

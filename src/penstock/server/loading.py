@@ -10,7 +10,7 @@ from penstock.errors import PenstockError
 from penstock.persist.layout import Layout
 from penstock.persist.recovery import Recovered, Recovery
 from penstock.persist.store import Store
-from penstock.server.config import Config
+from penstock.server.config.settings import Config
 from penstock.server.log import LOG
 from penstock.server.server import Server
 

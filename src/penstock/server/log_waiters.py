@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.persist.commit import Commit
+from penstock.persist.aof.commit import Commit
 
 
 class LogWaiter(Protocol):

@@ -3,7 +3,7 @@
 import cython
 
 from penstock.engine.execute cimport Engine
-from penstock.server.tally cimport Tallies
+from penstock.server.stats.tally cimport Tallies
 from penstock.server.turn cimport Turn
 from penstock.wire.parser cimport WireLimits
 

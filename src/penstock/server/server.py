@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
-from penstock.server.backlog import Backlog
-from penstock.server.client_memory import ClientMemory
-from penstock.server.facts import Facts
-from penstock.server.monitors import Monitors
-from penstock.server.output_limits import OutputLimits
-from penstock.server.pause import Pause
-from penstock.server.slow_log import SlowLog
-from penstock.server.strangers import Strangers
-from penstock.server.tally import Tallies
+from penstock.server.net.backlog import Backlog
+from penstock.server.net.client_memory import ClientMemory
+from penstock.server.net.output_limits import OutputLimits
+from penstock.server.net.strangers import Strangers
+from penstock.server.session.pause import Pause
+from penstock.server.stats.facts import Facts
+from penstock.server.stats.monitors import Monitors
+from penstock.server.stats.slow_log import SlowLog
+from penstock.server.stats.tally import Tallies
 from penstock.server.turn import Turn
 from penstock.wire.parser import WireLimits
 
 if TYPE_CHECKING:
-    from penstock.server.config import Config
-    from penstock.server.listener import Door
-    from penstock.server.session import Session
+    from penstock.server.config.settings import Config
+    from penstock.server.net.listener import Door
+    from penstock.server.session.session import Session
 
 NEVER_SLOW = 2**62
 QUERY_BYTES_MAX = 1 << 30  # a client may keep us waiting for the rest of a command as long as this

@@ -1,4 +1,4 @@
-# Sessions are typed where they are used: session.pxd needs this file. The log is asked once a turn.
+# Sessions are typed where they are used: server/session/session.pxd needs this file. The log is asked once a turn.
 
 import cython
 

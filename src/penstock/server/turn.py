@@ -23,13 +23,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from penstock.persist.commit import Commit
-from penstock.server.states import MONITOR, SUBSCRIBED
+from penstock.persist.aof.commit import Commit
+from penstock.server.session.states import MONITOR, SUBSCRIBED
 from penstock.wire.reply_walk import refuse_all
 
 if TYPE_CHECKING:
     from penstock.errors import PenstockError
-    from penstock.server.session import Session
+    from penstock.server.session.session import Session
 
 
 _MESSAGES = tuple(

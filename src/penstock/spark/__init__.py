@@ -14,14 +14,14 @@ from importlib import import_module
 from typing import Any
 
 _HOMES = {
-    "register": "penstock.spark.source",
-    "read_stream": "penstock.spark.source",
-    "write_stream": "penstock.spark.source",
-    "PenstockSource": "penstock.spark.source",
-    "build_session": "penstock.spark.session",
-    "archive_writer": "penstock.spark.archive",
-    "compact": "penstock.spark.compaction",
-    "trim_archived": "penstock.spark.trimming",
+    "register": "penstock.spark.source.data_source",
+    "read_stream": "penstock.spark.source.data_source",
+    "write_stream": "penstock.spark.source.data_source",
+    "PenstockSource": "penstock.spark.source.data_source",
+    "build_session": "penstock.spark.runtime.session",
+    "archive_writer": "penstock.spark.lake.archive",
+    "compact": "penstock.spark.lake.compaction",
+    "trim_archived": "penstock.spark.lake.trimming",
 }
 
 __all__ = [

@@ -27,16 +27,16 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import PenstockError
-from penstock.spark.compaction import load_finished
 from penstock.spark.connection import Servers, StreamName
-from penstock.spark.lake_columns import DAY, is_derived, quoted
-from penstock.spark.lake_files import LakeFiles, literal
-from penstock.spark.lake_manifest import INTENTS, Manifest
+from penstock.spark.lake.columns import DAY, is_derived, quoted
+from penstock.spark.lake.compaction import load_finished
+from penstock.spark.lake.files import LakeFiles, literal
+from penstock.spark.lake.manifest import INTENTS, Manifest
 from penstock.spark.option_words import Words
-from penstock.spark.options import CONNECTION, parse_place
-from penstock.spark.pipeline_frames import REASON, SOURCE_ID, SOURCE_STREAM
-from penstock.spark.sink import batch_write
-from penstock.spark.source import NAME
+from penstock.spark.pipeline.frames import REASON, SOURCE_ID, SOURCE_STREAM
+from penstock.spark.sink.writer import batch_write
+from penstock.spark.source.data_source import NAME
+from penstock.spark.source.options import CONNECTION, parse_place
 
 STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:binary,value:binary>>"
 _OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", SOURCE_STREAM, SOURCE_ID)

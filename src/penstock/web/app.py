@@ -9,9 +9,9 @@ from fastapi.responses import HTMLResponse, PlainTextResponse, Response
 from nicegui import app, ui
 
 from penstock.web.board import Board, Settings
-from penstock.web.gate import Gate, proxy_options
+from penstock.web.http.auth import Gate, proxy_options
+from penstock.web.http.plain_page import nowhere_page
 from penstock.web.pages import export, group, groups, pipeline, stream, streams, structure
-from penstock.web.plain_page import nowhere_page
 
 # Kept for a browser that lost its connection for a moment; each may be as large as a table.
 MESSAGES_KEPT = 20

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.web.asking import Server
-from penstock.web.catalogue import Catalogue
-from penstock.web.history import GroupHistory
+from penstock.web.model.catalogue import Catalogue
+from penstock.web.model.history import GroupHistory
+from penstock.web.server.asking import Server
 
 PORT_DEFAULT = 8379
 LOOPBACK = ("127.0.0.1", "::1", "localhost")

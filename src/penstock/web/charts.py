@@ -8,9 +8,9 @@ from typing import Any
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless, time_text
 from penstock.web.colours import CHART_FAINT, CHART_TEXT
-from penstock.web.facts import GroupFacts, StreamFacts
-from penstock.web.groups import Pending, place
-from penstock.web.history import Sample
+from penstock.web.model.facts import GroupFacts, StreamFacts
+from penstock.web.model.groups import Pending, place
+from penstock.web.model.history import Sample
 
 Options = dict[str, Any]
 Line = tuple[str, list[tuple[float, float | None]]]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from penstock.core import long_double
 from penstock.core.frame import Frame
-from penstock.engine import events, long_double
+from penstock.engine import events
 from penstock.engine.arguments import INT64_MAX, INT64_MIN, int_at, int_of
 from penstock.engine.commands.strings import put_string, string_or_none
 from penstock.engine.context import Context

@@ -6,10 +6,10 @@ import re
 from typing import Any
 
 from penstock.core.frame import Frame
+from penstock.core.glob import Glob
 from penstock.engine.arguments import int_at
 from penstock.engine.commands.keys import type_name
 from penstock.engine.context import Context
-from penstock.engine.glob import Glob
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, syntax_error
 

@@ -9,9 +9,9 @@ from penstock.engine.commands.expiry import remove_now
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import CommandError, syntax_error
-from penstock.persist.dump import dump_value, restore_value
-from penstock.persist.rdb_format import VERSION_MAX
-from penstock.persist.rdb_value import ValueLimits
+from penstock.persist.rdb.dump import dump_value, restore_value
+from penstock.persist.rdb.format import VERSION_MAX
+from penstock.persist.rdb.value import ValueLimits
 from penstock.reply import OK, Status
 
 _FREQUENCY_MAX = 255

@@ -12,8 +12,8 @@ from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, syntax_error, unknown_subcommand
 from penstock.reply import NO_REPLY, OK, NoReply, Status
-from penstock.server.facts import StopRequest
-from penstock.server.session import Session
+from penstock.server.session.session import Session
+from penstock.server.stats.facts import StopRequest
 
 REPLICAS = 0
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from penstock.core.frame import Frame
 from penstock.engine.arguments import int_at, timeout_at
-from penstock.engine.help import help_of
+from penstock.engine.commands.help import help_of
 from penstock.errors import (
     CommandError,
     invalid_client_name,
@@ -19,11 +19,11 @@ from penstock.errors import (
     unknown_subcommand,
 )
 from penstock.reply import NO_REPLY, OK, NoReply, Status, Verbatim
-from penstock.server.client_info import is_printable
-from penstock.server.client_line import client_line, client_type
-from penstock.server.kill_filter import KillFilter, parse_kill_filter, type_at
-from penstock.server.session import Session
-from penstock.server.states import CLOSING, REPLY_OFF, REPLY_SKIP, REPLY_SKIP_NEXT
+from penstock.server.session.client_info import is_printable
+from penstock.server.session.client_line import client_line, client_type
+from penstock.server.session.kill_filter import KillFilter, parse_kill_filter, type_at
+from penstock.server.session.session import Session
+from penstock.server.session.states import CLOSING, REPLY_OFF, REPLY_SKIP, REPLY_SKIP_NEXT
 
 
 def client_id(session: Session, frame: Frame) -> int:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.frame import Frame
-from penstock.engine.glob import Glob
-from penstock.engine.help import help_of
+from penstock.core.glob import Glob
+from penstock.engine.commands.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, ConfigError, shown, syntax_error
 from penstock.reply import OK, Pairs, Status
-from penstock.server import config_file
-from penstock.server.config import AT_START, PROTECTED, Config, Directive
+from penstock.server.config import file as config_file
+from penstock.server.config.settings import AT_START, PROTECTED, Config, Directive
 from penstock.server.log import LOG
-from penstock.server.session import Session
+from penstock.server.session.session import Session
 
 HELP_LINES = [
     "GET <pattern>",

@@ -20,10 +20,10 @@ from penstock.errors import (
     wrong_password,
 )
 from penstock.reply import OK, Pairs, Status
-from penstock.server.client_info import is_printable
-from penstock.server.session import Session
-from penstock.server.states import CLOSING, REPLY_OFF, REPLY_SKIP_NEXT, STRANGER, SUBSCRIBED
-from penstock.server.transaction import leave
+from penstock.server.session.client_info import is_printable
+from penstock.server.session.session import Session
+from penstock.server.session.states import CLOSING, REPLY_OFF, REPLY_SKIP_NEXT, STRANGER, SUBSCRIBED
+from penstock.server.session.transaction import leave
 
 _PONG = Status("PONG")
 _RESET = Status("RESET")

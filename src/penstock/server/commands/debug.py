@@ -1,7 +1,7 @@
 """For tests of servers and clients: DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, DIGEST, RELOAD, LOADAOF, HELP.
 
-Refused unless enable-debug-command allows it (gate.py): a client that can stop the server for an hour is
-nothing to have by default.
+Refused unless enable-debug-command allows it (server/session/admission.py): a client that can stop the
+server for an hour is nothing to have by default.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import re
 import time
 
 from penstock.core.frame import Frame
+from penstock.engine.commands.help import help_of
 from penstock.engine.digest import data_digest
-from penstock.engine.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, no_such_key, unknown_subcommand
 from penstock.reply import OK, Status
 from penstock.server.commands.persistence import durability_of
 from penstock.server.reloading import reload_log, reload_snapshot
-from penstock.server.session import Session
+from penstock.server.session.session import Session
 
 _LEADING_NUMBER = re.compile(rb"\s*[+-]?(\d+\.?\d*|\.\d+)")
 _LEADING_INTEGER_NOT_ZERO = re.compile(rb"\s*[+-]?0*[1-9]")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from penstock.core.frame import Frame
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.reply import Verbatim
-from penstock.server.info_sections import info_text
-from penstock.server.session import Session
+from penstock.server.session.session import Session
+from penstock.server.stats.info_sections import info_text
 
 
 def info(session: Session, frame: Frame) -> Verbatim:

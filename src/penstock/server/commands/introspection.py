@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.frame import Frame
-from penstock.engine.glob import Glob
-from penstock.engine.help import help_of
+from penstock.core.glob import Glob
+from penstock.engine.commands.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, syntax_error
 from penstock.reply import Members, Pairs, Status
-from penstock.server.catalogue import Catalogue, access_of
-from penstock.server.session import Session
+from penstock.server.command_catalogue import Catalogue, access_of
+from penstock.server.session.session import Session
 
 
 def _catalogue(session: Session) -> Catalogue:

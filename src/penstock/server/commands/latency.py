@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core.frame import Frame
-from penstock.engine.help import help_of
+from penstock.engine.commands.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.reply import Pairs, Status
-from penstock.server.catalogue import shown_name
-from penstock.server.session import Session
-from penstock.server.tally import Tally
+from penstock.server.command_catalogue import shown_name
+from penstock.server.session.session import Session
+from penstock.server.stats.tally import Tally
 
 
 def histogram(session: Session, frame: Frame) -> Pairs:

@@ -8,14 +8,14 @@ from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.engine.arguments import int_at
-from penstock.engine.help import help_of
+from penstock.engine.commands.help import help_of
 from penstock.engine.table import NO_KEYS, SUBCOMMAND_KEY, Command, Flags
 from penstock.errors import syntax_error
 from penstock.reply import OK, Double, Pairs, Status, Verbatim
-from penstock.server import process
-from penstock.server.info_sections import human
-from penstock.server.memory_usage import usage_bytes
-from penstock.server.session import Session
+from penstock.server.session.session import Session
+from penstock.server.stats import process
+from penstock.server.stats.info_sections import human
+from penstock.server.stats.memory_usage import usage_bytes
 
 SAMPLES_DEFAULT = 5
 

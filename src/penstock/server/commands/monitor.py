@@ -6,8 +6,8 @@ from penstock.core.frame import Frame
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError
 from penstock.reply import NO_REPLY, OK, NoReply, Status
-from penstock.server.session import Session
-from penstock.server.states import MONITOR, MONITORED
+from penstock.server.session.session import Session
+from penstock.server.session.states import MONITOR, MONITORED
 
 
 def monitor(session: Session, frame: Frame) -> Status | NoReply:

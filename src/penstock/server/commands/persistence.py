@@ -11,8 +11,8 @@ from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, syntax_error
 from penstock.reply import NO_REPLY, OK, NoReply, Status
 from penstock.server.durability import Durability
-from penstock.server.session import Session
-from penstock.server.session_waiter import SessionWaiter
+from penstock.server.session.session import Session
+from penstock.server.session.waiter import SessionWaiter
 
 _REPLICAS = 0
 

@@ -6,14 +6,14 @@ Subscribing answers once for each name, by a push that also tells how many subsc
 from __future__ import annotations
 
 from penstock.core.frame import Frame
+from penstock.core.glob import Glob
 from penstock.engine.channels import Channels, Listeners
-from penstock.engine.glob import Glob
-from penstock.engine.help import help_of
+from penstock.engine.commands.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import unknown_subcommand
 from penstock.reply import NO_REPLY, NoReply, Push, Status
-from penstock.server.session import Session
-from penstock.server.states import SUBSCRIBED
+from penstock.server.session.session import Session
+from penstock.server.session.states import SUBSCRIBED
 
 Names = dict[bytes, None]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.engine.arguments import INT64_MAX, int_between
-from penstock.engine.help import help_of
+from penstock.engine.commands.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, unknown_subcommand
 from penstock.reply import OK, Status
-from penstock.server.session import Session
+from penstock.server.session.session import Session
 
 GET_COUNT_DEFAULT = 10
 

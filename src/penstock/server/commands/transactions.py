@@ -6,10 +6,10 @@ from penstock.core.frame import Frame
 from penstock.engine.table import ALL_KEYS, NO_KEYS, Command, Flags
 from penstock.errors import CommandError
 from penstock.reply import NO_REPLY, NULL_ARRAY, OK, NoReply, NullArray, Status
-from penstock.server.session import Session
-from penstock.server.states import IN_MULTI, MONITORED
-from penstock.server.tally import Tally
-from penstock.server.transaction import Transaction, Watching, forget_watches, leave
+from penstock.server.session.session import Session
+from penstock.server.session.states import IN_MULTI, MONITORED
+from penstock.server.session.transaction import Transaction, Watching, forget_watches, leave
+from penstock.server.stats.tally import Tally
 
 
 def multi(session: Session, frame: Frame) -> Status:

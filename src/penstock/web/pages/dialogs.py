@@ -13,10 +13,10 @@ from nicegui import ui
 
 from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
-from penstock.web.asking import Away
-from penstock.web.changes import Change, carry_out
+from penstock.web.changes.entry_changes import Change, carry_out
 from penstock.web.pages.frame import Frame, attribute, heading
 from penstock.web.refusal import Refused
+from penstock.web.server.asking import Away
 
 Done = Callable[[], Awaitable[None]]
 

@@ -8,12 +8,12 @@ from nicegui import ui
 
 from penstock.client.replies import Entry
 from penstock.human.show import Fields, entry_json, harmless, time_text
-from penstock.web.names import name_text, parse_name
+from penstock.web.changes.resend import plan_resend
+from penstock.web.http.names import name_text, parse_name
+from penstock.web.model.values import hex_view, json_view_or_none, value_text
 from penstock.web.pages.dialogs import Done, answer_buttons, propose, titled_dialog
 from penstock.web.pages.entry_form import EntryForm
 from penstock.web.pages.frame import Frame, attribute
-from penstock.web.resend import plan_resend
-from penstock.web.values import hex_view, json_view_or_none, value_text
 
 FIELDS_SHOWN = 100
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from nicegui import ui
 
 from penstock.human.show import Fields
-from penstock.web.editing import BOXES_MAX, Box, box_of
+from penstock.web.changes.editing import BOXES_MAX, Box, box_of
 
 ESCAPED = ", \\xNN is a byte"
 

@@ -15,12 +15,12 @@ from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
 from penstock.errors import CommandError
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.where import parse_conditions
-from penstock.web.asking import Away, Server
 from penstock.web.board import Board
-from penstock.web.exports import LIMIT_DEFAULT, TYPES, Selection, export
-from penstock.web.facts import one_stream
-from penstock.web.names import parse_name
+from penstock.web.http.names import parse_name
+from penstock.web.model.exports import LIMIT_DEFAULT, TYPES, Selection, export
+from penstock.web.model.facts import one_stream
 from penstock.web.refusal import Refused
+from penstock.web.server.asking import Away, Server
 
 _COUNT = re.compile(r"0*[1-9]\d{0,17}", re.ASCII)
 _WHOLE_ID = re.compile(r"\d+-\d+", re.ASCII)

@@ -8,12 +8,12 @@ from nicegui import ui
 
 from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
-from penstock.web.address import Words
-from penstock.web.asking import Away
 from penstock.web.board import Board
 from penstock.web.colours import AWAY, BAR, ON_BAR, WRITES, theme_css
-from penstock.web.names import link
+from penstock.web.http.address import Words
+from penstock.web.http.names import link
 from penstock.web.refusal import Refused
+from penstock.web.server.asking import Away
 
 Act = Callable[[], Awaitable[None]]
 

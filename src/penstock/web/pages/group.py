@@ -9,18 +9,19 @@ from penstock.core.stream_id import SMALLEST, StreamID, parse
 from penstock.human.moment import parse_duration
 from penstock.human.show import duration_text, harmless, time_text
 from penstock.web import charts
-from penstock.web.address import Words
 from penstock.web.board import Board
-from penstock.web.changes import Change
-from penstock.web.facts import one_stream
-from penstock.web.group_changes import (
+from penstock.web.changes.entry_changes import Change
+from penstock.web.changes.group_changes import (
     plan_ack,
     plan_claim,
     plan_delete_consumers,
     plan_destroy,
     plan_reset,
 )
-from penstock.web.groups import (
+from penstock.web.http.address import Words
+from penstock.web.http.names import link, parse_name
+from penstock.web.model.facts import one_stream
+from penstock.web.model.groups import (
     DEAD_IDLE_MS,
     PENDING_PAGE,
     Consumer,
@@ -31,15 +32,14 @@ from penstock.web.groups import (
     pending_of,
     position_of,
 )
-from penstock.web.lag import lag_text, why_unknown
-from penstock.web.names import link, parse_name
+from penstock.web.model.lag import lag_text, why_unknown
+from penstock.web.model.stream_page import OLDEST, behind
+from penstock.web.model.values import preview
 from penstock.web.pages.dialogs import ask_for, propose
 from penstock.web.pages.entry import show_entry
 from penstock.web.pages.frame import Frame, heading, show_url
 from penstock.web.pages.groups import CHART_HEIGHT, POSITION_LABEL, draw
 from penstock.web.pages.table import Column, DataTable, TableRow
-from penstock.web.stream_page import OLDEST, behind
-from penstock.web.values import preview
 
 REFRESH_SECONDS = 2.0
 

@@ -6,14 +6,14 @@ from nicegui import ui
 
 from penstock.human.show import harmless, quoted, time_text
 from penstock.web import charts
-from penstock.web.address import Words
 from penstock.web.board import Board
-from penstock.web.changes import Change
-from penstock.web.facts import GroupFacts, StreamFacts, one_stream
-from penstock.web.group_changes import plan_create
-from penstock.web.groups import Holder, free_text, holders, oldest_pending, position_of
-from penstock.web.lag import lag_text, why_unknown
-from penstock.web.names import link
+from penstock.web.changes.entry_changes import Change
+from penstock.web.changes.group_changes import plan_create
+from penstock.web.http.address import Words
+from penstock.web.http.names import link
+from penstock.web.model.facts import GroupFacts, StreamFacts, one_stream
+from penstock.web.model.groups import Holder, free_text, holders, oldest_pending, position_of
+from penstock.web.model.lag import lag_text, why_unknown
 from penstock.web.pages.dialogs import ask_for, propose
 from penstock.web.pages.frame import Frame, heading
 from penstock.web.pages.table import Column, DataTable, TableRow

@@ -8,13 +8,9 @@ from penstock.core.stream_id import parse
 from penstock.human.show import duration_text, harmless, time_text
 from penstock.web import charts
 from penstock.web.board import Board
-from penstock.web.names import link, parse_name
-from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import Frame, heading
-from penstock.web.pages.groups import CHART_HEIGHT, draw
-from penstock.web.pages.redrive import redrive
-from penstock.web.pages.table import Column, DataTable, TableRow
-from penstock.web.pipelines import (
+from penstock.web.changes.resend import Reject
+from penstock.web.http.names import link, parse_name
+from penstock.web.model.pipelines import (
     METRICS_STREAM,
     REASON,
     Output,
@@ -24,10 +20,14 @@ from penstock.web.pipelines import (
     reject_streams,
     rejects_of,
 )
-from penstock.web.rates import rate_text
-from penstock.web.resend import Reject
-from penstock.web.stream_page import read_ids
-from penstock.web.values import preview
+from penstock.web.model.rates import rate_text
+from penstock.web.model.stream_page import read_ids
+from penstock.web.model.values import preview
+from penstock.web.pages.entry import show_entry
+from penstock.web.pages.frame import Frame, heading
+from penstock.web.pages.groups import CHART_HEIGHT, draw
+from penstock.web.pages.redrive import redrive
+from penstock.web.pages.table import Column, DataTable, TableRow
 
 REFRESH_SECONDS = 2.0
 REJECTS_SHOWN = 20

@@ -6,10 +6,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from nicegui import ui
 
-from penstock.web.names import parse_name
+from penstock.web.changes.resend import Reject, plan_redrive
+from penstock.web.http.names import parse_name
 from penstock.web.pages.dialogs import Done, answer_buttons, propose, tell, titled_dialog
 from penstock.web.pages.frame import Frame
-from penstock.web.resend import Reject, plan_redrive
 
 Find = Callable[[], Awaitable[Sequence[Reject]]]
 

@@ -10,17 +10,12 @@ from penstock.core.stream_id import StreamID, parse
 from penstock.human.moment import parse_moment
 from penstock.human.show import age_text, harmless, size_text, time_text
 from penstock.human.where import Condition, parse_conditions
-from penstock.web.address import Words
 from penstock.web.board import Board
-from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.names import link
-from penstock.web.pages.dialogs import tell
-from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import Frame, show_url
-from penstock.web.pages.stream_actions import StreamActions
-from penstock.web.pages.table import Column, DataTable, TableRow
-from penstock.web.resend import is_reject
-from penstock.web.stream_page import (
+from penstock.web.changes.resend import is_reject
+from penstock.web.http.address import Words
+from penstock.web.http.names import link
+from penstock.web.model.facts import StreamFacts, one_stream
+from penstock.web.model.stream_page import (
     NEWEST,
     OLDEST,
     EntryPage,
@@ -30,8 +25,13 @@ from penstock.web.stream_page import (
     read_page,
     reading_from,
 )
-from penstock.web.tailing import Tail
-from penstock.web.values import preview
+from penstock.web.model.tailing import Tail
+from penstock.web.model.values import preview
+from penstock.web.pages.dialogs import tell
+from penstock.web.pages.entry import show_entry
+from penstock.web.pages.frame import Frame, show_url
+from penstock.web.pages.stream_actions import StreamActions
+from penstock.web.pages.table import Column, DataTable, TableRow
 
 TAIL_SECONDS = 0.4
 REFRESH_SECONDS = 3.0

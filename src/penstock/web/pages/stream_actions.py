@@ -8,7 +8,7 @@ from nicegui import ui
 
 from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, parse_moment
-from penstock.web.changes import (
+from penstock.web.changes.entry_changes import (
     Change,
     behind_all,
     plan_add,
@@ -16,15 +16,15 @@ from penstock.web.changes import (
     plan_trim_before,
     plan_trim_to_length,
 )
-from penstock.web.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
-from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.names import link
+from penstock.web.changes.resend import Reject
+from penstock.web.http.names import link
+from penstock.web.model.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
+from penstock.web.model.facts import StreamFacts, one_stream
+from penstock.web.model.stream_page import read_ids
 from penstock.web.pages.dialogs import answer_buttons, propose, titled_dialog
 from penstock.web.pages.frame import Frame
 from penstock.web.pages.redrive import redrive
 from penstock.web.refusal import Refused
-from penstock.web.resend import Reject
-from penstock.web.stream_page import read_ids
 
 
 class Shown(Protocol):

@@ -6,14 +6,14 @@ from nicegui import ui
 
 from penstock.client.replies import Entry
 from penstock.human.show import age_text, harmless, size_text
-from penstock.web.address import Words
 from penstock.web.board import Board
-from penstock.web.catalogue import SORTS, Page, Row, names_of
-from penstock.web.facts import StreamFacts
-from penstock.web.names import link
+from penstock.web.http.address import Words
+from penstock.web.http.names import link
+from penstock.web.model.catalogue import SORTS, Page, Row, names_of
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.rates import rate_text
 from penstock.web.pages.frame import Frame, show_url
 from penstock.web.pages.table import Column, DataTable, TableRow
-from penstock.web.rates import rate_text
 
 ROWS = 50
 REFRESH_SECONDS = 2.0

@@ -9,15 +9,12 @@ from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.human.show import harmless, size_text
 from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
-from penstock.web.address import Words
 from penstock.web.board import Board
 from penstock.web.colours import pieces_css
-from penstock.web.facts import StreamFacts, one_stream
-from penstock.web.names import link
-from penstock.web.pages.frame import Frame, heading, show_url
-from penstock.web.pages.groups import draw
-from penstock.web.pages.table import Column, DataTable, TableRow
-from penstock.web.structure import (
+from penstock.web.http.address import Words
+from penstock.web.http.names import link
+from penstock.web.model.facts import StreamFacts, one_stream
+from penstock.web.model.structure import (
     MEANINGS,
     WINDOW_NODES,
     Window,
@@ -26,6 +23,9 @@ from penstock.web.structure import (
     tree_options,
     trims,
 )
+from penstock.web.pages.frame import Frame, heading, show_url
+from penstock.web.pages.groups import draw
+from penstock.web.pages.table import Column, DataTable, TableRow
 
 NODE_COLUMNS = [
     Column("id", "node"),

@@ -1,0 +1,231 @@
+"""`penstock pipeline`: run a pipeline of Spark from its TOML file, or say what is wrong with the file.
+
+Spark is imported when a command needs it: the other commands start without it.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from penstock.cli.connect import Json
+from penstock.cli.spark_session import need_spark, quiet_session
+from penstock.cli.terminal.outcome import Failure, example, say
+from penstock.cli.terminal.output import Column, Output
+from penstock.cli.terminal.pipeline_display import BatchLines, Display, LiveTable, Nothing
+from penstock.human.show import harmless, json_line
+
+if TYPE_CHECKING:
+    from penstock.spark.pipeline.file import Pipeline
+    from penstock.spark.pipeline.run import Summary
+    from penstock.spark.pipeline.toml_table import Problem
+
+RUN_EPILOG = example(
+    "penstock pipeline run orders.toml                  until Ctrl-C or SIGTERM",
+    "penstock pipeline run orders.toml --once           what there is now, then a summary",
+    "penstock pipeline run orders.toml --json | jq .rows",
+    "penstock pipeline run orders.toml --master spark://host:7077 --conf spark.executor.memory=2g",
+)
+CHECK_EPILOG = example(
+    "penstock pipeline check orders.toml",
+    "penstock pipeline check orders.toml --offline      without asking the server",
+    "penstock pipeline check orders.toml --json | jq -r '.problems[].text'",
+)
+COLUMNS = (
+    Column("output"),
+    Column("batches", numeric=True),
+    Column("read", numeric=True),
+    Column("written", numeric=True),
+    Column("late", numeric=True),
+    Column("lag", numeric=True),
+)
+NONE = "-"
+BAD_FILE = 2
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Run and check pipelines: streams into a lake, by a TOML file.",
+)
+
+PipelineFile = Annotated[str, typer.Argument(metavar="FILE", show_default=False)]
+Master = Annotated[
+    str | None,
+    typer.Option(metavar="URL", help="Spark's master; local[*], that is this machine, by default."),
+]
+Conf = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="A setting of Spark's; may be given several times."),
+]
+
+
+class BadFile(Failure):
+    """The file cannot be run."""
+
+    exit_code = BAD_FILE
+
+
+@app.command(epilog=RUN_EPILOG)
+def run(
+    file: PipelineFile,
+    once: Annotated[
+        bool, typer.Option("--once", help="Read what there is now, then end with a summary.")
+    ] = False,
+    master: Master = None,
+    json: Json = False,
+    conf: Conf = None,
+) -> None:
+    """Run a pipeline: every output of FILE, exactly once, from where it stopped.
+
+    The file is checked first, and nothing is started if something is wrong with it. Without --once it
+    runs until Ctrl-C or SIGTERM, which stop it cleanly. An output that fails stops all; run it again, and
+    it goes on. With --json, one object a batch and at the end one with the summary.
+    """
+    pipeline = _load(file, json)
+    settings = _settings(conf or [])
+    from penstock.spark.pipeline.file import PipelineFileError
+    from penstock.spark.pipeline.run import PipelineFailed, run_pipeline, summary_json
+
+    output = Output()
+    with quiet_session(pipeline.name, master, settings) as spark, _stop_signals() as stop:
+        try:
+            with _display(output, json, pipeline.name) as display:
+                summary = run_pipeline(pipeline, spark, once, display.show, stop)
+        except PipelineFileError as error:
+            _refuse(error.problems, json)
+        except PipelineFailed as error:
+            raise Failure(str(error)) from None
+    if json:
+        output.line(json_line({"summary": summary_json(summary)}))
+    else:
+        _show_summary(summary, pipeline, output)
+
+
+@app.command(epilog=CHECK_EPILOG)
+def check(
+    file: PipelineFile,
+    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the server.")] = False,
+    json: Json = False,
+) -> None:
+    """Find what is wrong with a pipeline before anything runs; exit code 2 if something is.
+
+    All of it is reported, each with its line: syntax, keys, types, SQL, durations, outputs that collide,
+    a lake that cannot be written, a server that cannot be reached, a login that is refused, keys that are
+    no streams.
+    """
+    need_spark()
+    pipeline, problems = _read(file)
+    if pipeline is not None:
+        from penstock.spark.pipeline.check import check_pipeline
+        from penstock.spark.pipeline.run import pipeline_session
+
+        with quiet_session(pipeline.name, "local[1]", {}) as spark:
+            problems = [*problems, *check_pipeline(pipeline, pipeline_session(spark), offline)]
+    if problems:
+        _refuse(problems, json)
+    if pipeline is not None and not offline:
+        _note_missing(pipeline)
+    output = Output()
+    if json:
+        output.line(json_line({"file": file, "problems": []}))
+    else:
+        output.line(f"{harmless(file)}: nothing is wrong with it")
+
+
+def _note_missing(pipeline: Pipeline) -> None:
+    from penstock.spark.pipeline.check import missing_streams
+
+    for name in missing_streams(pipeline):
+        say(f"there is no stream {harmless(name)} yet")
+
+
+def _read(file: str) -> tuple[Pipeline | None, list[Problem]]:
+    from penstock.spark.pipeline.file import read_pipeline
+
+    try:
+        return read_pipeline(file)
+    except OSError as error:
+        raise BadFile(f"{file}: {error.strerror or error}") from None
+
+
+def _load(file: str, json: bool) -> Pipeline:
+    need_spark()
+    pipeline, problems = _read(file)
+    if pipeline is None or problems:
+        _refuse(problems, json)
+    return pipeline
+
+
+def _refuse(problems: list[Problem], json: bool) -> NoReturn:
+    """The list of problems is the output; how many they are is for the person."""
+    output = Output()
+    problems = sorted(set(problems))
+    if json:
+        told = [{"line": one.line, "text": one.text} for one in problems]
+        output.line(json_line({"file": problems[0].file, "problems": told}))
+    else:
+        for problem in problems:
+            output.line(harmless(str(problem)))
+        output.flush()
+        say(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}; nothing was run")
+    raise typer.Exit(BAD_FILE)
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not (name.strip() and equals):
+            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="'--conf'")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+@contextmanager
+def _display(output: Output, json: bool, name: str) -> Iterator[Display]:
+    display: Display = Nothing()
+    if json:
+        display = BatchLines(output)
+    elif sys.stderr.isatty():
+        display = LiveTable(name)
+    with display:
+        yield display
+
+
+@contextmanager
+def _stop_signals() -> Iterator[threading.Event]:
+    """Ctrl-C and SIGTERM ask to stop, once; a second Ctrl-C ends it at once."""
+    stop = threading.Event()
+
+    def ask(number: int, _frame: object) -> None:
+        if stop.is_set() and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        stop.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _show_summary(summary: Summary, pipeline: Pipeline, output: Output) -> None:
+    rows = []
+    for name, one in summary.outputs.items():
+        numbers = (one.batches, one.read, one.rows, one.late, one.lag)
+        rows.append((name, *(NONE if number is None else f"{number:,}" for number in numbers)))
+    output.table(COLUMNS, rows)
+    pending = "" if summary.pending is None else f", {summary.pending:,} pending"
+    trimmed = f", {summary.trimmed:,} trimmed" if summary.trimmed else ""
+    output.line(f"{summary.seconds:.1f} s{pending}{trimmed}; the lake is {pipeline.archive.path}")

@@ -1,0 +1,162 @@
+"""`penstock replay`: entries again, out of a stream or a lake into a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import redis
+import typer
+from rich.console import Console
+
+from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
+from penstock.cli.spark_session import need_spark, quiet_session
+from penstock.cli.terminal.moment import Ago, Edge, parse_moment
+from penstock.cli.terminal.outcome import Failure, Unreachable, example, say
+from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
+from penstock.errors import PenstockError
+from penstock.human.show import harmless, json_line
+
+if TYPE_CHECKING:
+    from penstock.spark.replay import Replay
+
+Login = dict[str, str]
+
+EPILOG = example(
+    "penstock replay --from-stream orders:rejected --to orders",
+    "penstock replay --from-stream orders --since 2026-11-16T09:00 --until 2026-11-16T10:00 --to again",
+    "penstock replay --from-lake lake/bronze --since 1h --to orders:copy",
+    "penstock replay --from-lake lake/bronze --to orders --to-url redis://other:6379",
+    "penstock replay --from-stream a --to b --cluster --url redis://node1:7000",
+)
+
+
+def replay(
+    to: Annotated[str, typer.Option(metavar="STREAM", help="The stream that gets the entries.")],
+    from_stream: Annotated[
+        str | None, typer.Option(metavar="STREAM", help="Replay this stream.")
+    ] = None,
+    from_lake: Annotated[
+        str | None, typer.Option(metavar="PATH", help="Replay a table of a lake (Parquet).")
+    ] = None,
+    since: Annotated[
+        str, typer.Option(metavar="MOMENT", help="The first entry: an id, a time, 10m ago.")
+    ] = "start",
+    until: Annotated[
+        str, typer.Option(metavar="MOMENT", help="Stop before this moment, written as --since.")
+    ] = "end",
+    url: Url = URL_DEFAULT,
+    to_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Another server for --to, instead of --url.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="What this replay is called; each name is replayed once.")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="Replay although this was replayed before.")
+    ] = False,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="The servers are nodes of a Redis Cluster.")
+    ] = False,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="A Spark master; this machine by default.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Put entries of a stream, of a dead-letter stream or of a lake into a stream once more.
+
+    They keep their order and get new ids; _source_stream and _source_id tell where they were first. All of
+    them appear at once, or none. After a crash run the same command again: what is done is not done twice,
+    and appends 0 entries.
+    """
+    if (from_stream is None) == (from_lake is None):
+        raise typer.BadParameter("name either --from-stream or --from-lake")
+    if not to:
+        raise typer.BadParameter("--to is empty")
+    if from_lake is not None and "://" not in from_lake and not Path(from_lake).is_dir():
+        raise typer.BadParameter(f"{from_lake} is no directory")
+    target_url = to_url or url
+    if from_stream == to and target_url == url:
+        raise typer.BadParameter("--from-stream and --to are the same stream")
+    with Server(url) as server:
+        first, last = _bounds(since, until, server.now_ms)
+    need_spark()
+    from penstock.spark.replay import Replay, default_name
+
+    wanted = Replay(from_stream, from_lake, to, first, last)
+    name = name or default_name(wanted, since, until)
+    shared = {"cluster": "true"} if cluster else {}
+    places = ({"url": url, **shared}, {"url": target_url, **shared})
+    if _is_done(wanted, name, places[1], again):
+        say(f"{name} has been replayed into {to} before: --again repeats it, --name begins another")
+        rows = 0
+    else:
+        _check_origin(wanted, places[0])
+        rows = _run(wanted, name, places, master)
+    if json:
+        typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
+    else:
+        typer.echo(f"{rows:,} entries appended to {to}; the name of this replay is {name}")
+
+
+def _run(wanted: Replay, name: str, places: tuple[Login, Login], master: str | None) -> int:
+    from penstock.spark.replay import frame_of, write_replay
+
+    origin, target = places
+    console = Console(stderr=True)
+    with console.status("Spark starts"), quiet_session("replay", master, {}) as spark:
+        console.print(f"replaying into {harmless(wanted.target)}", highlight=False, markup=False)
+        return write_replay(frame_of(spark, wanted, origin), wanted, name, target)
+
+
+def _is_done(wanted: Replay, name: str, target: Login, again: bool) -> bool:
+    """Whether this was replayed before, and nobody asks for it again."""
+    from penstock.spark.replay import forget, is_done
+
+    with _told():
+        if not is_done(target, wanted, name):
+            return False
+        if again:
+            forget(target, wanted, name)
+        return not again
+
+
+def _check_origin(wanted: Replay, origin: Login) -> None:
+    """Raises: Failure, before Spark is started for nothing."""
+    from penstock.spark.replay import kind_of
+
+    if wanted.stream is not None:
+        with _told():
+            kind = kind_of(origin, wanted.stream)
+        if kind != "stream":
+            what = "there is no such key" if kind == "none" else f"the key holds a {kind}"
+            raise Failure(f"{wanted.stream} is no stream: {what}")
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A server's refusal, or its absence, as the command line says it."""
+    try:
+        yield
+    except redis.ConnectionError as error:
+        raise Unreachable(str(error)) from None
+    except (PenstockError, redis.RedisError) as error:
+        raise Failure(str(error)) from None
+
+
+def _bounds(since: str, until: str, now_ms: Callable[[], int]) -> tuple[StreamID, StreamID]:
+    first, end = _id_of(since, now_ms), _id_of(until, now_ms)
+    if end <= first or since == Edge.END.value:
+        raise typer.BadParameter("--until is not after --since: nothing lies between them")
+    return first, end if until == Edge.END.value else end.previous()
+
+
+def _id_of(text: str, now_ms: Callable[[], int]) -> StreamID:
+    moment = parse_moment(text)
+    if isinstance(moment, Ago):
+        return moment.at(now_ms())
+    if isinstance(moment, Edge):
+        return SMALLEST if moment is Edge.START else LARGEST
+    return moment

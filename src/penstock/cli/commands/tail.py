@@ -1,0 +1,200 @@
+"""`penstock tail`: entries as they come, on their own or through a group."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from penstock.cli.connect import URL_DEFAULT, Server, Url
+from penstock.cli.follow import Group, Source, group_place, plan_range
+from penstock.cli.terminal.entry_line import (
+    Line,
+    coloured_entry,
+    entry_text,
+    json_entry,
+    parse_format,
+)
+from penstock.cli.terminal.moment import Edge, parse_moment
+from penstock.cli.terminal.outcome import example, say
+from penstock.cli.terminal.output import Output
+from penstock.cli.terminal.where import Condition, parse_condition
+
+CONSUMER_DEFAULT = "penstock-tail"
+
+EPILOG = example(
+    "penstock tail orders                     what is added from now on",
+    "penstock tail orders --from 10m          and the ten minutes before",
+    "penstock tail orders returns --no-follow --json",
+    "penstock tail orders --where 'sku~^A' --where qty!=0 -n 5",
+    "penstock tail orders --from 2024-05-01T12:00 --format '{time} {field[sku]}'",
+    "penstock tail orders --group packers --consumer ann --create-group",
+)
+
+Start = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="MOMENT",
+        help="The first entry: start, end, an id, @milliseconds, 2024-05-01T12:00 (UTC) or 10m for"
+        " ten minutes ago. By default end, with --no-follow start. With a group, where"
+        " --create-group makes it begin.",
+    ),
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="MOMENT", help="Stop before this moment, written as --from.")
+]
+Count = Annotated[
+    int | None,
+    typer.Option("-n", "--count", min=1, metavar="N", help="Stop when so many are shown."),
+]
+NoFollow = Annotated[bool, typer.Option("--no-follow", help="Stop at what is the end now.")]
+Where = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="CONDITION",
+        help="Show entries with field=value, field!=value, field~regex or json_field$.a.b=value; all must"
+        " hold.",
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="TEXT",
+        help="A line with {stream} {id} {ms} {seq} {time} {fields} {json} {field[NAME]}.",
+    ),
+]
+GroupName = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Read as a consumer of this group.")
+]
+Consumer = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help=f"The consumer's name; {CONSUMER_DEFAULT} if not given."),
+]
+NoAck = Annotated[bool, typer.Option("--no-ack", help="Leave pending what was shown.")]
+CreateGroup = Annotated[
+    bool, typer.Option("--create-group", help="Make the group, and the stream, if missing.")
+]
+RetrySeconds = Annotated[
+    float,
+    typer.Option(
+        "--retry", min=0, metavar="SECONDS", help="Try for so many seconds when the server is gone."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries: the options of `tail` that decide it, as they were typed."""
+
+    streams: list[bytes]
+    start: str | None
+    until: str | None
+    count: int | None
+    follow: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """As whom: the options that belong to --group."""
+
+    group: str | None
+    consumer: str | None
+    acknowledges: bool
+    creates: bool
+
+
+def tail(
+    streams: Annotated[list[str], typer.Argument(metavar="STREAM")],
+    start: Start = None,
+    until: Until = None,
+    count: Count = None,
+    no_follow: NoFollow = False,
+    where: Where = None,
+    json: Json = False,
+    format_: Format = None,
+    group: GroupName = None,
+    consumer: Consumer = None,
+    no_ack: NoAck = False,
+    create_group: CreateGroup = False,
+    retry_seconds: RetrySeconds = 0,
+    url: Url = URL_DEFAULT,
+) -> None:
+    """Show entries as they are added, in the order of their ids.
+
+    An entry that came through a group is acknowledged once it is written out. One that --where leaves out is
+    not shown, and stays pending.
+    """
+    conditions = [parse_condition(text) for text in where or []]
+    output = Output()
+    line = _line(json, format_, output.is_terminal, with_stream=len(streams) > 1)
+    wanted = Wanted([os.fsencode(name) for name in streams], start, until, count, not no_follow)
+    membership = Membership(group, consumer, not no_ack, create_group)
+    with Server(url, retry_seconds) as server:
+        make_source = _range if group is None else _group
+        source = make_source(server, wanted, membership)
+        _show(source, conditions, line, count, output)
+
+
+def _line(json: bool, format_: str | None, colour: bool, with_stream: bool) -> Line:
+    if json and format_ is not None:
+        raise typer.BadParameter("--json and --format do not go together")
+    if json:
+        return json_entry
+    if format_ is not None:
+        return parse_format(format_)
+    show = coloured_entry if colour else entry_text
+    return lambda entry: show(entry, with_stream)
+
+
+def _range(server: Server, wanted: Wanted, membership: Membership) -> Source:
+    if membership.consumer is not None or membership.creates or not membership.acknowledges:
+        raise typer.BadParameter("--consumer, --create-group and --no-ack need --group")
+    default = "end" if wanted.follow else "start"
+    start = parse_moment(default if wanted.start is None else wanted.start)
+    until = None if wanted.until is None else parse_moment(wanted.until)
+    return plan_range(server, wanted.streams, start, until, wanted.follow)
+
+
+def _group(server: Server, wanted: Wanted, membership: Membership) -> Source:
+    if wanted.until is not None:
+        raise typer.BadParameter("--until and --group do not go together")
+    if wanted.start is not None and not membership.creates:
+        raise typer.BadParameter("--from and --group need --create-group: a group knows its place")
+    if wanted.count is not None and len(wanted.streams) > 1:
+        raise typer.BadParameter(
+            "--count and --group take one STREAM: a read hands over some of each"
+        )
+    assert membership.group is not None
+    consumer = os.fsencode(membership.consumer or CONSUMER_DEFAULT)
+    group = Group(server, wanted.streams, os.fsencode(membership.group), consumer)
+    group.waits = wanted.follow
+    group.acknowledges = membership.acknowledges
+    if membership.creates:
+        start = parse_moment(wanted.start) if wanted.start is not None else Edge.END
+        if not group.create(group_place(server, start)) and wanted.start is not None:
+            say("the group exists already and goes on where it was: --from has no effect")
+    return group
+
+
+def _show(
+    source: Source, conditions: Sequence[Condition], line: Line, count: int | None, output: Output
+) -> None:
+    left = count
+    while left != 0:
+        found = source.read_or_none(left)
+        if found is None:
+            return
+        shown = [entry for entry in found if all(holds(entry.fields) for holds in conditions)]
+        shown = shown[:left]
+        for entry in shown:
+            output.line(line(entry))
+        # What is not out of our hands must not be acknowledged.
+        output.flush()
+        source.acknowledge(shown)
+        left = None if left is None else left - len(shown)

@@ -1,0 +1,118 @@
+"""`penstock ui`: the dashboard, in a browser."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import Annotated
+
+import typer
+
+from penstock.cli.connect import URL_DEFAULT, Url
+from penstock.cli.terminal.outcome import Failure, example, say
+
+EPILOG = example(
+    "penstock ui                                    http://127.0.0.1:8379 for the server on port 6379",
+    "penstock ui --url redis://10.0.0.7:6379/2      another server",
+    "penstock ui --allow-writes                     and change it, too",
+    "PENSTOCK_UI_PASSWORD=... penstock ui --bind 0.0.0.0",
+)
+
+
+def ui(
+    url: Url = URL_DEFAULT,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Where the dashboard listens.")
+    ] = 8379,
+    bind: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Of this machine; others than loopback need a password."
+        ),
+    ] = "127.0.0.1",
+    password: Annotated[
+        str,
+        typer.Option(
+            envvar="PENSTOCK_UI_PASSWORD",
+            show_envvar=True,
+            show_default=False,
+            metavar="TEXT",
+            help="Whoever opens the dashboard must know it. Better given by the variable than by the option,"
+            " which every user of the machine can see.",
+        ),
+    ] = "",
+    allow_writes: Annotated[
+        bool,
+        typer.Option(
+            "--allow-writes", help="Let the dashboard change entries, groups and consumers."
+        ),
+    ] = False,
+    cluster: Annotated[
+        bool,
+        typer.Option("--cluster", help="The URL names a node of a Redis Cluster: show all of it."),
+    ] = False,
+    trusted_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy in front, an address or a network: its X-Forwarded-For says who guesses"
+            " passwords. May be given several times.",
+        ),
+    ] = None,
+) -> None:
+    """Show the streams of a server in a browser: entries, groups, structure, pipelines.
+
+    Works with any server that speaks Redis's protocol. Without --allow-writes nothing can be changed; with
+    it, every change is shown before it is made. Ends with Ctrl-C or SIGTERM.
+    """
+    if not password and not _is_loopback(bind):
+        raise typer.BadParameter(
+            f"{bind} can be reached from outside: set PENSTOCK_UI_PASSWORD", param_hint="'--bind'"
+        )
+    proxies = tuple(_proxy(text) for text in trusted_proxy or [])
+    _check_free(bind, port)
+    try:
+        # Here, for it is large and only this command needs it.
+        import nicegui  # noqa: F401, PLC0415
+    except ImportError:
+        raise Failure("the dashboard needs NiceGUI: pip install 'penstock[ui]'") from None
+    from penstock.web import app  # noqa: PLC0415
+    from penstock.web.board import Settings  # noqa: PLC0415
+    from penstock.web.server.links import BadUrl  # noqa: PLC0415
+
+    host = f"[{bind}]" if ":" in bind else bind
+    say(f"dashboard at http://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
+    try:
+        app.run(Settings(url, port, bind, password, allow_writes, cluster, proxies))
+    except BadUrl as error:
+        raise typer.BadParameter(str(error), param_hint="'--url' (or PENSTOCK_URL)") from None
+
+
+def _is_loopback(bind: str) -> bool:
+    try:
+        return bind == "localhost" or ipaddress.ip_address(bind).is_loopback
+    except ValueError:
+        return False
+
+
+def _proxy(text: str) -> str:
+    """An address or a network as it is usually written; a name, or `*`, would let anybody be the proxy."""
+    try:
+        network = ipaddress.ip_network(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text} is no address (10.0.0.1) and no network (10.0.0.0/24)",
+            param_hint="'--trusted-proxy'",
+        ) from None
+    return str(network if "/" in text else network.network_address)
+
+
+def _check_free(bind: str, port: int) -> None:
+    """Say it in one line here; uvicorn would log a traceback."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise Failure(f"cannot listen on {bind}, port {port}: {error.strerror}") from None

@@ -1,0 +1,103 @@
+"""An entry as a line: for eyes, as JSON, or as a format string says.
+
+A format string has placeholders and nothing else; none of them reaches into an object, and what they put in
+is harmless:
+
+    {stream} {id} {ms} {seq} {time}      the entry's key and id; time is ISO 8601 in UTC
+    {fields} {json}                      all fields: name=value ..., or a JSON object
+    {field[sku]}                         the value of one field, empty where there is none
+    {{ }} \\n \\t \\\\                       a brace, a line end, a tab, a backslash
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+import typer
+from rich.text import Text
+
+from penstock.cli.terminal.entries import Entry
+from penstock.human.show import (
+    entry_json,
+    fields_text,
+    harmless,
+    json_fields,
+    quoted,
+    time_text,
+)
+
+Line = Callable[[Entry], str | Text]
+Piece = Callable[[Entry], str]
+
+PIECES: dict[str, Piece] = {
+    "stream": lambda entry: harmless(entry.stream),
+    "id": lambda entry: str(entry.id),
+    "ms": lambda entry: str(entry.id.ms),
+    "seq": lambda entry: str(entry.id.seq),
+    "time": lambda entry: time_text(entry.id.ms),
+    "fields": lambda entry: fields_text(entry.fields),
+    "json": lambda entry: json_fields(entry.fields),
+}
+ESCAPES = {"{{": "{", "}}": "}", "\\n": "\n", "\\t": "\t", "\\\\": "\\"}
+
+_TOKEN = re.compile(
+    r"\{\{|\}\}|\\[nt\\]|\{field\[(?P<field>.*?)\]\}|\{(?P<name>[^{}]*)\}|[{}]", re.S
+)
+
+
+def json_entry(entry: Entry) -> str:
+    """The whole entry as one line of JSON."""
+    return entry_json(entry.stream, entry.id, entry.fields)
+
+
+def entry_text(entry: Entry, with_stream: bool) -> str:
+    """`TIME  ID  name=value ...`, the stream first if it matters."""
+    line = f"{time_text(entry.id.ms)}  {entry.id}  {fields_text(entry.fields)}"
+    return f"{harmless(entry.stream)}  {line}" if with_stream else line
+
+
+def coloured_entry(entry: Entry, with_stream: bool) -> Text:
+    """The same text for a terminal."""
+    line = Text()
+    if with_stream:
+        line.append(harmless(entry.stream), "magenta").append("  ")
+    line.append(time_text(entry.id.ms), "dim").append("  ")
+    line.append(str(entry.id), "cyan").append(" ")
+    for name, value in entry.fields:
+        line.append(" ").append(quoted(name), "green").append("=").append(quoted(value))
+    return line
+
+
+def parse_format(text: str) -> Piece:
+    """A function that fills in the placeholders of `text`. Raises: typer.BadParameter."""
+    pieces: list[str | Piece] = []
+    at = 0
+    for token in _TOKEN.finditer(text):
+        pieces.append(text[at : token.start()])
+        pieces.append(_parse_token(token))
+        at = token.end()
+    pieces.append(text[at:])
+    return lambda entry: "".join(
+        piece if isinstance(piece, str) else piece(entry) for piece in pieces
+    )
+
+
+def _parse_token(token: re.Match[str]) -> str | Piece:
+    if token[0] in ESCAPES:
+        return ESCAPES[token[0]]
+    if token["field"] is not None:
+        return _field(os.fsencode(token["field"]))
+    if token["name"] in PIECES:
+        return PIECES[token["name"]]
+    known = " ".join(f"{{{name}}}" for name in PIECES)
+    raise typer.BadParameter(f"{token[0]} is no placeholder: there are {known} {{field[NAME]}}")
+
+
+def _field(name: bytes) -> Piece:
+    def value(entry: Entry) -> str:
+        found = [value for field, value in entry.fields if field == name]
+        return harmless(found[-1]) if found else ""
+
+    return value

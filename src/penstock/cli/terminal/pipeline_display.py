@@ -1,0 +1,124 @@
+"""What is shown while a pipeline runs: a living table on stderr, or one line of JSON a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from penstock.cli.terminal.output import Output
+from penstock.human.show import harmless, json_line
+
+if TYPE_CHECKING:
+    from penstock.spark.pipeline.progress import BatchRecord
+
+HEADINGS = ("output", "batch", "rows", "rows/s", "batch time", "lag", "pending")
+
+
+class Display(Protocol):
+    """Shows every record while it is entered."""
+
+    def __enter__(self) -> Display: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def show(self, record: BatchRecord) -> None:
+        """One more batch is finished."""
+
+
+class Nothing:
+    """For a pipe: the summary is enough."""
+
+    def __enter__(self) -> Nothing:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        pass
+
+    def show(self, record: BatchRecord) -> None:
+        """Nothing."""
+
+
+class BatchLines(Nothing):
+    """One JSON object a batch, seen at once by whoever reads the pipe."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+
+    def show(self, record: BatchRecord) -> None:
+        """Print it."""
+        self._output.line(json_line(record.to_json()))
+        self._output.flush()
+
+
+class LiveTable:
+    """The last batch of every output, and how many rows there were in all."""
+
+    def __init__(self, pipeline: str) -> None:
+        self._pipeline = pipeline
+        self._records: dict[str, BatchRecord] = {}
+        self._rows: dict[str, int] = {}
+        console = Console(stderr=True)
+        self._live = Live(self._drawn(), console=console, transient=True, redirect_stdout=False)
+
+    def __enter__(self) -> LiveTable:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._live.stop()
+
+    def show(self, record: BatchRecord) -> None:
+        """Draw it anew."""
+        self._records[record.output] = record
+        self._rows[record.output] = self._rows.get(record.output, 0) + record.rows
+        self._live.update(self._drawn())
+
+    def _drawn(self) -> Table:
+        return progress_table(self._pipeline, self._records, self._rows)
+
+
+def progress_table(
+    pipeline: str, records: Mapping[str, BatchRecord], rows: Mapping[str, int]
+) -> Table:
+    """The last record of every output, and its rows in all."""
+    waiting = "" if records else " starts"
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold cyan")
+    table.title = Text(f"{harmless(pipeline)}{waiting}", style="bold")
+    for number, heading in enumerate(HEADINGS):
+        table.add_column(heading, justify="right" if number else "left")
+    for name, record in records.items():
+        table.add_row(
+            Text(harmless(name)),
+            f"{record.batch}",
+            f"{rows[name]:,}",
+            f"{record.rows_per_second:,.0f}",
+            f"{record.seconds:.1f} s",
+            _number(record.lag),
+            _number(record.pending),
+        )
+    return table
+
+
+def _number(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"

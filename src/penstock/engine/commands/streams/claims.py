@@ -1,0 +1,272 @@
+"""What is pending, and taking it over: XPENDING, XCLAIM, XAUTOCLAIM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core import stream_id
+from penstock.core.frame import Frame
+from penstock.core.group import ClaimOptions, Group
+from penstock.core.stream import Stream
+from penstock.core.stream_id import StreamID
+from penstock.engine.arguments import INT64_MAX, count_at, int_at, int_between
+from penstock.engine.commands.streams.append import tell
+from penstock.engine.commands.streams.deliveries import Deliveries
+from penstock.engine.commands.streams.groups import group_or_none
+from penstock.engine.context import Context
+from penstock.engine.table import ONE_KEY, Command, Flags
+from penstock.errors import CommandError, no_such_group, shown, syntax_error
+from penstock.reply import NULL_ARRAY
+
+AUTOCLAIM_COUNT_DEFAULT = 100
+AUTOCLAIM_COUNT_MAX = INT64_MAX // 16
+AUTOCLAIM_COUNT_IN_MEMORY = (1 << 47) // 16  # Redis makes room for so many ids; no machine has more
+
+_NOT_GIVEN = -1
+_PENDING_WORDS = (3, 6, 7, 8, 9)
+
+
+def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
+    """Raises: CommandError (NOGROUP, WRONGTYPE) unless both exist."""
+    key, name = frame.piece(1), frame.piece(2)
+    stream = context.keyspace.stream_or_none(key)
+    group = group_or_none(stream, name)
+    if stream is None or group is None:
+        raise no_such_group(key, name)
+    return stream, group
+
+
+def xpending(context: Context, frame: Frame) -> list[Any]:
+    """A summary of what a group has pending, or its rows in a range of ids."""
+    if frame.count not in _PENDING_WORDS:
+        raise syntax_error()
+    if frame.count == 3:
+        return _pending_summary(_stream_and_group(context, frame)[1])
+    idle_ms_min = 0
+    at = 3
+    if frame.is_word(3, b"IDLE"):
+        idle_ms_min = int_at(frame, 4)
+        if frame.count < 8:
+            raise syntax_error()
+        at = 5
+    count = max(0, int_at(frame, at + 2))
+    start = stream_id.parse_range_start(frame.piece(at))
+    end = stream_id.parse_range_end(frame.piece(at + 1))
+    _, group = _stream_and_group(context, frame)
+    consumer = None
+    if at + 3 < frame.count:
+        consumer = group.consumer_or_none(frame.piece(at + 3))
+        if consumer is None:
+            return []
+    now_ms = context.now_ms()
+    idle_since_ms = now_ms - idle_ms_min if idle_ms_min else None
+    return [
+        [row.id.text, row.consumer, max(0, now_ms - row.delivery_ms), row.delivery_count]
+        for row in group.pending_rows(start, end, count, consumer, idle_since_ms)
+    ]
+
+
+def _pending_summary(group: Group) -> list[Any]:
+    first = group.pending_edge_or_none(last=False)
+    last = group.pending_edge_or_none(last=True)
+    if first is None or last is None:
+        return [0, None, None, NULL_ARRAY]
+    consumers = [[name, b"%d" % count] for name, count in group.consumer_counts()]
+    return [group.pending.count, first.text, last.text, consumers]
+
+
+class _Claimant:
+    """The consumer that asks for entries.
+
+    Since 7.2 asking makes and marks it. Before, only getting did: who asked in vain leaves no trace.
+    """
+
+    def __init__(self, context: Context, frame: Frame, group: Group) -> None:
+        self._context = context
+        self._key = frame.piece(1)
+        self._group = group
+        name = frame.piece(3)
+        self._is_new = group.consumer_or_none(name) is None
+        self.deliveries = Deliveries(context, self._key, group, frame.piece(2), name)
+        context.recorded = True  # what was claimed, not that somebody asked
+        self.consumer = group.consumer_or_none(name) or group.create_consumer(
+            name, context.now_ms()
+        )
+
+    def settle(self, got: list[StreamID], gone: list[StreamID], when_ms: int) -> None:
+        """Note the visit, now that it is known what it brought."""
+        # The time of a claim lies behind us, but where it is done again there is no other.
+        now_ms = max(self._context.now_ms(), when_ms)
+        if got:
+            self.consumer.active_ms = now_ms
+        stays = bool(got) or self._context.compat.consumer_activity
+        if self._context.effects is not None:
+            if stays and self._is_new:
+                self.deliveries.made()
+            self.deliveries.took(got)
+            self.deliveries.dropped(gone)
+        if stays:
+            self.consumer.seen_ms = now_ms
+            if self._is_new:
+                tell(self._context, self._key, b"xgroup-createconsumer")
+        elif self._is_new:
+            self._group.delete_consumer(self.consumer)
+
+
+def xclaim(context: Context, frame: Frame) -> list[Any]:
+    """Give pending entries to a consumer, by id."""
+    stream, group = _stream_and_group(context, frame)
+    idle_ms_min = max(
+        0, int_at(frame, 4, CommandError("Invalid min-idle-time argument for XCLAIM"))
+    )
+    ids: list[StreamID] = []
+    at = 5
+    while at < frame.count:
+        try:
+            ids.append(stream_id.parse(frame.piece(at)))
+        except CommandError:
+            break  # the first word that is no id begins the options
+        at += 1
+    options, last = _claim_options(context, frame, at, idle_ms_min)
+    moved = last > group.last_id
+    if moved:
+        group.set_position(last, group.entries_read)
+    claimant = _Claimant(context, frame, group)
+    now_ms = context.now_ms()
+    claimed: list[StreamID] = []
+    gone: list[StreamID] = []
+    for entry_id in ids:
+        pending = group.pending.count
+        if group.claim(stream, entry_id, claimant.consumer, options, now_ms):
+            claimed.append(entry_id)
+        elif group.pending.count < pending:
+            gone.append(entry_id)  # from the stream, and now its record as well
+    # A claim tells of the new position by the way, so that it counts only where nothing else does.
+    context.dirty += len(claimed) + len(gone) or moved
+    if moved and not claimed and context.effects is not None:
+        claimant.deliveries.moved()
+    claimant.settle(claimed, gone, options.delivery_ms)
+    return _claimed_entries(stream, claimed, options.just_id)
+
+
+def _claim_options(
+    context: Context, frame: Frame, at: int, idle_ms_min: int
+) -> tuple[ClaimOptions, StreamID]:
+    """`[IDLE ms] [TIME ms] [RETRYCOUNT n] [FORCE] [JUSTID] [LASTID id]`, in any order."""
+    now_ms = context.now_ms()
+    options = ClaimOptions(idle_ms_min, now_ms)
+    last = stream_id.SMALLEST
+    delivery_ms = _NOT_GIVEN
+    while at < frame.count:
+        more = at + 1 < frame.count
+        if frame.is_word(at, b"FORCE"):
+            options.force = True
+        elif frame.is_word(at, b"JUSTID"):
+            options.just_id = True
+        elif more and frame.is_word(at, b"IDLE"):
+            at += 1
+            delivery_ms = now_ms - int_at(frame, at, _invalid_option("IDLE"))
+        elif more and frame.is_word(at, b"TIME"):
+            at += 1
+            delivery_ms = int_at(frame, at, _invalid_option("TIME"))
+        elif more and frame.is_word(at, b"RETRYCOUNT"):
+            at += 1
+            count = count_at(context, frame, at, _invalid_option("RETRYCOUNT"))
+            options.delivery_count = max(-1, count)
+        elif more and frame.is_word(at, b"LASTID"):
+            at += 1
+            last = stream_id.parse(frame.piece(at))
+        else:
+            raise CommandError(f"Unrecognized XCLAIM option '{shown(frame.piece(at))}'")
+        at += 1
+    if delivery_ms >= 0 and (delivery_ms <= now_ms or context.replaying):
+        options.delivery_ms = delivery_ms
+    return options, last
+
+
+def _invalid_option(name: str) -> CommandError:
+    return CommandError(f"Invalid {name} option argument for XCLAIM")
+
+
+def _claimed_entries(stream: Stream, ids: list[StreamID], just_id: bool) -> list[Any]:
+    if just_id:
+        return [entry_id.text for entry_id in ids]
+    return [stream.range(entry_id, entry_id, 1).entries()[0] for entry_id in ids]
+
+
+def xautoclaim(context: Context, frame: Frame) -> list[Any]:
+    """Give idle pending entries to a consumer, scanning on from an id."""
+    idle_ms_min = max(
+        0, int_at(frame, 4, CommandError("Invalid min-idle-time argument for XAUTOCLAIM"))
+    )
+    start = stream_id.parse_range_start(frame.piece(5))
+    count = AUTOCLAIM_COUNT_DEFAULT
+    just_id = False
+    at = 6
+    while at < frame.count:
+        if at + 1 < frame.count and frame.is_word(at, b"COUNT"):
+            at += 1
+            count = int_between(
+                frame, at, 1, AUTOCLAIM_COUNT_MAX, CommandError("COUNT must be > 0")
+            )
+        elif frame.is_word(at, b"JUSTID"):
+            just_id = True
+        else:
+            raise syntax_error()
+        at += 1
+    stream, group = _stream_and_group(context, frame)
+    if count > AUTOCLAIM_COUNT_IN_MEMORY:
+        raise CommandError(
+            "Insufficient memory, failed allocating transient memory, COUNT too high."
+        )
+    claimant = _Claimant(context, frame, group)
+    options = ClaimOptions(idle_ms_min, context.now_ms(), just_id=just_id)
+    found = group.autoclaim(stream, start, count, claimant.consumer, options)
+    context.dirty += len(found.claimed) + len(found.deleted)
+    claimant.settle(found.claimed, found.deleted, options.delivery_ms)
+    return [
+        found.cursor.text,
+        _claimed_entries(stream, found.claimed, just_id),
+        [entry_id.text for entry_id in found.deleted],
+    ]
+
+
+COMMANDS = (
+    Command(
+        "XPENDING",
+        xpending,
+        -3,
+        Flags.READ,
+        ONE_KEY,
+        "Show what a group has pending.",
+        syntax="key group [[IDLE min-idle-time] start end count [consumer]]",
+        since="5.0.0",
+        complexity="O(n) for n rows looked at; the summary O(n) for n consumers",
+        group="stream",
+    ),
+    Command(
+        "XCLAIM",
+        xclaim,
+        -6,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Take over pending entries by id.",
+        syntax="key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds]"
+        " [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
+        since="5.0.0",
+        complexity="O(log n) for each id, with n entries pending",
+        group="stream",
+    ),
+    Command(
+        "XAUTOCLAIM",
+        xautoclaim,
+        -6,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Take over idle entries.",
+        syntax="key group consumer min-idle-time start [COUNT count] [JUSTID]",
+        since="6.2.0",
+        complexity="O(n) for the n rows looked at, ten times COUNT at most",
+        group="stream",
+    ),
+)

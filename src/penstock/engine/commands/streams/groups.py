@@ -1,0 +1,270 @@
+"""Making, moving and removing groups and consumers, and acknowledging: XGROUP, XACK."""
+
+from __future__ import annotations
+
+from penstock.core import stream_id
+from penstock.core.frame import Frame
+from penstock.core.group import ENTRIES_READ_UNKNOWN, Consumer, Group
+from penstock.core.rax.tree import Rax
+from penstock.core.stream import Stream
+from penstock.engine import events
+from penstock.engine.arguments import count_at
+from penstock.engine.commands.help import help_of
+from penstock.engine.commands.streams.append import ids_from, tell
+from penstock.engine.context import Context
+from penstock.engine.table import NO_KEYS, ONE_KEY, SUBCOMMAND_KEY, Command, Flags
+from penstock.errors import (
+    CommandError,
+    group_exists,
+    group_needs_key,
+    no_group_for_key,
+    unknown_subcommand,
+)
+from penstock.reply import OK, Status
+
+_DOLLAR = b"$"
+_CREATE_WORDS_MAX = 8  # so that each option can stand once; which ones they are is not looked at
+_SETID_WORDS_MAX = 7
+
+
+def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
+    """A group of a stream that may not exist itself."""
+    if stream is None or stream.groups is None:
+        return None
+    group: Group | None = stream.groups.find(name)
+    return group
+
+
+def make_consumer(context: Context, key: bytes, group: Group, name: bytes) -> Consumer:
+    """Add a consumer that is not there yet, and tell of it: by whatever command it was made."""
+    consumer = group.create_consumer(name, context.now_ms())
+    tell(context, key, b"xgroup-createconsumer")
+    return consumer
+
+
+def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
+    """What a subcommand about an existing group works on. Raises: CommandError without it."""
+    key, name = frame.piece(2), frame.piece(3)
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None:
+        raise group_needs_key()
+    group = group_or_none(stream, name)
+    if group is None:
+        raise no_group_for_key(key, name)
+    return stream, group
+
+
+def _read_options(context: Context, frame: Frame, creating: bool) -> tuple[bool, int]:
+    """`[MKSTREAM] [ENTRIESREAD n]` from the sixth word on."""
+    make = False
+    entries_read = ENTRIES_READ_UNKNOWN
+    at = 5
+    while at < frame.count:
+        if creating and frame.is_word(at, b"MKSTREAM"):
+            make = True
+        elif at + 1 < frame.count and frame.is_word(at, b"ENTRIESREAD"):
+            at += 1
+            entries_read = count_at(context, frame, at)
+            if entries_read < 0 and entries_read != ENTRIES_READ_UNKNOWN:
+                raise CommandError("value for ENTRIESREAD must be positive or -1")
+        else:
+            raise unknown_subcommand("XGROUP", frame.piece(1))
+        at += 1
+    return make, entries_read
+
+
+def xgroup_create(context: Context, frame: Frame) -> Status:
+    """Make a group that reads on behind an id."""
+    make, entries_read = _read_options(context, frame, True)
+    key, name, text = frame.piece(2), frame.piece(3), frame.piece(4)
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None and not make:
+        raise group_needs_key()
+    if frame.count > _CREATE_WORDS_MAX:
+        raise unknown_subcommand("XGROUP", frame.piece(1))
+    if text == _DOLLAR:
+        last = stream_id.SMALLEST if stream is None else stream.last_id
+    else:
+        last = stream_id.parse(text)
+    if group_or_none(stream, name) is not None:
+        raise group_exists()
+    made = stream is None
+    if stream is None:
+        stream = context.keyspace.new_stream()
+        context.keyspace.put(key, stream)
+    if stream.groups is None:
+        stream.groups = Rax()
+    stream.groups.insert(name, Group(last, entries_read))
+    if made:
+        context.created(context.keyspace, key)
+        context.changed(key, events.STREAM, b"xgroup-create")
+    else:
+        tell(context, key, b"xgroup-create")
+    return OK
+
+
+def xgroup_setid(context: Context, frame: Frame) -> Status:
+    """Move a group to another id. Who waits for new entries goes on waiting, as in Redis."""
+    _, entries_read = _read_options(context, frame, False)
+    stream, group = _stream_and_group(context, frame)
+    if frame.count > _SETID_WORDS_MAX:
+        raise unknown_subcommand("XGROUP", frame.piece(1))
+    text = frame.piece(4)
+    last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
+    group.set_position(last, entries_read)
+    tell(context, frame.piece(2), b"xgroup-setid")
+    return OK
+
+
+def xgroup_destroy(context: Context, frame: Frame) -> int:
+    """Remove a group with all it knows; who waits in it is told."""
+    key, name = frame.piece(2), frame.piece(3)
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None:
+        raise group_needs_key()
+    if stream.groups is None or not stream.groups.remove(name):
+        return 0
+    tell(context, key, b"xgroup-destroy")
+    context.touch(key)
+    return 1
+
+
+def xgroup_createconsumer(context: Context, frame: Frame) -> int:
+    """Make a consumer; 0 if it is there already."""
+    _, group = _stream_and_group(context, frame)
+    name = frame.piece(4)
+    if group.consumer_or_none(name) is not None:
+        return 0
+    make_consumer(context, frame.piece(2), group, name)
+    return 1
+
+
+def xgroup_delconsumer(context: Context, frame: Frame) -> int:
+    """Remove a consumer and forget what it has pending; return how much that was."""
+    _, group = _stream_and_group(context, frame)
+    consumer = group.consumer_or_none(frame.piece(4))
+    if consumer is None:
+        return 0
+    tell(context, frame.piece(2), b"xgroup-delconsumer")
+    return group.delete_consumer(consumer)
+
+
+def xgroup_help(_context: Context, _frame: Frame) -> list[Status]:
+    """The subcommands of XGROUP."""
+    return help_of("XGROUP", _HELP)
+
+
+def xack(context: Context, frame: Frame) -> int:
+    """Acknowledge deliveries; all ids are read before the first counts."""
+    group = group_or_none(context.keyspace.stream_at(frame, 1), frame.piece(2))
+    if group is None:
+        return 0
+    ids = ids_from(frame, 3)
+    acknowledged = 0
+    for entry_id in ids:
+        if group.acknowledge(entry_id):
+            acknowledged += 1
+    context.dirty += acknowledged
+    return acknowledged
+
+
+_HELP = [
+    "CREATE <key> <groupname> <id|$> [option]",
+    "    Make a group that reads on behind an id. Options are:",
+    "    * MKSTREAM",
+    "      Make the stream too, if there is none.",
+    "    * ENTRIESREAD entries_read",
+    "      How many entries it has read up to there, for its lag.",
+    "CREATECONSUMER <key> <groupname> <consumer>",
+    "    Make a consumer of a group.",
+    "DELCONSUMER <key> <groupname> <consumer>",
+    "    Remove a consumer and all that it has pending.",
+    "DESTROY <key> <groupname>",
+    "    Remove a group and all that it has pending.",
+    "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
+    "    Let a group read on behind another id.",
+]
+
+_MAKES = Flags.WRITE | Flags.DENY_OOM
+
+COMMANDS = (
+    Command(
+        "XGROUP CREATE",
+        xgroup_create,
+        -5,
+        _MAKES,
+        SUBCOMMAND_KEY,
+        "Make a consumer group.",
+        syntax="key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
+        since="5.0.0",
+        group="stream",
+    ),
+    Command(
+        "XGROUP SETID",
+        xgroup_setid,
+        -5,
+        Flags.WRITE,
+        SUBCOMMAND_KEY,
+        "Move a group to another id.",
+        syntax="key group <id | $> [ENTRIESREAD entries-read]",
+        since="5.0.0",
+        group="stream",
+    ),
+    Command(
+        "XGROUP DESTROY",
+        xgroup_destroy,
+        4,
+        Flags.WRITE,
+        SUBCOMMAND_KEY,
+        "Remove a group.",
+        syntax="key group",
+        since="5.0.0",
+        complexity="O(n) for the n entries that it has pending",
+        group="stream",
+    ),
+    Command(
+        "XGROUP CREATECONSUMER",
+        xgroup_createconsumer,
+        5,
+        _MAKES,
+        SUBCOMMAND_KEY,
+        "Make a consumer.",
+        syntax="key group consumer",
+        since="6.2.0",
+        group="stream",
+    ),
+    Command(
+        "XGROUP DELCONSUMER",
+        xgroup_delconsumer,
+        5,
+        Flags.WRITE,
+        SUBCOMMAND_KEY,
+        "Remove a consumer.",
+        syntax="key group consumer",
+        since="5.0.0",
+        complexity="O(n) for the n entries that it has pending",
+        group="stream",
+    ),
+    Command(
+        "XGROUP HELP",
+        xgroup_help,
+        2,
+        Flags.LOADING | Flags.STALE,
+        NO_KEYS,
+        "Show the subcommands of XGROUP.",
+        since="5.0.0",
+        group="stream",
+    ),
+    Command(
+        "XACK",
+        xack,
+        -4,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Acknowledge deliveries.",
+        syntax="key group id [id ...]",
+        since="5.0.0",
+        complexity="O(1) for each id",
+        group="stream",
+    ),
+)

@@ -1,0 +1,410 @@
+"""Reading a stream: XRANGE, XREVRANGE, XREAD, XREADGROUP."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from penstock.core import stream_id
+from penstock.core.frame import Frame
+from penstock.core.group import Consumer, Group
+from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream_id import StreamID
+from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
+from penstock.engine.commands.streams.deliveries import Deliveries
+from penstock.engine.commands.streams.groups import group_or_none, make_consumer
+from penstock.engine.context import Context
+from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags
+from penstock.engine.waiters import Blocked
+from penstock.errors import (
+    CommandError,
+    greater_only_in_group_read,
+    group_gone_while_blocked,
+    meaningless_in_group_read,
+    no_such_group_in_read,
+    only_in_group_read,
+    stream_gone_while_blocked,
+    syntax_error,
+    unbalanced_streams,
+)
+from penstock.reply import NULL_ARRAY, NullArray, Served
+
+_NEW = stream_id.LARGEST  # what `>` stands for: nothing can come after the largest id
+_LAST = 43
+_DOLLAR = 36
+_GREATER = 62
+_NEVER = -1
+
+
+def xrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
+    """Entries between two ids, oldest first."""
+    return _range(context, frame, False)
+
+
+def xrevrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
+    """Entries between two ids, newest first."""
+    return _range(context, frame, True)
+
+
+def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[Any] | NullArray:
+    start = stream_id.parse_range_start(frame.piece(3 if reverse else 2))
+    end = stream_id.parse_range_end(frame.piece(2 if reverse else 3))
+    count = _NEVER
+    at = 4
+    while at < frame.count:
+        if at + 1 == frame.count or not frame.is_word(at, b"COUNT"):
+            raise syntax_error()
+        count = max(0, int_at(frame, at + 1))
+        at += 2
+    stream = context.keyspace.stream_or_none(frame.piece(1))
+    if stream is None:
+        return []
+    if count == 0:
+        return NULL_ARRAY
+    return stream.range(start, end, max(0, count), reverse)
+
+
+def _arguments(context: Context, frame: Frame, grouped: bool) -> ReadArguments:
+    """The options of a read; made without the detour over Python's call of a class."""
+    made = ReadArguments.__new__(ReadArguments)
+    made._reset(grouped)
+    made.read(context, frame)
+    return made
+
+
+class ReadArguments:
+    """The words of XREAD or XREADGROUP before the keys, and where keys and ids stand."""
+
+    __slots__ = (
+        "ack",
+        "consumer",
+        "count",
+        "group",
+        "grouped",
+        "streams",
+        "streams_at",
+        "timeout_ms",
+    )
+
+    def __init__(self, grouped: bool) -> None:
+        self._reset(grouped)
+
+    def _reset(self, grouped: bool) -> None:
+        self.grouped = grouped
+        self.timeout_ms = _NEVER
+        self.count = 0
+        self.ack = True
+        self.group: bytes | None = None
+        self.consumer = b""
+        self.streams_at = 0
+        self.streams = 0
+
+    def read(self, context: Context | None, frame: Frame) -> None:
+        """Read all options up to STREAMS. Raises: CommandError.
+
+        Without a context only the places count: numbers are stepped over, be they what they may.
+        """
+        at = 1
+        while at < frame.count:
+            more = frame.count - 1 - at
+            if more and frame.is_word(at, b"BLOCK"):
+                at += 1
+                if context is not None:
+                    self._read_timeout(context, frame, at)
+            elif more and frame.is_word(at, b"COUNT"):
+                at += 1
+                if context is not None:
+                    self.count = max(0, int_at(frame, at))
+            elif more and frame.is_word(at, b"STREAMS"):
+                self._find_streams(context, frame, at + 1)
+                break
+            elif more >= 2 and frame.is_word(at, b"GROUP"):
+                if not self.grouped:
+                    raise only_in_group_read("GROUP")
+                self.group = frame.piece(at + 1)
+                self.consumer = frame.piece(at + 2)
+                at += 2
+            elif frame.is_word(at, b"NOACK"):
+                if not self.grouped:
+                    raise only_in_group_read("NOACK")
+                self.ack = False
+            else:
+                raise syntax_error()
+            at += 1
+        if self.streams_at == 0:
+            raise syntax_error()
+        if self.grouped and self.group is None:
+            raise CommandError("Missing GROUP option for XREADGROUP")
+
+    def _read_timeout(self, context: Context, frame: Frame, at: int) -> None:
+        self.timeout_ms = timeout_at(frame, at)
+        if context.compat.timeout_has_end and self.timeout_ms > INT64_MAX - context.now_ms():
+            raise CommandError("timeout is out of range")
+
+    def _find_streams(self, context: Context | None, frame: Frame, at: int) -> None:
+        words = frame.count - at
+        if words & 1:
+            if context is None:
+                raise syntax_error()
+            if not context.compat.unbalanced_names_command:
+                raise unbalanced_streams("XREAD", " or '$'")
+            if self.grouped:
+                raise unbalanced_streams("'xreadgroup'", " or '>'")
+            special = ", '+', or '$'" if context.compat.xread_plus else " or '$'"
+            raise unbalanced_streams("'xread'", special)
+        self.streams_at = at
+        self.streams = words // 2
+
+
+def xread_keys(frame: Frame) -> list[int]:
+    """Where the keys of an XREAD stand. Raises: CommandError."""
+    return _key_places(frame, False)
+
+
+def xreadgroup_keys(frame: Frame) -> list[int]:
+    """Where the keys of an XREADGROUP stand. Raises: CommandError."""
+    return _key_places(frame, True)
+
+
+def _key_places(frame: Frame, grouped: bool) -> list[int]:
+    """Found by whoever reads the command when it runs: a consumer named STREAMS fools neither."""
+    arguments = ReadArguments(grouped)
+    arguments.read(None, frame)
+    return list(range(arguments.streams_at, arguments.streams_at + arguments.streams))
+
+
+def xread(context: Context, frame: Frame) -> Any:
+    """Entries behind an id, of several streams, waiting for them if asked to."""
+    arguments = _arguments(context, frame, False)
+    ids: list[StreamID] = []
+    for index in range(arguments.streams):
+        key_at = arguments.streams_at + index
+        stream = _stream_to_read(context, frame.piece(key_at))
+        ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
+    served: list[tuple[bytes, Any]] = []
+    for index in range(arguments.streams):
+        key = frame.piece(arguments.streams_at + index)
+        stream = _stream_to_read(context, key)
+        if stream is not None and stream.last_entry_id() > ids[index]:
+            entries = stream.range(ids[index].next(), stream_id.LARGEST, arguments.count)
+            served.append((key, entries))
+    if served:
+        return Served(served)
+    return _block_or_nothing(context, frame, arguments, ids)
+
+
+def _stream_to_read(context: Context, key: bytes) -> Stream | None:
+    """The stream under a key of an XREAD. To one that waits, a key of another type is one without entries."""
+    if not context.retrying:
+        return context.keyspace.stream_or_none(key)
+    value = context.keyspace.find(key)
+    return value if isinstance(value, Stream) else None
+
+
+def _read_id(context: Context, frame: Frame, at: int, stream: Stream | None) -> StreamID:
+    """The id that an XREAD goes on behind."""
+    if frame.is_char(at, _DOLLAR):
+        return stream_id.SMALLEST if stream is None else stream.last_id
+    if frame.is_char(at, _GREATER):
+        raise greater_only_in_group_read()
+    if frame.is_char(at, _LAST) and context.compat.xread_plus:
+        # The last entry itself: go on behind whatever precedes it.
+        if stream is None or stream.length == 0:
+            return stream_id.SMALLEST if stream is None else stream.last_id
+        return stream.last_entry_id().previous()
+    return stream_id.parse(frame.piece(at))
+
+
+def _block_or_nothing(
+    context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
+) -> Any:
+    """There is nothing to read: wait, with ids that no longer depend on the moment, or say so."""
+    if arguments.timeout_ms == _NEVER or not context.may_block:
+        return NULL_ARRAY
+    again = Frame()
+    keys: list[bytes] = []
+    for at in range(arguments.streams_at + arguments.streams):
+        again.add(frame.piece(at))
+        if at >= arguments.streams_at:
+            keys.append(frame.piece(at))
+    for index in range(arguments.streams):
+        at = arguments.streams_at + arguments.streams + index
+        if arguments.grouped or frame.is_char(at, _LAST):
+            again.add(frame.piece(at))  # what `>` and `+` stand for is seen when there is something
+        else:
+            again.add(ids[index].text)
+    return Blocked(again, keys, arguments.timeout_ms, arguments.group)
+
+
+def xreadgroup(context: Context, frame: Frame) -> Any:
+    """New entries for a consumer of a group, or what it has pending already."""
+    arguments = _arguments(context, frame, True)
+    assert arguments.group is not None
+    context.recorded = True  # what is delivered, not that somebody asked
+    groups: list[Group] = []
+    ids: list[StreamID] = []
+    for index in range(arguments.streams):
+        key_at = arguments.streams_at + index
+        groups.append(_group_of(context, frame.piece(key_at), arguments.group))
+        ids.append(_group_read_id(context, frame, key_at + arguments.streams))
+    served: list[tuple[bytes, Any]] = []
+    for index in range(arguments.streams):
+        key = frame.piece(arguments.streams_at + index)
+        entries = _serve_group(context, key, groups[index], ids[index], arguments)
+        if entries is not None:
+            served.append((key, entries))
+    if served:
+        return Served(served)
+    return _block_or_nothing(context, frame, arguments, ids)
+
+
+def _group_of(context: Context, key: bytes, name: bytes) -> Group:
+    """The group to read from. Raises: CommandError (NOGROUP) without it."""
+    own_words = context.retrying and not context.compat.unblock_repeats_command
+    if own_words and not isinstance(context.keyspace.find(key), Stream):
+        raise stream_gone_while_blocked()
+    group = group_or_none(context.keyspace.stream_or_none(key), name)
+    if group is None:
+        raise group_gone_while_blocked() if own_words else no_such_group_in_read(key, name)
+    return group
+
+
+def _group_read_id(context: Context, frame: Frame, at: int) -> StreamID:
+    if frame.is_char(at, _GREATER):
+        return _NEW
+    if frame.is_char(at, _DOLLAR):
+        raise meaningless_in_group_read("$")
+    if frame.is_char(at, _LAST) and context.compat.xread_plus:
+        raise meaningless_in_group_read("+")
+    return stream_id.parse(frame.piece(at))
+
+
+def _is_new(after: StreamID) -> bool:
+    """Tell whether an id is what `>` stands for; compared by its halves, which C has at hand."""
+    return after.ms == _NEW.ms and after.seq == _NEW.seq
+
+
+def _serve_group(
+    context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
+) -> Any:
+    """Entries for one stream of an XREADGROUP, or None if there are none."""
+    stream = context.keyspace.stream_or_none(key)
+    if stream is None:
+        return None
+    now_ms = context.now_ms()
+    if not _is_new(after):
+        consumer = consumer_of(context, key, group, arguments)
+        history = group.redeliver(stream, consumer, after, arguments.count, now_ms)
+        if context.effects is not None:
+            again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
+            _deliveries(context, key, group, arguments).took(again)
+        if context.compat.history_is_change:
+            context.dirty += 1
+        return [(found_id, NULL_ARRAY if flat is None else flat) for found_id, flat in history]
+    reader = group.consumer_or_none(arguments.consumer)
+    if reader is None:
+        if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
+            return None
+        reader = _made_consumer(context, key, group, arguments)
+    elif context.compat.consumer_activity and not context.retrying:
+        reader.seen_ms = now_ms
+    found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
+    if found is not None:
+        reader.seen_ms = now_ms
+        reader.active_ms = now_ms
+        if not context.retrying or context.compat.unblock_repeats_command:
+            context.dirty += 1
+        if context.effects is not None:
+            _record_delivery(context, key, group, arguments, found)
+    return found
+
+
+def consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
+    """The consumer that asks, made if it is new, and seen now."""
+    consumer = group.consumer_or_none(arguments.consumer)
+    if consumer is None:
+        return _made_consumer(context, key, group, arguments)
+    consumer.seen_ms = context.now_ms()
+    return consumer
+
+
+def _made_consumer(
+    context: Context, key: bytes, group: Group, arguments: ReadArguments
+) -> Consumer:
+    consumer = make_consumer(context, key, group, arguments.consumer)
+    if context.effects is not None:
+        _deliveries(context, key, group, arguments).made()
+    return consumer
+
+
+def _deliveries(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Deliveries:
+    assert arguments.group is not None
+    return Deliveries(context, key, group, arguments.group, arguments.consumer)
+
+
+def _record_delivery(
+    context: Context, key: bytes, group: Group, arguments: ReadArguments, found: EntryRange
+) -> None:
+    """Record new deliveries and where the group stands now."""
+    deliveries = _deliveries(context, key, group, arguments)
+    if arguments.ack:
+        ids: list[bytes] = []
+        cursor = found.cursor()
+        while len(ids) < found.limit and cursor.advance():
+            ids.append(cursor.id.text)
+        deliveries.got(ids, context.now_ms(), 1)
+    deliveries.moved()
+
+
+COMMANDS = (
+    Command(
+        "XRANGE",
+        xrange,
+        -4,
+        Flags.READ,
+        ONE_KEY,
+        "Read entries between two ids, oldest first.",
+        syntax="key start end [COUNT count]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
+    ),
+    Command(
+        "XREVRANGE",
+        xrevrange,
+        -4,
+        Flags.READ,
+        ONE_KEY,
+        "Read entries between two ids, newest first.",
+        syntax="key end start [COUNT count]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
+    ),
+    Command(
+        "XREAD",
+        xread,
+        -4,
+        Flags.READ | Flags.BLOCKING,
+        NO_KEYS,
+        "Read what follows an id, of several streams.",
+        syntax="[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
+        find_keys=xread_keys,
+    ),
+    Command(
+        "XREADGROUP",
+        xreadgroup,
+        -7,
+        Flags.WRITE | Flags.BLOCKING,
+        NO_KEYS,
+        "Read as a consumer of a group.",
+        syntax="GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK]"
+        " STREAMS key [key ...] id [id ...]",
+        since="5.0.0",
+        complexity="O(n) for the n entries returned",
+        group="stream",
+        find_keys=xreadgroup_keys,
+    ),
+)

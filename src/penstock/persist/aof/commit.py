@@ -1,0 +1,363 @@
+"""Group commit: one write and one fsync for everything that was done since the last ones.
+
+    engine's owner   hand_over()   takes the journal's bytes and gives them the next number, a position
+    another thread   sync()        one write and one fsync for everything handed over so far
+
+    position   how many times something was handed over
+    released   replies up to this position may go out
+    synced     everything up to this position is on disk
+
+    policy     hand_over                  released when
+    always     puts the bytes in a queue  they are synced
+    everysec   writes them itself         they are written; sync() runs every second
+    no         writes them itself         they are written; the system syncs when it likes
+
+The owner never waits for the disk: with `always` it goes on executing while sync() runs elsewhere, and
+everything it hands over meanwhile is the next group. The exception is a queue of more than QUEUE_BYTES_MAX: a
+disk that is slower than its producers must slow them down, or memory would run out.
+
+Changing to another file (a rewrite begins or ends) is a job in the same queue. Everything handed over before
+it goes into the old file, everything after it into the new one.
+
+Failure ------- After a failed write or sync nothing is known about the bytes that were not synced before,
+and a later sync that succeeds proves nothing. So the first failure is final (`failure`) until `start_afresh`
+begins a new file, which gets a fresh base. Until then everything handed over is dropped, because the base
+will contain it. Its position is never released, unless the owner has noticed the failure
+(`give_up_unreleased`) and refuses writes itself.
+
+Every way out of a write or a sync but the normal one is a failure: an OSError, a MemoryError, a
+KeyboardInterrupt. Catching exceptions is not enough for that, because a second signal can interrupt the
+handler. So each side sets a mark before it starts and removes it when its numbers agree with the file again.
+A mark that is still there when the next one starts means that the last one never finished: a failure.
+
+A file whose base is not on disk yet (after a failure, or when a log is begun while the engine works) takes
+effects, but a crash would make them useless. Until `base_is_there` nothing counts as synced, and nobody was
+promised what is released then.
+
+Invariants
+  C1  synced <= released <= position with `always`; released <= position with the others.
+  C2  one thread at a time appends to the file: the one that holds `_writing`, or the owner while the queue is
+      empty and no sync works on one.
+  C3  a position and its bytes enter the queue together, under `_state`: taking the queue takes everything up
+      to `_queued`.
+  C4  `_owner_works` and `_sync_works` are False between two calls, or the log has failed.
+
+Both locks are plain locks used with `with`. In compiled code no signal handler runs between taking one and
+releasing it; in plain Python none runs between taking it and the body of the `with`.
+"""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+
+from penstock.persist.aof.increment import Increment
+from penstock.persist.aof.journal import Journal
+
+QUEUE_BYTES_MAX = 64 << 20
+
+
+class Policy(Enum):
+    """When what was written is synced (appendfsync)."""
+
+    ALWAYS = "always"
+    EVERY_SECOND = "everysec"
+    NO = "no"
+
+
+class Commit:
+    """The way of one journal's effects to disk.
+
+    Owner: hand_over, is_released, change_file, start_afresh. Any thread: sync, wait_synced, base_is_there,
+    fail. Asked: position, released, synced, waiting, served, failure, is_based, file.
+    """
+
+    def __init__(
+        self, journal: Journal, file: Increment, policy: Policy, is_based: bool = True
+    ) -> None:
+        self.journal = journal
+        self.policy = policy
+        self.file = file
+        self.position = 0
+        self.released = 0
+        self.synced = 0
+        self.failure: OSError | None = None
+        self.is_based = is_based  # the base that the file belongs to is on disk
+        self._is_known = False  # the owner has noticed the failure
+        self._written = 0  # the position up to which the file has everything
+        self._settled = 0  # the position up to which the file is synced, whatever its base
+        self.clock_s: Callable[[], int] | None = None  # set if times are to be noted
+        self._noted_s = 0
+        self._queue: list[bytes | Callable[[], None]] = []
+        self._queued = 0  # the position up to which everything was queued
+        self._queued_bytes = 0
+        self.waiting = 0  # clients whose replies wait for what is queued
+        self.served = 0  # clients of the round under way, or of the last one
+        self._busy = False  # a sync works on what it took from the queue
+        self._owner_works = False  # C4
+        self._sync_works = False  # C4
+        self._state = threading.Lock()  # guards all of the above
+        self._writing = threading.Lock()  # held while the file is written or synced (C2)
+        self.wake: Callable[[], None] = wake_nobody  # tells the thread that syncs of new work
+
+    # --- The owner's side --------------------------------------------------------------------------
+
+    def hand_over(self, clients: int = 0) -> bool:
+        """Take what the journal has gathered; True if all replies computed so far may go out.
+
+        `clients`: how many of them wait for it. An error is a failure of the log, not an exception here; only
+        an interrupt is raised.
+        """
+        if self._owner_works:
+            self._note_broken_off()
+        if self.journal.size == 0:
+            return self.released == self.position
+        try:
+            self._take_over(clients)
+        except BaseException as error:
+            if self._owner_works:  # else it was interrupted before it took anything
+                self.fail(error)
+                self._owner_works = False
+            if not isinstance(error, Exception):
+                raise
+            return False
+        return self.released == self.position
+
+    def _take_over(self, clients: int) -> None:
+        """Give the journal's bytes their position (C3), and leave them to sync() or write them here.
+
+        After a failure they are dropped.
+        """
+        with self._state:
+            self._owner_works = True
+            self.position += 1
+            data = self.journal.take()
+            writes = self._must_write()
+            if self.failure is None and not writes:
+                self._queue.append(data)
+                self._queued = self.position
+                self._queued_bytes += len(data)
+                self.waiting += clients
+            is_full = self._queued_bytes > QUEUE_BYTES_MAX
+            self._owner_works = writes
+        if writes:
+            self._write(data)
+            self._written = self.released = self.position
+            self._owner_works = False
+            return
+        if self.failure is None:
+            self.wake()
+            if is_full:
+                self.sync_round()
+        if self._is_known or not self.is_based:
+            self.released = self.position
+
+    def _must_write(self) -> bool:
+        """Tell whether the owner writes to the file itself: nobody else is at work on it (C2)."""
+        if self.failure is not None or self.policy is Policy.ALWAYS:
+            return False
+        return not self._queue and not self._busy
+
+    def is_released(self) -> bool:
+        """Tell whether all replies computed so far may go out."""
+        return self.journal.size == 0 and self.released == self.position
+
+    def change_file(self, job: Callable[[], Increment]) -> None:
+        """Let everything handed over from now on go into the file that `job` makes, in the thread that syncs.
+
+        Everything handed over before is synced first. A job that raises is a failure of the log.
+        """
+        self.hand_over()
+
+        def change() -> None:
+            file = job()
+            with self._state:
+                old, self.file = self.file, file
+            old.close()
+
+        self.journal.forget_database()
+        self.do(change)
+
+    def do(self, job: Callable[[], None]) -> None:
+        """Run a job in the thread that syncs, after everything that was handed over."""
+        with self._state:
+            self._queue.append(job)
+        self.wake()
+
+    def start_afresh(self, file: Increment) -> None:
+        """Forget a failure: effects go on in a new file, whose base is still to be written."""
+        with self._writing, self._state:
+            self.file.close()
+            self.file = file
+            self._queue.clear()
+            self._queued_bytes = self.waiting = 0
+            self.failure = None
+            self.is_based = self._is_known = False
+            self._busy = self._owner_works = self._sync_works = False
+            if self.journal.take():
+                self.position += 1  # the base will have it
+            self.journal.forget_database()
+            self.released = self._written = self._settled = self.position
+
+    def give_up_unreleased(self) -> None:
+        """After a failure: the clients that wait have been told, and reads go on."""
+        self._is_known = True
+        self.released = self.position
+
+    # --- Any thread's side -------------------------------------------------------------------------
+
+    def sync(self) -> None:
+        """Write and sync everything that was handed over, until nothing is left."""
+        with self._writing:
+            while self._sync_once():
+                pass
+
+    def sync_round(self) -> bool:
+        """One write and one sync for everything that was handed over; False if there was nothing to do."""
+        with self._writing:
+            return self._sync_once()
+
+    def wait_synced(self, position: int) -> None:
+        """Return when a position is on disk, syncing it unless another thread does. Raises: OSError.
+
+        The first of several threads works for all that have handed over by then. The others wait for the
+        lock, and find their position synced, or work for those that came too late.
+        """
+        while self.synced < position:
+            with self._writing:
+                if self.synced >= position:
+                    return
+                if self.failure is not None:
+                    raise self.failure
+                if not self.is_based:
+                    raise _no_base()
+                self._sync_once()
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Let nobody write, sync or change the file meanwhile."""
+        with self._writing:
+            yield
+
+    def base_is_there(self) -> None:
+        """The base that the file belongs to is on disk: so is everything that was synced since."""
+        with self._state:
+            self.is_based = True
+            self.synced = self._settled
+            self.released = max(self.released, self.synced)
+
+    def fail(self, error: BaseException) -> None:
+        """Trust the log no longer. The first failure stays."""
+        with self._state:
+            if self.failure is None:
+                self.failure = _as_os_error(error)
+            self._queue = []
+            self._queued_bytes = self.waiting = 0
+            self._busy = False
+
+    def _note_broken_off(self) -> None:
+        self.fail(OSError(errno.EINTR, "the last write was broken off"))
+        self._owner_works = self._sync_works = False
+
+    def _sync_once(self) -> bool:
+        """One write and one sync for everything that is queued; False if there was nothing to do, or it
+        failed.
+
+        The caller holds `_writing`.
+        """
+        if self._sync_works:
+            self._note_broken_off()
+        self._sync_works = True
+        try:
+            has_worked = self._sync_queue()
+        except BaseException as error:
+            self.fail(error)
+            self._sync_works = False
+            if not isinstance(error, Exception):
+                raise
+            return False
+        self._sync_works = False
+        return has_worked
+
+    def _sync_queue(self) -> bool:
+        with self._state:
+            if self.failure is not None:
+                return False
+            self._busy = bool(self._queue)
+            queue, self._queue = self._queue, []
+            self._queued_bytes = 0
+            served, self.waiting = self.waiting, 0
+            # What the owner writes itself while this syncs belongs to the next round.
+            written = max(self._written, self._queued)
+        if not queue and written == self._settled:
+            return False
+        self.served = served
+        self._work(queue)
+        with self._state:
+            self._written = max(self._written, written)
+            self.released = max(self.released, written)
+            self._settled = written
+            if self.is_based:
+                self.synced = written
+            self._busy = False
+        return True
+
+    def _work(self, queue: list[bytes | Callable[[], None]]) -> None:
+        """Write, sync, and do jobs, in their order."""
+        data: list[bytes] = []
+        for item in queue:
+            if isinstance(item, bytes):
+                data.append(item)
+            else:
+                self._write_synced(b"".join(data))
+                data = []
+                item()
+        self._write_synced(b"".join(data))
+
+    def _write_synced(self, data: bytes) -> None:
+        if data:
+            self._write(data)
+        self.file.sync()
+
+    def _write(self, data: bytes) -> None:
+        if self.clock_s is not None:
+            now_s = self.clock_s()
+            if now_s != self._noted_s:
+                self._noted_s = now_s
+                data = b"#TS:%d\r\n" % now_s + data
+        self.file.append(data)
+
+    def close(self) -> None:
+        """Sync everything, vouch for it with an empty batch, and close the file. Raises: OSError."""
+        try:
+            self.hand_over()
+            self.sync()
+            if self.failure is not None:
+                raise self.failure
+            self.file.append(b"")
+            self.file.sync()
+        finally:
+            self.file.close()
+        if not self.is_based:
+            raise _no_base()
+
+
+def _as_os_error(error: BaseException) -> OSError:
+    """What clients are told, and the log says, of any error."""
+    if isinstance(error, OSError):
+        return error
+    code = errno.EIO if isinstance(error, Exception) else errno.EINTR
+    found = OSError(code, f"{type(error).__name__}: {error}".removesuffix(": "))
+    found.__cause__ = error
+    return found
+
+
+def _no_base() -> OSError:
+    return OSError(errno.EIO, "the base of the log is not on disk yet")
+
+
+def wake_nobody() -> None:
+    """No thread syncs: those that wait for the disk sync themselves."""

@@ -1,0 +1,381 @@
+"""Doing the commands of a file again.
+
+    #TS:1700000000                         an annotation of Redis's: skipped
+    #PSCRC:1:57:8c1f33a0:1042:5c206372     a line that vouches for the 57 bytes behind it (batch.py)
+    *5 $4 XADD $1 s ...                    a command
+    *1 $5 MULTI ... *1 $4 EXEC             commands that are done as a whole, or not at all
+
+The file is read in pieces into a window that begins at a command (R1). Nothing is done of a batch before all
+of it is here and its checksum is right, nothing of a transaction before its EXEC is here. Time stands still
+at 1970 meanwhile: no key is overdue, and what depends on a time has it among its words.
+
+What is wrong is one of three things:
+
+    torn      at the end of the last file, with no sound batch after it: it may be cut off
+    damage    anywhere else: the file is refused, and nothing is changed on disk
+    foreign   a command or a type that we do not have: refused as well, for it would be missing
+
+A file that Redis has written has no batches. There only an unfinished command at the very end, an unfinished
+transaction, or zeros up to the end can be told to be torn; Redis tells no more either.
+
+Invariants
+  R1  `_start` is the place in the file of the window's first byte, and a command or a batch begins there.
+  R2  no command is executed whose bytes were not checked as far as they can be.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable
+
+from penstock.core.frame import Frame
+from penstock.engine.execute import Engine
+from penstock.engine.lookup import Lookup
+from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.errors import CommandError, CorruptData, ProtocolError, wrong_arity
+from penstock.persist.aof import batch
+from penstock.persist.disk import Source
+from penstock.persist.reading import PIECE_BYTES, read_into
+from penstock.wire.parser import Parser, WireLimits
+
+_STAR = 42
+_HASH = 35
+_ONE, _NINE = 49, 57
+_ANNOTATION_BYTES_MAX = 1024
+_NUMBER_BYTES_MAX = 18
+_TIME = b"#TS:"
+
+
+class Torn(Exception):
+    """The end of a file is not whole, and no sound batch follows. It may be cut at `offset`."""
+
+    def __init__(self, offset: int, why: str) -> None:
+        super().__init__(why)
+        self.offset = offset
+        self.why = why
+
+
+class Replay:
+    """Does files again, in an engine.
+
+    Look: commands, batches (how many so far), unvouched (commands outside of batches), database (the one
+    selected where the last file ended). With `on_refused` set, a command that is refused is told to it and
+    left out; otherwise it ends the replay.
+    """
+
+    __slots__ = (
+        "_at",
+        "_batched",
+        "_context",
+        "_end",
+        "_engine",
+        "_frame",
+        "_last",
+        "_last_word",
+        "_lookup",
+        "_multi_at",
+        "_name",
+        "_on_piece",
+        "_parser",
+        "_queued",
+        "_source",
+        "_start",
+        "_window",
+        "batches",
+        "commands",
+        "database",
+        "lines_crc",
+        "on_refused",
+        "unvouched",
+    )
+
+    def __init__(
+        self, engine: Engine, rows: Iterable[Command], on_piece: Callable[[int], None] | None = None
+    ) -> None:
+        """`on_piece` is called with the bytes read, each time that some were."""
+        self._engine = engine
+        self._context = engine.context
+        self._lookup = Lookup(rows)
+        self._on_piece = on_piece
+        self._parser = Parser(WireLimits())
+        self._frame = Frame()
+        self._batched = False
+        self._last: Command | None = None
+        self._last_word = b""
+        self.commands = 0
+        self.batches = 0
+        self.unvouched = 0
+        self.database = 0
+        self.lines_crc = 0  # of the file that was read last (increment.py)
+        self.on_refused: Callable[[CorruptData], None] | None = None
+
+    def run(self, source: Source, name: str, first: bytes = b"", offset: int = 0) -> None:
+        """Do all of a file again; `first` are bytes of it, from `offset` on, that were read already.
+
+        Raises: Torn, CorruptData, OSError.
+        """
+        self._source = source
+        self._name = name
+        self._window = bytearray(first)
+        self._end = len(first)
+        self._start = offset
+        self._at = offset  # where the command or the line begins that is looked at
+        self._batched = False  # what came last was a batch
+        self._multi_at = -1
+        self.lines_crc = 0
+        self._queued: list[tuple[Command, Frame]] = []
+        self._parser = Parser(WireLimits())
+        context = self._context
+        context.replaying = True
+        context.instant.rewind()
+        context.keyspace = context.databases[0]
+        try:
+            while self._more(1):
+                self._run_next()
+            if self._multi_at >= 0:
+                raise Torn(self._multi_at, "the transaction that begins there does not end")
+        finally:
+            context.replaying = False
+            self.database = context.keyspace.index
+            context.keyspace = context.databases[0]
+            context.instant.advance()
+
+    def is_batched(self) -> bool:
+        """Tell whether what was read last was a batch."""
+        return self._batched
+
+    # --- The window ----------------------------------------------------------------------------------
+
+    def _more(self, count: int) -> bool:
+        """Have so many bytes from the parser's place on, if the file has them."""
+        at = self._parser.start
+        if self._end - at >= count:
+            return True
+        if self._parser.left == 0 and at:
+            del self._window[:at]
+            self._end -= at
+            self._start += at
+            self._parser.rest_moved(at)
+        return self._fill(count - (self._end - self._parser.start))
+
+    def _fill(self, missing: int) -> bool:
+        """Read at least so many bytes behind the window; False if the file ends before."""
+        got = 0
+        count = PIECE_BYTES
+        # Piece by piece: what a line promises may be more than there is memory.
+        while got < missing and count == PIECE_BYTES:
+            self._window.extend(bytes(PIECE_BYTES))
+            count = read_into(
+                self._source, memoryview(self._window)[self._end : self._end + PIECE_BYTES]
+            )
+            self._end += count
+            got += count
+            del self._window[self._end :]
+            if self._on_piece is not None and count:
+                self._on_piece(count)
+        return got >= missing
+
+    # --- What is next --------------------------------------------------------------------------------
+
+    def _run_next(self) -> None:
+        """Do what begins at the parser's place: a batch, or a command that stands alone."""
+        self._at = self._start + self._parser.start
+        char = self._window[self._parser.start]
+        if char == _HASH:
+            self._skip_annotation()
+        elif char == _STAR:
+            self._run_plain()
+            self._batched = False
+        else:
+            self._refuse(f"byte {char:#04x} where a command should begin")
+
+    def _skip_annotation(self) -> None:
+        """Step over a line; if it vouches for a batch, check the batch and do it."""
+        self._more(_ANNOTATION_BYTES_MAX)  # which may move the window
+        at = self._parser.start
+        until = min(self._end, at + _ANNOTATION_BYTES_MAX)
+        line_end = self._window.find(b"\n", at, until)
+        if line_end < 0:
+            self._refuse("an annotation that does not end")
+        line = bytes(self._window[at : line_end + 1])
+        if not line.startswith(batch.HEAD):
+            if batch.is_damaged(line) or (self._batched and not line.startswith(_TIME)):
+                self._refuse("an annotation that nobody writes")
+            self._step_to(line_end + 1)
+            return
+        found = batch.parse_batch_or_none(line, self._at)
+        if batch.is_newer(line):
+            raise self._damage("a batch of a later version of penstock: use that one")
+        if found is None:
+            self._refuse("a line that should vouch for a batch, but does not")
+        elif not self._more(found.head_bytes + found.size):
+            self._refuse(f"a batch of {found.size} bytes of which a part is missing")
+        else:
+            self._run_batch(found)
+
+    def _run_batch(self, found: batch.Batch) -> None:
+        body = self._parser.start + found.head_bytes
+        until = body + found.size
+        view = memoryview(self._window)
+        crc = zlib.crc32(view[body:until])
+        view.release()  # or the window could not grow
+        if crc != found.crc:
+            self._refuse("a batch whose checksum is wrong")
+        line = bytes(self._window[self._parser.start : body])
+        self.lines_crc = zlib.crc32(line, self.lines_crc)
+        self._step_to(body)
+        self._batched = True
+        self.batches += 1
+        while self._parser.start < until:
+            if self._window[self._parser.start] == _HASH:
+                self._step_to(self._window.find(b"\n", self._parser.start, until) + 1 or until)
+                continue
+            try:
+                whole = self._parse(until)
+            except ProtocolError as error:
+                raise self._damage(f"{error}, though the checksum is right") from error
+            if not whole:
+                raise self._damage(
+                    "a batch that ends within a command, though its checksum is right"
+                )
+            self._run_command()
+        if self._multi_at >= 0:
+            raise self._damage("a batch that ends within a transaction")
+
+    def _run_plain(self) -> None:
+        """Do a command that nobody vouches for, reading on until it is all here."""
+        try:
+            while not self._parse(self._end):
+                if not self._fill(1):
+                    torn_at = self._at if self._multi_at < 0 else self._multi_at
+                    raise Torn(torn_at, "the file ends within a command")
+        except ProtocolError as error:
+            self._refuse(str(error))
+        self.unvouched += 1
+        self._run_command()
+
+    def _parse(self, until: int) -> bool:
+        """Read one command, or a part of it. Raises: ProtocolError."""
+        parser = self._parser
+        if parser.left == 0:
+            at = parser.start
+            self._at = self._start + at
+            if at + 1 >= until:
+                return False
+            digit = self._window[at + 1]
+            if self._window[at] != _STAR or digit < _ONE or digit > _NINE:
+                raise ProtocolError("these bytes are no command")
+        return parser.next(self._frame, self._window, until)
+
+    def _step_to(self, place: int) -> None:
+        """Go on at a place of the window."""
+        self._parser.rest_moved(self._parser.start - place)
+
+    # --- Doing it ------------------------------------------------------------------------------------
+
+    def _run_command(self) -> None:
+        frame = self._frame
+        row = self._last
+        if row is None or not frame.is_word(0, self._last_word):
+            row = None if self._run_control(frame) else self._find(frame)
+        if row is None:
+            pass  # it was about other commands
+        elif self._multi_at >= 0:
+            self._queued.append((row, frame.copy()))
+        else:
+            self._execute(row, frame)
+
+    def _run_control(self, frame: Frame) -> bool:
+        """SELECT, MULTI, EXEC: words about the commands around them; False for all others."""
+        if frame.count == 1 and frame.is_word(0, b"MULTI"):
+            if self._multi_at >= 0:
+                raise self._damage("MULTI within MULTI")
+            self._multi_at = self._at
+        elif frame.count == 1 and frame.is_word(0, b"EXEC"):
+            if self._multi_at < 0:
+                raise self._damage("EXEC without MULTI")
+            queued, self._queued = self._queued, []
+            self._multi_at = -1
+            for row, words in queued:
+                self._execute(row, words)
+        elif frame.count == 2 and frame.is_word(0, b"SELECT"):
+            if self._multi_at >= 0:
+                self._queued.append((_SELECT, frame.copy()))
+            else:
+                self._select(frame)
+        else:
+            return False
+        return True
+
+    def _find(self, frame: Frame) -> Command | None:
+        try:
+            row = self._lookup.find(frame)
+        except CommandError as error:
+            self._meet_refusal(frame, error)
+            return None
+        if " " not in row.name:  # a container has more than one row under its word
+            self._last = row
+            self._last_word = row.name.encode()
+        return row
+
+    def _execute(self, row: Command, frame: Frame) -> None:
+        try:
+            if row is _SELECT:
+                self._select(frame)
+            elif row.takes(frame.count):
+                self._engine.run(row, frame)
+                self.commands += 1
+            else:
+                raise wrong_arity(row.name)
+        except CommandError as error:
+            self._meet_refusal(frame, error)
+
+    def _select(self, frame: Frame) -> None:
+        text = frame.piece(1)
+        databases = self._context.databases
+        if not text.isdigit() or len(text) > _NUMBER_BYTES_MAX or int(text) >= len(databases):
+            raise self._damage(
+                f"SELECT {text[:20].decode('ascii', 'replace')}: there are {len(databases)} databases"
+                " (see the setting `databases`)"
+            )
+        self._context.keyspace = databases[int(text)]
+
+    # --- What is wrong -------------------------------------------------------------------------------
+
+    def _refuse(self, what: str) -> None:
+        """Something is wrong at the parser's place: torn, if nothing sound follows.
+
+        Raises: Torn or CorruptData.
+        """
+        while self._fill(1):
+            pass
+        offset = self._at
+        rest = bytes(self._window[offset - self._start : self._end])
+        if not rest.strip(b"\0"):
+            raise Torn(offset, f"the last {len(rest)} bytes are zeros")
+        # Where no batches are written, nothing tells a torn end from damage.
+        if not self._batched and not rest.startswith(batch.HEAD[: len(rest)]):
+            raise self._damage(what)
+        sound = batch.count_whole(rest, batch.behind_damage(rest, 0, offset), offset)
+        if sound:
+            raise self._damage(f"{what}, and {sound} sound batches follow it")
+        raise Torn(offset, what)
+
+    def _damage(self, what: str) -> CorruptData:
+        return CorruptData(f"{self._name}: {what}", self._at)
+
+    def _meet_refusal(self, frame: Frame, error: CommandError) -> None:
+        """Raises: CorruptData, unless somebody wants to hear of it instead."""
+        words = b" ".join(frame.piece(at) for at in range(min(frame.count, 4)))[:100]
+        shown = words.decode("utf-8", "backslashreplace")
+        refusal = CorruptData(f"{self._name}: {shown}: {error}", self._at)
+        if self.on_refused is None:
+            raise refusal from error
+        self.on_refused(refusal)
+
+
+def _select_nothing(_context: object, _frame: Frame) -> None:
+    """SELECT within a transaction waits its turn like a command; who meets it calls _select."""
+
+
+_SELECT = Command("SELECT", _select_nothing, 2, Flags(0), NO_KEYS, "Select a database.")

@@ -1,0 +1,220 @@
+"""A repaired copy: what a check could read, written anew to a place where nothing was.
+
+    what was checked       what is written
+    a directory or a       OUT/appendonlydir/appendonly.aof.1.base.rdb and its manifest: all that the log held
+    manifest               OUT/dump.rdb: all that the snapshot held
+    one log                OUT: its sound bytes, as they are; made anew where that is not enough
+    one snapshot           OUT: a snapshot
+
+A log or snapshot of which nothing can be read is not written: an empty one would look like data. A directory
+whose log is lost has its snapshot, then, which is what a server starts with if there is no log.
+
+The version of a snapshot is the newest that was read, or the oldest that we write: so whoever wrote the
+original can read the copy. The original is only ever read. What was begun and could not be finished is
+removed again.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from penstock.persist.aof.commands_out import write_commands
+from penstock.persist.aof.manifest import Manifest, save_manifest
+from penstock.persist.check import target as check_target
+from penstock.persist.check.files import check_path
+from penstock.persist.check.report import FileReport, Part, Report, Verdict
+from penstock.persist.disk import Disk, File
+from penstock.persist.layout import Layout
+from penstock.persist.rdb.format import VERSION_MAX
+from penstock.persist.rdb.writer import VERSION_MIN, RdbWriter, aux_fields, write_databases
+from penstock.persist.reading import PIECE_BYTES, read_into
+
+_HASH = b"#"
+
+
+class RepairRefused(Exception):
+    """No copy is written, and why."""
+
+
+@dataclass(slots=True)
+class Copy:
+    """A copy that was written. `skipped`: parts of which nothing could be read."""
+
+    path: str
+    files: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    check: Report | None = None
+
+
+def check_place(report_path: str, out: str) -> None:
+    """Raises: RepairRefused if a copy cannot go there, whatever is in it."""
+    if os.path.lexists(out):
+        raise RepairRefused(f"{out} exists; a copy is written to a new place only")
+    source, target = Path(report_path).resolve(), Path(out).resolve()
+    if target.is_relative_to(source):
+        raise RepairRefused(f"{out} is inside of {report_path}, which must stay as it is")
+    if not target.parent.is_dir():
+        raise RepairRefused(f"{target.parent} is no directory")
+
+
+def write_copy(disk: Disk, report: Report, out: str) -> Copy:
+    """Write what a report's engines hold, let go of it, and check what was written.
+
+    Raises: RepairRefused, OSError.
+    """
+    check_place(report.path, out)
+    usable = [part for part in report.parts if _is_usable(part)]
+    if not usable:
+        raise RepairRefused("nothing can be read, so nothing was written")
+    if sum(part.name == check_target.LOG for part in usable) > 1:
+        raise RepairRefused("there is more than one log: repair each by its manifest")
+    copy = Copy(out)
+    copy.skipped = [part.name for part in report.parts if part not in usable]
+    try:
+        if report.kind == check_target.FILE:
+            _write_one(disk, usable[0], copy)
+        else:
+            _write_directory(disk, usable, copy)
+    except OSError:
+        _remove(copy)
+        raise
+    for part in report.parts:
+        part.engine = None  # the check needs room of its own
+    copy.check = check_path(disk, out)
+    return copy
+
+
+def _is_usable(part: Part) -> bool:
+    """Whether there is anything to write: keys, or a file of which all or something was understood."""
+    return part.engine is not None and (
+        part.totals.keys > 0
+        or any(file.commands or _is_whole(file) for file in part.files if file.kind)
+    )
+
+
+def _is_whole(file: FileReport) -> bool:
+    return file.role != check_target.MANIFEST and file.verdict is Verdict.SOUND
+
+
+# --- A directory -----------------------------------------------------------------------------------------
+
+
+def _write_directory(disk: Disk, parts: list[Part], copy: Copy) -> None:
+    Path(copy.path).mkdir(0o700)
+    layout = Layout(copy.path)
+    for part in parts:
+        if part.name == check_target.LOG:
+            disk.make_dir(layout.log_dir)
+            base = Manifest().next_base(layout.appendfilename)
+            _write_snapshot(disk, part, layout.log_file(base.name), copy)
+            copy.files.append(layout.manifest)
+            save_manifest(disk, layout.log_dir, layout.appendfilename, Manifest().rebased(base, ()))
+        else:
+            _write_snapshot(disk, part, layout.snapshot, copy)
+    disk.sync_dir(copy.path)
+    disk.sync_dir(str(Path(copy.path).resolve().parent))
+
+
+def _write_snapshot(disk: Disk, part: Part, path: str, copy: Copy) -> None:
+    is_base = part.name == check_target.LOG
+
+    def write(file: File) -> None:
+        assert part.engine is not None
+        context = part.engine.context
+        # A damaged header may claim any version, and the rest of the part be sound.
+        version = min(max(VERSION_MIN, part.rdb_version), VERSION_MAX)
+        writer = RdbWriter(file.write, version)
+        writer.begin(aux_fields(context.compat.redis_version, context.now_ms(), 0, is_base))
+        write_databases(writer, context.databases)
+        writer.end()
+
+    _write_file(disk, path, write, copy)
+
+
+def _write_file(disk: Disk, path: str, write: Callable[[File], None], copy: Copy) -> None:
+    Path(path).touch(exist_ok=False)  # so that nothing that came meanwhile is written over
+    copy.files.append(path)
+    file = disk.append_to(path)
+    try:
+        write(file)
+        file.sync()
+    finally:
+        file.close()
+
+
+def _remove(copy: Copy) -> None:
+    """Take away what was begun: only what we made ourselves."""
+    for path in copy.files:
+        with suppress(OSError):
+            Path(path).unlink()
+    for directory in (Layout(copy.path).log_dir, copy.path):
+        with suppress(OSError):
+            Path(directory).rmdir()
+
+
+# --- One file --------------------------------------------------------------------------------------------
+
+
+def _write_one(disk: Disk, part: Part, copy: Copy) -> None:
+    """A file of the kind that it was."""
+    (file,) = part.files
+    sound_bytes = _sound_bytes_or_none(disk, part, file)
+    if sound_bytes is not None:
+        _write_file(disk, copy.path, lambda to: _copy(disk, file.path, sound_bytes, to), copy)
+    elif file.version:
+        _write_snapshot(disk, part, copy.path, copy)
+    else:
+        _write_file(disk, copy.path, lambda to: _write_commands(part, to), copy)
+    disk.sync_dir(str(Path(copy.path).resolve().parent))
+
+
+def _sound_bytes_or_none(disk: Disk, part: Part, file: FileReport) -> int | None:
+    """How much of a file can be copied as it is; None if that would not be all that was read of it."""
+    if file.verdict is Verdict.SOUND:
+        return file.size
+    if file.kind == "RDB" or file.offset < 0 or part.past_damage or part.has_skipped:
+        return None
+    if file.verdict is Verdict.TORN or not file.batches:
+        return file.offset
+    # Within a batch a cut would leave one that is not whole.
+    return file.offset if _byte_at(disk, file.path, file.offset) == _HASH else None
+
+
+def _byte_at(disk: Disk, path: str, offset: int) -> bytes:
+    found = b""
+    source = disk.read(path)
+    try:
+        left = offset + 1
+        while left:
+            piece = bytearray(min(left, PIECE_BYTES))
+            size = read_into(source, memoryview(piece))
+            if not size:
+                return b""
+            left -= size
+            found = bytes(piece[size - 1 : size])
+    finally:
+        source.close()
+    return found
+
+
+def _copy(disk: Disk, path: str, size: int, to: File) -> None:
+    source = disk.read(path)
+    try:
+        while size:
+            piece = bytearray(min(size, PIECE_BYTES))
+            got = read_into(source, memoryview(piece))
+            if not got:
+                raise OSError(5, "the file became shorter while it was copied", path)
+            to.write(bytes(piece[:got]))
+            size -= got
+    finally:
+        source.close()
+
+
+def _write_commands(part: Part, to: File) -> None:
+    assert part.engine is not None
+    write_commands(to.write, part.engine.context.databases)

@@ -1,0 +1,59 @@
+"""The payload of DUMP and RESTORE: one value as an RDB file has it, and a seal.
+
+    SET n 17          00 | c0 11 | 0a 00 | e4 03 29 45 3c f4 2b 1c
+                      type value   version  checksum of all before it
+
+A payload comes from a client, so nothing of it is believed: the seal tells only that it was not damaged on
+the way. The value is read with `deep`, must end where the seal begins, and may not be empty. Redis itself
+reads on into the seal when a value is too short, and takes what is too long; we take neither.
+"""
+
+from __future__ import annotations
+
+from penstock.core import crc64
+from penstock.errors import CommandError, CorruptData
+from penstock.persist.rdb import value as rdb_value
+from penstock.persist.rdb import writer as rdb_writer
+from penstock.persist.rdb.input import RdbInput
+from penstock.persist.rdb.output import RdbOutput
+from penstock.persist.rdb.value import Value, ValueLimits
+
+_VERSION_BYTES = 2
+_CHECKSUM_BYTES = 8
+SEAL_BYTES = _VERSION_BYTES + _CHECKSUM_BYTES
+
+
+def dump_value(value: Value, version: int, compress: bool = True) -> bytes:
+    """A value as RESTORE takes it, here or in a Redis that knows this version."""
+    chunks: list[bytes] = []
+    output = RdbOutput(chunks.append, compress, checksum=True)
+    output.byte(rdb_writer.type_of(value, version))
+    rdb_writer.write_value(output, value, version)
+    output.raw(version.to_bytes(_VERSION_BYTES, "little"))
+    chunks.append(output.crc_now().to_bytes(_CHECKSUM_BYTES, "little"))
+    return b"".join(chunks)
+
+
+def restore_value(payload: bytes, version_max: int, limits: ValueLimits) -> Value:
+    """The value of a payload. Raises: CommandError, in Redis's words."""
+    if not is_sealed(payload, version_max):
+        raise CommandError("DUMP payload version or checksum are wrong")
+    source = RdbInput(None, payload=payload[: len(payload) - SEAL_BYTES])
+    try:
+        value = rdb_value.read_value(source, source.byte(), limits, deep=True)
+    except CorruptData as error:
+        raise CommandError("Bad data format") from error
+    if rdb_value.is_empty_list(value) or source.at != source.end:
+        raise CommandError("Bad data format")
+    return value
+
+
+def is_sealed(payload: bytes, version_max: int) -> bool:
+    """Tell whether a payload has a version that we know, and its checksum."""
+    end = len(payload) - _CHECKSUM_BYTES
+    if end < _VERSION_BYTES:
+        return False
+    if int.from_bytes(payload[end - _VERSION_BYTES : end], "little") > version_max:
+        return False
+    stated = int.from_bytes(payload[end:], "little")
+    return crc64.update(0, bytearray(payload), 0, end) == stated

@@ -1,0 +1,28 @@
+import cython
+
+from penstock.core cimport listpack, memory, node_check, stream_id, stream_node
+from penstock.core.group cimport Consumer, Group, Pending
+from penstock.core.rax.tree cimport Rax
+from penstock.core.stream cimport NodeLimits, Stream
+from penstock.core.stream_id cimport StreamID
+from penstock.persist.rdb.input cimport RdbInput
+
+cdef Py_ssize_t _KEY_BYTES
+cdef int _STREAM_2
+cdef int _STREAM_3
+cdef int _NOBODY
+cdef bytes _NO_ENTRY
+cdef unsigned long long _COUNT_MAX
+cdef unsigned char _END
+cdef Py_ssize_t _SMALLEST_NODE_BYTES
+
+# Typed is what runs once a node or once a pending row; the rest is once a stream or a group.
+@cython.locals(previous=StreamID, last=StreamID, rising=bint, master=StreamID, key=bytes, node=bytearray, live="long long", start=Py_ssize_t,
+               number=Py_ssize_t)
+cdef StreamID _read_nodes(RdbInput source, Stream stream, bint deep)
+@cython.locals(size=Py_ssize_t, at=Py_ssize_t)
+cpdef int check_head(bytearray node) except -1
+@cython.locals(pending=Rax, left=Py_ssize_t, key=bytes, delivery_ms="long long", count="unsigned long long")
+cdef int _read_pending(RdbInput source, Group group) except -1
+@cython.locals(count=Py_ssize_t, left=Py_ssize_t, key=bytes, record=Pending)
+cdef Py_ssize_t _read_rows(RdbInput source, Group group, Consumer consumer) except -1

@@ -1,0 +1,251 @@
+"""A stream in an RDB file: nodes, counters, groups.
+
+    nodes      count, then of each: its key as a string of 16 bytes, its listpack as a string
+    length     entries in all nodes
+    last id    ms, seq
+    from 7.0 on (type 19):  first id, largest deleted id, entries added
+    groups     count, then of each: name, last id, from 7.0 on entries read,
+                 pending: count, then 16 bytes of id, 8 of delivery time, delivery count
+                 consumers: count, then of each: name, 8 bytes when it last asked,
+                   from 7.2 on (type 21) 8 bytes when it last got something,
+                   pending: count, then 16 bytes of id: rows of the group's that are its own
+
+What a stream of Redis 5 does not say (type 15) is taken from what there is, as Redis 7 does: nothing was
+deleted, as many were added as there are, and a group has read as many as its position tells.
+
+Checked always: that ids rise from node to node, that counters agree with the nodes, that every row has one
+owner and every owner's row is the group's. The inside of a node is checked unless told otherwise (`deep`).
+A node of tombstones only, which Redis can leave behind (issue
+15808), is left out: it holds nothing. So are all tombstones of a stream in which they are out of order: Redis
+7.0 lets XSETID go below what was deleted, and then gives the same ids again. Live entries must rise.
+
+Counts that Redis has let wrap over 2**63 - 1 into negative numbers are read as 2**63 - 1, where ours stay.
+
+The first id is written for Redis and not believed: it is found when asked for.
+"""
+
+from __future__ import annotations
+
+from penstock.core import listpack, memory, node_check, stream_id, stream_node
+from penstock.core.frame import Frame
+from penstock.core.group import Consumer, Group, Pending
+from penstock.core.rax.tree import Rax
+from penstock.core.stream import NodeLimits, Stream
+from penstock.core.stream_id import StreamID
+from penstock.engine.arguments import unwrapped
+from penstock.errors import CommandError, CorruptData
+from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb.input import RdbInput
+
+_KEY_BYTES = 16
+_STREAM_2 = rdb_format.STREAM_2
+_STREAM_3 = rdb_format.STREAM_3
+_COUNT_MAX = 2**63 - 1
+_NOBODY = -1
+_NO_ENTRY = bytes(_KEY_BYTES)
+_END = listpack.END
+_TOTAL_BYTES_MAX = listpack.TOTAL_BYTES_MAX
+
+
+def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> Stream:
+    """A stream of type 15, 19 or 21. Raises: CorruptData."""
+    stream = Stream(limits)
+    nodes_start = source.offset
+    last = _read_nodes(source, stream, deep)
+    start = source.offset
+    length = source.length()
+    if length != stream.length:
+        raise source.corrupt(
+            f"a stream says that it has {length} entries, its nodes hold {stream.length}", start
+        )
+    start = source.offset
+    last_id = read_id(source)
+    if last is None or last_id < last:
+        stream = _in_order(source, stream, nodes_start)
+        if last_id < stream.last_id:
+            raise source.corrupt(
+                f"the last id is {last_id}, below the entry {stream.last_id}", start
+            )
+    _read_counters(source, stream, last_id, kind)
+    count = source.length()
+    if count > 0:
+        stream.groups = Rax()
+        for _ in range(count):
+            _read_group(source, stream, kind)
+    return stream
+
+
+def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None:
+    """Load the nodes; return the last of their ids, or None if these do not rise."""
+    previous = stream_id.SMALLEST  # the last node's key
+    last: StreamID | None = previous
+    rising = True
+    for number in range(source.length()):
+        start = source.offset
+        key = source.string()
+        if len(key) != _KEY_BYTES:
+            raise source.corrupt(f"a node's key of {len(key)} bytes, not {_KEY_BYTES}", start)
+        master = stream_id.from_key(key)
+        start = source.offset
+        node = source.blob()
+        if number > 0 and master <= previous:
+            raise source.corrupt(f"the node {master} stands behind the node {previous}", start)
+        previous = master
+        if last is None or (number > 0 and master <= last):
+            rising = False
+        try:
+            if deep:
+                last = node_check.validate_node(node, master.ms, master.seq)
+            else:
+                check_head(node)
+                last = master  # as much as is known without looking
+            live = stream_node.live_count(node)
+        except CorruptData as error:
+            raise source.corrupt(
+                f"the node {master} is damaged at its byte {error.offset}: {error.what}", start
+            ) from None
+        except IndexError:
+            raise source.corrupt(f"the node {master} ends inside of its header", start) from None
+        if live > 0:
+            stream.load_node(master, node)
+        if last is not None and last == stream_id.SMALLEST:
+            raise source.corrupt("an entry under the id 0-0", start)
+    return last if rising else None
+
+
+def _in_order(source: RdbInput, stream: Stream, start: int) -> Stream:
+    """The live entries of a stream in which tombstones stand where they may not (S3), added anew."""
+    made = Stream(stream.limits)
+    entry = stream_node.new_cursor()
+    nodes = stream.nodes.iterator()
+    nodes.seek("^")
+    while nodes.next():
+        master = stream_id.from_key(nodes.key)
+        entry.open(nodes.value, master.ms, master.seq)
+        found = entry.first()
+        while found:
+            if not entry.deleted:
+                frame = Frame()
+                for piece in entry.fields():
+                    frame.add(piece)
+                _append(source, made, stream_id.make(entry.ms, entry.seq), frame, start)
+            found = entry.next()  # fields() has moved on: next() goes on from there
+    return made
+
+
+def _append(source: RdbInput, made: Stream, entry_id: StreamID, frame: Frame, start: int) -> None:
+    try:
+        made.append_at(entry_id.ms, entry_id.seq, frame, 0)
+    except CommandError as error:
+        raise source.corrupt(f"{entry_id} behind {made.last_id}: {error}", start) from None
+
+
+def check_head(node: bytearray) -> None:
+    """Check that a node under a good checksum is a listpack at all, and has its counters and an entry."""
+    size = len(node)
+    if size < _SMALLEST_NODE_BYTES or memory.load32(node, 0) != size or node[size - 1] != _END:
+        raise CorruptData(f"{size} bytes are no node", 0)
+    at = listpack.HEADER_BYTES
+    for _ in range(3):
+        if listpack.get_int(node, at) < 0:
+            raise CorruptData("a count below zero", at)
+        at = listpack.skip(node, at)
+
+
+_SMALLEST_NODE_BYTES = (
+    listpack.HEADER_BYTES + 1 + 8 + 8
+)  # four elements of header, four of an entry
+
+
+def _read_counters(source: RdbInput, stream: Stream, last_id: StreamID, kind: int) -> None:
+    if kind < _STREAM_2:
+        stream.set_last_id(last_id, stream.length, stream_id.SMALLEST)
+        return
+    read_id(source)  # the first entry's
+    # Above the last id after such an XSETID: there it deletes nothing that is or will be counted (S4).
+    max_deleted = min(read_id(source), last_id)
+    start = source.offset
+    added = unwrapped(memory.distance(source.number(), 0))
+    if added < stream.length:
+        raise source.corrupt(f"{added} entries were added, but {stream.length} are there", start)
+    stream.set_last_id(last_id, added, max_deleted)
+
+
+def _read_group(source: RdbInput, stream: Stream, kind: int) -> None:
+    start = source.offset
+    name = source.string()
+    last = read_id(source)
+    if kind >= _STREAM_2:
+        entries_read = unwrapped(memory.distance(source.number(), 0))
+        if entries_read < -1:
+            raise source.corrupt(f"group {name!r} has read {entries_read} entries", start)
+    else:
+        entries_read = stream.rank_or_unknown(last)
+    group = Group(last, entries_read)
+    assert stream.groups is not None
+    if not stream.groups.try_insert(name, group):
+        raise source.corrupt(f"a second group {name!r}", start)
+    _read_pending(source, group)
+    owned = 0
+    for _ in range(source.length()):
+        owned += _read_consumer(source, group, kind)
+    if owned != group.pending.count:
+        missing = group.pending.count - owned
+        raise source.corrupt(f"{missing} pending entries of group {name!r} belong to nobody", start)
+
+
+def _read_pending(source: RdbInput, group: Group) -> None:
+    """The rows of a group; whose they are is said later."""
+    pending = group.pending
+    left = source.length()
+    while left > 0:
+        left -= 1
+        key = source.raw(_KEY_BYTES)
+        delivery_ms = source.milliseconds()
+        source.take_number()
+        # Redis counts on into negative numbers; here a count stays at its largest.
+        count = min(source.value, _COUNT_MAX)
+        if delivery_ms < 0:
+            raise source.corrupt(f"an entry delivered at {delivery_ms} ms")
+        if key == _NO_ENTRY:
+            raise source.corrupt("0-0 is pending, and no entry can have that id")
+        if not pending.try_insert(key, Pending(_NOBODY, delivery_ms, count)):
+            raise source.corrupt(f"{stream_id.from_key(key)} is pending twice in a group")
+
+
+def _read_consumer(source: RdbInput, group: Group, kind: int) -> int:
+    """A consumer and its rows; return how many it has."""
+    start = source.offset
+    name = source.string()
+    if group.consumer_or_none(name) is not None:
+        raise source.corrupt(f"a second consumer {name!r}", start)
+    seen_ms = source.milliseconds()
+    active_ms = source.milliseconds() if kind >= _STREAM_3 else seen_ms
+    if seen_ms < 0 or active_ms < -1:
+        raise source.corrupt(f"consumer {name!r} was seen at {seen_ms}, active at {active_ms} ms")
+    consumer = group.create_consumer(name, seen_ms)
+    consumer.active_ms = active_ms
+    return _read_rows(source, group, consumer)
+
+
+def _read_rows(source: RdbInput, group: Group, consumer: Consumer) -> int:
+    count = source.length()
+    left = count
+    while left > 0:
+        left -= 1
+        key = source.raw(_KEY_BYTES)
+        record: Pending | None = group.pending.find(key)
+        if record is None:
+            raise source.corrupt(
+                f"{stream_id.from_key(key)} is pending for {consumer.name!r}, not in its group"
+            )
+        if record.consumer_number != _NOBODY:
+            raise source.corrupt(f"{stream_id.from_key(key)} is pending for two consumers")
+        record.consumer_number = consumer.number
+        consumer.pending.insert(key, record)
+    return count
+
+
+def read_id(source: RdbInput) -> StreamID:
+    ms = source.number()
+    return stream_id.make(ms, source.number())

@@ -1,0 +1,115 @@
+"""Putting settings in force: one function for each directive that something must be told of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError
+from penstock.server import log
+from penstock.server.net.listener import clients_allowed
+from penstock.server.net.output_limits import OutputLimit
+from penstock.server.server import NEVER_SLOW
+from penstock.server.stats.memory_guard import check_memory
+
+if TYPE_CHECKING:
+    from penstock.server.server import Server
+
+
+def apply_password(server: Server, text: str) -> None:
+    """Who has got in already stays in; without a password nobody is a stranger."""
+    server.password = text.encode(errors="surrogateescape") or None
+    if server.password is None:
+        for session in list(server.strangers.since):
+            server.strangers.let_in(session)
+
+
+def apply_proto_max_bulk_len(server: Server, size: int) -> None:
+    server.wire_limits.bulk_bytes_max = size
+
+
+def apply_query_limit(server: Server, size: int) -> None:
+    server.query_bytes_max = size
+
+
+def apply_output_limits(server: Server, limits: dict[str, OutputLimit]) -> None:
+    server.output_limits.normal = limits["normal"]
+    server.output_limits.replica = limits["replica"]
+    server.output_limits.pubsub = limits["pubsub"]
+
+
+def apply_max_memory(server: Server, size: int) -> None:
+    server.facts.maxmemory = size
+    check_memory(server)
+
+
+def apply_max_memory_clients(server: Server, setting: int) -> None:
+    server.client_memory.setting = setting
+    server.client_memory.recount()
+    if setting:
+        server.loop.call_soon(server.client_memory.evict)
+
+
+def apply_auth_timeout(server: Server, seconds: int) -> None:
+    server.strangers.seconds = seconds
+
+
+def apply_max_clients(server: Server, count: int) -> None:
+    """Raises: ConfigError if the system allows fewer."""
+    allowed = clients_allowed(count)
+    if allowed < count:
+        raise ConfigError(
+            "The operating system is not able to handle the specified number of clients,"
+            f" try with {allowed}"
+        )
+    server.facts.maxclients = count
+
+
+def apply_stream_node_bytes(server: Server, size: int) -> None:
+    server.engine.limits.bytes_max = size
+
+
+def apply_stream_node_entries(server: Server, count: int) -> None:
+    server.engine.limits.entries_max = count
+
+
+def apply_list_node_size(server: Server, size: int) -> None:
+    server.engine.list_limits.set_listpack_size(size)
+
+
+def apply_events(server: Server, kinds: int) -> None:
+    server.engine.context.event_kinds = kinds
+
+
+def apply_slow_us(server: Server, us: int) -> None:
+    server.slow_us = NEVER_SLOW if us < 0 else us
+
+
+def apply_slow_limit(server: Server, count: int) -> None:
+    slow_log = server.slow_log
+    slow_log.limit = count
+    while len(slow_log.entries) > count:
+        slow_log.entries.pop()
+
+
+def apply_log_level(server: Server, name: str) -> None:
+    if log.LOG.handlers:  # else the log is the embedding program's
+        log.set_level(name)
+
+
+def apply_hz(server: Server, hz: int) -> None:
+    server.facts.hz = hz
+
+
+def apply_append_only(server: Server, on: bool) -> None:
+    """Raises: ConfigError if a log cannot be begun now. At the start it is not asked for here."""
+    if server.facts.durability is not None:
+        server.facts.durability.switch_log(on)
+
+
+def apply_fsync_policy(server: Server, _value: object) -> None:
+    if server.facts.durability is not None:
+        server.facts.durability.apply_policy()
+
+
+def set_debug_allowed(server: Server, who: str) -> None:
+    server.facts.debug_allowed = who

@@ -1,0 +1,186 @@
+"""Reading redis.conf's syntax, and writing settings back into a file without disturbing it.
+
+    # a comment
+    port 6379
+    requirepass "with \\x20 blanks"         quotes and escapes as in redis-cli
+    include conf.d/*.conf                   in the place of the line; paths from the working directory
+    save 900 1                              said twice: see the kind of the directive
+
+The command line has the same directives with two dashes: --port 6379 --bind 127.0.0.1 ::1 --save ""
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from penstock.errors import ConfigError, ProtocolError
+from penstock.persist.disk import SystemDisk, SystemFile
+from penstock.server.config.settings import Config, Setting
+from penstock.wire.parser import split_words
+
+INCLUDE_DEPTH_MAX = 16
+FILE_BYTES_MAX = 16 << 20
+COMMAND_LINE = "command line"
+_MARK = "# Written by CONFIG REWRITE"
+_PRIVATE = 0o600
+
+
+def read_file(path: str, depth: int = 0) -> Iterator[Setting]:
+    """What a file says, in order, with what it includes. Raises: ConfigError."""
+    if depth > INCLUDE_DEPTH_MAX:
+        raise ConfigError(f"{path}: included {depth} files deep: does a file include itself?")
+    for number, line in enumerate(_read(path).split("\n"), 1):
+        place = f"{path}:{number}"
+        words = _words(line, place)
+        if not words:
+            continue
+        name = words[0].lower()
+        if name != "include":
+            yield Setting(name, tuple(words[1:]), place)
+            continue
+        if len(words) != 2:
+            raise ConfigError(f"{place}: include takes one path")
+        for included in _included(words[1], place):
+            yield from read_file(included, depth + 1)
+
+
+def _read(path: str) -> str:
+    try:
+        if Path(path).stat().st_size > FILE_BYTES_MAX:
+            raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes: not a file of settings")
+        return Path(path).read_text(errors="surrogateescape")
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+
+
+def _words(line: str, place: str) -> list[str]:
+    line = line.strip()
+    if not line or line.startswith("#"):
+        return []
+    try:
+        words = split_words(line.encode(errors="surrogateescape"))
+    except ProtocolError:
+        # Only the name: without its closing quote nobody can tell where a secret value ends.
+        raise ConfigError(f"{place}: {line.split()[0]}: unbalanced quotes") from None
+    return [word.decode(errors="surrogateescape") for word in words]
+
+
+def _included(pattern: str, place: str) -> list[str]:
+    if not glob.has_magic(pattern):
+        return [pattern]
+    found = sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern may be absolute
+    if not found:
+        raise ConfigError(f"{place}: include {pattern}: no file matches")
+    return found
+
+
+def read_command_line(words: Sequence[str]) -> Iterator[Setting]:
+    """--name value ... --name value ... Raises: ConfigError for a value without a name."""
+    name: str | None = None
+    values: list[str] = []
+    for word in words:
+        if word.startswith("--") and len(word) > 2:
+            if name is not None:
+                yield Setting(name, tuple(values), COMMAND_LINE)
+            name, values = word[2:].lower(), []
+        elif name is None:
+            raise ConfigError(f"{COMMAND_LINE}: {word}: expected --DIRECTIVE VALUE")
+        else:
+            values.append(word)
+    if name is not None:
+        yield Setting(name, tuple(values), COMMAND_LINE)
+
+
+# --- Writing -----------------------------------------------------------------------------------------
+
+
+def rewrite(config: Config, path: str) -> None:
+    """Bring a file up to date with the values in force. Comments, order and what we ignore stay.
+
+    A directive that the file has keeps its (first) line, with its value of now; one that it lacks is added
+    at the end if it differs from its default. The file is replaced in one step.
+    """
+    pending = {
+        row.name: _lines(config, row.name)
+        for row in config.vocabulary.directives
+        if config.values[row.name] != row.default
+    }
+    kept: list[str] = []
+    written: set[str] = set()
+    for line in _read(path).rstrip("\n").split("\n"):
+        words = _words(line, path)
+        row = config.directives.get(words[0].lower()) if words else None
+        if row is None:
+            kept.append(line)
+        elif row.name not in written:
+            written.add(row.name)
+            kept.extend(pending.pop(row.name, []) or _lines(config, row.name))
+    if pending and _MARK not in kept:
+        kept.append(_MARK)
+    for lines in pending.values():
+        kept.extend(lines)
+    _replace(path, "\n".join(kept) + "\n")
+
+
+def _lines(config: Config, name: str) -> list[str]:
+    row = config.directives[name]
+    return [
+        f"{name} {_quoted(line, row.kind.many)}" for line in row.kind.lines(config.values[name])
+    ]
+
+
+def _quoted(text: str, many: bool) -> str:
+    """As `split_words` reads it back. Lines of several words bring their own quotes where they need any."""
+    if many and text:
+        return text
+    if text and all(33 <= ord(char) < 127 and char not in "\"'\\" for char in text):
+        return text
+    raw = text.encode(errors="surrogateescape")
+    shown = (
+        f"\\x{byte:02x}" if byte < 32 or byte > 126 or chr(byte) in '"\\' else chr(byte)
+        for byte in raw
+    )
+    return '"' + "".join(shown) + '"'
+
+
+def _replace(path: str, text: str) -> None:
+    """Put a text in the place of a file, in one step that lasts. Raises: OSError.
+
+    The new file has the mode and the owner of the old one, and until then nobody else may open it: the text
+    may hold a password. A symbolic link stays, and what it leads to is replaced.
+    """
+    target = Path(path).resolve()
+    before = target.stat()
+    temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
+    # O_EXCL: a file or a link that somebody else has put there is not written to.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    fd = os.open(temporary, flags, _PRIVATE)
+    file = SystemFile(fd)
+    try:
+        try:
+            file.write(text.encode(errors="surrogateescape"))
+            _take_over_rights(fd, before)
+            file.sync()
+        finally:
+            file.close()
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    SystemDisk().sync_dir(str(target.parent))
+
+
+def _take_over_rights(fd: int, before: os.stat_result) -> None:
+    """Give a file the owner and the mode of the one that it replaces, or fewer rights, never more."""
+    mode = stat.S_IMODE(before.st_mode)
+    try:
+        os.fchown(fd, before.st_uid, before.st_gid)
+    except PermissionError:
+        if os.fstat(fd).st_gid != before.st_gid:
+            mode &= ~stat.S_IRWXG  # what its group was allowed was not meant for ours
+    os.fchmod(fd, mode)

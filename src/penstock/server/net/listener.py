@@ -1,0 +1,201 @@
+"""Where clients come in: the listening sockets, and the door at which each new connection is looked at.
+
+Sockets are opened here rather than by asyncio, for its errors do not name the address, and it cannot let a
+single one fail.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import resource
+import socket
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import ConfigError
+from penstock.server.log import LOG
+
+if TYPE_CHECKING:
+    from penstock.server.config.settings import Config
+    from penstock.server.server import Server
+
+_ALL = {"*": "0.0.0.0", "::*": "::"}
+RESERVED_FILES = 32  # listeners, logs, what the loop needs
+_TOO_MANY = b"-ERR max number of clients reached\r\n"
+_DENIED = (
+    b"-DENIED Redis is running in protected mode because no password is set: this server, a penstock,"
+    b" takes connections from its own machine only. To let others in, set a password (requirepass, or"
+    b" CONFIG SET requirepass from this machine); or, if the network itself keeps strangers out, set"
+    b" protected-mode no.\r\n"
+)
+
+
+def open_sockets(config: Config, any_port: bool = False) -> list[socket.socket]:
+    """Every socket that the settings ask for, listening. Port 0 is none, or any. Raises: ConfigError."""
+    opened: list[socket.socket] = []
+    try:
+        if config.value("port") or any_port:
+            for address in config.value("bind"):
+                found = _tcp_or_none(address, config.value("port"), config.value("tcp-backlog"))
+                if found is not None:
+                    opened.append(found)
+            if config.value("bind") and not opened:
+                raise ConfigError("bind: none of the addresses can be listened on")
+        if config.value("unixsocket"):
+            opened.append(_unix(config.value("unixsocket"), config))
+    except ConfigError:
+        for found in opened:
+            found.close()
+        raise
+    if not opened:
+        raise ConfigError("port 0 and no unixsocket: nobody could connect")
+    return opened
+
+
+def _tcp_or_none(address: str, port: int, backlog: int) -> socket.socket | None:
+    """A socket that listens; None if it cannot and may not matter (a dash in front)."""
+    optional = address.startswith("-")
+    host = address.removeprefix("-")
+    host = _ALL.get(host, host)
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:
+        _fail(f"bind {address}: {error.strerror or error}", optional)
+        return None
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listening.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listening.bind(place)
+        listening.listen(backlog)
+    except OSError as error:
+        listening.close()
+        _fail(f"cannot listen on {shown_address(place)}: {error.strerror}", optional)
+        return None
+    listening.setblocking(False)
+    return listening
+
+
+def _fail(why: str, optional: bool) -> None:
+    if not optional:
+        raise ConfigError(why)
+    LOG.debug("%s", why)
+
+
+def _unix(path: str, config: Config) -> socket.socket:
+    _remove_stale(path)
+    listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listening.bind(path)
+        if config.value("unixsocketperm"):
+            Path(path).chmod(config.value("unixsocketperm"))
+        listening.listen(config.value("tcp-backlog"))
+    except OSError as error:
+        listening.close()
+        raise ConfigError(f"unixsocket {path}: {error.strerror or error}") from error
+    listening.setblocking(False)
+    return listening
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket that nobody listens on. Raises: ConfigError if somebody does, or it is no socket."""
+    try:
+        if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116 - one call, one answer
+            raise ConfigError(f"unixsocket {path}: there is a file that is no socket")
+    except FileNotFoundError:
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            Path(path).unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise ConfigError(f"unixsocket {path}: {error.strerror}") from error
+    raise ConfigError(f"unixsocket {path}: another server listens on it")
+
+
+def shown_address(place: Any) -> str:
+    """127.0.0.1:6379, [::1]:6379 or the path of a Unix socket."""
+    if not isinstance(place, tuple):
+        return place.decode(errors="replace") if isinstance(place, bytes) else str(place)
+    return f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
+
+
+def allow_clients(config: Config) -> None:
+    """Make room for maxclients, or lower it to what the system allows."""
+    wanted = config.value("maxclients")
+    allowed = clients_allowed(wanted)
+    if allowed < wanted:
+        config.values["maxclients"] = allowed
+        LOG.warning("maxclients is %d: the system allows no more open files (ulimit -n)", allowed)
+
+
+def clients_allowed(wanted: int) -> int:
+    """How many of so many clients the process may have open, after raising its limit as far as it may."""
+    files = wanted + RESERVED_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= files:
+        return wanted
+    for limits in ((files, max(files, hard)), (min(files, hard), hard)):
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        except (OSError, ValueError):
+            continue
+        return max(1, limits[0] - RESERVED_FILES)
+    return max(1, soft - RESERVED_FILES)
+
+
+class Door:
+    """Looks at every new connection before it becomes a client."""
+
+    def __init__(self, server: Server, config: Config) -> None:
+        self._server = server
+        self._config = config
+
+    def admits(self, transport: Any) -> bool:
+        """Let a connection in, or tell it why not and close it."""
+        server = self._server
+        refusal = b""
+        if len(server.sessions) >= server.facts.maxclients:
+            refusal = _TOO_MANY
+        elif self._is_protected() and not _is_local(transport.get_extra_info("peername")):
+            refusal = _DENIED
+        if refusal:
+            server.facts.connections_rejected += 1
+            transport.write(refusal)
+            transport.close()
+            return False
+        self._keep_alive(transport.get_extra_info("socket"))
+        return True
+
+    def _is_protected(self) -> bool:
+        return self._server.password is None and bool(self._config.value("protected-mode"))
+
+    def _keep_alive(self, connected: Any) -> None:
+        seconds = self._config.value("tcp-keepalive")
+        if not seconds or connected is None or connected.family == socket.AF_UNIX:
+            return
+        # A client may be gone already, and a system may know no such time: neither is a reason to fail.
+        with suppress(OSError):
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if hasattr(socket, "TCP_KEEPIDLE"):
+                third = max(1, seconds // 3)  # three questions, in no more than that time in all
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, third)
+                connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
+
+
+def _is_local(peer: Any) -> bool:
+    """Whether a connection comes from this machine: a Unix socket, or a loopback address."""
+    if not isinstance(peer, tuple):
+        return True
+    address = ipaddress.ip_address(peer[0].split("%")[0])
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)

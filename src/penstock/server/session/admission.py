@@ -1,0 +1,105 @@
+"""Who may run what, when: the checks before a command, in the order in which Redis makes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.core.frame import Frame
+from penstock.engine.table import Command, Flags
+from penstock.errors import (
+    CommandError,
+    broken_off,
+    disk_failed,
+    loading,
+    snapshots_fail,
+    wrong_arity,
+)
+from penstock.server.session.states import (
+    BROKEN,
+    DISK_FAILED,
+    LOADING,
+    MONITOR,
+    OUT_OF_MEMORY,
+    PAUSED_ALL,
+    SAVE_FAILED,
+    STRANGER,
+    SUBSCRIBED,
+)
+
+if TYPE_CHECKING:
+    from penstock.server.session.session import Session
+
+
+# A web page can make a browser send lines of its choice to a port of this machine. These two words belong to
+# such a request, and no commands: whoever says them is cut off before the lines behind them are read.
+HTTP_WORDS = (b"POST", b"HOST:")
+
+
+def refusal_or_none(session: Session, command: Command, frame: Frame) -> CommandError | None:
+    """Why a client may not run a command now, or None if it may."""
+    if session.server.state & BROKEN:
+        return broken_off()
+    if not command.takes(frame.count):
+        return wrong_arity(command.name)
+    if command.flags & Flags.PROTECTED and not _may_debug(session):
+        return CommandError(
+            'DEBUG command not allowed. If the enable-debug-command option is set to "local", you can run it'
+            " from a local connection, otherwise you need to set this option in the configuration file, and"
+            " then restart the server."
+        )
+    if session.state & STRANGER and not command.flags & Flags.NO_AUTH:
+        return CommandError("Authentication required.", "NOAUTH")
+    if session.transaction is not None and command.flags & Flags.NO_MULTI:
+        return CommandError("Command not allowed inside a transaction")
+    if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command):
+        return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
+    if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):
+        failed = session.server.state & DISK_FAILED
+        return disk_failed(session.server.facts.disk_error) if failed else snapshots_fail()
+    if (
+        session.state & SUBSCRIBED
+        and not session.output.resp3
+        and not command.flags & Flags.WHILE_SUBSCRIBED
+    ):
+        shown = command.name.lower().replace(" ", "|")
+        return CommandError(
+            f"Can't execute '{shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
+            " are allowed in this context"
+        )
+    if session.server.state & LOADING and not command.flags & Flags.LOADING:
+        return loading()
+    if session.state & MONITOR and command.flags & (Flags.READ | Flags.WRITE):
+        return CommandError("Replica can't interact with the keyspace")  # to Redis a monitor is one
+    return None
+
+
+def _takes_memory(session: Session, command: Command) -> bool:
+    """Tell whether a command may need memory, for itself or for the queue of its transaction."""
+    transaction = session.transaction
+    if transaction is None or command.flags & Flags.DENY_OOM:
+        return bool(command.flags & Flags.DENY_OOM)
+    return (
+        transaction.denies_oom if command.name == "EXEC" else not command.flags & Flags.NOT_QUEUED
+    )
+
+
+def _writes(session: Session, command: Command) -> bool:
+    """Tell whether a command changes data, or runs what was queued and does."""
+    if command.name == "EXEC" and session.transaction is not None:
+        return session.transaction.writes
+    return bool(command.flags & Flags.WRITE)
+
+
+def waits_for_pause(session: Session, command: Command) -> bool:
+    """Tell whether the CLIENT PAUSE that is on holds a command back. One of all commands spares none."""
+    if session.server.state & PAUSED_ALL:
+        return True
+    return _writes(session, command) or bool(command.flags & Flags.PAUSED_WITH_WRITES)
+
+
+def _may_debug(session: Session) -> bool:
+    allowed = session.server.facts.debug_allowed
+    if allowed == "local":
+        host = session.info.address.rpartition(":")[0]
+        return host.startswith(("127.", "/")) or host in ("::1", "[::1]")
+    return allowed == "yes"

@@ -1,0 +1,62 @@
+"""A blocked command of a session: what the engine wakes, and the timer that gives up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.engine.waiters import Blocked, Waiter
+from penstock.errors import CommandError
+from penstock.server.server import Timer
+from penstock.server.stats.tally import Tally
+
+if TYPE_CHECKING:
+    from penstock.server.session.session import Session
+
+
+class SessionWaiter(Waiter):
+    """Served by the engine (wake), by its timer (time_out) or by CLIENT UNBLOCK (time_out, fail)."""
+
+    def __init__(self, session: Session, tally: Tally, blocked: Blocked) -> None:
+        super().__init__(tally.command, blocked, session.keyspace)
+        self._session = session
+        self._tally = tally
+        self._timer: Timer | None = None
+
+    def park(self, timeout_ms: int) -> None:
+        """Begin to wait; 0 for ever."""
+        server = self._session.server
+        if timeout_ms:
+            self._timer = server.loop.call_later(timeout_ms / 1000, self.time_out)
+        server.engine.park(self)
+
+    def wake(self) -> None:
+        # Encoded now: a moment later the entries may be trimmed.
+        self._stop_timer()
+        if self.error is None:
+            self._session.answer(self.reply)
+        else:
+            self._tally.failed += 1
+            self._session.answer(self.error)
+        self._session.unblock()
+
+    def time_out(self) -> None:
+        """Answer that there was nothing."""
+        self.give_up()
+        self._session.answer(self.on_timeout)
+        self._session.unblock()
+
+    def fail(self, error: CommandError) -> None:
+        """Answer with an error."""
+        self.give_up()
+        self._session.answer(error)
+        self._session.unblock()
+
+    def give_up(self) -> None:
+        """Wait no longer."""
+        self._stop_timer()
+        self._session.server.engine.give_up(self)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

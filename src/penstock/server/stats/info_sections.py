@@ -1,0 +1,347 @@
+"""The sections of INFO: names and values, in Redis 7.0's order.
+
+Every value is true of this server. Where Redis counts something that cannot happen here (replicas, cached
+scripts) the value is 0, for tools read it; where it measures something that does not exist here
+(jemalloc's arenas, the clock of its eviction) the field is left out.
+
+    used_memory            the resident memory of the whole process: interpreter, code and data
+    used_memory_startup    what that was when the server was made
+    used_memory_dataset    what has come since
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Callable
+from itertools import islice
+
+from penstock._version import VERSION
+from penstock.build import KIND
+from penstock.engine.keyspace import Keyspace
+from penstock.persist.recovery import Progress
+from penstock.server.command_catalogue import shown_name
+from penstock.server.durability import Durability
+from penstock.server.server import Server
+from penstock.server.session.states import DISK_FAILED
+from penstock.server.stats import process
+
+Fields = list[tuple[str, object]]
+
+TTLS_AVERAGED_MAX = 1000  # INFO is asked often, and must not go through a million keys
+
+_DAY_S = 86_400
+PERCENTILES = (50.0, 99.0, 99.9)
+
+
+def human(size: int) -> str:
+    """A number of bytes for people: 894.98K."""
+    if size < 1024:
+        return f"{size}B"
+    shown = float(size)
+    for unit in "KMGTP":
+        shown /= 1024
+        if shown < 1024:
+            return f"{shown:.2f}{unit}"
+    return f"{size}B"
+
+
+def percent(part: int, whole: int) -> str:
+    """`98.49%`; of nothing, everything is 0."""
+    return f"{100 * part / whole if whole else 0:.2f}%"
+
+
+def about_server(server: Server) -> Fields:
+    """Who it is and how long it has been there."""
+    facts = server.facts
+    now_us = server.engine.context.instant.us
+    uptime_s = (server.steady_ms() - facts.started_steady_ms) // 1000
+    return [
+        ("redis_version", server.engine.context.compat.redis_version),
+        ("redis_git_sha1", "00000000"),
+        ("redis_git_dirty", 0),
+        ("redis_build_id", f"penstock-{VERSION}-{KIND}"),
+        ("redis_mode", "standalone"),
+        ("os", f"{platform.system()} {platform.release()} {platform.machine()}"),
+        ("arch_bits", 64 if sys.maxsize > 2**32 else 32),
+        ("process_id", os.getpid()),
+        ("process_supervised", "no"),
+        ("run_id", facts.run_id),
+        ("tcp_port", facts.port),
+        ("server_time_usec", now_us),
+        ("uptime_in_seconds", uptime_s),
+        ("uptime_in_days", uptime_s // _DAY_S),
+        ("hz", facts.hz),
+        ("configured_hz", facts.hz),
+        ("executable", sys.executable),
+        ("config_file", facts.config_file),
+        ("io_threads_active", 0),
+    ]
+
+
+def about_clients(server: Server) -> Fields:
+    """How many there are, and how many of them wait."""
+    return [
+        ("connected_clients", len(server.sessions)),
+        ("cluster_connections", 0),
+        ("maxclients", server.facts.maxclients),
+        ("blocked_clients", server.engine.waiters.count),
+        ("tracking_clients", 0),
+        ("clients_in_timeout_table", 0),
+    ]
+
+
+def about_memory(server: Server) -> Fields:
+    """What the process occupies, and what it may."""
+    facts = server.facts
+    used = process.resident_bytes()
+    peak = max(used, process.peak_bytes())
+    dataset = max(0, used - facts.startup_bytes)
+    system = process.system_bytes()
+    return [
+        ("used_memory", used),
+        ("used_memory_human", human(used)),
+        ("used_memory_rss", used),
+        ("used_memory_rss_human", human(used)),
+        ("used_memory_peak", peak),
+        ("used_memory_peak_human", human(peak)),
+        ("used_memory_peak_perc", percent(used, peak)),
+        ("used_memory_overhead", used - dataset),
+        ("used_memory_startup", facts.startup_bytes),
+        ("used_memory_dataset", dataset),
+        ("used_memory_dataset_perc", percent(dataset, used)),
+        ("total_system_memory", system),
+        ("total_system_memory_human", human(system)),
+        ("used_memory_lua", 0),
+        ("used_memory_lua_human", "0B"),
+        ("number_of_cached_scripts", 0),
+        ("number_of_functions", 0),
+        ("number_of_libraries", 0),
+        ("maxmemory", facts.maxmemory),
+        ("maxmemory_human", human(facts.maxmemory)),
+        ("maxmemory_policy", facts.maxmemory_policy),
+        ("mem_fragmentation_ratio", "1.00"),
+        ("mem_fragmentation_bytes", 0),
+        ("mem_not_counted_for_evict", 0),
+        ("mem_replication_backlog", 0),
+        ("mem_clients_slaves", 0),
+        ("mem_clients_normal", server.client_memory.recount()),
+        ("mem_aof_buffer", 0),
+        ("mem_allocator", "pymalloc"),
+        ("active_defrag_running", 0),
+        ("lazyfree_pending_objects", 0),
+    ]
+
+
+def about_persistence(server: Server) -> Fields:
+    """What would have to be saved, and when it last was."""
+    facts = server.facts
+    saved_s = facts.saved_s if facts.saved_s >= 0 else facts.started_us // 1_000_000
+    durability = facts.durability
+    saving = durability is not None and durability.is_saving
+    rewriting = durability is not None and durability.is_rewriting
+    seconds = -1 if durability is None else durability.child_seconds
+    fields: Fields = [
+        ("loading", int(facts.loading is not None)),
+        ("async_loading", 0),
+        ("rdb_changes_since_last_save", server.engine.context.dirty - facts.dirty_at_save),
+        ("rdb_bgsave_in_progress", int(saving)),
+        ("rdb_last_save_time", saved_s),
+        ("rdb_last_bgsave_status", "ok" if facts.bgsave_ok else "err"),
+        ("rdb_last_bgsave_time_sec", facts.bgsave_seconds),
+        ("rdb_current_bgsave_time_sec", seconds if saving else -1),
+        ("aof_enabled", int(facts.appendonly)),
+        ("aof_rewrite_in_progress", int(rewriting)),
+        ("aof_rewrite_scheduled", int(durability is not None and durability.rewrite_scheduled)),
+        ("aof_last_rewrite_time_sec", facts.rewrite_seconds),
+        ("aof_current_rewrite_time_sec", seconds if rewriting else -1),
+        ("aof_last_bgrewrite_status", "ok" if facts.rewrite_ok else "err"),
+        ("aof_last_write_status", "err" if server.state & DISK_FAILED else "ok"),
+    ]
+    if durability is not None and facts.appendonly:
+        fields += _about_log(durability)
+    if facts.loading is not None:
+        fields += _about_loading(facts.loading)
+    return fields
+
+
+def _about_log(durability: Durability) -> Fields:
+    commit = durability.store.commit
+    return [
+        ("aof_current_size", durability.store.log_bytes()),
+        ("aof_base_size", durability.store.base_bytes),
+        ("aof_pending_rewrite", 0),
+        ("aof_buffer_length", durability.store.journal.size),
+        ("aof_pending_bio_fsync", 0 if commit is None else commit.position - commit.synced),
+        ("aof_delayed_fsync", 0),
+    ]
+
+
+def _about_loading(progress: Progress) -> Fields:
+    percent = 100 * progress.bytes_done / max(1, progress.bytes_total)
+    return [
+        ("loading_total_bytes", progress.bytes_total),
+        ("loading_loaded_bytes", progress.bytes_done),
+        ("loading_loaded_perc", f"{min(100.0, percent):.2f}"),
+    ]
+
+
+def about_stats(server: Server) -> Fields:
+    """What was counted since the start, or since CONFIG RESETSTAT."""
+    facts = server.facts
+    channels = server.engine.context.channels
+    return [
+        ("total_connections_received", server.next_id - 1),
+        ("total_commands_processed", sum(t.calls for t in server.tallies.by_name.values())),
+        ("instantaneous_ops_per_sec", facts.ops_per_sec),
+        ("total_net_input_bytes", server.bytes_in),
+        ("total_net_output_bytes", server.bytes_out),
+        ("instantaneous_input_kbps", f"{facts.in_kbps:.2f}"),
+        ("instantaneous_output_kbps", f"{facts.out_kbps:.2f}"),
+        ("rejected_connections", facts.connections_rejected),
+        ("sync_full", 0),
+        ("sync_partial_ok", 0),
+        ("sync_partial_err", 0),
+        ("expired_keys", server.engine.expired_keys),
+        ("evicted_keys", 0),
+        ("evicted_clients", server.client_memory.evicted),
+        ("pubsub_channels", len(channels.by_name)),
+        ("pubsub_patterns", len(channels.by_pattern)),
+        ("latest_fork_usec", facts.fork_us),
+        ("total_forks", facts.forks),
+        ("migrate_cached_sockets", 0),
+        ("slave_expires_tracked_keys", 0),
+        ("tracking_total_keys", 0),
+        ("tracking_total_items", 0),
+        ("tracking_total_prefixes", 0),
+        ("total_error_replies", sum(server.errors.values())),
+    ]
+
+
+def about_replication(server: Server) -> Fields:
+    """There are no replicas."""
+    return [
+        ("role", "master"),
+        ("connected_slaves", 0),
+        ("master_failover_state", "no-failover"),
+        ("master_replid", server.facts.replication_id),
+        ("master_replid2", "0" * 40),
+        ("master_repl_offset", 0),
+        ("second_repl_offset", -1),
+        ("repl_backlog_active", 0),
+        ("repl_backlog_size", 0),
+        ("repl_backlog_first_byte_offset", 0),
+        ("repl_backlog_histlen", 0),
+    ]
+
+
+def about_cpu(server: Server) -> Fields:
+    """The time that the processors have given us."""
+    system, user = process.cpu_seconds()
+    children_system, children_user = process.children_cpu_seconds()
+    return [
+        ("used_cpu_sys", f"{system:.6f}"),
+        ("used_cpu_user", f"{user:.6f}"),
+        ("used_cpu_sys_children", f"{children_system:.6f}"),
+        ("used_cpu_user_children", f"{children_user:.6f}"),
+    ]
+
+
+def about_modules(server: Server) -> Fields:
+    """There are none."""
+    return []
+
+
+def about_commands(server: Server) -> Fields:
+    """Every command that was called or refused."""
+    found: Fields = []
+    for tally in server.tallies.by_name.values():
+        if tally.calls or tally.rejected or tally.failed:
+            per_call = tally.us / tally.calls if tally.calls else 0.0
+            counted = (
+                f"calls={tally.calls},usec={tally.us},usec_per_call={per_call:.2f},"
+                f"rejected_calls={tally.rejected},failed_calls={tally.failed}"
+            )
+            found.append((f"cmdstat_{shown_name(tally.command)}", counted))
+    return found
+
+
+def about_errors(server: Server) -> Fields:
+    """Refusals by their code."""
+    return [
+        (f"errorstat_{code}", f"count={count}") for code, count in sorted(server.errors.items())
+    ]
+
+
+def about_latency(server: Server) -> Fields:
+    """How long calls took: the times that so many percent of them stayed within."""
+    found: Fields = []
+    config = server.config
+    if config is not None and not config.value("latency-tracking"):
+        return found
+    percentiles = PERCENTILES
+    if config is not None:
+        percentiles = config.value("latency-tracking-info-percentiles")
+    for tally in server.tallies.by_name.values():
+        if tally.calls and percentiles:
+            shown = (f"p{percent:g}={tally.percentile_us(percent):.3f}" for percent in percentiles)
+            found.append((f"latency_percentiles_usec_{shown_name(tally.command)}", ",".join(shown)))
+    return found
+
+
+def about_cluster(server: Server) -> Fields:
+    """There is none."""
+    return [("cluster_enabled", 0)]
+
+
+def about_keys(server: Server) -> Fields:
+    """Every database that holds something."""
+    now_ms = server.engine.context.now_ms()
+    found: Fields = []
+    for keyspace in server.engine.context.databases:
+        if keyspace.values:
+            counts = f"keys={len(keyspace.values)},expires={len(keyspace.expires)}"
+            ttl_ms = _average_ttl_ms(keyspace, now_ms)
+            found.append((f"db{keyspace.index}", f"{counts},avg_ttl={ttl_ms}"))
+    return found
+
+
+def _average_ttl_ms(keyspace: Keyspace, now_ms: int) -> int:
+    left = [max(0, at - now_ms) for at in islice(keyspace.expires.values(), TTLS_AVERAGED_MAX)]
+    return sum(left) // len(left) if left else 0
+
+
+def about_penstock(server: Server) -> Fields:
+    """What no Redis has."""
+    return [("penstock_version", VERSION), ("penstock_build", KIND)]
+
+
+# Title, what fills it, and whether it is shown to whoever asks for nothing in particular.
+SECTIONS: tuple[tuple[str, Callable[[Server], Fields], bool], ...] = (
+    ("Server", about_server, True),
+    ("Clients", about_clients, True),
+    ("Memory", about_memory, True),
+    ("Persistence", about_persistence, True),
+    ("Stats", about_stats, True),
+    ("Replication", about_replication, True),
+    ("CPU", about_cpu, True),
+    ("Modules", about_modules, True),
+    ("Commandstats", about_commands, False),
+    ("Errorstats", about_errors, True),
+    ("Latencystats", about_latency, False),
+    ("Cluster", about_cluster, True),
+    ("Keyspace", about_keys, True),
+    ("Penstock", about_penstock, True),
+)
+
+
+def info_text(server: Server, wanted: set[str]) -> str:
+    """The sections asked for, by their names in lower case, or by default, all, everything."""
+    everything = bool(wanted & {"all", "everything"})
+    texts = []
+    for title, fields, by_default in SECTIONS:
+        if everything or title.lower() in wanted or (by_default and "default" in wanted):
+            lines = [f"# {title}", *(f"{name}:{value}" for name, value in fields(server))]
+            texts.append("".join(line + "\r\n" for line in lines))
+    return "\r\n".join(texts)

@@ -1,0 +1,298 @@
+"""What is wrong with a pipeline, found before anything runs.
+
+    1  the file alone            file.py, rules.py
+    2  types and SQL             Spark analyses every expression over an empty frame of the schema
+    3  what is in the lake       aggregates must be what they were (outputs.py)
+    4  servers and their keys    can they be reached, is the login right, is every key a stream
+
+Each step reports all it finds. What follows from a mistake that is already reported is not reported again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import redis
+from pyspark.errors import PySparkException
+from pyspark.logger import PySparkLogger
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import (
+    AtomicType,
+    BinaryType,
+    BooleanType,
+    DataType,
+    NullType,
+    StructField,
+    StructType,
+)
+
+from penstock.errors import PenstockError
+from penstock.spark.connection import Servers, StreamName
+from penstock.spark.lake.columns import quoted
+from penstock.spark.option_words import OptionError
+from penstock.spark.pipeline import frames
+from penstock.spark.pipeline.file import Aggregate, Pipeline
+from penstock.spark.pipeline.outputs import state_problems
+from penstock.spark.pipeline.rules import OWN_COLUMNS, rule_problems, sources_of
+from penstock.spark.pipeline.toml_lines import KeyPath
+from penstock.spark.pipeline.toml_table import Problem
+from penstock.spark.runtime.causes import cause_of
+from penstock.spark.source.options import Place
+from penstock.spark.source.schema import Columns, SchemaError
+from penstock.spark.source.stream_state import group_in_use_or_none
+
+_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+_REPEATABLE = "silver and reject ask it separately, so it may depend on the entry only"
+# To Spark these are constants, of each query on its own.
+_CLOCK = re.compile(
+    r"\b(now|curdate|localtimestamp|current_(timestamp|date|time|timezone|user|database))\b", re.I
+)
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`", re.S)
+DURATION_FORM = 'a duration like "30 seconds", "1 minute", "2 hours", "1 day"'
+
+
+def check_pipeline(
+    pipeline: Pipeline, spark: SparkSession, is_offline: bool = False
+) -> list[Problem]:
+    """Everything beyond the file itself that is wrong with a pipeline, by line."""
+    problems = rule_problems(pipeline)
+    with quiet_analysis():
+        found = sql_problems(pipeline, spark)
+        if not problems and not found:
+            found = state_problems(pipeline, spark)
+    problems += found
+    if not is_offline:
+        problems += server_problems(pipeline)
+    return sorted(set(problems))
+
+
+def sql_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
+    """Types, conditions and aggregates that Spark does not take."""
+    check = _SqlCheck(pipeline, spark)
+    columns = check.types()
+    frame = spark.createDataFrame([], frames.typed_schema(columns))
+    check.conditions(frame)
+    for at, one in enumerate(pipeline.aggregates):
+        check.aggregate(frame, at, one)
+    if not check.found and not rule_problems(pipeline):
+        check.streaming(columns)
+    return check.found
+
+
+class _SqlCheck:
+    """One pipeline before one session."""
+
+    def __init__(self, pipeline: Pipeline, spark: SparkSession) -> None:
+        self.found: list[Problem] = []
+        self._pipeline = pipeline
+        self._spark = spark
+
+    def types(self) -> dict[str, DataType]:
+        """The schema's types; void for one that is none, so that SQL can still be looked at."""
+        columns: dict[str, DataType] = {}
+        for name, text in self._pipeline.schema.items():
+            if name.lower() in OWN_COLUMNS:
+                continue
+            try:
+                kind = frames.parse_type(self._spark, text)
+                Columns(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
+                columns[name] = kind
+                if name in self._pipeline.archive.partition_by and not _names_directories(kind):
+                    what = f"{name} is {kind.simpleString()}, which no directory can be named by"
+                    self._add(("archive", "partition_by"), what)
+            except (PySparkException, SchemaError) as error:
+                self._add(("schema", name), f"{text!r} is no type for a column: {cause_of(error)}")
+                columns[name] = NullType()
+        return columns
+
+    def conditions(self, frame: DataFrame) -> None:
+        """Each must be one that `where` takes: no aggregates, and true or false."""
+        for name, sql in self._pipeline.valid.items():
+            path = ("valid", name)
+            try:
+                kind = frame.select(F.expr(sql)).schema[0].dataType
+                if not isinstance(kind, BooleanType):
+                    self._add(path, f"{name} is {kind.simpleString()}, and must be true or false")
+                    continue
+                frame.where(F.expr(sql))
+                if not _is_repeatable(frame, sql):
+                    self._add(
+                        path, f"{name} may be true once and false the next time: {_REPEATABLE}"
+                    )
+            except PySparkException as error:
+                self._add(path, f"{name}: {cause_of(error)}")
+
+    def aggregate(self, frame: DataFrame, at: int, one: Aggregate) -> None:
+        """Its durations, its time, then each measure by itself."""
+        if one.time not in frame.columns or set(one.group_by) - set(frame.columns):
+            return  # the rules have reported it
+        path: KeyPath = ("aggregate", at)
+        if not (one.window and one.watermark):
+            return
+        kind = frame.schema[one.time].dataType
+        if isinstance(kind, NullType):
+            return
+        if kind.typeName() != "timestamp":
+            self._add(
+                (*path, "time"), f"{one.time} is {kind.simpleString()}, and must be timestamp"
+            )
+            return
+        window = F.window(quoted(one.time), one.window)
+        for key, act in (
+            ("window", lambda: frame.groupBy(window).count()),
+            ("watermark", lambda: frame.withWatermark(one.time, one.watermark)),
+        ):
+            self._duration((*path, key), getattr(one, key), act)
+        for name, sql in one.measures.items():
+            try:
+                frame.groupBy(*map(quoted, one.group_by)).agg(F.expr(sql).alias(name))
+            except PySparkException as error:
+                self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
+
+    def streaming(self, columns: dict[str, DataType]) -> None:
+        """What is sound SQL and yet nothing for a stream, such as count(distinct ...)."""
+        source = self._spark.readStream.format("rate").load()
+        nulls = [
+            F.lit(None).cast(field.dataType).alias(field.name)
+            for field in frames.typed_schema(columns)
+        ]
+        stream = source.select(*nulls)
+        java = self._spark._jvm
+        assert java is not None
+        checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+        mode = java.org.apache.spark.sql.streaming.OutputMode.Append()
+        for at, one in enumerate(self._pipeline.aggregates):
+            try:
+                made = frames.aggregate(stream, self._pipeline, one)
+                checker.checkForStreaming(made._jdf.queryExecution().analyzed(), mode)
+            except PySparkException as error:
+                self._add(("aggregate", at, "measures"), cause_of(error))
+
+    def _duration(self, path: KeyPath, text: str, act: Callable[[], object]) -> None:
+        try:
+            act()
+        except PySparkException as error:
+            why = "" if "CANNOT_PARSE_INTERVAL" in str(error) else f": {cause_of(error)}"
+            self._add(path, f"{path[-1]} is {text!r}, and must be {DURATION_FORM}{why}")
+
+    def _add(self, path: KeyPath, text: str) -> None:
+        self.found.append(self._pipeline.problem(path, text))
+
+
+def _names_directories(kind: DataType) -> bool:
+    """Bytes would be taken for text, and not every one is."""
+    return isinstance(kind, AtomicType) and not isinstance(kind, BinaryType)
+
+
+def _is_repeatable(frame: DataFrame, sql: str) -> bool:
+    """Whether a condition says the same of an entry whenever it is asked."""
+    plan = frame.select(F.expr(sql))._jdf.queryExecution().analyzed()
+    bare = _QUOTED.sub(" ", sql)
+    asks_clock = re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I) or _CLOCK.search(bare)
+    return bool(plan.deterministic()) and not asks_clock
+
+
+def server_problems(pipeline: Pipeline) -> list[Problem]:
+    """Servers that do not answer or do not let us in, and keys that are no streams."""
+    try:
+        place = pipeline.source.place
+    except OptionError:
+        return []  # the file's own problems have it
+    streams, pattern = sources_of(pipeline)
+    keys: list[tuple[KeyPath, str]] = [(("reject", "stream"), pipeline.reject)]
+    for at, one in enumerate(pipeline.aggregates):
+        keys.append((("aggregate", at, "stream"), one.stream))
+    keys.append((("metrics", "stream"), pipeline.metrics))
+    found = []
+    with Servers(place) as servers:
+        for number, label in enumerate(_labels(place)):
+            try:
+                servers.ask(StreamName(b"", number), "PING")
+                sources = [(("source", "stream"), name) for name in streams]
+                wanted = [*sources, *(keys if number == 0 else ())]
+                found += list(_key_problems(servers, number, wanted))
+                found += list(_group_problems(servers, number, pipeline))
+            except (redis.RedisError, PenstockError, OSError) as error:
+                found.append((("source", "url"), f"{label}: {_refusal(error)}"))
+        if not found and pattern:
+            found += _pattern_problems(servers, pattern)
+    return [pipeline.problem(path, text) for path, text in found]
+
+
+def missing_streams(pipeline: Pipeline) -> list[str]:
+    """Streams to read that nobody has written to yet: no problem, but perhaps a slip of the pen."""
+    place = pipeline.source.place
+    numbers = range(len(_labels(place)))
+    with Servers(place) as servers:
+        return [
+            name
+            for name in sources_of(pipeline)[0]
+            if all(servers.type_of(_named(name, number)) == "none" for number in numbers)
+        ]
+
+
+def _named(name: str, server: int = 0) -> StreamName:
+    return StreamName(name.encode("utf-8", "surrogateescape"), server)
+
+
+def _key_problems(
+    servers: Servers, server: int, keys: list[tuple[KeyPath, str]]
+) -> Iterator[tuple[KeyPath, str]]:
+    for path, name in keys:
+        if name:
+            kind = servers.type_of(_named(name, server))
+            if kind not in ("stream", "none"):
+                yield path, f"the key {name} holds a {kind}, no stream"
+
+
+def _group_problems(
+    servers: Servers, server: int, pipeline: Pipeline
+) -> Iterator[tuple[KeyPath, str]]:
+    group = pipeline.source.options.get("group", "")
+    for name in sources_of(pipeline)[0] if group else ():
+        text = group_in_use_or_none(servers, _named(name, server), group)
+        if text is not None:
+            yield ("source", "group"), text
+
+
+def _pattern_problems(servers: Servers, pattern: str) -> list[tuple[KeyPath, str]]:
+    try:
+        servers.matching(pattern)
+    except (redis.RedisError, PenstockError, OSError) as error:
+        return [(("source", "streamPattern"), f"cannot look for streams: {_refusal(error)}")]
+    return []
+
+
+def _labels(place: Place) -> list[str]:
+    if place.cluster:
+        return [",".join(server.label for server in place.servers)]
+    return [server.label for server in place.servers]
+
+
+def _refusal(error: Exception) -> str:
+    """The server's words, or the system's; redis-py never puts a password into them."""
+    cause = error.__cause__ or error.__context__
+    if isinstance(cause, OSError) and cause.strerror:
+        return f"cannot be reached: {cause.strerror}"
+    if isinstance(error, redis.TimeoutError):
+        return "cannot be reached: no answer in time"
+    return " ".join(str(error).split())
+
+
+@contextmanager
+def quiet_analysis() -> Iterator[None]:
+    """Without the lines that pyspark logs for every refused expression: they are told in our own."""
+    # pyspark's own kind: whoever asks for a name first decides of what kind it is.
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
+    were = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was in zip(loggers, were, strict=True):
+            logger.disabled = was

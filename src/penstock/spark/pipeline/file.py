@@ -1,0 +1,325 @@
+"""A pipeline as a TOML file, read into values; docs/pipeline.md has every key.
+
+    [source]       url, stream or streamPattern, group, starting, max_entries; the rest in [source.options]
+    [schema]       column = "spark type"
+    [valid]        name = "SQL condition"
+    [archive]      path, partition_by, trim = "never|archived|acked"
+    [reject]       stream
+    [[aggregate]]  name, time, window, watermark, group_by, measures, path, stream
+    [metrics]      stream
+
+A file has many mistakes at once, so nothing here stops at the first: `read_pipeline` returns what it could
+make out, and all problems with their lines. Whether types and SQL mean something only Spark knows
+(check.py); what may stand side by side is said in rules.py.
+
+`${NAME}` and `${NAME:-default}` in urls, options and paths come from the environment, so that no password
+stands in a file. Problems never quote a value that may hold one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from penstock.errors import PenstockError
+from penstock.spark.option_words import OptionError
+from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
+from penstock.spark.pipeline.toml_table import Problem, Problems, Table
+from penstock.spark.source.options import CONNECTION, NAMES, Place, parse_options
+
+METRICS_STREAM = "penstock:metrics"
+TIME_DEFAULT = "_timestamp"
+TRIMS = ("never", "archived", "acked")
+SECTIONS = ("source", "schema", "valid", "archive", "reject", "aggregate", "metrics")
+
+_OWN_KEYS = {
+    "url": "url",
+    "stream": "stream",
+    "streamPattern": "streamPattern",
+    "group": "group",
+    "startingOffsets": "starting",
+    "maxEntriesPerTrigger": "max_entries",
+}
+_REFUSED = {
+    **dict.fromkeys(("mode", "consumer", "claimIdleMs"), "its outputs all read the same entries"),
+    **dict.fromkeys(("endingOffsets", "endingTimestamp"), "it has no end; --once stops at the end"),
+    "onParseError": "what does not parse is rejected",
+}
+_VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+_LOGIN_PART = re.compile(r"(\w+://)(.*)(@.*)", re.S)
+_STAND_IN_URL = "redis://127.0.0.1"  # where the real one is wrong, so that the rest can be checked
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The options of the data source, as `format("penstock")` takes them."""
+
+    options: Mapping[str, str] = field(repr=False)
+
+    @property
+    def place(self) -> Place:
+        """The servers. Raises: OptionError."""
+        return parse_options({**self.login, "stream": "any"}).place
+
+    @property
+    def login(self) -> dict[str, str]:
+        """Where the servers are and how to log in: the options that a sink shares with the source."""
+        return {name: value for name, value in self.options.items() if name in CONNECTION}
+
+    @property
+    def sink_login(self) -> dict[str, str]:
+        """The same for what is written: of several servers, the first."""
+        login = self.login
+        if not self.place.cluster:
+            login["url"] = login["url"].split(",")[0]
+        return login
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Where the lake lies."""
+
+    path: str
+    partition_by: tuple[str, ...] = ("day",)
+    trim: str = "never"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Rows per window of time and group."""
+
+    name: str
+    window: str
+    watermark: str
+    measures: Mapping[str, str]
+    time: str = TIME_DEFAULT
+    group_by: tuple[str, ...] = ()
+    path: str = ""
+    stream: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """A whole file. Empty texts are what is not asked for."""
+
+    name: str
+    file: str
+    source: Source
+    schema: Mapping[str, str]
+    valid: Mapping[str, str]
+    archive: Archive
+    reject: str = ""
+    aggregates: tuple[Aggregate, ...] = ()
+    metrics: str = METRICS_STREAM
+    lines: KeyLines = field(default_factory=KeyLines, repr=False, compare=False)
+
+    def problem(self, path: KeyPath, text: str) -> Problem:
+        """A problem with the line of what it is about."""
+        return Problem(self.file, self.lines.of(path), text)
+
+
+class PipelineFileError(PenstockError):
+    """A file that cannot be run: every problem, one a line."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__("\n".join(map(str, problems)))
+        self.problems = problems
+
+
+def read_pipeline(file: str | Path) -> tuple[Pipeline | None, list[Problem]]:
+    """What a file says, and what is wrong with it; no pipeline if it is no TOML. Raises: OSError."""
+    file = Path(file)
+    try:
+        text = file.read_bytes().decode()
+        values = tomllib.loads(text)
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        return None, [Problem(str(file), line, "no UTF-8, and a TOML file is")]
+    except tomllib.TOMLDecodeError as error:
+        return None, [_syntax_problem(file, text, str(error))]
+    problems = Problems(str(file), KeyLines(text.replace("\r\n", "\n")))
+    pipeline = _Draft(file, problems).pipeline(values)
+    return pipeline, problems.found
+
+
+def load_pipeline(file: str | Path) -> Pipeline:
+    """A pipeline whose file is sound; its SQL is not looked at. Raises: PipelineFileError, OSError."""
+    pipeline, problems = read_pipeline(file)
+    if pipeline is None or problems:
+        raise PipelineFileError(problems)
+    return pipeline
+
+
+def _syntax_problem(file: Path, text: str, message: str) -> Problem:
+    at = re.search(r"\(at line (\d+), column \d+\)", message)
+    line = int(at[1]) if at else text.rstrip().count("\n") + 1
+    what = re.sub(r"\s*\(at .*\)", "", message)
+    return Problem(str(file), line, f"no TOML: {what}")
+
+
+class _Draft:
+    """One file while it is read."""
+
+    def __init__(self, file: Path, problems: Problems) -> None:
+        self._file = file
+        self._problems = problems
+        self._option_paths: dict[str, KeyPath] = {
+            name: ("source", key) for name, key in _OWN_KEYS.items()
+        }
+
+    def pipeline(self, values: dict[str, Any]) -> Pipeline:
+        top = Table(self._problems, (), values, SECTIONS)
+        for section in ("source", "schema", "archive"):
+            if section not in values:
+                self._problems.add((), f"[{section}] is missing")
+        aggregates = top.tables("aggregate")
+        return Pipeline(
+            name=self._file.stem,
+            file=str(self._file),
+            source=self._source(top),
+            schema=self._schema(top),
+            valid=top.table("valid").texts("a SQL condition"),
+            archive=self._archive(top),
+            reject=self._reject(top),
+            aggregates=tuple(self._aggregate(*one) for one in enumerate(aggregates)),
+            metrics=self._metrics(top),
+            lines=self._problems.lines,
+        )
+
+    def _schema(self, top: Table) -> dict[str, str]:
+        columns = top.table("schema").texts('a Spark type: "int", "decimal(10,2)"')
+        if not columns and "schema" in top.values:
+            self._problems.add(("schema",), "[schema] names no column")
+        return columns
+
+    def _source(self, top: Table) -> Source:
+        table = top.table("source", (*_OWN_KEYS.values(), "options"))
+        options: dict[str, str] = {}
+        url = table.text("url", needed="source" in top.values)
+        if url:
+            options["url"] = self._from_environment(("source", "url"), url)
+        for name in ("streamPattern", "group"):
+            if table.text(name):
+                options[name] = table.text(name)
+        streams = table.names("stream")
+        if streams:
+            options["stream"] = json.dumps(streams)
+        if "source" in top.values and bool(streams) == ("streamPattern" in options):
+            self._problems.add(("source",), "[source] needs stream or streamPattern, and not both")
+        limit = table.whole("max_entries", smallest=1)
+        if limit is not None:
+            options["maxEntriesPerTrigger"] = str(limit)
+        further = self._further(table)
+        if not any(name.lower() == "startingtimestamp" for name in further):
+            options["startingOffsets"] = table.text_or_object("starting", "earliest")
+        elif "starting" in table.values:
+            self._problems.add(("source", "starting"), "either starting or startingTimestamp")
+        options.update(further)
+        if "source" in top.values:
+            self._check_options(options)
+        return Source(options)
+
+    def _further(self, table: Table) -> dict[str, str]:
+        """[source.options]: the options of the source that have no key of their own."""
+        own = {name.lower(): key for name, key in _OWN_KEYS.items()}
+        refused = {name.lower(): why for name, why in _REFUSED.items()}
+        found = {}
+        for name, value in table.table("options").words().items():
+            path = ("source", "options", name)
+            if name.lower() in own:
+                self._problems.add(path, f"{name} stands in [source], as {own[name.lower()]}")
+            elif name.lower() in refused:
+                why = refused[name.lower()]
+                self._problems.add(path, f"a pipeline does not take the option {name}: {why}")
+            else:
+                known = next((one for one in NAMES if one.lower() == name.lower()), name)
+                self._option_paths[known] = path
+                found[known] = self._from_environment(path, value)
+        return found
+
+    def _check_options(self, options: dict[str, str]) -> None:
+        """Every option that the source refuses; what is wrong is left out, and the rest asked again."""
+        left = {"url": _STAND_IN_URL, **options}
+        if "stream" not in left and "streamPattern" not in left:
+            left["stream"] = "any"  # its absence is reported already
+        if "stream" in left:
+            left.pop("streamPattern", None)
+        for _ in range(len(left)):
+            try:
+                parse_options(left)
+                return
+            except OptionError as error:
+                path = self._option_paths.get(error.name, ("source",))
+                self._problems.add(path, str(error))
+                if error.name == "url":
+                    left["url"] = _STAND_IN_URL
+                elif left.pop(error.name, None) is None:
+                    return
+
+    def _archive(self, top: Table) -> Archive:
+        table = top.table("archive", ("path", "partition_by", "trim"))
+        path = table.text("path", needed="archive" in top.values)
+        return Archive(
+            path=self._place(("archive", "path"), path),
+            partition_by=table.names("partition_by", ("day",)),
+            trim=table.choice("trim", TRIMS),
+        )
+
+    def _reject(self, top: Table) -> str:
+        return top.table("reject", ("stream",)).text("stream", needed="reject" in top.values)
+
+    def _metrics(self, top: Table) -> str:
+        stream = top.table("metrics", ("stream",)).text("stream") or METRICS_STREAM
+        return "" if stream == "none" else stream
+
+    def _aggregate(self, number: int, table: Table) -> Aggregate:
+        table.only("name", "time", "window", "watermark", "group_by", "measures", "path", "stream")
+        measures = table.table("measures").texts("a SQL aggregate: sum(qty)")
+        if not measures:
+            self._problems.add(table.path, "an aggregate needs measures = {name = SQL}")
+        return Aggregate(
+            name=table.text("name", needed=True),
+            window=table.text("window", needed=True),
+            watermark=table.text("watermark", needed=True),
+            measures=measures,
+            time=table.text("time") or TIME_DEFAULT,
+            group_by=table.names("group_by"),
+            path=self._place(("aggregate", number, "path"), table.text("path")),
+            stream=table.text("stream"),
+        )
+
+    def _place(self, path: KeyPath, text: str) -> str:
+        """A path of the lake: relative to the file, so that the folder it is called from does not matter."""
+        place = self._from_environment(path, text)
+        if not place or "://" in place:
+            return place.rstrip("/")
+        return os.path.normpath(self._file.absolute().parent / Path(place).expanduser())
+
+    def _from_environment(self, path: KeyPath, text: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            name, default = found.groups()
+            if name in os.environ or default is not None:
+                return os.environ.get(name, default or "")
+            self._problems.add(
+                path, f"the environment has no {name}: set it, or write ${{{name}:-default}}"
+            )
+            return ""
+
+        def url(part: str) -> str:
+            login = _LOGIN_PART.fullmatch(part)
+            if login is None:
+                return _VARIABLE.sub(value, part)
+            # A password from the environment is as it is; inside a url its / ? # @ must be escaped.
+            safe = _VARIABLE.sub(lambda found: quote(value(found), safe=""), login[2])
+            return login[1] + safe + _VARIABLE.sub(value, login[3])
+
+        if path[-1] == "url":
+            return ",".join(url(part) for part in text.split(","))
+        return _VARIABLE.sub(value, text)

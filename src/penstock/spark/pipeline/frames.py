@@ -1,0 +1,164 @@
+"""The frames of a pipeline: which rows each output has, as Spark's plans.
+
+    bronze       every entry: its fields as a map of texts, and as they came where that cannot hold them
+    silver       typed, and true to every condition
+    reject       all others: their fields, byte for byte, and the reasons
+    aggregates   windows over what silver has
+
+The same functions serve a check, over an empty frame, and a run, over a stream.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import (
+    DataType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+    _parse_datatype_json_string,
+)
+
+from penstock.spark.lake.columns import quoted
+from penstock.spark.pipeline.file import Aggregate, Pipeline
+from penstock.spark.source.data_source import read_stream
+
+REASON, SOURCE_STREAM, SOURCE_ID = "_reason", "_source_stream", "_source_id"
+_ENTRY = "array<struct<name:binary,value:binary>>"
+_HEAD = (
+    StructField("_stream", StringType()),
+    StructField("_id", StringType()),
+    StructField("_timestamp", TimestampType()),
+)
+_CORRUPT = StructField("_corrupt", MapType(StringType(), StringType()))
+_NAME_BYTES_MAX = 255
+# What Spark writes as %XX in the name of a directory.
+_ESCAPED, _ESCAPE = r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""", "%00"
+
+
+def parse_type(spark: SparkSession, text: str) -> DataType:
+    """A type of Spark's. Raises: what Spark does."""
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    return _parse_datatype_json_string(parser.parseDataType(text).json())
+
+
+def typed_schema(columns: Mapping[str, DataType]) -> StructType:
+    """The columns of the file, between the entry's own and what did not parse."""
+    typed = [StructField(name, kind) for name, kind in columns.items()]
+    return StructType([*_HEAD, *typed, _CORRUPT])
+
+
+def schema_of(spark: SparkSession, pipeline: Pipeline) -> StructType:
+    """The schema of a pipeline whose types are sound."""
+    return typed_schema({name: parse_type(spark, kind) for name, kind in pipeline.schema.items()})
+
+
+def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """Everything, untyped. Only here the group is named: one position can mirror only one query.
+
+    A value that is no UTF-8 is null in the map, a name that is none is mended, and of a name that comes twice
+    the last stands there; such an entry is in `_raw` as well, byte for byte.
+    """
+    schema = StructType([*_HEAD, StructField("fields", parse_type(spark, _ENTRY))])
+    frame = read_stream(spark, schema=schema, **pipeline.source.options)
+    texts = F.transform(
+        "fields",
+        lambda pair: F.struct(
+            F.make_valid_utf8(pair["name"].cast("string")),
+            F.try_validate_utf8(pair["value"].cast("string")),
+        ),
+    )
+    is_text = F.forall(
+        "fields",
+        lambda pair: (
+            F.is_valid_utf8(pair["name"].cast("string"))
+            & F.is_valid_utf8(pair["value"].cast("string"))
+        ),
+    )
+    names = F.transform("fields", lambda pair: pair["name"])
+    is_plain = is_text & (F.size(F.array_distinct(names)) == F.size(names))
+    return frame.select(
+        *(one.name for one in _HEAD),
+        F.map_from_entries(texts).alias("fields"),
+        F.when(~is_plain, F.col("fields")).alias("_raw"),
+    )
+
+
+def typed(spark: SparkSession, pipeline: Pipeline, with_entry: bool = False) -> DataFrame:
+    """The stream in the file's columns, and with all fields as they came where that is asked for."""
+    options = {name: value for name, value in pipeline.source.options.items() if name != "group"}
+    schema = schema_of(spark, pipeline)
+    if with_entry:
+        schema = StructType([*schema.fields, StructField("fields", parse_type(spark, _ENTRY))])
+    return read_stream(spark, schema=schema, **options)
+
+
+def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The valid rows."""
+    return frame.where(_is_valid(pipeline)).drop("_corrupt")
+
+
+def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """The others: their fields, why, and where they came from."""
+    unparsed = F.transform(F.map_keys("_corrupt"), lambda name: F.concat(F.lit("parse:"), name))
+    failed = [F.when(~holds, F.lit(name)) for name, holds in _conditions(pipeline).items()]
+    reasons = F.concat_ws(",", unparsed, *failed)
+    # An entry that was rejected before and replayed has fields of these names: the new ones stand for them.
+    ours = [F.lit(name.encode()) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
+    fields = F.filter("fields", lambda pair: ~pair["name"].isin(*ours))
+    return frame.where(~_is_valid(pipeline)).select(
+        fields.alias("fields"),
+        reasons.alias(REASON),
+        F.col("_stream").alias(SOURCE_STREAM),
+        F.col("_id").alias(SOURCE_ID),
+    )
+
+
+def aggregate(frame: DataFrame, pipeline: Pipeline, one: Aggregate) -> DataFrame:
+    """Measures by window and group, over the valid rows."""
+    rows = silver(frame, pipeline).withWatermark(one.time, one.watermark)
+    groups = [F.col(quoted(name)) for name in one.group_by]
+    measures = [F.expr(sql).alias(name) for name, sql in one.measures.items()]
+    made = rows.groupBy(F.window(quoted(one.time), one.window), *groups).agg(*measures)
+    return made.select(
+        F.col("window.start").alias("window_start"),
+        F.col("window.end").alias("window_end"),
+        *groups,
+        *(F.col(quoted(name)) for name in one.measures),
+    )
+
+
+def with_day(frame: DataFrame) -> DataFrame:
+    """Aggregates lie in the lake by the day on which their window begins."""
+    return frame.withColumn("day", F.to_date("window_start"))
+
+
+def _is_valid(pipeline: Pipeline) -> Column:
+    conditions = _conditions(pipeline).values()
+    return reduce(lambda a, b: a & b, conditions, F.col("_corrupt").isNull())
+
+
+def _conditions(pipeline: Pipeline) -> dict[str, Column]:
+    """What must hold, by name: the file's conditions, and that a row's directories can be made."""
+    made = {name: F.expr(sql) for name, sql in pipeline.valid.items()}
+    for name in pipeline.archive.partition_by:
+        if name in pipeline.schema:
+            made[f"partition:{name}"] = _names_a_directory(name)
+    return {name: F.coalesce(condition, F.lit(False)) for name, condition in made.items()}
+
+
+def _names_a_directory(column: str) -> Column:
+    """Whether a value can name one: where the file system refuses its name, the query would stop for ever.
+
+    Nulls and empty texts are one directory to Spark, which pandas does not read beside others.
+    """
+    head = re.sub(_ESCAPED, _ESCAPE, column) + "="
+    text = F.regexp_replace(F.col(quoted(column)).cast("string"), _ESCAPED, _ESCAPE)
+    return F.octet_length(text).between(1, _NAME_BYTES_MAX - len(head.encode()))

@@ -1,0 +1,224 @@
+"""How a pipeline gets on: one record for each batch of each output.
+
+Spark tells a listener about every batch, in a thread of its own that must not be kept waiting. The listener
+makes a record of it and hands it on; whoever runs the pipeline shows and publishes it.
+
+A query is taken for an output of a pipeline by its name, PIPELINE/OUTPUT, so that queries written in Python
+can be watched in the same way:
+
+    frame.writeStream.queryName("shop/orders")...
+    spark.streams.addListener(ProgressListener("shop", print))
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import redis
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+    StreamingQueryProgress,
+)
+
+from penstock.spark.connection import Servers, StreamName, stream_of
+from penstock.spark.source.offsets import Offset, OffsetError, parse_offset
+from penstock.spark.source.options import Place
+from penstock.spark.source.stream_state import state_of
+
+log = logging.getLogger(__name__)
+
+METRIC = "penstock"  # the name under which a query counts the rows that it writes
+METRICS_ENTRIES_MAX = 10_000
+PENDING_STREAMS_MAX = (
+    100  # each is a question; beyond, nobody waits for the answers after every batch
+)
+RETRY_SECONDS = 10  # after a failure: a server that is away must not hold up those who still work
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRecord:
+    """One batch. `lag`: entries behind its end when it began; `late`: groups that came after their window."""
+
+    pipeline: str
+    output: str
+    batch: int
+    at: str
+    read: int
+    rows: int
+    rows_per_second: float
+    seconds: float
+    lag: int | None = None
+    pending: int | None = None
+    late: int = 0
+    end: Offset | None = field(default=None, repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the offset."""
+        names = (one for one in self.__slots__ if one != "end")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A query has ended; `error` is Spark's text of why, if it failed."""
+
+    output: str
+    error: str = ""
+
+
+class ProgressListener(StreamingQueryListener):
+    """Hands on a record for each batch of a pipeline's queries, and word of their ends if that is wanted."""
+
+    def __init__(
+        self,
+        pipeline: str,
+        take: Callable[[BatchRecord], None],
+        take_end: Callable[[Ended], None] | None = None,
+    ) -> None:
+        self._pipeline = pipeline
+        self._take = take
+        self._take_end = take_end
+        self._names: dict[str, str] = {}
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Its end will tell the run, not the name."""
+        if event.name and event.name.startswith(f"{self._pipeline}/"):
+            self._names[str(event.runId)] = event.name.partition("/")[2]
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """A batch is finished, and so it stands in the checkpoint."""
+        output = self._names.get(str(event.progress.runId))
+        if output is not None:
+            self._take(record_of(self._pipeline, output, event.progress))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Nothing came."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """It failed, it was stopped, or it has read all there was."""
+        output = self._names.pop(str(event.runId), None)
+        if output is not None and self._take_end is not None:
+            self._take_end(Ended(output, event.exception or ""))
+
+
+def counted(frame: DataFrame) -> DataFrame:
+    """The frame, whose query counts the rows that leave it."""
+    return frame.observe(METRIC, F.count(F.lit(1)).alias("rows"))
+
+
+def record_of(pipeline: str, output: str, progress: StreamingQueryProgress) -> BatchRecord:
+    """What Spark's report says."""
+    source = progress.sources[0]
+    end = _offset_or_none(source.endOffset)
+    observed = progress.observedMetrics.get(METRIC)
+    seconds = progress.batchDuration / 1000
+    return BatchRecord(
+        pipeline=pipeline,
+        output=output,
+        batch=progress.batchId,
+        at=progress.timestamp,
+        read=progress.numInputRows,
+        rows=progress.numInputRows if observed is None else int(observed["rows"]),
+        rows_per_second=round(progress.numInputRows / seconds, 1) if seconds else 0.0,
+        seconds=seconds,
+        lag=lag_or_none(end, _offset_or_none(source.latestOffset)),
+        late=sum(one.numRowsDroppedByWatermark for one in progress.stateOperators),
+        end=end,
+    )
+
+
+def lag_or_none(end: Offset | None, latest: Offset | None) -> int | None:
+    """How many entries lie between two offsets; None where that is not known."""
+    if end is None or latest is None:
+        return None
+    lag = 0
+    for name, at in latest.streams.items():
+        read = end.streams.get(name)
+        if at.n is None or (read is not None and read.n is None):
+            return None
+        lag += max(0, at.n - (read.n or 0 if read is not None else 0))
+    return lag
+
+
+def _offset_or_none(text: str | None) -> Offset | None:
+    try:
+        given = json.loads(text or "null")
+        return parse_offset(given) if isinstance(given, dict) else None
+    except (ValueError, OffsetError):
+        return None  # a source of another kind
+
+
+class Metrics:
+    """What a server adds to a record, and the stream that records are published to.
+
+    Nothing of it may stop a pipeline: what fails is left out, and tried again a little later.
+    """
+
+    def __init__(self, place: Place, group: str, stream: str) -> None:
+        self._place = place
+        self._group = group
+        self._stream = stream
+        self._servers = Servers(place)
+        self._again_at = 0.0
+
+    def complete(self, record: BatchRecord) -> BatchRecord:
+        """The record with the number of the group's pending entries, published."""
+        if time.monotonic() < self._again_at:
+            return record
+        try:
+            record = replace(record, pending=self.pending_or_none(record.end))
+            self._publish(record)
+        except (redis.RedisError, OSError, LookupError) as error:
+            log.warning("metrics: %s", error)
+            self._again_at = time.monotonic() + RETRY_SECONDS
+        return record
+
+    def pending_or_none(self, offset: Offset | None) -> int | None:
+        """What the group was given and has not acknowledged."""
+        if not self._group or offset is None or len(offset.streams) > PENDING_STREAMS_MAX:
+            return None
+        pending = 0
+        for name in offset.streams:
+            stream = stream_of(self._place, name)
+            try:
+                pending += int(self._servers.ask(stream, "XPENDING", stream.key, self._group)[0])
+            except redis.ResponseError as error:
+                if "NOGROUP" not in str(error):
+                    raise
+        return pending
+
+    def lag_or_none(self, offset: Offset | None) -> int | None:
+        """How many entries there are behind an offset at this moment."""
+        if offset is None:
+            return None
+        try:
+            streams = {name: stream_of(self._place, name) for name in offset.streams}
+            ends = {name: state_of(self._servers, one).end for name, one in streams.items()}
+        except (redis.RedisError, OSError, LookupError):
+            return None
+        return lag_or_none(offset, Offset(ends))
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._servers.close()
+
+    def _publish(self, record: BatchRecord) -> None:
+        if not self._stream:
+            return
+        words: list[str | int] = ["XADD", self._stream, "MAXLEN", "~", METRICS_ENTRIES_MAX, "*"]
+        for name, value in record.to_json().items():
+            if value is not None:
+                words += [name, str(value)]
+        key = self._stream.encode("utf-8", "surrogateescape")
+        self._servers.ask(StreamName(key), *words)

@@ -1,0 +1,154 @@
+"""One table of a pipeline's file: values of the kind that is asked for, and a problem for every other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
+
+_NO_TABLE: dict[str, Any] = {}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Problem:
+    """What is wrong, and where."""
+
+    file: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.text}"
+
+
+class Problems:
+    """The problems of one file, in the order in which they are found."""
+
+    def __init__(self, file: str, lines: KeyLines) -> None:
+        self.lines = lines
+        self.found: list[Problem] = []
+        self._file = file
+
+    def add(self, path: KeyPath, text: str) -> None:
+        """Note a problem with the key at a path."""
+        self.found.append(Problem(self._file, self.lines.of(path), text))
+
+
+class Table:
+    """The values of one table; what is not there, or of another kind, is the default."""
+
+    def __init__(
+        self, problems: Problems, path: KeyPath, values: Any, allowed: Sequence[str] | None = None
+    ) -> None:
+        self.path = path
+        self._problems = problems
+        if not isinstance(values, dict):
+            problems.add(path, f"{path[-1]} is a table: [{path[-1]}]")
+            values = _NO_TABLE
+        self.values: dict[str, Any] = values
+        if allowed is not None:
+            self.only(*allowed)
+
+    def only(self, *allowed: str) -> None:
+        """Every other key is a problem."""
+        for name in self.values:
+            if name not in allowed:
+                near = get_close_matches(name.lower(), [one.lower() for one in allowed], 1)
+                meant = [one for one in allowed if [one.lower()] == near]
+                hint = f" (did you mean {meant[0]}?)" if meant else ""
+                where = f" in [{self.path[0]}]" if self.path else ""
+                text = f"{name} is unknown{where}{hint}; allowed are {', '.join(allowed)}"
+                self._problems.add((*self.path, name), text)
+
+    def text(self, name: str, needed: bool = False) -> str:
+        """A text, or nothing."""
+        value = self.values.get(name)
+        if value is None and needed:
+            self._problems.add(self.path, f"[{self.path[0]}] needs {name}")
+        elif value is not None:
+            if isinstance(value, str) and value.strip():
+                return value.strip()
+            self._refuse(name, "a text that is not empty")
+        return ""
+
+    def texts(self, what: str) -> dict[str, str]:
+        """The whole table, if all values are texts."""
+        found = {}
+        for name, value in self.values.items():
+            if isinstance(value, str) and value.strip():
+                found[name] = value.strip()
+            else:
+                self._refuse(name, what)
+        return found
+
+    def words(self) -> dict[str, str]:
+        """The whole table, its numbers and truths as texts."""
+        found = {}
+        for name, value in self.values.items():
+            if isinstance(value, bool):
+                found[name] = str(value).lower()
+            elif isinstance(value, str | int):
+                found[name] = str(value)
+            else:
+                self._refuse(name, "a text, a whole number, true or false")
+        return found
+
+    def whole(self, name: str, smallest: int) -> int | None:
+        """A whole number."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if isinstance(value, int) and not isinstance(value, bool) and value >= smallest:
+            return value
+        self._refuse(name, f"a whole number, at least {smallest}")
+        return None
+
+    def names(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """One text, or an array of texts."""
+        value = self.values.get(name)
+        if value is None:
+            return default
+        if isinstance(value, str):
+            value = [value]
+        if isinstance(value, list) and all(isinstance(one, str) and one for one in value):
+            return tuple(dict.fromkeys(value))
+        self._refuse(name, 'a name, or an array of names ["a", "b"]')
+        return default
+
+    def choice(self, name: str, allowed: tuple[str, ...]) -> str:
+        """One of a few words; the first is the default."""
+        value = self.values.get(name, allowed[0])
+        if value in allowed:
+            return str(value)
+        self._refuse(name, " or ".join(f'"{one}"' for one in allowed))
+        return allowed[0]
+
+    def text_or_object(self, name: str, default: str) -> str:
+        """A text, or a table of texts as JSON."""
+        value = self.values.get(name, default)
+        if isinstance(value, dict):
+            return json.dumps(value, default=str)
+        if isinstance(value, str):
+            return value
+        self._refuse(name, 'a text, or a table {stream = "id"}')
+        return default
+
+    def table(self, name: str, allowed: Sequence[str] | None = None) -> Table:
+        """A table inside this one; an empty one if there is none."""
+        return Table(self._problems, (*self.path, name), self.values.get(name, _NO_TABLE), allowed)
+
+    def tables(self, name: str) -> list[Table]:
+        """An array of tables."""
+        value = self.values.get(name, [])
+        if isinstance(value, list):
+            return [Table(self._problems, (name, at), one) for at, one in enumerate(value)]
+        self._problems.add((name,), f"{name} is an array of tables: [[{name}]]")
+        return []
+
+    def _refuse(self, name: str, allowed: str) -> None:
+        # The value is not quoted: it may be a password in the wrong place.
+        self._problems.add((*self.path, name), f"{name} must be {allowed}")

@@ -1,0 +1,142 @@
+"""Writing: a batch or a streaming query that appends rows to streams, each once.
+
+    task      rows -> texts -> blobs -> staging keys; the message for the driver has their names and lengths
+    driver    commit: for each stream, append the staging of all partitions in their order, and note the batch
+
+A streaming query is known by its id, which its checkpoint keeps, so a batch that runs again after a crash is
+found in the record and appends nothing. A batch write is known by its `writeId`; without one it has a name
+that nobody will use again, and its record goes when it is done.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from penstock.spark.connection import Servers, StreamName
+from penstock.spark.sink.commit import append_batch
+from penstock.spark.sink.options import SinkOptions
+from penstock.spark.sink.rows import SinkRows
+from penstock.spark.sink.staging import SinkError, Stage, StagingKey, Write, discard
+
+# What Spark tells every job and task of a streaming query about it.
+QUERY_ID = "sql.streaming.queryId"
+BATCH_ID = "streaming.sql.batchId"
+WRITE_BATCH = 1  # a batch write has one batch
+
+Messages = list[WriterCommitMessage | None]
+
+
+@dataclass(frozen=True)
+class Staged(WriterCommitMessage):
+    """What a task has staged: the key for each stream."""
+
+    query: str
+    partition: int
+    keys: dict[bytes, StagingKey] = field(default_factory=dict)
+
+
+class BatchSink(DataSourceArrowWriter):
+    """`df.write`."""
+
+    def __init__(self, options: SinkOptions, rows: SinkRows) -> None:
+        self._options = options
+        self._rows = rows
+        self._write = batch_write(options.write_id or secrets.token_hex(16))
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Runs in a worker."""
+        return _stage(self._options, self._rows, self._write, iterator)
+
+    def commit(self, messages: Messages) -> None:
+        """All tasks are done."""
+        with Servers(self._options.place) as servers:
+            append_batch(servers, _by_stream(messages), self._write, self._options.trim)
+            if not self._options.write_id:
+                for stream in _by_stream(messages):
+                    servers.ask(StreamName(stream), "DEL", self._write.record_key(stream))
+
+    def abort(self, messages: Messages) -> None:
+        """A task has failed for good."""
+        _discard(self._options, messages)
+
+
+class StreamSink(DataSourceStreamArrowWriter):
+    """`df.writeStream`."""
+
+    def __init__(self, options: SinkOptions, rows: SinkRows) -> None:
+        self._options = options
+        self._rows = rows
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        """Runs in a worker."""
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(QUERY_ID)
+        batch = None if context is None else context.getLocalProperty(BATCH_ID)
+        if not query or batch is None:
+            raise SinkError(
+                "Spark does not tell which query and batch this is; rows could come twice"
+            )
+        return _stage(self._options, self._rows, Write(query, int(batch)), iterator)
+
+    def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
+        """All tasks of a batch are done."""
+        queries = {one.query for one in messages if isinstance(one, Staged)}
+        if len(queries) > 1:
+            raise SinkError(f"one batch of several queries: {', '.join(sorted(queries))}")
+        for query in queries:
+            with Servers(self._options.place) as servers:
+                write = Write(query, batchId)
+                append_batch(servers, _by_stream(messages), write, self._options.trim)
+
+    def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
+        """A task of a batch has failed for good."""
+        _discard(self._options, messages)
+
+
+def batch_write(write_id: str) -> Write:
+    """The write that a `writeId` names."""
+    return Write(f"write:{write_id}", WRITE_BATCH)
+
+
+def _stage(
+    options: SinkOptions, rows: SinkRows, write: Write, batches: Iterator[pa.RecordBatch]
+) -> Staged:
+    context = TaskContext.get()
+    partition = 0 if context is None else context.partitionId()
+    with Servers(options.place) as servers:
+        stage = Stage(servers, write, partition)
+        try:
+            for batch in batches:
+                for stream, run in rows.routed(batch):
+                    stage.add(stream, run)
+            return Staged(write.name, partition, stage.finish())
+        except BaseException:
+            stage.discard()
+            raise
+
+
+def _by_stream(messages: Messages) -> dict[bytes, list[StagingKey]]:
+    """The staging keys of every stream, in the order of partitions."""
+    found: dict[bytes, list[StagingKey]] = {}
+    staged = [one for one in messages if isinstance(one, Staged)]
+    for one in sorted(staged, key=lambda one: one.partition):
+        for stream, key in one.keys.items():
+            found.setdefault(stream, []).append(key)
+    return found
+
+
+def _discard(options: SinkOptions, messages: Messages) -> None:
+    with Servers(options.place) as servers:
+        for one in messages:
+            if isinstance(one, Staged):
+                discard(servers, one.keys)

@@ -1,0 +1,80 @@
+"""`format("penstock").option("path", ...)`: a batch out of files, without any server; files.py reads them.
+
+path        an RDB file, an AOF directory, or a glob of either
+what        entries (default), pending, groups
+stream      keys or globs; all if none is named
+database    the number of one; all if none is named
+fieldsType, onParseError    as from a server
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from glob import glob
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from penstock.client.rows import RowLimits
+from penstock.persist.offline import check_path
+from penstock.spark.option_words import OptionError, Words
+from penstock.spark.source.files import GROUPS, PENDING, WHATS, OfflineQuery, batches_in
+from penstock.spark.source.schema import DEFAULT_SCHEMAS
+
+NAMES = ("path", "what", "stream", "database", "fieldsType", "onParseError")
+DATABASES_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class PathPartition(InputPartition):
+    """One file or directory."""
+
+    path: str
+
+
+def is_offline(given: Mapping[str, str]) -> bool:
+    """Whether the options ask for files."""
+    return any(name.lower() == "path" for name in given)
+
+
+def offline_schema(given: Mapping[str, str]) -> StructType | str:
+    """The columns where the user names none."""
+    words = Words(given, NAMES)
+    what = words.one_of("what", WHATS, "entries")
+    if what == "entries":
+        kind = words.one_of("fieldsType", tuple(DEFAULT_SCHEMAS), "string")
+        return DEFAULT_SCHEMAS[kind]
+    return from_arrow_schema(PENDING if what == "pending" else GROUPS)
+
+
+class OfflineReader(DataSourceReader):
+    """A partition for every path."""
+
+    def __init__(self, given: Mapping[str, str], schema: pa.Schema) -> None:
+        words = Words(given, NAMES)
+        self._path = words.required("path", "an RDB file, an AOF directory or a glob")
+        fails = words.one_of("onParseError", ("null", "fail"), "null") == "fail"
+        self._schema = schema
+        self._query = OfflineQuery(
+            words.one_of("what", WHATS, "entries"),
+            words.names("stream"),
+            words.whole("database", -1, 0, DATABASES_MAX),
+            limits=RowLimits(fail_on_error=fails),
+        )
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Every path that the glob finds. Raises: OptionError, CorruptData, OSError."""
+        found = sorted(glob(self._path))  # noqa: PTH207  Path.glob takes no absolute pattern
+        if not found:
+            raise OptionError("path", self._path, "a path or glob of files that exist")
+        for path in found:
+            check_path(path)
+        return [PathPartition(path) for path in found]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Runs in a worker, which must see the same files."""
+        assert isinstance(partition, PathPartition)
+        return batches_in(partition.path, self._schema, self._query)

@@ -1,0 +1,180 @@
+"""What a plan needs to know of streams: their state, the k-th id of a range, a range cut into equal parts.
+
+Our own server counts by its index (PENSTOCK SPLITS). A plain Redis has no such thing: a read-only script
+walks the range there, a bounded number of entries a call, so that other clients get their turn, and only
+ids come back. That takes Redis 3 us an entry, five times what reading it takes, so beyond WALK_ENTRIES_MAX a
+range is cut by time instead.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import redis
+
+from penstock.client import replies
+from penstock.client.replies import Reply, UnexpectedReply, array, blob, number, number_or_none
+from penstock.core.stream_id import StreamID, parse
+from penstock.spark.connection import Servers, StreamName
+from penstock.spark.source.offsets import Position
+from penstock.spark.source.planning import IdRange, StreamState, cut_at, cut_by_time
+
+WALK_CALL_ENTRIES_MAX = 10_000
+WALK_ENTRIES_MAX = 50_000
+SPLIT_WAYS = 64
+
+_WALK = """
+local start, seen, last, left = ARGV[1], 0, '', tonumber(ARGV[4])
+local step, most, cuts = tonumber(ARGV[3]), tonumber(ARGV[5]), {}
+while seen < most do
+  local page = redis.call('XRANGE', KEYS[1], start, ARGV[2], 'COUNT', math.min(100, most - seen))
+  local size = #page
+  if size == 0 then break end
+  while left <= size do cuts[#cuts + 1] = page[left][1]; left = left + step end
+  left = left - size
+  seen = seen + size
+  last = page[size][1]
+  start = '(' .. last
+end
+return {seen, last, left, cuts}
+"""
+
+
+def state_of(servers: Servers, stream: StreamName) -> StreamState:
+    """What XINFO STREAM says."""
+    try:
+        reply = servers.ask(stream, "XINFO", "STREAM", stream.key)
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return StreamState()
+        raise
+    facts = _named(reply)
+    first = facts[b"first-entry"]
+    return StreamState(
+        length=number(facts[b"length"]),
+        first=None if first is None else replies.identifier(replies.parts(first, 2)[0]),
+        last=replies.identifier(facts[b"last-generated-id"]),
+        added=number_or_none(facts.get(b"entries-added")),  # Redis 6 does not count them
+    )
+
+
+def groups_of(servers: Servers, stream: StreamName) -> list[dict[bytes, Any]]:
+    """What XINFO GROUPS says of each group; of a missing key, nothing."""
+    try:
+        reply = servers.ask(stream, "XINFO", "GROUPS", stream.key)
+    except redis.ResponseError as error:
+        if "no such key" in str(error):
+            return []
+        raise
+    return [_named(group) for group in array(reply)]
+
+
+class _Facts(dict[bytes, Any]):
+    """Names and values. A name that is missing is the server's mistake."""
+
+    def __missing__(self, name: bytes) -> Any:
+        raise UnexpectedReply(f"the server's answer has no {name.decode()}")
+
+
+def _named(reply: Reply) -> _Facts:
+    flat = array(reply)
+    return _Facts((blob(name), value) for name, value in zip(flat[::2], flat[1::2], strict=False))
+
+
+def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> str | None:
+    """Why a group's position is not ours to set: others read through it."""
+    try:
+        groups = groups_of(servers, stream)
+    except redis.ResponseError as error:
+        if "WRONGTYPE" in str(error):
+            return None  # what is no stream is told by whoever reads it
+        raise
+    for facts in groups:
+        if facts[b"name"] == group.encode() and (facts[b"consumers"] or facts[b"pending"]):
+            return (
+                f"the group {group} of the stream {stream.text} has consumers ({facts[b'consumers']})"
+                f" and pending entries ({facts[b'pending']}): mode exclusive sets a group's position, and"
+                " they would miss what it reads. Name a group of its own, or read with mode=shared"
+            )
+    return None
+
+
+def count_or_none(servers: Servers, stream: StreamName, ids: IdRange) -> int | None:
+    """How many entries a range has; a plain Redis would have to walk all of them."""
+    if ids.count is not None or not servers.is_native(stream):
+        return ids.count
+    found = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, *ids.words, 1)
+    return int(found[0][2]) if found else 0
+
+
+def counted(servers: Servers, stream: StreamName, at: Position, state: StreamState) -> Position:
+    """A position with the number of entries up to it, where our own server can tell: a trim is then seen."""
+    if at.n is not None or state.added is None or not at.id < state.last:
+        return at
+    behind = count_or_none(servers, stream, IdRange(at.id, state.last))
+    return at if behind is None else Position(at.id, state.added - behind)
+
+
+def kth_id(servers: Servers, stream: StreamName, whole: IdRange, k: int) -> StreamID | None:
+    """The id of the k-th entry of a range (the first is 1), or None if there are fewer."""
+    if servers.is_native(stream):
+        return _kth_by_splits(servers, stream, whole, k)
+    _, cuts = _walk(servers, stream, whole, (k, k))
+    return cuts[0] if cuts else None
+
+
+def cut(servers: Servers, stream: StreamName, whole: IdRange, parts: int) -> list[IdRange]:
+    """A range cut into parts with about the same number of entries."""
+    if servers.is_native(stream):
+        start, end = whole.words
+        found = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, start, end, parts)
+        # Whatever was deleted since, the range stays what it was: the server only says where to cut it.
+        cuts = [(parse(last), int(count)) for _, last, count in found]
+        total = sum(count for _, count in cuts if count)
+        known = IdRange(whole.after, whole.end, whole.n, total)
+        return cut_at(known, cuts[:-1])
+    if parts == 1:
+        return [whole]
+    if whole.count is None or whole.count > WALK_ENTRIES_MAX:
+        first = state_of(servers, stream).first
+        return cut_by_time(whole, first or whole.after, parts)
+    step = -(-whole.count // parts)
+    seen, ids = _walk(servers, stream, whole, (step, whole.count))
+    known = IdRange(whole.after, whole.end, whole.n, seen)
+    return cut_at(known, [(one, step) for one in ids[: parts - 1] if one < whole.end])
+
+
+def _kth_by_splits(servers: Servers, stream: StreamName, whole: IdRange, k: int) -> StreamID | None:
+    """Narrow the range down to the part that holds the k-th entry, until it is the last of one."""
+    start, end = whole.words
+    while True:
+        parts = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, start, end, SPLIT_WAYS)
+        for first, last, count in parts:
+            if k == count:
+                return parse(last)
+            if k < count:
+                start, end = first, last
+                break
+            k -= count
+        else:
+            return None
+
+
+def _walk(
+    servers: Servers, stream: StreamName, whole: IdRange, pace: tuple[int, int]
+) -> tuple[int, list[StreamID]]:
+    """How many entries there are, up to a number, and the id of every step-th."""
+    step, most = pace
+    start, end = whole.words
+    seen, left = 0, step
+    cuts: list[StreamID] = []
+    while seen < most:
+        call = min(WALK_CALL_ENTRIES_MAX, most - seen)
+        words = ("EVAL", _WALK, 1, stream.key, start, end, step, left, call)
+        count, last, left, found = servers.ask(stream, *words)
+        cuts.extend(parse(one) for one in found)
+        seen += count
+        if count < call:
+            break
+        start = f"({last.decode()}"
+    return seen, cuts

@@ -1,0 +1,93 @@
+"""Entries sent once more: one that was edited, and rejects back to where they were first.
+
+What is redriven has the fields that `penstock replay` would give it: those of the reject without `_reason`,
+and `_source_stream` and `_source_id`, which tell where the entry was first. A pipeline wrote them into the
+reject; where it did not, they name the reject itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from penstock.client.replies import Entry
+from penstock.human.show import Fields, quoted
+from penstock.web.changes.entry_changes import Change, plan_add, some_ids
+from penstock.web.model.facts import stream_facts
+from penstock.web.model.pipelines import REASON
+from penstock.web.refusal import Refused, Word
+from penstock.web.server.asking import Server
+
+SOURCE_STREAM, SOURCE_ID = b"_source_stream", b"_source_id"
+
+Reject = tuple[bytes, Entry]  # and the stream that holds it
+
+
+async def plan_resend(server: Server, name: bytes, fields: Fields, id_: str = "*") -> Change:
+    """Add an entry that was made of another. Raises: Refused."""
+    if not name:
+        raise Refused("name the stream")
+    added = plan_add(name, fields, id_)
+    warnings = await _new_streams(server, [name])
+    return Change("Resend the entry", added.commands, added.effects, warnings)
+
+
+async def plan_redrive(
+    server: Server, chosen: Sequence[Reject], target: bytes, delete: bool
+) -> Change:
+    """Add rejects to `target`, or each to where it was first, and maybe delete them. Raises: Refused."""
+    if not chosen:
+        raise Refused("no entry is chosen")
+    ordered = sorted(chosen, key=lambda reject: (reject[0], reject[1].id))
+    adds: list[tuple[Word, ...]] = []
+    goes: dict[bytes, int] = {}
+    for stream, entry in ordered:
+        to = target or _origin(entry)
+        words = [word for field in redriven(stream, entry) for word in field]
+        adds.append(("XADD", to, "*", *words))
+        goes[to] = goes.get(to, 0) + 1
+    effects = [f"adds {count} to {quoted(to)}, without _reason" for to, count in goes.items()]
+    warnings = list(await _new_streams(server, list(goes)))
+    deletes = _deletes(ordered) if delete else []
+    if delete:
+        effects.append(f"then deletes {len(ordered)} rejects: {_some(ordered)}")
+    else:
+        warnings.append("the rejects stay where they are: redriven again, they are added again")
+    return Change("Redrive rejects", (*adds, *deletes), tuple(effects), tuple(warnings))
+
+
+def redriven(stream: bytes, reject: Entry) -> Fields:
+    """The fields that go back: what `penstock replay` makes of the reject."""
+    kept = [field for field in reject.fields if field[0] != REASON]
+    if any(name == SOURCE_ID for name, _ in reject.fields):
+        return kept
+    return [*kept, (SOURCE_STREAM, stream), (SOURCE_ID, reject.id.text)]
+
+
+def is_reject(entry: Entry) -> bool:
+    return any(name == REASON for name, _ in entry.fields)
+
+
+def _origin(reject: Entry) -> bytes:
+    for name, value in reject.fields:
+        if name == SOURCE_STREAM and value:
+            return value
+    raise Refused(f"{reject.id} does not tell where it was first (_source_stream): name the stream")
+
+
+def _deletes(rejects: Iterable[Reject]) -> list[tuple[Word, ...]]:
+    ids: dict[bytes, list[bytes]] = {}
+    for stream, entry in rejects:
+        ids.setdefault(stream, []).append(entry.id.text)
+    return [("XDEL", stream, *gone) for stream, gone in ids.items()]
+
+
+def _some(rejects: Sequence[Reject]) -> str:
+    return some_ids([entry.id for _, entry in rejects])
+
+
+async def _new_streams(server: Server, names: Sequence[bytes]) -> tuple[str, ...]:
+    """What to mind of names that no stream has; a key of another type is refused by the server."""
+    found = await stream_facts(server, names)
+    return tuple(
+        f"there is no stream {quoted(name)}: it is made" for name in names if name not in found
+    )

@@ -1,0 +1,179 @@
+"""All streams of a server, kept up to date in slices, for the table of streams.
+
+Names come from SCAN, a slice at a time, and what is known of them from XINFO and MEMORY USAGE, some
+streams at a time: neither the server nor the pages wait for the whole. A sweep over all streams is
+followed by a pause of several times its own length, so ten thousand streams cost the server and us a
+fixed part of the time, and are shown some seconds late; the rows on somebody's screen are asked for anew
+all the time.
+
+Rates and histories grow as samples come in, so they begin when the dashboard does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from penstock.client.replies import UnexpectedReply
+from penstock.human.show import harmless
+from penstock.web.model.facts import StreamFacts, stream_facts
+from penstock.web.model.history import GroupHistory
+from penstock.web.model.rates import Meter
+from penstock.web.refusal import Refused
+from penstock.web.server.asking import Away, Server
+
+SCAN_COUNT = 1000
+SLICE_STREAMS = 20  # some ten milliseconds of ours, in which no page is served
+GLANCE_STREAMS = 50
+PAUSE_SECONDS_MIN = 2.0
+PAUSE_FACTOR = 4  # a sweep takes at most a fifth of the time
+SORTS = ("name", "length", "bytes", "in", "out", "first", "last", "groups", "lag")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A stream in the table."""
+
+    facts: StreamFacts
+    meter: Meter
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows of the table, and how many there are in all."""
+
+    rows: list[Row]
+    number: int
+    pages: int
+    total: int
+
+
+class Catalogue:
+    """The streams that are known. One for all pages."""
+
+    def __init__(self, server: Server, history: GroupHistory) -> None:
+        self._server = server
+        self._history = history
+        self._facts: dict[bytes, StreamFacts] = {}
+        self._meters: dict[bytes, Meter] = {}
+        self.swept = False  # all streams were seen once
+        self.error = ""
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    async def run(self) -> None:
+        """Sweep for ever. A server that is away is waited for."""
+        while True:
+            started = time.monotonic()
+            try:
+                await self.sweep()
+                self.error = ""
+            except (Away, Refused, UnexpectedReply) as error:
+                self.error = str(error)
+            took = time.monotonic() - started
+            await asyncio.sleep(max(PAUSE_SECONDS_MIN, PAUSE_FACTOR * took))
+
+    async def sweep(self) -> None:
+        """Look at every stream once."""
+        seen: set[bytes] = set()
+        cursor = b"0"
+        while True:
+            cursor, found = await self._scan(cursor)
+            names = [name for name in found if name not in seen]
+            seen.update(names)
+            for start in range(0, len(names), SLICE_STREAMS):
+                await self.look(names[start : start + SLICE_STREAMS])
+                await asyncio.sleep(0)
+            if cursor == b"0":
+                break
+        for name in self._facts.keys() - seen:
+            self.forget(name)
+        self.swept = True
+
+    async def glance(self) -> None:
+        """Look at some streams, for a page that must not wait until the first sweep is over."""
+        cursor = b"0"
+        while True:
+            cursor, names = await self._scan(cursor)
+            if names or cursor == b"0":
+                break
+        await self.look(names[:GLANCE_STREAMS])
+
+    async def _scan(self, cursor: bytes) -> tuple[bytes, list[bytes]]:
+        """Where to go on, and the streams among the next keys; a name may come twice."""
+        onwards, names = await self._server.scan(cursor, "TYPE", "stream", "COUNT", SCAN_COUNT)
+        return onwards, list(dict.fromkeys(names))
+
+    async def look(self, names: Sequence[bytes]) -> None:
+        """Ask for some streams anew."""
+        found = await stream_facts(self._server, names)
+        at = time.monotonic()
+        for name in names:
+            if name in found:
+                self.note(found[name], at)
+            else:
+                self.forget(name)
+
+    def note(self, facts: StreamFacts, at: float) -> None:
+        """Take in what was just learned of a stream."""
+        self._facts[facts.name] = facts
+        self._meters.setdefault(facts.name, Meter()).note(at, facts.added, facts.read)
+        self._history.note(facts, time.time())
+
+    def note_now(self, facts: StreamFacts) -> None:
+        """As `note`, for what a page has asked for itself."""
+        self.note(facts, time.monotonic())
+
+    def forget(self, name: bytes) -> None:
+        self._facts.pop(name, None)
+        self._meters.pop(name, None)
+        self._history.forget(name)
+
+    def all_facts(self) -> Iterable[StreamFacts]:
+        """What is known of every stream, as old as the last sweep."""
+        return self._facts.values()
+
+    def page(self, search: str, sort: str, descending: bool, number: int, size: int) -> Page:
+        """Rows whose names contain `search`, sorted; unknown values last. Cost: a sort of all rows."""
+        wanted = search.casefold()
+        names = list(self._facts)
+        if wanted:
+            names = [name for name in names if wanted in harmless(name).casefold()]
+        key = self._key(sort)
+        known = [(value, name) for name in names if (value := key(name)) is not None]
+        known.sort(reverse=descending)
+        ordered = [name for _, name in known]
+        ordered += sorted(set(names) - set(ordered))
+        pages = max(1, -(-len(ordered) // size))
+        number = min(max(number, 1), pages)
+        shown = ordered[(number - 1) * size : number * size]
+        rows = [Row(self._facts[name], self._meters[name]) for name in shown]
+        return Page(rows, number, pages, len(ordered))
+
+    def _key(self, sort: str) -> Callable[[bytes], float | bytes | None]:
+        facts, meters = self._facts, self._meters
+        keys: dict[str, Callable[[bytes], float | bytes | None]] = {
+            "name": lambda name: name,
+            "length": lambda name: facts[name].length,
+            "bytes": lambda name: facts[name].size_bytes,
+            "in": lambda name: meters[name].rate_in,
+            "out": lambda name: meters[name].rate_out,
+            "first": lambda name: _ms(facts[name], last=False),
+            "last": lambda name: _ms(facts[name], last=True),
+            "groups": lambda name: len(facts[name].groups),
+            "lag": lambda name: facts[name].worst_lag,
+        }
+        return keys.get(sort, keys["name"])
+
+
+def _ms(facts: StreamFacts, last: bool) -> float | None:
+    """Minus the time of an end of the stream, so that what is oldest has the largest age."""
+    found = facts.last if last else facts.first
+    return None if found is None else -found.id.ms
+
+
+def names_of(rows: Iterable[Row]) -> list[bytes]:
+    return [row.facts.name for row in rows]

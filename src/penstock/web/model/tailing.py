@@ -1,0 +1,104 @@
+"""The end of a stream as it grows, at a cost that does not depend on how fast it grows.
+
+Each step asks for the newest entries behind the last one seen, newest first and no more than can be
+shown. What lies between is never fetched: it is counted, by the server's own counter, and reported as
+skipped. So a stream that takes fifty thousand entries a second costs what one takes that gets a hundred.
+
+What is shown is what is there: entries that were trimmed go, and a stream that was deleted and made anew
+begins anew. Its counter tells, which never goes down otherwise, nor does the last id; before Redis 7, which
+does not count, the last id alone has to.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from penstock.client.replies import (
+    Entry,
+    Reply,
+    entries,
+    entry,
+    identifier,
+    mapping,
+    number_or_none,
+)
+from penstock.core.stream_id import StreamID
+from penstock.web.model.stream_page import count_for, mean_bytes
+from penstock.web.refusal import Refused
+from penstock.web.server.asking import Server
+
+SHOWN_MAX = 100
+
+
+class Tail:
+    """What a page shows of a stream's end, newest first."""
+
+    def __init__(self, server: Server, name: bytes) -> None:
+        self._server = server
+        self._name = name
+        self._last: StreamID | None = None
+        self._added: int | None = None
+        self.shown: deque[Entry] = deque(maxlen=SHOWN_MAX)
+        self.skipped = 0
+        self.paused = False
+
+    async def step(self) -> bool:
+        """Take in what came and went since the last step; whether that changed what is shown."""
+        try:
+            about = mapping(await self._server.ask("XINFO", "STREAM", self._name))
+        except Refused:
+            self._forget()  # gone, or no stream any more
+            raise
+        newest = identifier(about["last-generated-id"])
+        added = number_or_none(about.get("entries-added"))
+        if self._is_another(newest, added):
+            self._forget()
+        if self._last is None:
+            self._last, self._added = newest, added
+            await self._fill(newest)
+            return True
+        went = self._drop_before(about.get("first-entry"))
+        if newest == self._last:
+            return went
+        came = await self._between(self._last, newest)
+        if added is not None and self._added is not None:
+            self.skipped += max(0, added - self._added - len(came))
+        self._last, self._added = newest, added
+        self.shown.extendleft(reversed(came))
+        return went or bool(came)
+
+    def _is_another(self, newest: StreamID, added: int | None) -> bool:
+        if self._last is None or newest < self._last:
+            return self._last is not None
+        return added is not None and self._added is not None and added < self._added
+
+    def _forget(self) -> None:
+        self._last = self._added = None
+        self.shown.clear()
+        self.skipped = 0
+
+    def _drop_before(self, first: Reply) -> bool:
+        """Forget what lies before the first entry that is left; whether anything did."""
+        had = len(self.shown)
+        start = None if first is None else entry(first).id
+        while self.shown and (start is None or self.shown[-1].id < start):
+            self.shown.pop()
+        return len(self.shown) < had
+
+    async def _fill(self, newest: StreamID) -> None:
+        count = await self._count()
+        reply = await self._server.ask("XREVRANGE", self._name, newest.text, "-", "COUNT", count)
+        self.shown.extend(entries(reply))
+
+    async def _between(self, after: StreamID, end: StreamID) -> list[Entry]:
+        """The newest entries above `after` and up to `end`, newest first."""
+        count = await self._count()
+        start = after.next()
+        reply = await self._server.ask(
+            "XREVRANGE", self._name, end.text, start.text, "COUNT", count
+        )
+        return entries(reply)
+
+    async def _count(self) -> int:
+        """Asked for each time: what comes may be larger than what was there."""
+        return count_for(await mean_bytes(self._server, self._name), SHOWN_MAX)
