@@ -10,17 +10,17 @@ PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n $(JOBS) --dist worksteal
 SOURCES := $(sort $(shell find src -type f -name '*.py' -o -type f -name '*.pxd' -o -name '*.js' -o -name '*.toml' -o -name py.typed))
-BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model test_embedded.py crash/test_interrupts.py))
-UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/human tests/inspect tests/server tests/test_*.py))
+BOTH_BUILDS := $(wildcard $(addprefix tests/,core wire engine persist client model embedded crash/test_interrupts.py))
+UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/cli tests/embedded tests/human tests/inspect tests/server tests/test_*.py))
 # Each process has a session of Spark and servers of its own for all the files that it runs. In their order: the
 # file with the longest tests has the fewest, and would come last, for one process alone.
 SPARK_TESTS := tests/spark
 # In one process: they share a browser, and a server with many entries.
-BROWSER_TESTS := $(sort $(wildcard tests/web/test_browser*.py))
+BROWSER_TESTS := $(sort $(wildcard tests/web/browser/test_pages*.py))
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 SANITIZED := build/sanitize
-SANITIZED_TESTS := $(wildcard $(addprefix tests/,core wire engine persist test_embedded*.py))
+SANITIZED_TESTS := $(wildcard $(addprefix tests/,core wire engine persist embedded))
 
 PACKAGE := $(VENV)/.stamp-package
 INSTALLED = PENSTOCK_EXPECT=$$(cat $(PACKAGE))

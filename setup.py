@@ -15,68 +15,10 @@ from pathlib import Path
 
 from setuptools import Extension, setup
 
-COMPILED = (
-    "penstock.reply",
-    "penstock.core.frame",
-    "penstock.core.stream_id",
-    "penstock.core.listpack",
-    "penstock.core.rax.heap",
-    "penstock.core.rax.tree",
-    "penstock.core.stream_node",
-    "penstock.core.stream",
-    "penstock.core.group",
-    "penstock.core.list_value",
-    "penstock.core.row_blob",
-    "penstock.core.check",
-    "penstock.core.crc64",
-    "penstock.core.lzf",
-    "penstock.core.node_check",
-    "penstock.persist.rdb.input",
-    "penstock.persist.rdb.output",
-    "penstock.persist.rdb.stream",
-    "penstock.persist.rdb.writer",
-    "penstock.wire.parser",
-    "penstock.wire.encoder",
-    "penstock.engine.arguments",
-    "penstock.engine.clock",
-    "penstock.engine.keyspace",
-    "penstock.engine.effects",
-    "penstock.engine.context",
-    "penstock.engine.table",
-    "penstock.core.glob",
-    "penstock.engine.execute",
-    "penstock.engine.commands.streams.append",
-    "penstock.engine.commands.streams.append_batch",
-    "penstock.engine.commands.streams.read",
-    "penstock.engine.commands.streams.groups",
-    "penstock.engine.commands.lists",
-    "penstock.engine.commands.streams.claims",
-    "penstock.persist.aof.journal",
-    "penstock.persist.aof.batch",
-    "penstock.persist.disk",
-    "penstock.persist.aof.increment",
-    "penstock.persist.aof.commit",
-    "penstock.persist.aof.replay",
-    "penstock.server.stats.tally",
-    "penstock.server.turn",
-    "penstock.server.server",
-    "penstock.server.session.session",
-    "penstock.server.net.connection",
-    "penstock.client.value_text",
-    "penstock.client.columns",
-    "penstock.client.rows",
-    "penstock.client.node_rows",
-    "penstock.client.row_blobs",
-    "penstock.client.inbox",
-    "penstock.client.reply_rows",
-    "penstock.embedded.results",
-    "penstock.embedded.lock",
-    "penstock.embedded.thread_waiter",
-    "penstock.embedded.durability",
-    "penstock.embedded.runner",
-    "penstock.embedded.database",
-)
+# Compiled: every module with a .pxd beside it, except these. Their .pxd holds C functions that others inline.
+INLINED = {"core/memory", "engine/wall_clock", "embedded/thread_ident"}
 
+PACKAGE = Path("src/penstock")
 GENERATED = "build/cython"
 # Debian's Python asks for stack protectors, which cost an xadd 7%: nearly every function here takes the
 # address of a local for an unaligned load. All accesses to buffers are checked by core/memory.
@@ -112,6 +54,13 @@ def compiler_problem_or_none() -> str | None:
     )
 
 
+def modules_to_compile() -> list[str]:
+    """The dotted names of the compiled modules, in order."""
+    declared = sorted(path.relative_to(PACKAGE).with_suffix("") for path in PACKAGE.rglob("*.pxd"))
+    names = [path.as_posix() for path in declared if path.name != "__init__"]
+    return ["penstock." + name.replace("/", ".") for name in names if name not in INLINED]
+
+
 def extensions() -> list[Extension]:
     if os.environ.get("PENSTOCK_PURE") == "1":
         print("penstock: PENSTOCK_PURE=1, building the interpreted version", file=sys.stderr)
@@ -132,10 +81,14 @@ def extensions() -> list[Extension]:
             extra_compile_args=SANITIZE_FLAGS if sanitize else FLAGS,
             extra_link_args=[SANITIZERS] if sanitize else [],
         )
-        for name in COMPILED
+        for name in modules_to_compile()
     ]
     return cythonize(
-        modules, compiler_directives=DIRECTIVES, build_dir=GENERATED, force=pxd_has_changed()
+        modules,
+        compiler_directives=DIRECTIVES,
+        build_dir=GENERATED,
+        force=pxd_has_changed(),
+        nthreads=os.cpu_count() or 1,
     )
 
 

@@ -17,8 +17,8 @@ import redis
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.penstock_server import running_penstock  # noqa: E402 - found through ROOT
-from tests.support.redis_server import running_redis  # noqa: E402
+from tests.support.servers.penstock_server import running_penstock  # noqa: E402 - found through ROOT
+from tests.support.servers.redis_server import running_redis  # noqa: E402
 
 LONG_NAME = b"a" * 100_000
 LONG = (

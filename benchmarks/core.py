@@ -35,7 +35,7 @@ from penstock import build
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.redis_server import (  # noqa: E402 - found through ROOT
+from tests.support.servers.redis_server import (  # noqa: E402 - found through ROOT
     redis_program_or_none,
     running_redis,
 )

@@ -29,14 +29,14 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.dashboard import (  # noqa: E402 - found through ROOT
+from tests.support.servers.dashboard import (  # noqa: E402 - found through ROOT
     CHROMIUM_OPTIONS,
     NO_CHROMIUM,
     Dashboard,
     chromium_or_none,
     running_dashboard,
 )
-from tests.support.penstock_server import PenstockServer, running_penstock  # noqa: E402
+from tests.support.servers.penstock_server import PenstockServer, running_penstock  # noqa: E402
 
 FIRST_MS = 1_700_000_000_000
 PIPELINED = 5000

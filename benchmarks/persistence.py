@@ -37,8 +37,8 @@ from penstock import build
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.penstock_server import running_penstock  # noqa: E402 - found through ROOT
-from tests.support.redis_server import free_port, redis_program_or_none, running_redis  # noqa: E402
+from tests.support.servers.penstock_server import running_penstock  # noqa: E402 - found through ROOT
+from tests.support.servers.redis_server import free_port, redis_program_or_none, running_redis  # noqa: E402
 
 POLICIES = ("always", "everysec", "no")
 HEAD = ["work", "penstock/s", "Redis/s", "ratio", "CPU", "Redis's CPU", "CPU ratio"]

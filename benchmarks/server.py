@@ -35,8 +35,8 @@ from penstock import build
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.penstock_server import running_penstock  # noqa: E402 - found through ROOT
-from tests.support.redis_server import redis_program_or_none, running_redis  # noqa: E402
+from tests.support.servers.penstock_server import running_penstock  # noqa: E402 - found through ROOT
+from tests.support.servers.redis_server import redis_program_or_none, running_redis  # noqa: E402
 
 TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 CLIENTS = 50

@@ -45,8 +45,8 @@ from penstock.spark.runtime.session import build_session
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.support.penstock_server import running_penstock  # noqa: E402 - found through ROOT
-from tests.support.redis_server import redis_program_or_none, running_redis  # noqa: E402
+from tests.support.servers.penstock_server import running_penstock  # noqa: E402 - found through ROOT
+from tests.support.servers.redis_server import redis_program_or_none, running_redis  # noqa: E402
 
 Ports = tuple[int, int]
 PARTS = 2

@@ -8,7 +8,7 @@ What must hold for any bytes whatever:
             nothing else, and it ends.
 
 A case is made from the seed and its number alone, so a failure names the one case to run again:
---cases 1 --first NUMBER. The tests run the same campaign (tests/core/test_listpack_fuzz.py).
+--cases 1 --first NUMBER. The tests run the same campaign (tests/core/listpack/test_fuzz.py).
 """
 
 from __future__ import annotations

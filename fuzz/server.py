@@ -5,7 +5,7 @@ huge, arrays put into arrays, types that only servers send. They read now and th
 Meanwhile well-behaved clients add and read, and check every reply.
 
 What must hold: the well-behaved clients get every reply right. Whether the process lives, what it has logged
-and how much memory it takes is for the caller to look at (tests/server/test_protocol_fuzz.py).
+and how much memory it takes is for the caller to look at (tests/server/net/test_protocol_fuzz.py).
 
 What a connection sends is made from the seed and its number alone; how bytes of different connections meet
 is not, so a seed repeats the bytes of a campaign but not its timing.

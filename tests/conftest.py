@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.builds import wrong_build_or_none
 from tests.support.campaign import SOAK
-from tests.support.redis_server import RedisServer, redis_program_or_none, running_redis
+from tests.support.servers.redis_server import RedisServer, redis_program_or_none, running_redis
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
 NO_REDIS = "no redis-server on PATH"

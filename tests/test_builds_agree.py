@@ -11,7 +11,7 @@ import pytest
 
 import penstock
 from penstock.build import KIND
-from tests.support.recorded import Recording
+from tests.support.engine.recorded import Recording
 from tests.support.source_tree import ROOT
 
 
@@ -19,7 +19,7 @@ def recorded(folder: Path, file: Path) -> list[str]:
     """What the penstock in a folder does with the recorded sequence."""
     path = os.pathsep.join((str(folder), str(ROOT)))
     subprocess.run(
-        [sys.executable, "-P", "-m", "tests.support.recorded", str(file)],
+        [sys.executable, "-P", "-m", "tests.support.engine.recorded", str(file)],
         cwd=file.parent,
         env=os.environ | {"PYTHONPATH": path},
         check=True,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.engine.table import Command
-from tests.support.script import ScriptRun
+from tests.support.engine.script import ScriptRun
 from tools import configuration_docs
 from tools.command_docs import PAGE, all_rows, page
 

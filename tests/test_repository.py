@@ -19,6 +19,7 @@ REGISTRY = re.compile(
 )
 
 LINES_MAX = 500
+MODULES_MAX = 16
 CORE_LINES_MAX = 700  # they open with an essay
 FUNCTION_LINES_MAX = 60
 PARAMETERS_MAX = 5
@@ -113,3 +114,29 @@ def test_files_and_functions_fit_their_budgets() -> None:
     over = {name: why for path in MODULES for name, why in over_budget(path).items()}
     assert {name: over[name] for name in over.keys() - ALLOWED.keys()} == {}
     assert ALLOWED.keys() - over.keys() == set(), "these allowances are no longer needed"
+
+
+PACKAGES = [path.parent for path in package_files("__init__.py") if path.parent != PACKAGE]
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=name_of)
+def test_a_package_is_small_and_lists_its_modules(package: Path) -> None:
+    modules = {path.stem for path in package.glob("*.py")} - {"__init__"}
+    assert len(modules) <= MODULES_MAX
+    parts = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    listed: set[str] = set()
+    for names in re.findall(r"^ *([\w/]+(?:, [\w/]+)*)  ", docstring_of(package), re.M):
+        listed |= set(names.split(", "))
+    assert listed == modules | parts
+
+
+def docstring_of(package: Path) -> str:
+    return ast.get_docstring(parse(package / "__init__.py"), clean=False) or ""
+
+
+TEST_FOLDERS = sorted({path.parent for path in (PACKAGE.parents[1] / "tests").rglob("*.py")})
+
+
+@pytest.mark.parametrize("folder", TEST_FOLDERS, ids=name_of)
+def test_a_folder_of_tests_is_small(folder: Path) -> None:
+    assert len(list(folder.glob("*.py"))) <= MODULES_MAX

@@ -12,15 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builds import modules_to_compile
-from tests.support.source_tree import PACKAGE, name_of, package_files, parse
+from tests.support.source_tree import name_of, package_files, parse
 
 CLASS = re.compile(r"^cdef\s+class\s+(\w+)")
 ATTRIBUTE = re.compile(r"^\s+cdef\s+[\w.\s*\[\],:]*?(\w+(?:\s*,\s*\w+)*)$")
-
-
-# Their .pxd files hold C twins that the compiled modules inline; the modules themselves stay Python.
-INLINED = {"penstock.core.memory", "penstock.engine.wall_clock", "penstock.embedded.thread_ident"}
 
 
 def declared_attributes(pxd: str) -> dict[str, set[str]]:
@@ -54,12 +49,6 @@ def test_attributes_are_the_slots(pxd: Path) -> None:
     attributes = declared_attributes(pxd.read_text())
     slots = declared_slots(parse(pxd.with_suffix(".py")))
     assert {name: slots.get(name) for name in attributes} == attributes
-
-
-def test_setup_compiles_exactly_the_modules_that_have_a_pxd() -> None:
-    paths = [path for path in package_files(".pxd") if path.stem != "__init__"]
-    names = {".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts) for path in paths}
-    assert names - INLINED == set(modules_to_compile())
 
 
 def test_attributes_are_told_from_methods() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.support.command_line import CommandLine
-from tests.support.redis_server import RedisServer
+from tests.support.servers.redis_server import RedisServer
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from penstock.cli.main import app
 from penstock.client import bounded_replies
 from tests.support.campaign import SOAK
-from tests.support.hostile_server import ENDLESS, REPEATED, REPLIES, hostile
+from tests.support.servers.hostile_server import ENDLESS, REPEATED, REPLIES, hostile
 
 COMMANDS = {
     "add": ["add", "s", "a=1"],

@@ -13,7 +13,7 @@ from typing import IO
 import pytest
 
 from tests.support.command_line import ENDS_SECONDS_MAX, PROGRAM, CommandLine
-from tests.support.redis_server import running_redis
+from tests.support.servers.redis_server import running_redis
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:

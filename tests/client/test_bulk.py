@@ -13,8 +13,8 @@ import redis
 from penstock.client.bulk import BulkOptions, BulkReader, is_native
 from penstock.client.rows import RowLimits
 from penstock.errors import CommandError, ConnectionLost, CorruptData
-from tests.support.penstock_server import PenstockServer, running_penstock
-from tests.support.redis_server import RedisServer, free_port
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.redis_server import RedisServer, free_port
 
 SCHEMA = pa.schema({"_id": pa.string(), "n": pa.int64(), "text": pa.string()})
 COUNT = 2_500

@@ -18,8 +18,8 @@ from penstock.client.rows import RowLimits
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import CommandError, ConfigError, CorruptData, ProtocolError, UnreadableValue
-from tests.support.dumb_columns import Entry, rows_of, same
-from tests.support.streams import frame_of, nodes_of, sid
+from tests.support.engine.streams import frame_of, nodes_of, sid
+from tests.support.spark.dumb_columns import Entry, rows_of, same
 
 TEXTS = pa.map_(pa.string(), pa.string())
 MOMENT = pa.timestamp("us", tz="UTC")

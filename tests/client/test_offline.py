@@ -11,8 +11,8 @@ import redis
 from penstock.core import stream_id
 from penstock.errors import ConfigError, CorruptData
 from penstock.spark.source.files import GROUPS, PENDING, OfflineQuery, batches_in
-from tests.support.penstock_server import running_penstock
-from tests.support.redis_server import redis_program_or_none, running_redis
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.redis_server import redis_program_or_none, running_redis
 
 SCHEMA = pa.schema({"_stream": pa.string(), "_id": pa.string(), "n": pa.int32()})
 EXPECTED = [("a", f"{ms}-0", ms) for ms in range(1, 251) if ms != 7] + [("b", "1-1", None)]

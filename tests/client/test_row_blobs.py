@@ -9,7 +9,7 @@ import pytest
 from penstock.client.row_blobs import PairColumn, RowBlobs, TextColumn
 from penstock.core.frame import Frame
 from penstock.core.row_blob import RowBlob
-from tests.support.row_blobs import blob_of
+from tests.support.spark.row_blobs import blob_of
 
 Texts = list[bytes | None]
 NO_LIMIT = 2**31 - 1

@@ -8,8 +8,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.support.campaign import cases
-from tests.support.penstock_server import running_penstock
-from tests.support.raw_redis import RawRedis
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.raw_redis import RawRedis
 
 READ = [b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"]
 READ_GROUP = [

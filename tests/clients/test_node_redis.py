@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.penstock_server import running_penstock
+from tests.support.servers.penstock_server import running_penstock
 
 PACKAGE = "redis@5.8.2"
 INSTALL_SECONDS_MAX = 120

@@ -12,9 +12,9 @@ import pytest
 import redis
 import redis.asyncio
 
-from tests.support import scenario
-from tests.support.penstock_server import PenstockServer, running_penstock
-from tests.support.redis_server import RedisServer
+from tests.support.engine import scenario
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.redis_server import RedisServer
 
 PIPELINE_COMMANDS = 100_000
 READERS = 200

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.penstock_server import PenstockServer, running_penstock
-from tests.support.raw_redis import encode
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.raw_redis import encode
 
 END_SECONDS_MAX = 120
 MASS = 20_000

@@ -21,8 +21,8 @@ from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import InvariantBroken
+from tests.support.engine.streams import add, node_at, nodes_of, sid, stream_of
 from tests.support.source_tree import PACKAGE
-from tests.support.streams import add, node_at, nodes_of, sid, stream_of
 
 HEADER = "0101 0001 0101 816b02 0001"  # live 1, deleted 0, one field: k
 ENTRY = "0201 0001 0001 817602 0401"  # SAME, +0, +0, v

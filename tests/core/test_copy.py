@@ -11,9 +11,8 @@ from penstock.core.group import NEVER_MS, Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.core.stream_id import SMALLEST
-from tests.support.engines import Bench
-from tests.support.random_commands import STREAM_KEYS, World
-from tests.support.streams import (
+from tests.support.engine.engines import Bench
+from tests.support.engine.streams import (
     add,
     ids_of,
     keys_of,
@@ -23,6 +22,7 @@ from tests.support.streams import (
     state_of,
     stream_of,
 )
+from tests.support.random.stream_commands import STREAM_KEYS, World
 
 
 def groups_of(stream: Stream) -> dict[bytes, object]:

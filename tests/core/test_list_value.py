@@ -10,7 +10,13 @@ from penstock.core import listpack
 from penstock.core.check import check_list
 from penstock.core.list_value import NODE_BYTES_MAX, NODE_ENTRIES_MAX, ListLimits, ListValue
 from penstock.errors import CommandError, CorruptData
-from tests.support.listpacks import EDGE_INTEGERS, EDGE_STRING_SIZES, NOT_INTEGERS, craft, pack
+from tests.support.engine.listpacks import (
+    EDGE_INTEGERS,
+    EDGE_STRING_SIZES,
+    NOT_INTEGERS,
+    craft,
+    pack,
+)
 
 LETTERS = [b"a", b"b", b"c", b"d", b"e", b"f", b"g"]
 

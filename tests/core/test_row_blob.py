@@ -8,7 +8,7 @@ import pytest
 
 from penstock.core.frame import Frame
 from penstock.core.row_blob import RowBlob
-from tests.support.row_blobs import Row, array_of, blob_of, text_of
+from tests.support.spark.row_blobs import Row, array_of, blob_of, text_of
 
 ROW = array_of([text_of("k"), text_of("v")])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from penstock.core import stream_id
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import CommandError
-from tests.support.id_texts import ID_TEXTS, NO_ID_TEXTS
+from tests.support.engine.id_texts import ID_TEXTS, NO_ID_TEXTS
 
 EDGES = [0, 1, 2**63 - 1, 2**63, MAX64 - 1, MAX64]
 INVALID = r"^Invalid stream ID specified as stream command argument$"

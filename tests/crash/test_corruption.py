@@ -10,8 +10,8 @@ from penstock.errors import CorruptData
 from penstock.persist.recovery import Recovered
 from penstock.persist.snapshot import SnapshotOptions
 from tests.support.campaign import SOAK
-from tests.support.durable_work import LAYOUT, Work, log_of_two_increments
-from tests.support.fake_disk import FakeDisk
+from tests.support.disk.durable_work import LAYOUT, Work, log_of_two_increments
+from tests.support.disk.fake_disk import FakeDisk
 
 MASKS = (1, 0xFF, *((2, 4, 8, 16, 32, 64, 128) if SOAK else ()))
 

@@ -10,9 +10,9 @@ import pytest
 from penstock.persist.aof.commit import Policy
 from penstock.persist.store import Rewrite
 from tests.support.campaign import cases
-from tests.support.durable_work import LAYOUT, OPTIONS, Work
-from tests.support.fake_disk import Crash, FakeDisk, Fault
-from tests.support.power_cuts import WORST, PowerCuts
+from tests.support.disk.durable_work import LAYOUT, OPTIONS, Work
+from tests.support.disk.fake_disk import Crash, FakeDisk, Fault
+from tests.support.disk.power_cuts import WORST, PowerCuts
 
 
 def work_for_a_while(work: Work, turns: int) -> None:

@@ -18,11 +18,11 @@ import penstock
 from penstock.persist import store as stores
 from penstock.persist.disk import SystemDisk, is_lock_held
 from penstock.persist.snapshot import write_snapshot
-from tests.support.connections import ManualClient
-from tests.support.durable_bench import DurableBench, synced
-from tests.support.durable_work import Work
-from tests.support.fake_disk import FakeDisk
-from tests.support.raw_redis import Refusal
+from tests.support.disk.durable_work import Work
+from tests.support.disk.fake_disk import FakeDisk
+from tests.support.servers.connections import ManualClient
+from tests.support.servers.durable_bench import DurableBench, synced
+from tests.support.servers.raw_redis import Refusal
 
 TIMEOUT = 60
 

@@ -11,10 +11,10 @@ import pytest
 from penstock.errors import CorruptData
 from penstock.persist.aof.commit import Policy
 from tests.support.campaign import cases
-from tests.support.durable_work import LAYOUT, OPTIONS, Work, log_of_two_increments
-from tests.support.engine_state import engine_state
-from tests.support.fake_disk import FakeDisk, Fault
-from tests.support.power_cuts import WORST, PowerCuts
+from tests.support.disk.durable_work import LAYOUT, OPTIONS, Work, log_of_two_increments
+from tests.support.disk.fake_disk import FakeDisk, Fault
+from tests.support.disk.power_cuts import WORST, PowerCuts
+from tests.support.engine.engine_state import engine_state
 
 REFUSED = "No space|Input/output|Read-only|Permission"
 KINDS = ["write", "sync", "create", "rename", "sync_dir"]

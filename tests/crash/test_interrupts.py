@@ -31,7 +31,7 @@ from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store
 from tests.support.campaign import SOAK, cases, seed
-from tests.support.fake_disk import FakeDisk
+from tests.support.disk.fake_disk import FakeDisk
 
 PACKAGE = str(Path(penstock.__file__).parent)
 IS_COMPILED = KIND == "compiled"

@@ -2,7 +2,7 @@
 
 The server syncs always, rewrites its log all the time (the sizes are set small) and is asked for rewrites and
 snapshots besides. Clients write, read for a group, claim, acknowledge and delete meanwhile, and note what
-they are told (tests/support/ledger). After each kill the server is started on what is left, and compared.
+they are told (tests/support/disk/ledger). After each kill the server starts again, and its data are compared.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 
 from tests.support.campaign import cases, seed
-from tests.support.ledger import GROUP, STREAMS, Ledger
-from tests.support.penstock_server import PenstockServer, running_penstock
-from tests.support.raw_redis import RawRedis
-from tests.support.workload import Workload, prepare
+from tests.support.disk.ledger import GROUP, STREAMS, Ledger
+from tests.support.disk.workload import Workload, prepare
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.raw_redis import RawRedis
 
 KILLS = cases(30) + 2 if cases(30) < 30 else 30
 END_SECONDS_MAX = 10

@@ -26,12 +26,12 @@ from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store
 from tests.support.campaign import cases, seed
-from tests.support.effects import Recorder
-from tests.support.engine_state import engine_state, value_state
-from tests.support.engines import START_MS
-from tests.support.fake_disk import FakeDisk
-from tests.support.random_effects import LimitWorld, Work
-from tests.support.raw_redis import Refusal
+from tests.support.disk.fake_disk import FakeDisk
+from tests.support.engine.effects import Recorder
+from tests.support.engine.engine_state import engine_state, value_state
+from tests.support.engine.engines import START_MS
+from tests.support.random.effects import LimitWorld, Work
+from tests.support.servers.raw_redis import Refusal
 
 FULL_COMMANDS = 100_000
 ROUND_COMMANDS = 100

@@ -19,12 +19,12 @@ from penstock.persist.aof.journal import Journal
 from penstock.persist.aof.sync_thread import SyncThread
 from tests.crash.test_faults import KINDS, begin_afresh, fail_somewhere
 from tests.support.campaign import cases
-from tests.support.connections import ManualClient
-from tests.support.durable_bench import DurableBench, synced
-from tests.support.durable_work import Work
-from tests.support.fake_disk import FakeDisk, Fault
-from tests.support.power_cuts import WORST
-from tests.support.raw_redis import Refusal
+from tests.support.disk.durable_work import Work
+from tests.support.disk.fake_disk import FakeDisk, Fault
+from tests.support.disk.power_cuts import WORST
+from tests.support.servers.connections import ManualClient
+from tests.support.servers.durable_bench import DurableBench, synced
+from tests.support.servers.raw_redis import Refusal
 
 TIMEOUT = 30
 ODD: list[Callable[[], BaseException]] = [

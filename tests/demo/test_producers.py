@@ -9,7 +9,7 @@ import pytest
 
 from penstock.demo.producers import ProducerLost
 from penstock.demo.run import STREAM, Plan, Producing, Watcher
-from tests.support.penstock_server import running_penstock
+from tests.support.servers.penstock_server import running_penstock
 
 
 def test_a_refusal_is_told_and_ends_the_wait(tmp_path: Path) -> None:

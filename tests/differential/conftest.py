@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.conftest import NO_REDIS
-from tests.support.redis_server import redis_program_or_none, running_redis
+from tests.support.servers.redis_server import redis_program_or_none, running_redis
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from penstock.engine.compat import LEVELS, NEWEST
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.reply import NULL_ARRAY
-from tests.support.engines import (
+from tests.support.engine.engines import (
     INVALID_ID,
     START_MS,
     WRONG_TYPE,
@@ -17,8 +17,8 @@ from tests.support.engines import (
     command_of,
     grouped,
 )
-from tests.support.raw_redis import Refusal
-from tests.support.streams import frame_of
+from tests.support.engine.streams import frame_of
+from tests.support.servers.raw_redis import Refusal
 
 KV = [b"k", b"v"]
 PLUS_IN_GROUP = (

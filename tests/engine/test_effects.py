@@ -15,12 +15,12 @@ import pytest
 from penstock.engine.execute import TABLE
 from penstock.engine.table import Flags
 from penstock.errors import CommandError
-from tests.support.effects import Recorder, Replay, texts_of
-from tests.support.engine_state import engine_state
-from tests.support.engines import command_of
-from tests.support.raw_redis import Refusal, encode
-from tests.support.row_blobs import blob_of
-from tests.support.streams import frame_of
+from tests.support.engine.effects import Recorder, Replay, texts_of
+from tests.support.engine.engine_state import engine_state
+from tests.support.engine.engines import command_of
+from tests.support.engine.streams import frame_of
+from tests.support.servers.raw_redis import Refusal, encode
+from tests.support.spark.row_blobs import blob_of
 
 START_MS = 1000
 PRIMER = "SET z z"  # selects database 0, so that no case has to begin with it

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.ear import Ear
-from tests.support.engines import NOT_A_NUMBER, START_MS, Bench
-from tests.support.raw_redis import Refusal
+from tests.support.engine.ear import Ear
+from tests.support.engine.engines import NOT_A_NUMBER, START_MS, Bench
+from tests.support.servers.raw_redis import Refusal
 
 NX_WITH_OTHERS = "ERR NX and XX, GT or LT options at the same time are not compatible"
 GT_WITH_LT = "ERR GT and LT options at the same time are not compatible"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.errors import CommandError
-from tests.support.engines import command_of
-from tests.support.streams import frame_of
+from tests.support.engine.engines import command_of
+from tests.support.engine.streams import frame_of
 
 
 def keys_of(line: str) -> list[str]:

@@ -6,9 +6,9 @@ import pytest
 
 from penstock.core.list_value import ListValue
 from penstock.engine.keyspace import Watch
-from tests.support.ear import Ear
-from tests.support.engines import NOT_A_NUMBER, SYNTAX, Bench
-from tests.support.raw_redis import Refusal
+from tests.support.engine.ear import Ear
+from tests.support.engine.engines import NOT_A_NUMBER, SYNTAX, Bench
+from tests.support.servers.raw_redis import Refusal
 
 SAME = Refusal("ERR source and destination objects are the same")
 OUT_OF_RANGE = Refusal("ERR DB index is out of range")

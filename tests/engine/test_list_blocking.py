@@ -6,9 +6,9 @@ import pytest
 
 from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
-from tests.support.engines import SYNTAX, WRONG_TYPE, Bench, Reader, command_of
-from tests.support.raw_redis import Refusal
-from tests.support.streams import frame_of
+from tests.support.engine.engines import SYNTAX, WRONG_TYPE, Bench, Reader, command_of
+from tests.support.engine.streams import frame_of
+from tests.support.servers.raw_redis import Refusal
 
 NO_FLOAT = "ERR timeout is not a float or out of range"
 NEGATIVE = "ERR timeout is negative"

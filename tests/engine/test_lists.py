@@ -13,9 +13,9 @@ from penstock.engine.commands import lists
 from penstock.engine.execute import TABLE
 from penstock.engine.keyspace import Watch
 from penstock.reply import NULL_ARRAY
-from tests.support.engines import NOT_A_NUMBER, SYNTAX, WRONG_TYPE, Bench, command_of
-from tests.support.raw_redis import Refusal
-from tests.support.streams import frame_of
+from tests.support.engine.engines import NOT_A_NUMBER, SYNTAX, WRONG_TYPE, Bench, command_of
+from tests.support.engine.streams import frame_of
+from tests.support.servers.raw_redis import Refusal
 
 NOT_POSITIVE = "ERR value is out of range, must be positive"
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1

@@ -8,8 +8,8 @@ from penstock.engine.execute import TABLE
 from penstock.engine.lookup import Lookup
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError
-from tests.support.streams import frame_of
-from tests.support.unknown_commands import UNKNOWN
+from tests.support.engine.streams import frame_of
+from tests.support.engine.unknown_commands import UNKNOWN
 
 LOOKUP = Lookup(TABLE.values())
 

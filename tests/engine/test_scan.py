@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from penstock.engine import key_index
 from penstock.engine.key_index import PLACES, KeyIndex
-from tests.support.ear import Ear
-from tests.support.engines import NOT_A_NUMBER, SYNTAX, Bench
-from tests.support.raw_redis import Refusal
+from tests.support.engine.ear import Ear
+from tests.support.engine.engines import NOT_A_NUMBER, SYNTAX, Bench
+from tests.support.servers.raw_redis import Refusal
 
 
 def empty_bench() -> Bench:

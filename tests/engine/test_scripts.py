@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.script import run_script
+from tests.support.engine.script import run_script
+from tests.support.source_tree import ROOT
 
-SCRIPTS = sorted(Path(__file__).parent.parent.glob("scripts/**/*.script"))
+SCRIPTS = sorted((ROOT / "tests").glob("scripts/**/*.script"))
 UPDATE = os.environ.get("UPDATE") == "1" and not os.environ.get("CI")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.commands import substrings
-from tests.support.ear import Ear
-from tests.support.engines import NOT_A_NUMBER, START_MS, SYNTAX, WRONG_TYPE, Bench
-from tests.support.raw_redis import Refusal
+from tests.support.engine.ear import Ear
+from tests.support.engine.engines import NOT_A_NUMBER, START_MS, SYNTAX, WRONG_TYPE, Bench
+from tests.support.servers.raw_redis import Refusal
 
 HOUR_MS = 3_600_000
 OVERFLOW = "ERR increment or decrement would overflow"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.engines import Bench, Reader, grouped
+from tests.support.engine.engines import Bench, Reader, grouped
 
 KV = [b"k", b"v"]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
+from tests.support.source_tree import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs/inspect.md"
 FIXTURES = ROOT / "tests/fixtures/inspect"
 UPDATE = os.environ.get("UPDATE") == "1" and not os.environ.get("CI")

@@ -26,10 +26,10 @@ from penstock.persist.rdb.dump import dump_value
 from penstock.persist.rdb.reader import RdbItem
 from tests.inspect.test_node_map import streams
 from tests.inspect.test_segments import assert_covers
-from tests.support.data_files import log_file, write_ours
-from tests.support.rdb import write_items
-from tests.support.streams import sid
-from tests.support.streams import stream_of as stream_with
+from tests.support.disk.data_files import log_file, write_ours
+from tests.support.engine.streams import sid
+from tests.support.engine.streams import stream_of as stream_with
+from tests.support.rdb.whole_files import write_items
 
 VERSION = 10
 

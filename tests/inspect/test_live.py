@@ -11,8 +11,8 @@ import redis
 from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
-from tests.support.penstock_server import PenstockServer, running_penstock
-from tests.support.redis_server import RedisServer
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.redis_server import RedisServer
 
 MAX = 2**64 - 1
 ENTRIES = 230

@@ -14,8 +14,8 @@ from penstock.inspect.node_map import NodeMap, node_map
 from penstock.inspect.stored import place_of, stream_of
 from penstock.inspect.tree import draw_tree, tree_of
 from tests.inspect.test_node_map import maps_of, streams
-from tests.support.streams import add, sid
-from tests.support.streams import stream_of as stream_with
+from tests.support.engine.streams import add, sid
+from tests.support.engine.streams import stream_of as stream_with
 
 
 def explain(nodes: Iterable[NodeMap]) -> Memory:

@@ -13,7 +13,7 @@ from penstock.inspect.node_map import NodeMap, flags_text, node_map
 from penstock.inspect.segments import NO_ENTRY, Role
 from penstock.inspect.stored import RawNode, stream_of
 from tests.inspect.test_segments import assert_covers
-from tests.support.streams import add, frame_of, ids_of, sid
+from tests.support.engine.streams import add, frame_of, ids_of, sid
 
 MAX = 2**64 - 1
 NAMES = [(b"temp",), (b"temp", b"humid"), (b"door",), (b"21",), (b"\x1b[31m", b"<script>")]

@@ -14,7 +14,7 @@ from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from tests.support.campaign import cases
-from tests.support.streams import frame_of, pending_of
+from tests.support.engine.streams import frame_of, pending_of
 
 NAMES = st.sampled_from([b"a", b"ab", b"abc", b"b", b""])
 VALUES = st.sampled_from([b"1", b"2", b"v", b"v" * 20_000])  # the last: more than a buffer keeps

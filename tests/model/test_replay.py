@@ -14,9 +14,9 @@ import pytest
 from penstock.engine.execute import TABLE
 from penstock.persist.aof.replay import Replay as FileReplay
 from tests.support.campaign import cases, seed
-from tests.support.effects import Recorder, Replay, texts_of
-from tests.support.engine_state import engine_state
-from tests.support.random_effects import Work
+from tests.support.engine.effects import Recorder, Replay, texts_of
+from tests.support.engine.engine_state import engine_state
+from tests.support.random.effects import Work
 
 FULL_COMMANDS = 200_000
 ROUND_COMMANDS = 400

@@ -12,7 +12,7 @@ from penstock.core.stream import EntryCursor, NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import CommandError
 from tests.support.campaign import cases
-from tests.support.streams import frame_of, node_keys, state_of
+from tests.support.engine.streams import frame_of, node_keys, state_of
 
 # Few, so that they collide; and with the ends of 64 bits among them.
 MILLISECONDS = st.sampled_from([0, 1, 2, 3, 5, 8, 2**63 - 1, 2**63, MAX64 - 1, MAX64])

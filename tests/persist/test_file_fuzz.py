@@ -13,8 +13,8 @@ import pytest
 from fuzz.files import DataFiles, state_of
 from tests.support.builds import ROOT
 from tests.support.campaign import SOAK, seed
-from tests.support.data_files import write_ours
-from tests.support.fuzz_files import build_sources
+from tests.support.disk.data_files import write_ours
+from tests.support.disk.fuzz_files import build_sources
 
 CASES = 10_000 if SOAK else 40
 CHILDREN_SECONDS_MAX = 4 * 3600 if SOAK else 300

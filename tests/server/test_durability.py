@@ -1,6 +1,6 @@
 """What clients are told when: never what a crash could still undo, and the truth if the disk fails.
 
-The disk is synced when a test says so (tests/support/durable_bench), so that nothing has to be waited for.
+The disk syncs when a test says so (tests/support/servers/durable_bench), so no test has to wait.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.connections import ManualClient, encoded
-from tests.support.durable_bench import DurableBench, synced
-from tests.support.raw_redis import Push, Refusal
+from tests.support.servers.connections import ManualClient, encoded
+from tests.support.servers.durable_bench import DurableBench, synced
+from tests.support.servers.raw_redis import Push, Refusal
 
 UNKNOWN = Refusal(
     "MISCONF Errors writing to the AOF file: No space left on device. Whether this command will be there"

@@ -14,7 +14,7 @@ from penstock.server.app import App, new_event_loop
 from penstock.server.config.directives import default_config
 from penstock.server.loading import layout_of
 from penstock.server.net.listener import open_sockets
-from tests.support.raw_redis import encode
+from tests.support.servers.raw_redis import encode
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 

@@ -7,7 +7,7 @@ import pytest
 from penstock.core.frame import Frame
 from penstock.server.config.directives import VOCABULARY, default_config
 from penstock.server.stats.redaction import SECRET_DIRECTIVES, public_setting, public_words
-from tests.support.connections import ServerBench, encoded
+from tests.support.servers.connections import ServerBench, encoded
 
 HIDDEN = "(redacted)"
 

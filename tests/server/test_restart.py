@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.penstock_server import penstock_command, running_penstock
-from tests.support.raw_redis import RawRedis
-from tests.support.redis_server import free_port
+from tests.support.servers.penstock_server import penstock_command, running_penstock
+from tests.support.servers.raw_redis import RawRedis
+from tests.support.servers.redis_server import free_port
 
 
 def refused_start(folder: Path) -> tuple[int, str]:

@@ -8,9 +8,9 @@ import pytest
 
 from penstock.errors import DirectoryInUse
 from penstock.server.session.states import LOADING
-from tests.support.connections import ManualClient
-from tests.support.durable_bench import DurableBench, synced
-from tests.support.raw_redis import Refusal
+from tests.support.servers.connections import ManualClient
+from tests.support.servers.durable_bench import DurableBench, synced
+from tests.support.servers.raw_redis import Refusal
 
 
 @pytest.fixture
@@ -380,6 +380,6 @@ def test_while_loading_some_commands_are_answered(
 def test_info_is_answered_while_whoever_syncs_removes_old_files(
     bench: DurableBench, client: ManualClient
 ) -> None:
-    """Found by tests/differential/test_exchange: a file was gone when its size was asked for."""
+    """Found by tests/differential/bytes/test_exchange: a file was gone when its size was asked for."""
     Path(bench.store.layout.log_dir, manifest(bench)[0]).unlink()
     assert b"aof_current_size:" in client.ask("INFO persistence")

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.support.penstock_server import penstock_command, running_penstock
-from tests.support.raw_redis import RawRedis, Refusal
+from tests.support.servers.penstock_server import penstock_command, running_penstock
+from tests.support.servers.raw_redis import RawRedis, Refusal
 
 WAIT_SECONDS_MAX = 20.0
 

@@ -11,7 +11,7 @@ from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.server.command_table import ROWS
 from penstock.server.net.output_limits import OutputLimit
-from tests.support.connections import ServerBench, encoded
+from tests.support.servers.connections import ServerBench, encoded
 
 BLOCKED_READ = encoded("XREAD", "BLOCK", "100", "STREAMS", "s", "$")
 SCRIPT = b"".join(

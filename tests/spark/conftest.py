@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import redis
 
-from tests.support.penstock_server import running_penstock
-from tests.support.redis_cluster import cluster_problem_or_none, running_cluster
-from tests.support.redis_server import redis_program_or_none, running_redis
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.redis_cluster import cluster_problem_or_none, running_cluster
+from tests.support.servers.redis_server import redis_program_or_none, running_redis
 
 # A Java that lives for a minute is not worth tuning: this halves what it takes to start. All of them get it,
 # those of commands that a test runs as well.

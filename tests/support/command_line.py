@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typer.testing import CliRunner, Result
 
 from penstock.cli.main import app
-from tests.support.redis_server import RedisServer
+from tests.support.servers.redis_server import RedisServer
 
 # A shell's background job ignores Ctrl-C, and so would all that it starts.
 _HEED_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"

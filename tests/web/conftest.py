@@ -11,16 +11,16 @@ import redis
 
 from penstock.web.server.asking import Server
 from tests.conftest import IN_CI
-from tests.support.dashboard import (
+from tests.support.servers.dashboard import (
     CHROMIUM_OPTIONS,
     NO_CHROMIUM,
     Dashboard,
     chromium_or_none,
     running_dashboard,
 )
-from tests.support.loops import run_apart
-from tests.support.penstock_server import PenstockServer, running_penstock
-from tests.support.redis_server import redis_program_or_none, running_redis
+from tests.support.servers.loops import run_apart
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.redis_server import redis_program_or_none, running_redis
 from tests.web.many_entries import fill
 
 T = TypeVar("T")

@@ -7,8 +7,8 @@ import pytest
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import READS, Away, Server
 from penstock.web.server.links import BadUrl
-from tests.support.penstock_server import running_penstock
-from tests.support.redis_server import free_port
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.redis_server import free_port
 from tests.web.conftest import Live
 
 

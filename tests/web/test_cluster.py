@@ -15,9 +15,9 @@ from penstock.web.model.structure import read_window
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import Away, Server
 from penstock.web.server.links import BadUrl
-from tests.support.loops import run_apart
-from tests.support.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
-from tests.support.redis_server import free_port
+from tests.support.servers.loops import run_apart
+from tests.support.servers.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
+from tests.support.servers.redis_server import free_port
 
 STREAMS = 30
 

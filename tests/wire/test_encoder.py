@@ -21,7 +21,7 @@ from penstock.reply import (
     Verbatim,
 )
 from penstock.wire.encoder import KEEP_BYTES_MAX, Output
-from tests.support.streams import add, frame_of, sid, stream_of
+from tests.support.engine.streams import add, frame_of, sid, stream_of
 
 
 def encoded(reply: Any, resp3: bool = False) -> bytes:

@@ -1,1 +1,15 @@
-"""What redis-py lacks: reading streams in bulk, straight into columns."""
+"""What redis-py lacks: reading streams in bulk, straight into Arrow columns.
+
+address          server URLs
+bulk             reads a stream from a socket into Arrow batches
+inbox            the receive buffer
+reply_rows       rows from replies to XRANGE and XREADGROUP
+node_rows        rows from replies to PENSTOCK NODES
+row_blobs        rows to the blobs of an exactly-once sink
+rows             the fields of an entry, sorted into columns
+columns          builders of Arrow columns
+value_text       text to typed values
+arrow_batch      Arrow schema and record batches
+replies          replies in RESP2, as values
+bounded_replies  parsers for redis-py that limit the size of replies
+"""

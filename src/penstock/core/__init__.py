@@ -1,1 +1,18 @@
-"""The structures: ids, frames, listpacks, rax, nodes, streams, groups. No clock, no I/O, no protocol."""
+"""Data structures: ids, listpacks, rax, streams, groups, lists. No clock, no I/O, no protocol.
+
+stream_id     ids of 128 bits, `ms-seq`
+listpack      the packed list of Redis: elements in one bytearray
+stream_node   one node of a stream: entries packed into a listpack
+stream        a stream: nodes in a rax, appending, ranges, trimming
+stream_parts  splits a range of a stream into equal parts
+group         consumer groups: consumers, pending entries, positions
+list_value    the value of a list key: a chain of listpacks
+rax/          the radix tree: a sorted map from byte strings to objects
+frame         one command as it was received: a buffer and the places of its arguments
+row_blob      rows of an exactly-once sink, packed as MessagePack
+memory        bounds-checked reads and writes inside a bytearray
+crc64, lzf    checksum and compression of snapshots
+glob          glob patterns, as in KEYS and PSUBSCRIBE
+long_double   sums of decimal numbers with the precision of Redis on x86
+check, node_check   prove that a structure satisfies its invariants
+"""

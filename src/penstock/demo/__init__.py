@@ -1,1 +1,9 @@
-"""The main job in one go: a durable server, producers, a pipeline that is killed, and the accounts."""
+"""The demonstration behind `make run`.
+
+run         the steps
+orders      the orders: same seed, same orders
+producers   the processes that send orders
+children    the server and the pipeline as processes
+accounting  compares what was sent with what arrived
+show        the output
+"""

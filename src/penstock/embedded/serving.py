@@ -25,13 +25,13 @@ import threading
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
 
-from penstock.embedded.serving_log import LogOwner
 from penstock.engine.execute import Engine
 from penstock.server.app import App, new_event_loop
 from penstock.server.config.settings import Config
 from penstock.server.net.buffered import BufferedConnection
 from penstock.server.net.connection import Connection
 from penstock.server.net.listener import RESERVED_FILES, open_sockets
+from penstock.server.shared_log import LogOwner
 
 _T = TypeVar("_T")
 

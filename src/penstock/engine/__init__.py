@@ -1,1 +1,19 @@
-"""What a command means: keyspace, command table, execution, waiting readers. No wire, no disk."""
+"""What commands mean: keyspace, command table, execution, blocked readers. No sockets, no disk.
+
+execute     the Engine: checks a command, runs it, serves blocked readers
+table       the command table: one row for each command
+lookup      finds the row of a command
+arguments   reads the arguments of a command
+context     what a command may use while it runs
+keyspace    the keys of one database and their values
+key_index   keys by position, for SCAN and RANDOMKEY
+waiters     blocked readers, by key
+effects     what a command changed, as commands that can be replayed
+events      keyspace notifications
+channels    pub/sub
+compat      the differences between versions of Redis
+digest      a checksum of all data (DEBUG DIGEST)
+clock, wall_clock   where the time comes from
+dice        random numbers that repeat, for engines without their own
+commands/   the commands themselves
+"""

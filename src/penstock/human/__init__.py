@@ -1,1 +1,6 @@
-"""How people read and type what streams hold: text, moments, conditions. Terminal and dashboard share it."""
+"""How people read and type data. Shared by terminal and dashboard.
+
+moment   times and durations
+show     bytes as printable text
+where    conditions on fields
+"""

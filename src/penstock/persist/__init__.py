@@ -1,1 +1,17 @@
-"""What is on disk: the log of effects, snapshots, and how they are read again. The only fsync."""
+"""Everything on disk: the append-only file, snapshots, recovery. The only fsync is in disk.py.
+
+store         one data directory and the engine whose data it holds
+recovery      from the files of a directory to data in memory
+disk          the file operations, and the only fsync
+layout        the names and places of the files
+snapshot      writes all data of an engine to a file
+child         the forked process that writes a snapshot
+backoff       when to retry after the disk has failed
+rows          all commands that may appear in a log
+offline       reads streams from files, without a server
+reading       reads a file in chunks
+aof/          the append-only file
+rdb/          RDB files and DUMP payloads
+check/        `penstock check`: finds damage, writes a repaired copy
+commands/     DUMP and RESTORE
+"""

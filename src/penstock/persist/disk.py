@@ -12,7 +12,7 @@ last that succeeded, and a second one that succeeds does not either (Linux drops
 file whose sync failed must not be trusted any more.
 
 Tests put a disk in memory in this place, one that stops at every single operation
-(tests/support/fake_disk.py).
+(tests/support/disk/fake_disk.py).
 """
 
 from __future__ import annotations

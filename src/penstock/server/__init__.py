@@ -1,1 +1,21 @@
-"""The server: sessions, turns, sockets, settings. The only place with asyncio."""
+"""The server: sessions, sockets, settings. The only package that uses asyncio.
+
+app                builds the parts of a server, connects them, runs and stops them
+server             what all sessions share
+turn               one iteration of the event loop, in order
+cron               periodic work: expiry, memory, idle clients
+durability         keeps a running server's data on disk
+loading            loads the data at start
+reloading          loads the data again while the server runs
+log                the log file
+shared_log         the log of a served embedded database, as clients see it
+log_waiters        clients that wait for an fsync (WAITAOF)
+command_table      all commands of a server
+command_catalogue  the replies of COMMAND
+command_syntax     the arguments that COMMAND DOCS shows
+commands/          commands on clients and on the server
+net/               sockets and connections
+session/           one client, without its socket
+config/            settings and redis.conf
+stats/             counters, INFO, SLOWLOG, MONITOR, memory
+"""

@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from penstock._version import VERSION
 from penstock.build import KIND
-from penstock.embedded.serving_log import LogOwner, SharedLog
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError, CorruptData, DirectoryInUse
 from penstock.persist.disk import Disk, SystemDisk
@@ -33,6 +32,7 @@ from penstock.server.net.connection import Connection, Inbox
 from penstock.server.net.listener import Door, allow_clients, open_sockets, shown_address
 from penstock.server.server import Loop, Server
 from penstock.server.session.states import BROKEN, LOADING
+from penstock.server.shared_log import LogOwner, SharedLog
 from penstock.server.stats.facts import StopRequest
 
 try:
@@ -61,7 +61,7 @@ class App:
         guard: Callable[[Callable[[], None]], None] = _call,
     ) -> None:
         engine.context.dice = random.randrange
-        self._guard = guard  # shared.py: how to touch an engine that others use as well
+        self._guard = guard  # embedded.serving: how to touch an engine that others use as well
         self.server = Server(engine, ROWS, loop)
         self.server.door = Door(self.server, config)
         self.server.facts.stop = self.request_stop

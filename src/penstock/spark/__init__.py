@@ -4,8 +4,16 @@
     penstock.spark.register(spark)
     spark.read.format("penstock").option("url", "redis://127.0.0.1:6379").option("stream", "orders").load()
 
-What needs pyspark is imported when it is first asked for: options, offsets and plans can be used, and
-tested, without it.
+pyspark is imported on first use: options, offsets and plans work, and can be tested, without it.
+
+    source/       spark.read and spark.readStream
+    sink/         df.write and df.writeStream
+    lake/         the archive as Parquet
+    pipeline/     pipelines from TOML files
+    runtime/      Java, SPARK_HOME, sessions
+    connection    connections to servers, and which server holds a stream
+    option_words  reads options and reports wrong ones
+    replay        sends entries again
 """
 
 from __future__ import annotations
@@ -22,15 +30,21 @@ _HOMES = {
     "archive_writer": "penstock.spark.lake.archive",
     "compact": "penstock.spark.lake.compaction",
     "trim_archived": "penstock.spark.lake.trimming",
+    "load_pipeline": "penstock.spark.pipeline.file",
+    "run_pipeline": "penstock.spark.pipeline.run",
+    "ProgressListener": "penstock.spark.pipeline.progress",
 }
 
 __all__ = [
     "PenstockSource",
+    "ProgressListener",
     "archive_writer",
     "build_session",
     "compact",
+    "load_pipeline",
     "read_stream",
     "register",
+    "run_pipeline",
     "trim_archived",
     "write_stream",
 ]

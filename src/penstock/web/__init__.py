@@ -1,1 +1,13 @@
-"""The dashboard: what is asked and computed here, without NiceGUI; pages/ draws it."""
+"""The dashboard. Only pages/ uses NiceGUI.
+
+app       starts the dashboard
+board     what all pages share
+charts    the options of charts
+colours   all colours
+refusal   what the dashboard may send, and its refusals
+server/   connections to the server
+http/     URLs, passwords, plain pages
+model/    what the pages show
+changes/  changes to streams and groups, planned before they are made
+pages/    the pages
+"""

@@ -1,1 +1,6 @@
-"""TODO."""
+"""Rax: the radix tree that finds a stream's nodes by id.
+
+tree   Rax itself: find, insert, remove, iterate
+heap   how nodes and values are stored in memory
+view   looking at a tree: walk, draw, check
+"""

@@ -1,1 +1,4 @@
-"""Commands that need the formats of this layer."""
+"""Commands that need the file formats.
+
+dump   DUMP and RESTORE
+"""

@@ -1,1 +1,18 @@
-"""Commands that work on a client or on the server itself. Data is engine/commands' business."""
+"""Commands on clients and on the server. Commands on data are in engine/commands.
+
+connection      PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT
+client          CLIENT
+client_rows     the rows of CLIENT in the command table
+config          CONFIG
+info            INFO
+introspection   COMMAND
+persistence     SAVE, BGSAVE, BGREWRITEAOF, WAITAOF
+pubsub          SUBSCRIBE, PUBLISH, PUBSUB
+transactions    MULTI, EXEC, DISCARD, WATCH, UNWATCH
+admin           TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, ACL
+debug           DEBUG
+latency         LATENCY
+memory          MEMORY
+monitor         MONITOR
+slowlog         SLOWLOG
+"""

@@ -1,1 +1,9 @@
-"""TODO."""
+"""Settings: the directives of redis.conf.
+
+settings            the values in force
+directives          the table of all directives
+foreign_directives  directives of Redis that are ignored or refused
+kinds               types of values: numbers, sizes, enums, lists
+file                reads and rewrites redis.conf
+apply               what happens when a setting changes
+"""

@@ -1,1 +1,11 @@
-"""TODO."""
+"""Sockets: listening, connections, buffers, limits.
+
+listener        listens, and accepts or refuses connections
+connection      one connection: receives, sends, closes
+buffered        a connection for asyncio's own event loop
+link            what a session needs from its connection
+backlog         connections that have more to do after their time slice
+output_limits   client-output-buffer-limit
+client_memory   maxmemory-clients: memory of client buffers
+strangers       connections that have not authenticated yet (auth-timeout)
+"""

@@ -1,1 +1,12 @@
-"""TODO."""
+"""Pipelines: TOML files that describe streaming queries.
+
+file        reads a pipeline file
+toml_table  one table of the file, with type checks
+toml_lines  the line of a key
+rules       names and targets that must not clash
+check       finds problems before anything runs
+frames      the rows of each output
+outputs     the streaming query of each output
+run         runs all outputs
+progress    reports each batch
+"""

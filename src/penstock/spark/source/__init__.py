@@ -1,1 +1,17 @@
-"""TODO."""
+"""The source: spark.read and spark.readStream with format("penstock").
+
+data_source       the class that Spark loads
+options           the options of a read
+schema            the columns of a read
+values            field bytes to typed values
+batch_reader      a batch read
+exclusive_reader  a streaming read with offsets in Spark's checkpoint
+shared_reader     a streaming read as one consumer of a group
+partitions        partitions, and reading one
+planning          which ids a batch covers, and its split into partitions
+bounds            options to first and last ids
+offsets           offsets as JSON
+stream_state      what the server says about streams
+file_reader       a batch read of RDB and AOF files
+files             entries, pending entries and groups from files
+"""

@@ -22,9 +22,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from penstock.client.address import URL_FORMS, ServerUrl, parse_url
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
 from penstock.spark.option_words import OptionError, Words
-from penstock.spark.server_url import URL_FORMS, ServerUrl, parse_url
 
 CONNECTION = ("url", "username", "password", "cluster")
 NAMES = (

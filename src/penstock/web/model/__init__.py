@@ -1,1 +1,15 @@
-"""TODO."""
+"""What the pages show, without any drawing.
+
+catalogue    all streams
+stream_page  the entries of a stream, page by page
+tailing      new entries of a stream
+facts        a stream and its groups, from XINFO
+groups       groups: position, consumers, pending entries
+lag          why a lag is unknown
+history      lag and pending entries over time
+rates        rates and sparklines
+pipelines    running Spark pipelines
+structure    the tree and the bytes of a stream
+exports      a selection as JSONL, CSV or Parquet
+values       field values as text, JSON or hex
+"""

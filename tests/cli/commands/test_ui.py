@@ -1,0 +1,57 @@
+"""`penstock ui`: what is refused before anything is served. tests/web has the rest."""
+
+from __future__ import annotations
+
+import builtins
+import socket
+from typing import Any
+
+import pytest
+
+from tests.support.command_line import CommandLine
+from tests.support.servers.redis_server import free_port
+
+
+@pytest.mark.parametrize("bind", ["0.0.0.0", "::", "10.1.2.3", "somewhere"])
+def test_an_address_that_others_can_reach_needs_a_password(
+    penstock: CommandLine, bind: str
+) -> None:
+    code, text = penstock.error("ui", "--bind", bind)
+    assert code == 2
+    assert "set PENSTOCK_UI_PASSWORD" in text
+
+
+def test_a_port_that_is_taken_is_said_in_one_line(penstock: CommandLine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, text = penstock.error("ui", "--port", str(port))
+    assert (code, text) == (1, f"cannot listen on 127.0.0.1, port {port}: Address already in use")
+
+
+def test_without_nicegui_the_extra_is_named(
+    penstock: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = builtins.__import__
+
+    def without(name: str, *rest: Any, **more: Any) -> Any:
+        if name == "nicegui":
+            raise ImportError(name)
+        return found(name, *rest, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    code, text = penstock.error("ui", "--port", str(free_port()))
+    assert code == 1
+    assert "penstock[ui]" in text
+
+
+@pytest.mark.parametrize("proxy", ["*", "", "proxy.example", "10.0.0.1/8", "10.0.0.1,10.0.0.2"])
+def test_a_trusted_proxy_is_an_address_or_a_network(penstock: CommandLine, proxy: str) -> None:
+    code, text = penstock.error("ui", "--trusted-proxy", proxy)
+    assert code == 2
+    assert "is no address (10.0.0.1) and no network (10.0.0.0/24)" in text
+
+
+def test_the_help_has_examples(penstock: CommandLine) -> None:
+    text = penstock.run("ui", "--help").stdout
+    assert "penstock ui --allow-writes" in text
+    assert "PENSTOCK_UI_PASSWORD" in text

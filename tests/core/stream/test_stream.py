@@ -1,0 +1,105 @@
+"""Positions in a stream, and restoring one."""
+
+from __future__ import annotations
+
+from penstock.core import stream_id
+from penstock.core.check import check_stream
+from penstock.core.stream import RANK_UNKNOWN, Stream
+from penstock.core.stream_id import MAX64, SMALLEST
+from penstock.errors import id_not_above_top
+from tests.support.engine.streams import (
+    add,
+    nodes_of,
+    refused,
+    sid,
+    state_of,
+    stream_of,
+)
+
+# --- Positions ---------------------------------------------------------------------------------------
+
+
+def ranks(stream: Stream, *entry_ids: str) -> list[int]:
+    return [stream.rank_or_unknown(sid(entry_id)) for entry_id in entry_ids]
+
+
+def test_nothing_was_added_so_every_rank_is_zero() -> None:
+    assert ranks(Stream(), "0-0", "5-0", f"{MAX64}-{MAX64}") == [0, 0, 0]
+
+
+def test_ranks_are_known_at_the_ends_of_a_stream_only() -> None:
+    stream = stream_of("5-0", "6-0", "7-0")
+    assert ranks(stream, "0-0", "4-9", "5-0", "7-0") == [0, 0, 1, 3]
+    assert ranks(stream, "5-1", "6-0", "6-9", "7-1") == [RANK_UNKNOWN] * 4
+
+
+def test_a_trim_leaves_the_ranks_of_what_is_there() -> None:
+    stream = stream_of("5-0", "6-0", "7-0", "8-0")
+    stream.trim_length(2)
+    assert ranks(stream, "0-0", "6-0", "7-0", "8-0") == [2, 2, 3, 4]
+
+
+def test_in_an_emptied_stream_all_up_to_the_last_id_has_been_passed() -> None:
+    stream = stream_of("5-0", "6-0")
+    stream.trim_length(0)
+    assert ranks(stream, "0-0", "5-0", "6-0") == [2, 2, 2]
+    assert ranks(stream, "7-0") == [RANK_UNKNOWN]
+
+
+def test_a_deletion_in_the_middle_hides_the_ranks_before_it() -> None:
+    stream = stream_of("5-0", "6-0", "7-0", "8-0")
+    stream.delete(sid("6-0"))
+    assert ranks(stream, "0-0", "5-0", "6-0", "7-0") == [RANK_UNKNOWN] * 4
+    assert ranks(stream, "8-0") == [4]
+
+
+def test_a_deletion_before_the_first_entry_hides_no_rank() -> None:
+    stream = stream_of("5-0", "6-0", "7-0")
+    stream.delete(sid("5-0"))
+    assert ranks(stream, "0-0", "4-0", "5-0", "6-0", "7-0") == [1, 1, 1, 2, 3]
+
+
+def test_tombstones_count_from_where_they_lie() -> None:
+    stream = stream_of("5-0", "6-0", "7-0")
+    assert not stream.has_tombstones_from(SMALLEST)
+    stream.delete(sid("6-0"))
+    assert [stream.has_tombstones_from(sid(start)) for start in ("0-0", "6-0", "6-1")] == [
+        True,
+        True,
+        False,
+    ]
+    stream.trim_length(0)
+    assert not stream.has_tombstones_from(SMALLEST)
+
+
+# --- Restoring ---------------------------------------------------------------------------------------
+
+
+def test_a_stream_can_be_rebuilt_from_its_nodes_and_counters() -> None:
+    stream = stream_of(*(f"{n}-{n % 3}" for n in range(1, 11)))
+    stream.delete(sid("10-1"))
+    stream.trim_length(5)
+    twin = Stream(stream.limits)
+    for key, node in nodes_of(stream):
+        twin.load_node(sid(key), bytearray(node))
+    twin.set_last_id(stream.last_id, stream.entries_added, stream.max_deleted_id)
+    assert state_of(twin) == state_of(stream)
+    check_stream(twin)
+    for each in (stream, twin):
+        add(each, "11-0")
+        add(each, "12-0")
+    assert state_of(twin) == state_of(stream)
+
+
+def test_the_last_id_can_be_set_ahead() -> None:
+    stream = stream_of("5-0")
+    stream.set_last_id(sid("9-0"), 7, sid("8-0"))
+    assert (str(stream.last_id), stream.entries_added, str(stream.max_deleted_id)) == (
+        "9-0",
+        7,
+        "8-0",
+    )
+    assert refused(stream, lambda: add(stream, "9-0")) == str(id_not_above_top())
+    add(stream, "9-1")
+    assert stream.entries_added == 8
+    assert stream_id.compare(stream.last_ms, stream.last_seq, 9, 1) == 0

@@ -1,0 +1,185 @@
+"""The same random commands to our engine and to a real Redis: every reply, event and state is the same.
+
+A command's time is known to within the TIMEs that the server is asked for before and after it; our clock is
+set to the earlier one. So all times that come back may differ by twice the longest such gap, and no more.
+
+A round ends early where XSETID goes below a tombstone, which only Redis 7.0 does (docs/compatibility.md).
+
+A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from penstock.core.check import check_stream
+from penstock.core.stream import Stream
+from penstock.engine.waiters import Blocked
+from penstock.reply import NULL_ARRAY
+from tests.support.campaign import cases, seed
+from tests.support.engine.engines import STRING_KEY, Bench
+from tests.support.engine.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
+from tests.support.random.stream_commands import HOUR_MS, STREAM_KEYS, Words, World
+from tests.support.servers.raw_redis import RawRedis, Refusal
+from tests.support.servers.redis_server import RedisServer
+
+ROUND_COMMANDS = 250
+BATCH_COMMANDS = 25
+SHOWN_COMMANDS = 20
+GAP_MS_MAX = HOUR_MS // 8  # above this a limit on idle times might decide differently
+TIME = [b"TIME"]
+IsTime = Callable[[int, list[Any]], bool]
+
+
+def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
+    start = seed()
+    with RawRedis(redis_server.port) as redis, EventEar(redis_server.port) as ear:
+        redis.ask([TELL])
+        for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
+            Round(redis, ear, f"{start}/{n}").play()
+
+
+class Round:
+    """Two empty servers and one world of commands for them."""
+
+    def __init__(self, redis: RawRedis, ear: EventEar, name: str) -> None:
+        self.redis = redis
+        self.ear = ear
+        self.world = World(random.Random(name))
+        self.name = name
+        self.bench = Bench("7.0")
+        self.bench.engine.limits.bytes_max = self.world.bytes_max
+        self.bench.engine.limits.entries_max = self.world.entries_max
+        self.told = self.bench.listen()
+        self.gap_ms = 0
+        self.has_parted = False
+        self.sent: list[Words] = []
+        settings = [b"stream-node-max-bytes", b"%d" % self.world.bytes_max]
+        settings += [b"stream-node-max-entries", b"%d" % self.world.entries_max]
+        redis.ask([[b"FLUSHALL"], [b"SET", STRING_KEY, b"x"], [b"CONFIG", b"SET", *settings]])
+        [changes, _] = redis.ask([COUNT_CHANGES, MARK])
+        self.changes = changes_of(changes)
+        ear.until_mark()
+
+    def play(self) -> None:
+        for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
+            commands = [self.world.command() for _ in range(BATCH_COMMANDS)]
+            self.compare(commands + [words for key in STREAM_KEYS for words in questions(key)])
+            if self.has_parted:
+                return
+            for value in self.bench.engine.context.keyspace.values.values():
+                if isinstance(value, Stream):
+                    check_stream(value)
+
+    def compare(self, commands: list[Words]) -> None:
+        asked = [words for command in commands for words in (TIME, command, COUNT_CHANGES, MARK)]
+        replies = self.redis.ask([*asked, TIME])
+        times = [int(second) * 1000 + int(micro) // 1000 for second, micro in replies[::4]]
+        for n, words in enumerate(commands):
+            self.sent.append(words)
+            _, theirs, changes, _ = replies[4 * n : 4 * n + 4]
+            self.gap_ms = max(self.gap_ms, times[n + 1] - times[n])
+            assert self.gap_ms < GAP_MS_MAX
+            self.bench.clock.at_ms = self.time_of(words, theirs, times[n])
+            dirty = self.bench.engine.context.dirty
+            ours = self.ours(words)
+            events = self.ear.until_mark()
+            if self.parts(words, ours, theirs):
+                self.has_parted = True
+                for _ in commands[n + 1 :]:
+                    self.ear.until_mark()
+                return
+            found = self.difference(words, ours, theirs)
+            found = found or _unless_equal("events", self.told.take(), events)
+            change = changes_of(changes) - self.changes
+            dirty = self.bench.engine.context.dirty - dirty
+            found = found or _unless_equal("changes", dirty, change)
+            if found is not None:
+                raise AssertionError(self.story(found))
+            self.changes += change
+
+    def parts(self, words: Words, ours: Any, theirs: Any) -> bool:
+        """Tell whether Redis went below a tombstone or a MAXDELETEDID, where we refuse to."""
+        below = isinstance(ours, Refusal) and "in XSETID is smaller than" in ours.line
+        return below and theirs == "OK" and words[0].upper() == b"XSETID"
+
+    def ours(self, words: Words) -> Any:
+        reply = self.bench.run(*words)
+        return NULL_ARRAY if isinstance(reply, Blocked) else reply  # whoever blocks waits in vain
+
+    def time_of(self, words: Words, theirs: Any, before_ms: int) -> int:
+        """When a command ran. An id that a server has made itself tells it exactly."""
+        if words[0].upper() == b"XADD" and b"*" in words and isinstance(theirs, bytes):
+            return min(int(theirs.split(b"-")[0]), 2**62)
+        return before_ms
+
+    def difference(self, words: Words, ours: Any, theirs: Any) -> str | None:
+        """Where two replies to a command differ, or None."""
+        question = b" ".join(words[:2]).upper()
+        if question.startswith(b"XPENDING"):
+            return self._difference(ours, theirs, _is_time_of_pending)
+        if question.startswith(b"XINFO"):
+            return self._difference(ours, theirs, _is_time_of_info)
+        return self._difference(ours, theirs, _is_no_time)
+
+    def _difference(self, ours: Any, theirs: Any, is_time: IsTime) -> str | None:
+        if type(ours) is not type(theirs):
+            return f": ours {ours!r}, theirs {theirs!r}"
+        if not isinstance(ours, list):
+            return None if ours == theirs else f": ours {ours!r}, theirs {theirs!r}"
+        for at, (one, other) in enumerate(zip(ours, theirs, strict=False)):
+            found = self._difference(one, other, is_time)
+            if found is None or (
+                isinstance(one, int) and self._may_differ(at, ours, theirs, is_time)
+            ):
+                continue
+            return f" {theirs[at - 1]!r}{found}" if at % 2 else f"[{at}]{found}"
+        return None if len(ours) == len(theirs) else f": ours {ours!r}, theirs {theirs!r}"
+
+    def _may_differ(self, at: int, ours: list[Any], theirs: list[Any], is_time: IsTime) -> bool:
+        before = theirs[at - 1] if at else None
+        if before in (b"radix-tree-keys", b"radix-tree-nodes"):
+            return self.world.nodes_differ
+        return is_time(at, theirs) and abs(ours[at] - theirs[at]) <= 2 * self.gap_ms
+
+    def story(self, found: str) -> str:
+        last = "\n".join(f"  {words}" for words in self.sent[-SHOWN_COMMANDS:])
+        limits = f"{self.world.bytes_max} bytes, {self.world.entries_max} entries a node"
+        return (
+            f"seed {self.name} ({limits}), command {len(self.sent)}:\n  {self.sent[-1]}\n"
+            f"differs at {found}\nafter\n{last}"
+        )
+
+
+def _unless_equal(what: str, ours: object, theirs: object) -> str | None:
+    return None if ours == theirs else f" {what}: ours {ours!r}, theirs {theirs!r}"
+
+
+def _is_time_of_pending(at: int, _row: list[Any]) -> bool:
+    return at == 2  # id, consumer, idle, count
+
+
+def _is_time_of_info(at: int, row: list[Any]) -> bool:
+    """The idle or seen time of a consumer, or the time of a pending entry: (id, [consumer,] time, count)."""
+    if at and row[at - 1] in (b"idle", b"seen-time"):
+        return True
+    return len(row) in (3, 4) and at == len(row) - 2
+
+
+def _is_no_time(_at: int, _row: list[Any]) -> bool:
+    return False
+
+
+def questions(key: bytes) -> list[Words]:
+    """What tells all of a stream's state."""
+    return [
+        [b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"],
+        [b"XINFO", b"STREAM", key],
+        [b"XINFO", b"GROUPS", key],
+        [b"XREVRANGE", key, b"+", b"-"],
+        [b"XPENDING", key, b"g", b"-", b"+", b"1000"],
+        [b"XPENDING", key, b"g"],
+        [b"XINFO", b"CONSUMERS", key, b"g"],
+    ]

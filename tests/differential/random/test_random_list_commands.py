@@ -1,0 +1,148 @@
+"""The same random list commands to our engine and to a real Redis.
+
+Beside every reply: the keyspace events in their order, how many changes were counted, and whether a watch on
+one of the keys was broken. Every few commands: all elements, and the nodes byte for byte.
+
+A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from typing import Any
+
+from penstock.core.check import check_list
+from penstock.core.list_value import ListValue
+from penstock.engine import events
+from penstock.engine.keyspace import Watch
+from penstock.engine.waiters import Blocked
+from tests.support.campaign import cases, seed
+from tests.support.engine.engines import STRING_KEY, Bench
+from tests.support.random.list_commands import LIST_KEYS, ListWorld
+from tests.support.random.stream_commands import Words
+from tests.support.rdb.dump import list_nodes
+from tests.support.servers.raw_redis import RawRedis
+from tests.support.servers.redis_server import RedisServer
+
+ROUND_COMMANDS = 250
+BATCH_COMMANDS = 25
+SHOWN_COMMANDS = 20
+KINDS = "KEAnm"
+MARK = b"between two commands"
+CHANGES = re.compile(rb"rdb_changes_since_last_save:(\d+)")
+
+
+def test_random_list_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
+    start = seed()
+    with RawRedis(redis_server.port) as redis, RawRedis(redis_server.port) as told:
+        redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", KINDS.encode()]])
+        redis.ask([[b"CONFIG", b"SET", b"rdbcompression", b"no"]])
+        told.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
+        told.read()
+        for n in range(max(1, cases(50_000) // ROUND_COMMANDS)):
+            Round(redis, told, f"{start}/{n}").play()
+
+
+class Ear:
+    """Hears what our engine tells."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[bytes, bytes]] = []
+
+    def message(self, channel: bytes, text: bytes) -> None:
+        self.heard.append((channel, text))
+
+    def pattern_message(self, _pattern: bytes, channel: bytes, text: bytes) -> None:
+        self.heard.append((channel, text))
+
+
+class Round:
+    """Two empty servers and one world of commands for them."""
+
+    def __init__(self, redis: RawRedis, told: RawRedis, name: str) -> None:
+        self.redis = redis
+        self.told = told
+        self.name = name
+        self.world = ListWorld(random.Random(name))
+        self.bench = Bench("7.0")
+        self.ear = Ear()
+        self.sent: list[Words] = []
+        context = self.bench.engine.context
+        context.event_kinds = events.parse_kinds_or_none(KINDS) or 0
+        context.channels.by_pattern[b"*"] = {self.ear: None}
+        context.watching = 1
+        self.bench.engine.list_limits.set_listpack_size(self.world.listpack_size)
+        size = [b"list-max-listpack-size", b"%d" % self.world.listpack_size]
+        redis.ask([[b"FLUSHALL"], [b"SET", STRING_KEY, b"x"], [b"CONFIG", b"SET", *size]])
+        redis.ask([[b"PUBLISH", MARK, b""]])
+        self.heard_of_theirs()
+        self.changes = self.changes_of_theirs(redis.ask([[b"INFO", b"persistence"]])[0])
+
+    def play(self) -> None:
+        for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
+            for _ in range(BATCH_COMMANDS):
+                self.compare(self.world.command())
+            for key in LIST_KEYS:
+                self.compare([b"LRANGE", key, b"0", b"-1"])
+                self.compare_nodes(key)
+
+    def compare(self, words: Words) -> None:
+        self.sent.append(words)
+        watched = self.world.dice.choice(LIST_KEYS)
+        # One's own commands break one's own watches.
+        asked = [[b"WATCH", watched], words, [b"MULTI"], [b"EXEC"]]
+        asked += [[b"INFO", b"persistence"], [b"PUBLISH", MARK, b""]]
+        _, reply, _, done, info, _ = self.redis.ask(asked)
+        changes = self.changes_of_theirs(info)
+        theirs = (reply, self.heard_of_theirs(), changes - self.changes, done != [])
+        self.changes = changes
+        ours = self.ours(words, watched)
+        if repr(ours) != repr(theirs):
+            raise AssertionError(self.story(f"ours   {ours}\ntheirs {theirs}"))
+
+    def ours(self, words: Words, watched: bytes) -> tuple[Any, ...]:
+        context = self.bench.engine.context
+        watch = Watch()
+        context.keyspace.watch(watched, watch)
+        before = context.dirty
+        reply = self.bench.run(*words)
+        context.keyspace.unwatch(watched, watch)
+        heard, self.ear.heard = self.ear.heard, []
+        if isinstance(reply, Blocked):
+            reply = reply.on_timeout  # whoever blocks waits in vain
+        return reply, heard, context.dirty - before, watch.broken
+
+    def compare_nodes(self, key: bytes) -> None:
+        value = self.bench.engine.context.keyspace.find(key)
+        payload, _ = self.redis.ask([[b"DUMP", key], [b"PUBLISH", MARK, b""]])
+        self.heard_of_theirs()  # it may have missed the key
+        if value is None:
+            assert payload is None, self.story(f"only they have {key!r}")
+            return
+        assert isinstance(value, ListValue)
+        check_list(value, self.bench.engine.list_limits)
+        if list(map(bytes, value.nodes())) != list_nodes(payload):
+            raise AssertionError(self.story(f"the nodes of {key!r} differ"))
+
+    @staticmethod
+    def changes_of_theirs(info: bytes) -> int:
+        found = CHANGES.search(info)
+        assert found is not None
+        return int(found[1])
+
+    def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
+        """What Redis has told up to the next mark."""
+        heard: list[tuple[bytes, bytes]] = []
+        while True:
+            _, _, channel, text = self.told.read()
+            if channel == MARK:
+                return heard
+            heard.append((channel, text))
+
+    def story(self, found: str) -> str:
+        last = "\n".join(f"  {words}" for words in self.sent[-SHOWN_COMMANDS:])
+        return (
+            f"seed {self.name} (list-max-listpack-size {self.world.listpack_size}),"
+            f" command {len(self.sent)}:\n  {self.sent[-1]}\n{found}\nafter\n{last}"
+        )

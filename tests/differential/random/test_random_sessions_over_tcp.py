@@ -1,0 +1,126 @@
+"""As test_random_sessions, against a `penstock serve` in a process of its own, over TCP.
+
+Two processes have two clocks, so ids are always given, and times may differ by as much as a busy machine lets
+them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.conftest import NO_REDIS
+from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, questions
+from tests.differential.random.test_random_sessions import (
+    CLIENTS,
+    EARS,
+    Batch,
+    Peer,
+    SessionRound,
+    ask,
+    first_commands,
+    heard,
+    last_words,
+)
+from tests.support.campaign import cases, seed
+from tests.support.random.key_commands import ALL_KEYS, DATABASES
+from tests.support.random.list_commands import LIST_KEYS
+from tests.support.random.session_commands import SessionWorld
+from tests.support.random.stream_commands import Words
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.raw_redis import RawRedis
+from tests.support.servers.redis_server import redis_program_or_none, running_redis
+
+
+class Side:
+    """One of the two servers: a connection that sets it up, and one that hears all messages and events."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.control = RawRedis(port)
+        self.ear = RawRedis(port)
+        self.ear.ask(EARS)
+
+    def close(self) -> None:
+        self.control.__exit__()
+        self.ear.__exit__()
+
+
+@pytest.fixture
+def sides() -> Iterator[tuple[Side, Side]]:
+    """Theirs and ours."""
+    if redis_program_or_none() is None:
+        pytest.skip(NO_REDIS)
+    options = ("--enable-debug-command", "yes")
+    with (
+        running_redis(*options) as redis,
+        running_penstock("--compat-version", "7.0", *options) as penstock,
+        contextlib.closing(Side(redis.port)) as theirs,
+        contextlib.closing(Side(penstock.port)) as ours,
+    ):
+        yield theirs, ours
+
+
+def test_random_sessions_over_tcp_read_the_same_as_with_redis(sides: tuple[Side, Side]) -> None:
+    start = seed()
+    for n in range(cases(5_000) // ROUND_COMMANDS):
+        with TcpRound(sides, f"{start}/{n}") as played:
+            played.play()
+
+
+class TcpRound(SessionRound):
+    """Two empty servers in processes of their own."""
+
+    clocks_agree = False
+
+    def __init__(self, sides: tuple[Side, Side], name: str) -> None:
+        self.sides = sides
+        self.name = name
+        self.world: Any = SessionWorld(random.Random(name))
+        self.dice = self.world.dice
+        self.gap_ms = GAP_MS_MAX // 2
+        self.has_parted = False
+        self.sent: list[Words] = []
+        for side in sides:
+            replies = side.control.ask(first_commands(self.world))
+            assert replies == ["OK"] * len(replies)
+            heard(side.ear)
+        self.peers = [self._new_peer() for _ in range(CLIENTS)]
+
+    def __exit__(self, *_: object) -> None:
+        for peer in self.peers:
+            peer.theirs.__exit__()
+            peer.ours.__exit__()
+
+    def _new_peer(self) -> Peer:
+        theirs, ours = (RawRedis(side.port) for side in self.sides)
+        peer = Peer(theirs, ours, self.dice.random() < 0.5)
+        for connection in (theirs, ours):
+            connection.ask([[b"HELLO", b"3" if peer.resp3 else b"2"]])
+        return peer
+
+    def our_last_words(self, peer: Peer, data: bytes) -> bytes:
+        return last_words(peer.ours, data)
+
+    def compare_batch(self, peer: Peer, batch: Batch) -> None:
+        groups = zip(ask(peer.ours, peer, batch), ask(peer.theirs, peer, batch), strict=True)
+        for (words, _, _), ((_, ours), (_, theirs)) in zip(batch, groups, strict=True):
+            self.sent.append([b"%d:" % self.peers.index(peer), *words])
+            self.compare_items(peer, words, ours, theirs)
+        told = [heard(side.ear) for side in self.sides]
+        if not self.has_parted:
+            self.compare_told(told[1], told[0], in_order=False)
+
+    def questions(self) -> list[Words]:
+        asked: list[Words] = []
+        for index in range(DATABASES):
+            asked += [[b"SELECT", b"%d" % index], [b"DBSIZE"]]
+            for key in ALL_KEYS:
+                asked += [[b"TYPE", key], [b"GET", key], [b"PEXPIRETIME", key], *questions(key)]
+            for key in LIST_KEYS:
+                asked += [[b"LRANGE", key, b"0", b"-1"], [b"PEXPIRETIME", key], [b"TYPE", key]]
+        return asked

@@ -1,0 +1,172 @@
+"""Readers that block on a real Redis and on our engine are served at the same moment with the same entries.
+
+One connection for each reader. Redis writes to the readers that a command has freed before it reads the
+next command, so once the PING behind a command is answered, all that it set free can be read.
+
+We run a blocked command again, as 7.2 does, whatever the version. 7.0 answers with what is new in the one
+key that was touched, and that shows in three cases. Where everything behind a reader's place is deleted
+already (XADD MAXLEN 0), it answers with an empty list; we let the reader wait. It answers a key that was
+named twice once. And a group that was set back while its reader waited is served in that one key only. The
+last two do not happen here.
+"""
+
+from __future__ import annotations
+
+import random
+import select
+import time
+from typing import Any
+
+from penstock.engine.waiters import Blocked
+from penstock.errors import CommandError
+from tests.support.campaign import cases, seed
+from tests.support.engine.engines import Bench, Reader, command_of, plain
+from tests.support.engine.streams import frame_of
+from tests.support.servers.raw_redis import RawRedis, Refusal
+from tests.support.servers.redis_server import RedisServer
+
+STEPS = 60
+READERS = 5
+PARK_SECONDS_MAX = 20.0
+KEYS = ["s", "t"]
+GROUPS = ["g", "h"]
+
+
+def test_blocked_readers_are_served_as_in_redis(redis_server: RedisServer) -> None:
+    start = seed()
+    for n in range(cases(200)):
+        stage = Stage(redis_server.port, f"{start}/{n}")
+        try:
+            stage.play()
+        finally:
+            stage.close()
+
+
+class Stage:
+    """Two servers, the readers that wait on both, and what was said so far."""
+
+    def __init__(self, port: int, name: str) -> None:
+        self.name = name
+        self.dice = random.Random(name)
+        self.main = RawRedis(port)
+        self.ends = [RawRedis(port) for _ in range(READERS)]
+        self.bench = Bench("7.0")
+        self.parked: dict[int, Reader] = {}
+        self.said: list[str] = []
+        self.last = 0
+        self.main.ask([[b"FLUSHALL"]])
+
+    def close(self) -> None:
+        for connection in (self.main, *self.ends):
+            connection.__exit__()
+
+    def play(self) -> None:
+        for key in KEYS:
+            for group in GROUPS:
+                self.run(f"XGROUP CREATE {key} {group} 0 MKSTREAM")
+        for _ in range(STEPS):
+            free = [n for n in range(READERS) if n not in self.parked]
+            if free and self.dice.random() < 0.5:
+                self.block(self.dice.choice(free))
+            else:
+                self.run(self.command())
+        for key in KEYS:
+            self.run(f"XREVRANGE {key} + -")
+            for group in GROUPS:
+                self.run(f"XPENDING {key} {group}")
+
+    def command(self) -> str:
+        key, group = self.dice.choice(KEYS), self.dice.choice(GROUPS)
+        self.last += 1
+        entry = f"{self.last}-0 k v"
+        return self.dice.choice(
+            [
+                *[f"XADD {key} {entry}"] * 8,
+                f"XADD {key} MAXLEN 0 {entry}",
+                f"XADD {key} MAXLEN 2 {entry}",
+                f"XDEL {key} {self.last - 1}-0 {self.last - 2}-0",
+                f"XTRIM {key} MAXLEN 1",
+                f"XGROUP DESTROY {key} {group}",
+                f"XGROUP CREATE {key} {group} $ MKSTREAM",
+                f"XGROUP SETID {key} {group} $",
+                f"XREADGROUP GROUP {group} m STREAMS {key} >",
+                f"XGROUP DELCONSUMER {key} {group} c0",
+                *self.replacing(key),
+            ]
+        )
+
+    def replacing(self, key: str) -> list[str]:
+        """Commands after which another value, or none, is under a key."""
+        other = self.dice.choice([*KEYS, "spare"])
+        create = f"XGROUP CREATE {key} {self.dice.choice(GROUPS)} 0 MKSTREAM"
+        removing = [f"DEL {key}", f"PEXPIRE {key} -1", f"MOVE {key} 1", f"RENAME {key} {other}"]
+        putting = [f"SET {key} v", f"RENAME spare {key}", f"COPY spare {key} REPLACE"]
+        filling = [f"XADD spare {self.last}-0 k v", f"COPY {key} spare REPLACE", create, create]
+        return [*removing, *putting, *filling, self.dice.choice(["FLUSHALL", "SWAPDB 0 1"])]
+
+    def reading(self, reader: int) -> str:
+        keys = self.dice.choice([["s"], ["t"], ["s", "t"], ["t", "s"]])
+        count = self.dice.choice(["", "COUNT 1", "COUNT 2"])
+        streams = f"BLOCK 0 STREAMS {' '.join(keys)} "
+        if self.dice.random() < 0.4:
+            ids = [self.dice.choice(["$", "$", str(self.last + 1), str(self.last)]) for _ in keys]
+            return f"XREAD {count} {streams} {' '.join(ids)}"
+        noack = self.dice.choice(["", "", "NOACK"])
+        group = self.dice.choice(GROUPS)
+        consumer = self.dice.choice([f"c{reader}", "shared"])
+        return f"XREADGROUP GROUP {group} {consumer} {count} {noack} {streams} {' '.join('>' for _ in keys)}"
+
+    def run(self, line: str) -> None:
+        """Run a command that does not block on both, and compare whom it has set free."""
+        self.said.append(line)
+        theirs = self.main.ask([line.encode().split(), [b"PING"]])[0]
+        self.compare(self.bench.ask(line), theirs)
+        self.compare_woken()
+
+    def compare_woken(self) -> None:
+        ready, _, _ = select.select([end.socket for end in self.ends], [], [], 0)
+        theirs = {n: self.ends[n].read() for n in self.parked if self.ends[n].socket in ready}
+        for n in [n for n, reply in theirs.items() if _is_empty(reply)]:
+            del theirs[n]
+            self.bench.engine.give_up(self.parked.pop(n))
+        ours = {n: reader.got for n, reader in self.parked.items() if reader.woken}
+        self.compare(ours, theirs)
+        self.parked = {n: reader for n, reader in self.parked.items() if n not in ours}
+
+    def block(self, n: int) -> None:
+        """Let a reader block on both; it may as well be answered at once."""
+        line = self.reading(n)
+        self.said.append(f"reader {n}: {line}")
+        self.ends[n].send([line.encode().split()])
+        command, pieces = command_of(line.split())
+        try:
+            reply = self.bench.engine.execute(command, frame_of(*pieces))
+        except CommandError as error:
+            self.compare(Refusal(error.wire_text), self.ends[n].read())
+            return
+        if isinstance(reply, Blocked):
+            self.parked[n] = Reader(command, reply, self.bench.engine.context.keyspace)
+            self.bench.engine.park(self.parked[n])
+            self.wait_for(len(self.parked))
+        else:
+            self.compare(plain(reply), self.ends[n].read())
+
+    def wait_for(self, count: int) -> None:
+        """Wait until Redis has parked so many."""
+        deadline = time.monotonic() + PARK_SECONDS_MAX
+        while b"blocked_clients:%d\r" % count not in self.main.ask([[b"INFO", b"clients"]])[0]:
+            self.compare_woken()
+            assert time.monotonic() < deadline, self.story()
+
+    def compare(self, ours: Any, theirs: Any) -> None:
+        assert repr(ours) == repr(theirs), self.story()
+
+    def story(self) -> str:
+        return f"seed {self.name}, readers {sorted(self.parked)} wait, after\n" + "\n".join(
+            f"  {line}" for line in self.said[-30:]
+        )
+
+
+def _is_empty(reply: Any) -> bool:
+    """Tell whether a read was answered with a stream and no entries."""
+    return isinstance(reply, list) and all(entries == [] for _, entries in reply)

@@ -1,0 +1,101 @@
+"""The rows of the table say of a command what COMMAND INFO and COMMAND DOCS of a real Redis say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from penstock.engine.execute import TABLE
+from penstock.engine.table import Command, Flags
+from penstock.reply import NULL_ARRAY
+from tests.support.engine.engines import Bench
+from tests.support.engine.unknown_commands import UNKNOWN
+from tests.support.servers.raw_redis import RawRedis, Refusal
+from tests.support.servers.redis_server import RedisServer
+
+# What COMMAND INFO calls the flags that it shows; it has no word for the others.
+SHOWN = {
+    Flags.WRITE: "write",
+    Flags.READ: "readonly",
+    Flags.FAST: "fast",
+    Flags.BLOCKING: "blocking",
+    Flags.DENY_OOM: "denyoom",
+    Flags.ADMIN: "admin",
+    Flags.PUBSUB: "pubsub",
+    Flags.NO_AUTH: "no_auth",
+    Flags.NO_MULTI: "no_multi",
+    Flags.NO_SCRIPT: "noscript",
+    Flags.LOADING: "loading",
+    Flags.STALE: "stale",
+    Flags.SKIP_MONITOR: "skip_monitor",
+    Flags.SKIP_SLOWLOG: "skip_slowlog",
+}
+STREAM_ROWS = [row for row in TABLE.values() if row.group == "stream"]
+
+
+def flags_of(row: Command) -> set[str]:
+    flags = {text for flag, text in SHOWN.items() if row.flags & flag}
+    return flags | {"movablekeys"} if row.find_keys is not None else flags
+
+
+@pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
+def test_a_row_says_what_redis_says(redis_server: RedisServer, row: Command) -> None:
+    name = row.name.lower().replace(" ", "|").encode()
+    with RawRedis(redis_server.port) as redis:
+        [[info], docs] = redis.ask([[b"COMMAND", b"INFO", name], [b"COMMAND", b"DOCS", name]])
+    assert (info[0], info[1], set(info[2])) == (name, row.arity, flags_of(row))
+    assert tuple(info[3:6]) == row.keys
+    described = dict(zip(docs[1][::2], docs[1][1::2], strict=True))
+    assert (described[b"since"].decode(), described[b"group"].decode()) == (row.since, row.group)
+
+
+@pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
+def test_the_syntax_has_the_words_that_redis_knows(redis_server: RedisServer, row: Command) -> None:
+    name = row.name.lower().replace(" ", "|").encode()
+    with RawRedis(redis_server.port) as redis:
+        [docs] = redis.ask([[b"COMMAND", b"DOCS", name]])
+    described = dict(zip(docs[1][::2], docs[1][1::2], strict=True))
+    tokens = set(_tokens(described.get(b"arguments", [])))
+    assert tokens == {word for word in _words(row.syntax) if word.isupper() or word in "=~*$"}
+
+
+def _tokens(arguments: Any) -> list[str]:
+    """Every word that stands for itself, in all depths of a description."""
+    found: list[str] = []
+    for argument in arguments:
+        about = dict(zip(argument[::2], argument[1::2], strict=True))
+        if b"token" in about:
+            found.append(about[b"token"].decode())
+        found += _tokens(about.get(b"arguments", []))
+    return found
+
+
+def _words(syntax: str) -> list[str]:
+    for mark in "[]<>|":
+        syntax = syntax.replace(mark, " ")
+    return syntax.split()
+
+
+def test_what_is_unknown_is_refused_as_in_redis(redis_server: RedisServer) -> None:
+    with RawRedis(redis_server.port) as redis:
+        assert redis.ask([words for words, _ in UNKNOWN]) == [
+            Refusal(f"ERR {text}") for _, text in UNKNOWN
+        ]
+
+
+@pytest.mark.parametrize("container", ["XGROUP", "XINFO"])
+def test_help_begins_and_names_words_as_in_redis(redis_server: RedisServer, container: str) -> None:
+    ours = Bench("7.0").ask(f"{container} HELP")
+    with RawRedis(redis_server.port) as redis:
+        [theirs] = redis.ask([[container.encode(), b"HELP"]])
+    assert theirs is not NULL_ARRAY
+    assert ours[0] == theirs[0]
+    indented = ("    *", "      ")
+    assert [line for line in ours if not line.startswith("    ")] == [
+        line for line in theirs if not line.startswith("    ")
+    ]
+    assert len(ours) == len(theirs)
+    assert [line[:6] for line in ours if line.startswith(indented)] == [
+        line[:6] for line in theirs if line.startswith(indented)
+    ]

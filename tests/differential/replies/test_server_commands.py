@@ -1,0 +1,141 @@
+"""What works on the server itself answers and refuses as Redis does, in both protocols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.support.servers.connections import ServerBench
+from tests.support.servers.raw_redis import RawRedis
+from tests.support.servers.redis_server import RedisServer
+
+LINES = """
+INFO nosuch
+INFO modules
+INFO cluster nosuch
+INFO keyspace
+COMMAND COUNT x
+COMMAND NOSUCH
+COMMAND INFO nosuch xgroup|nosuch
+COMMAND DOCS nosuch
+COMMAND GETKEYS NOSUCH a
+COMMAND GETKEYS PING a
+COMMAND GETKEYS XADD s
+COMMAND GETKEYS XADD s * k v
+COMMAND GETKEYS XGROUP CREATE s g 0
+COMMAND GETKEYS XGROUP CREATE s g
+COMMAND GETKEYS XGROUP NOSUCH s
+COMMAND GETKEYS WATCH a b c
+COMMAND GETKEYS XLEN
+COMMAND GETKEYS
+COMMAND GETKEYSANDFLAGS XRANGE s - +
+COMMAND GETKEYSANDFLAGS PING a
+COMMAND LIST FILTERBY ACLCAT nosuch
+COMMAND LIST FILTERBY ACLCAT @stream
+COMMAND LIST FILTERBY PATTERN nosuch*
+COMMAND LIST FILTERBY MODULE nosuch
+COMMAND LIST FILTERBY
+COMMAND LIST FILTERBY NOSUCH x
+COMMAND LIST FILTERBY PATTERN x y
+COMMAND LIST x
+SLOWLOG
+SLOWLOG NOSUCH
+SLOWLOG GET -1
+SLOWLOG GET -2
+SLOWLOG GET x
+SLOWLOG GET 1 2
+SLOWLOG LEN x
+SLOWLOG RESET
+MEMORY NOSUCH
+MEMORY USAGE nosuch
+MEMORY USAGE nosuch SAMPLES
+MEMORY USAGE nosuch SAMPLES -1
+MEMORY USAGE nosuch SAMPLES x
+MEMORY USAGE nosuch NOSUCH 1
+MEMORY PURGE
+DEBUG
+DEBUG SLEEP 0
+MONITOR x
+TIME x
+WAIT 0 0
+WAIT -1 0
+WAIT 1 1
+WAIT 1 -1
+WAIT x 1
+WAIT 1 x
+WAIT 1
+ROLE
+ROLE x
+LASTSAVE x
+FUNCTION FLUSH
+FUNCTION FLUSH SYNC
+FUNCTION FLUSH X
+FUNCTION FLUSH SYNC X
+FUNCTION
+SCRIPT FLUSH
+SCRIPT FLUSH async
+SCRIPT FLUSH X
+SCRIPT FLUSH SYNC X
+LATENCY LATEST
+LATENCY RESET
+LATENCY RESET x y
+LATENCY HISTORY x
+LATENCY HISTORY
+LATENCY HISTOGRAM nosuch
+ACL WHOAMI
+ACL NOSUCH
+SHUTDOWN ABORT
+SHUTDOWN NOSUCH
+SHUTDOWN SAVE NOSAVE
+SHUTDOWN ABORT NOW
+MULTI
+MONITOR
+WAIT 1 0
+SHUTDOWN ABORT
+EXEC
+MULTI
+MONITOR
+WAIT 1 0
+ROLE
+EXEC
+MONITOR
+XLEN s
+""".strip().splitlines()
+
+
+def replies_of(redis_server: RedisServer, resp3: bool) -> list[Any]:
+    name = b"slowlog-log-slower-than"
+    with RawRedis(redis_server.port) as client:
+        # A machine that stands still for a moment makes any command a slow one, of other tests too.
+        [[_, usual]] = client.ask([[b"CONFIG", b"GET", name]])
+        client.ask([[b"CONFIG", b"SET", name, b"-1"], [b"SLOWLOG", b"RESET"]])
+        if resp3:
+            client.ask([[b"HELLO", b"3"]])
+        found: list[Any] = client.ask([line.encode().split() for line in LINES])
+    with RawRedis(redis_server.port) as client:
+        client.ask([[b"CONFIG", b"SET", name, usual]])
+    return found
+
+
+@pytest.mark.parametrize("resp3", [False, True], ids=["resp2", "resp3"])
+def test_replies_are_those_of_redis(redis_server: RedisServer, resp3: bool) -> None:
+    bench = ServerBench("7.0")
+    client = bench.connect()
+    client.session.output.resp3 = resp3
+    for line, theirs in zip(LINES, replies_of(redis_server, resp3), strict=True):
+        client.tell(line)
+        ours = client.replies()
+        if not ours:
+            bench.advance(1)
+            ours = client.replies()
+        assert ours == [theirs], line
+
+
+@pytest.mark.parametrize("container", ["COMMAND", "LATENCY", "MEMORY", "SLOWLOG"])
+def test_help_shows_the_words_of_redis(redis_server: RedisServer, container: str) -> None:
+    with RawRedis(redis_server.port) as client:
+        [theirs] = client.ask([[container.encode(), b"HELP"]])
+    ours = ServerBench("7.0").connect().reply(f"{container} HELP")
+    assert ours[0] == theirs[0]
+    assert {line for line in ours if line[0] != " "} <= set(theirs)

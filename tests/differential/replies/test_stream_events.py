@@ -1,0 +1,78 @@
+"""A real Redis tells of its changes what the engine's tests say."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.engine.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
+from tests.support.engine.stream_changes import CHANGES, WOKEN, Change, commands
+from tests.support.servers.raw_redis import RawRedis
+from tests.support.servers.redis_server import RedisServer
+
+PARK_SECONDS_MAX = 20.0
+
+
+class Observer:
+    """Connections to one server: one acts, one watches, one waits, one listens."""
+
+    def __init__(self, server: RedisServer) -> None:
+        self.actor, self.watcher, self.reader = (RawRedis(server.port) for _ in range(3))
+        self.ear = EventEar(server.port)
+        self.actor.ask([TELL])
+
+    def close(self) -> None:
+        for connection in (self.actor, self.watcher, self.reader, self.ear):
+            connection.__exit__()
+
+    def do(self, lines: list[str]) -> None:
+        self.actor.ask([line.encode().split() for line in lines])
+
+    def wait_for_reader(self) -> None:
+        """Wait until Redis has parked the reader."""
+        deadline = time.monotonic() + PARK_SECONDS_MAX
+        while b"blocked_clients:1\r" not in self.actor.ask([[b"INFO", b"clients"]])[0]:
+            assert time.monotonic() < deadline
+
+    def changes(self) -> int:
+        return changes_of(self.actor.ask([COUNT_CHANGES])[0])
+
+    def events(self) -> tuple[str, ...]:
+        """What was told up to now."""
+        self.actor.ask([MARK])
+        return tuple(self.ear.until_mark())
+
+    def outcome(self, line: str) -> tuple[tuple[str, ...], int, bool]:
+        self.events()
+        self.watcher.ask([[b"WATCH", b"s"]])
+        before = self.changes()
+        self.do([line])
+        dirty = self.changes() - before
+        [*_, replies] = self.watcher.ask([[b"MULTI"], [b"PING"], [b"EXEC"]])
+        return self.events(), dirty, not isinstance(replies, list)
+
+
+@pytest.fixture
+def observer(redis_server: RedisServer) -> Iterator[Observer]:
+    observer = Observer(redis_server)
+    yield observer
+    observer.close()
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=str)
+def test_a_command_tells_what_it_did(observer: Observer, change: Change) -> None:
+    observer.do(commands(change.before))
+    expected = (change.events, change.dirty, change.breaks_watch)
+    assert observer.outcome(change.line) == expected
+
+
+@pytest.mark.parametrize(("before", "blocked", "change"), WOKEN, ids=str)
+def test_a_reader_that_is_woken_tells_after_what_woke_it(
+    observer: Observer, before: str, blocked: str, change: Change
+) -> None:
+    observer.do(commands(before))
+    observer.reader.send([blocked.encode().split()])
+    observer.wait_for_reader()
+    assert observer.outcome(change.line) == (change.events, change.dirty, change.breaks_watch)

@@ -1,0 +1,236 @@
+"""Doing a file again: what is torn, what is damage, what is foreign."""
+
+from __future__ import annotations
+
+import zlib
+
+import pytest
+
+from penstock.engine.execute import TABLE, Engine
+from penstock.errors import CorruptData
+from penstock.persist.aof.batch import encode_batch
+from penstock.persist.aof.replay import Replay, Torn
+from tests.support.disk.fake_disk import FakeSource
+from tests.support.engine.engine_state import engine_state
+
+FIRST = encode_batch(b"", 0, 0)
+
+
+def words(line: str) -> bytes:
+    pieces = line.split()
+    found = b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in pieces)
+    return b"*%d\r\n" % len(pieces) + found
+
+
+def batch(line: str, at: int, synced: int = 0) -> bytes:
+    data = words(line)
+    return encode_batch(data, synced, at) + data
+
+
+def with_value(key: str, value: bytes) -> bytes:
+    return b"*3\r\n$3\r\nSET\r\n$1\r\n%s\r\n$%d\r\n%s\r\n" % (key.encode(), len(value), value)
+
+
+def read(data: bytes) -> list[str]:
+    """What is there after a file was read."""
+    engine = Engine()
+    Replay(engine, TABLE.values()).run(FakeSource(data), "f")
+    return engine_state(engine)
+
+
+def torn_at(data: bytes) -> int:
+    with pytest.raises(Torn) as caught:
+        read(data)
+    return caught.value.offset
+
+
+def damage(data: bytes) -> str:
+    with pytest.raises(CorruptData) as caught:
+        read(data)
+    assert str(caught.value).startswith("f: ")
+    return str(caught.value)
+
+
+A = batch("SET a 1", len(FIRST))
+B = batch("SET b 2", len(FIRST + A))
+BEHIND = len(FIRST + A + B)
+STATE_A = ["0 'a'", "  string '1'"]
+
+
+def test_batches_and_plain_commands_are_done_in_their_order() -> None:
+    data = FIRST + A + words("SET a 3") + b"#TS:17\r\n"
+    data += batch("INCR a", len(data)) + words("SELECT 2") + words("SET c 1")
+    assert read(data) == ["0 'a'", "  string '4'", "2 'c'", "  string '1'"]
+    assert read(b"") == read(FIRST) == []
+
+
+def test_a_transaction_is_done_as_a_whole_or_is_torn() -> None:
+    begun = words("SET z 1") + words("MULTI") + words("SET a 1")
+    assert len(read(begun + words("EXEC"))) == 4
+    assert torn_at(begun) == len(words("SET z 1"))
+    assert torn_at(begun + words("EXEC")[:-1]) == len(words("SET z 1"))
+
+
+@pytest.mark.parametrize("cut", range(1, len(B)))
+def test_a_file_that_ends_within_its_last_batch_is_torn_there(cut: int) -> None:
+    assert torn_at(FIRST + A + B[:cut]) == len(FIRST + A)
+
+
+def test_a_hole_that_a_sound_batch_follows_is_damage_though_nobody_says_that_it_was_synced() -> (
+    None
+):
+    """It was cut off with all that followed, as something that nobody had been promised."""
+    for hole in range(1, len(B)):
+        data = FIRST + A + bytes(hole) + B[hole:] + batch("SET c 3", BEHIND)
+        assert "1 sound batches follow it" in damage(data)
+
+
+def test_a_hole_that_nothing_sound_follows_is_torn() -> None:
+    for hole in range(1, len(B)):
+        assert torn_at(FIRST + A + bytes(hole) + B[hole:]) == len(FIRST + A)
+
+
+def test_a_hole_in_what_was_promised_is_damage() -> None:
+    behind = batch("SET c 3", BEHIND, synced=BEHIND)
+    assert "byte 0x00" in damage(FIRST + A + bytes(9) + B[9:] + behind)
+
+
+def test_a_file_of_which_only_the_first_line_is_whole_is_torn() -> None:
+    """The first block of a new increment was lost and the second was not: it was refused as damage."""
+    assert torn_at(FIRST + bytes(600) + A[20:]) == len(FIRST)
+
+
+def test_a_line_that_goes_over_into_zeros_is_torn() -> None:
+    """A block ended within it, and the next ones were lost: no line end in sight, and it was damage."""
+    for zeros in (10, 1023, 1024, 5000):
+        assert torn_at(FIRST + A + B[:9] + bytes(zeros) + b"more") == len(FIRST + A)
+
+
+def test_a_line_of_a_later_version_is_refused_and_not_cut_off() -> None:
+    """The whole rest of the file would have gone."""
+    later = b"#PSCRC:2" + A[len(b"#PSCRC:1") :]
+    assert "later version" in damage(FIRST + later)
+
+
+def test_a_line_before_a_batch_that_is_no_longer_one_is_not_skipped() -> None:
+    """The commands behind it would be done, with nobody to vouch for them."""
+    damaged = b"#QSCRC" + B[6:]
+    assert torn_at(FIRST + A + damaged) == len(FIRST + A)
+    vouched = batch("SET c 3", BEHIND, synced=BEHIND)
+    assert "nobody writes" in damage(FIRST + A + damaged + vouched)
+
+
+def test_a_batch_inside_of_a_value_does_not_make_damage_of_a_torn_tail() -> None:
+    data = with_value("k", encode_batch(b"", 99999999, 0))
+    assert torn_at(FIRST + encode_batch(data, 0, len(FIRST)) + data[:-1]) == len(FIRST)
+
+
+def planted(place: int) -> tuple[bytes, bytes, int]:
+    """A batch's line and its data: a value that is a batch for some place; and where it stands.
+
+    It claims that more was synced than the batch around it begins with.
+    """
+    body = words("SET planted 1")
+    value = encode_batch(body, len(FIRST) + 1, place) + body
+    data = with_value("k", value)
+    line = encode_batch(data, 0, len(FIRST))
+    return line, data, (FIRST + line + data).index(value)
+
+
+def test_a_planted_line_neither_stops_recovery_nor_is_done_at_any_place_but_its_own() -> None:
+    """Believed, its claim made damage of a torn end, and the server did not start."""
+    _, _, place = planted(0)
+    for guess in (*range(place), *range(place + 1, place + 100)):
+        line, data, _ = planted(guess)
+        whole = FIRST + line + data
+        last = batch("SET b 2", len(whole))
+        assert "0 'planted'" not in read(whole + last)
+        assert torn_at(whole + last[:-1]) == len(whole)
+        assert torn_at(FIRST + line + b"?" + data[1:]) == len(FIRST)
+        assert torn_at(FIRST + bytes(len(line)) + data) == len(FIRST)
+    # That it takes the very place is what docs/decisions/0005 knows to be left.
+    line, data, _ = planted(place)
+    assert "byte 0x00" in damage(FIRST + bytes(len(line)) + data)
+
+
+def test_a_planted_line_is_a_value_even_at_its_place_if_the_line_before_it_is_right() -> None:
+    _, _, place = planted(0)
+    line, data, _ = planted(place)
+    assert "0 'planted'" not in read(FIRST + line + data)
+    assert torn_at(FIRST + line + b"?" + data[1:]) == len(FIRST)
+    assert torn_at(FIRST + line + data[:-1]) == len(FIRST)
+
+
+def test_a_batch_at_another_place_than_its_own_is_not_done() -> None:
+    """A block that was written twice, or two that changed places."""
+    end = encode_batch(b"", BEHIND, BEHIND)
+    for moved in (FIRST + A + A, FIRST + B + A, A, FIRST + FIRST + A):
+        assert torn_at(moved) in (0, len(FIRST), len(FIRST + A))
+    assert "should vouch" in damage(FIRST + A + A + end)
+    assert "should vouch" in damage(FIRST + B + A + end)
+
+
+def test_a_changed_digit_of_what_was_synced_is_noticed() -> None:
+    synced = len(FIRST + A)
+    last = batch("SET b 2", synced, synced)
+    place = last.index(b":%d:" % synced) + 1
+    for digit in b"0123456789":
+        changed = last[:place] + bytes([digit]) + last[place + 1 :]
+        if changed != last:
+            assert torn_at(FIRST + A + changed) == synced
+            end = encode_batch(b"", synced + len(last), synced + len(last))
+            assert "should vouch" in damage(FIRST + A + changed + end)
+
+
+@pytest.mark.parametrize("letter", range(len(b"#PSCRC:")))
+def test_a_changed_letter_of_a_line_is_noticed_and_nothing_behind_it_is_done(letter: int) -> None:
+    """The first line looked like an annotation of somebody else's, and was skipped."""
+    sound = FIRST + A + B
+    base = batch("SET a 1", 0)  # a base of commands begins with commands
+    for mask in range(1, 256):
+        for data, start in ((sound, 0), (sound, len(FIRST)), (sound, len(FIRST + A)), (base, 0)):
+            changed = bytearray(data)
+            changed[start + letter] ^= mask
+            engine = Engine()
+            replay = Replay(engine, TABLE.values())
+            with pytest.raises((Torn, CorruptData)):
+                replay.run(FakeSource(bytes(changed)), "f")
+            assert replay.unvouched == 0
+            assert replay.commands == (start == len(FIRST + A))
+
+
+def test_annotations_of_others_are_skipped_before_commands_that_nobody_vouches_for() -> None:
+    assert read(b"# a remark\r\n" + words("SET a 1")) == STATE_A
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (words("SELECT 16"), "there are 16 databases"),
+        (words("SELECT " + "9" * 5000), "there are 16 databases"),
+        (words("NOSUCH a"), "unknown command"),
+        (words("SET a"), "wrong number"),
+        (words("SET a 1") + words("LPUSH a 1"), "WRONGTYPE"),
+        (words("EXEC"), "EXEC without MULTI"),
+        (words("MULTI") + words("MULTI"), "MULTI within MULTI"),
+        (b"PING\r\n", "where a command should begin"),
+        (b"*0\r\n" + words("SET a 1"), "no command"),
+        (b"*1\r\n:1\r\n" + words("SET a 1"), "expected '$'"),
+        (encode_batch(words("SET a 1")[:-3], 0, 0) + words("SET a 1")[:-3], "checksum is right"),
+        (encode_batch(words("MULTI"), 0, 0) + words("MULTI"), "within a transaction"),
+    ],
+)
+def test_what_cannot_be_done_is_refused(data: bytes, text: str) -> None:
+    assert text in damage(data)
+
+
+def test_a_batch_that_claims_to_be_endless_takes_no_memory() -> None:
+    line = b"#PSCRC:1:999999999999999999:00000000:0:"
+    own = zlib.crc32(b"%d:%s" % (len(FIRST), line))
+    assert torn_at(FIRST + line + b"%08x\r\n" % own + A) == len(FIRST)
+
+
+def test_zeros_to_the_end_are_torn_in_a_plain_file_too() -> None:
+    plain = words("SET a 1")
+    assert torn_at(plain + bytes(100)) == len(plain)
+    assert "0x00" in damage(plain + bytes(100) + plain)

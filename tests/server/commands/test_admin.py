@@ -1,0 +1,109 @@
+"""Time, role, waiting for replicas, stopping, and what clients ask without needing it."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.server.stats.facts import StopRequest
+from tests.support.engine.engines import SYNTAX
+from tests.support.servers.connections import ServerBench
+from tests.support.servers.raw_redis import Refusal
+
+
+def test_time_is_in_seconds_and_microseconds() -> None:
+    bench = ServerBench()
+    bench.advance(1234)
+    assert bench.connect().reply("TIME") == [b"1700000001", b"234000"]
+
+
+def test_the_role_is_that_of_a_master_without_replicas() -> None:
+    assert ServerBench().connect().reply("ROLE") == [b"master", 0, []]
+
+
+def test_who_waits_for_no_replicas_does_not_wait() -> None:
+    assert ServerBench().connect().reply("WAIT 0 0") == 0
+
+
+def test_who_waits_for_replicas_waits_until_the_time_is_over() -> None:
+    bench = ServerBench()
+    client = bench.connect()
+    client.tell("WAIT 1 100")
+    client.tell("PING")
+    bench.advance(99)
+    assert client.replies() == []
+    bench.advance(1)
+    assert client.replies() == [0, "PONG"]
+
+
+def test_a_transaction_does_not_wait_for_replicas() -> None:
+    client = ServerBench().connect()
+    client.reply("MULTI")
+    client.reply("WAIT 1 0")
+    assert client.reply("EXEC") == [0]
+
+
+def test_a_client_that_is_gone_waits_no_longer() -> None:
+    bench = ServerBench()
+    client = bench.connect()
+    client.tell("WAIT 1 0")
+    assert bench.engine.waiters.count == 1
+    client.vanish()
+    assert bench.engine.waiters.count == 0
+
+
+def test_the_last_save_is_the_start_until_there_is_one() -> None:
+    bench = ServerBench()
+    client = bench.connect()
+    bench.advance(5000)
+    assert client.reply("LASTSAVE") == 1_700_000_000
+    bench.server.facts.saved_s = 1_700_000_004
+    assert client.reply("LASTSAVE") == 1_700_000_004
+
+
+@pytest.mark.parametrize(
+    ("words", "request_made"),
+    [
+        ("", StopRequest(None, False, False)),
+        ("NOSAVE", StopRequest(False, False, False)),
+        ("save now now", StopRequest(True, True, False)),
+        ("FORCE NOSAVE", StopRequest(False, False, True)),
+    ],
+)
+def test_shutdown_asks_for_the_end_and_says_nothing(words: str, request_made: StopRequest) -> None:
+    bench = ServerBench()
+    asked: list[StopRequest] = []
+    bench.server.facts.stop = asked.append
+    client = bench.connect()
+    client.tell(f"SHUTDOWN {words}")
+    assert client.replies() == []
+    assert asked == [request_made]
+
+
+@pytest.mark.parametrize("words", ["NOPE", "SAVE NOSAVE", "ABORT NOW", "NOSAVE NOSAVE ABORT"])
+def test_shutdown_refuses_what_makes_no_sense(words: str) -> None:
+    bench = ServerBench()
+    asked: list[StopRequest] = []
+    bench.server.facts.stop = asked.append
+    assert bench.connect().reply(f"SHUTDOWN {words}") == Refusal(SYNTAX)
+    assert asked == []
+
+
+def test_there_is_no_shutdown_to_call_off() -> None:
+    assert ServerBench().connect().reply("SHUTDOWN ABORT") == Refusal(
+        "ERR No shutdown in progress."
+    )
+
+
+def test_a_server_that_nobody_can_stop_says_so() -> None:
+    text = "ERR Errors trying to SHUTDOWN. Check logs."
+    assert ServerBench().connect().reply("SHUTDOWN") == Refusal(text)
+
+
+def test_everybody_is_the_default_user() -> None:
+    assert ServerBench().connect().reply("ACL WHOAMI") == b"default"
+
+
+def test_there_are_no_scripts_and_no_functions_to_forget() -> None:
+    client = ServerBench().connect()
+    for line in ("FUNCTION FLUSH", "FUNCTION FLUSH async", "SCRIPT FLUSH", "SCRIPT FLUSH SYNC"):
+        assert client.reply(line) == "OK"

@@ -1,0 +1,87 @@
+"""MONITOR shows every command once it has run, but nothing that others must not see."""
+
+from __future__ import annotations
+
+from penstock.server.session.states import MONITORED
+from tests.support.servers.connections import ManualClient, ServerBench
+from tests.support.servers.raw_redis import Refusal
+
+
+def watched() -> tuple[ServerBench, ManualClient, ManualClient]:
+    """A server, somebody who watches, and somebody who is watched."""
+    bench = ServerBench()
+    watcher, client = bench.connect(), bench.connect()
+    assert watcher.reply("MONITOR") == "OK"
+    client.session.info.address = "10.0.0.1:5"
+    return bench, watcher, client
+
+
+def shown(watcher: ManualClient) -> list[str]:
+    """What was shown, without the time."""
+    return [line.split(" ", 1)[1] for line in watcher.replies()]
+
+
+def test_every_command_is_shown_with_its_time_place_and_words() -> None:
+    _, watcher, client = watched()
+    client.reply("SELECT 2")
+    client.reply("XADD", "s", "1-1", b'a"\n', b"\xff")
+    first, second = watcher.replies()
+    # Once it has run the client is where it wanted to be, in Redis as well.
+    assert first == '1700000000.000000 [2 10.0.0.1:5] "SELECT" "2"'
+    assert second.endswith('[2 10.0.0.1:5] "XADD" "s" "1-1" "a\\"\\n" "\\xff"')
+
+
+def test_a_transaction_is_shown_in_the_order_in_which_it_ran() -> None:
+    _, watcher, client = watched()
+    for line in ("MULTI", "XLEN s", "PING", "EXEC"):
+        client.reply(line)
+    words = [line.split("] ")[1] for line in shown(watcher)]
+    assert words == ['"MULTI"', '"XLEN" "s"', '"PING"', '"EXEC"']
+
+
+def test_what_administrators_do_is_not_shown() -> None:
+    _, watcher, client = watched()
+    client.reply("SLOWLOG LEN")
+    assert shown(watcher) == []
+
+
+def test_what_was_refused_before_it_ran_is_not_shown() -> None:
+    _, watcher, client = watched()
+    client.reply("XLEN")
+    client.reply("NOSUCH")
+    assert shown(watcher) == []
+
+
+def test_who_watches_is_answered_before_being_shown_it() -> None:
+    _, watcher, _ = watched()
+    watcher.tell("PING")
+    pong, line = watcher.replies()
+    assert pong == "PONG"
+    assert line.endswith('"PING"')
+
+
+def test_who_watches_may_not_touch_keys() -> None:
+    _, watcher, _ = watched()
+    refusal = Refusal("ERR Replica can't interact with the keyspace")
+    assert watcher.reply("XLEN s") == refusal
+
+
+def test_asking_twice_is_not_answered() -> None:
+    _, watcher, _ = watched()
+    watcher.tell("MONITOR")
+    assert watcher.replies() == []
+
+
+def test_a_transaction_cannot_begin_to_watch() -> None:
+    client = ServerBench().connect()
+    client.reply("MULTI")
+    client.reply("MONITOR")
+    refusal = Refusal("ERR MONITOR isn't allowed for DENY BLOCKING client")
+    assert client.reply("EXEC") == [refusal]
+
+
+def test_when_the_last_watcher_is_gone_nobody_is_watched() -> None:
+    bench, watcher, client = watched()
+    watcher.vanish()
+    assert not bench.server.state & MONITORED
+    assert client.reply("PING") == "PONG"

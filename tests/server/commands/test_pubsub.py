@@ -1,0 +1,231 @@
+"""Channels: who hears what, in which order, and what is said to those who subscribe."""
+
+from __future__ import annotations
+
+from penstock.engine import events
+from tests.support.servers.connections import ServerBench, encoded
+
+
+def resp2(*items: bytes | int | None) -> bytes:
+    return _message(b"*", b"$-1\r\n", items)
+
+
+def resp3(*items: bytes | int | None) -> bytes:
+    return _message(b">", b"_\r\n", items)
+
+
+def _message(kind: bytes, null: bytes, items: tuple[bytes | int | None, ...]) -> bytes:
+    text = kind + b"%d\r\n" % len(items)
+    for item in items:
+        if item is None:
+            text += null
+        elif isinstance(item, int):
+            text += b":%d\r\n" % item
+        else:
+            text += b"$%d\r\n%b\r\n" % (len(item), item)
+    return text
+
+
+def test_each_channel_is_answered_with_the_count_of_subscriptions() -> None:
+    client = ServerBench().connect()
+    assert client.ask("SUBSCRIBE a b a") == (
+        resp2(b"subscribe", b"a", 1) + resp2(b"subscribe", b"b", 2) + resp2(b"subscribe", b"a", 2)
+    )
+    assert client.ask("PSUBSCRIBE x*") == resp2(b"psubscribe", b"x*", 3)
+    assert client.ask("UNSUBSCRIBE a nowhere") == (
+        resp2(b"unsubscribe", b"a", 2) + resp2(b"unsubscribe", b"nowhere", 2)
+    )
+    assert client.ask("UNSUBSCRIBE") == resp2(b"unsubscribe", b"b", 1)
+    assert client.ask("PUNSUBSCRIBE") == resp2(b"punsubscribe", b"x*", 0)
+    assert client.session.state == 0
+
+
+def test_who_unsubscribes_from_nothing_is_answered_with_a_null() -> None:
+    client = ServerBench().connect()
+    assert client.ask("UNSUBSCRIBE") == resp2(b"unsubscribe", None, 0)
+    assert client.ask("PUNSUBSCRIBE") == resp2(b"punsubscribe", None, 0)
+    client.ask("HELLO 3")
+    assert client.ask("UNSUBSCRIBE") == resp3(b"unsubscribe", None, 0)
+
+
+def test_listeners_by_name_hear_before_listeners_by_pattern() -> None:
+    server = ServerBench()
+    client, speaker = server.connect(), server.connect()
+    client.ask("PSUBSCRIBE ne* *")
+    client.ask("SUBSCRIBE news")
+    assert speaker.run("PUBLISH", "news", "hi") == b":3\r\n"
+    assert client.heard() == (
+        resp2(b"message", b"news", b"hi")
+        + resp2(b"pmessage", b"ne*", b"news", b"hi")
+        + resp2(b"pmessage", b"*", b"news", b"hi")
+    )
+    assert speaker.run("PUBLISH", "old", "hi") == b":1\r\n"
+
+
+def test_messages_come_in_the_order_in_which_they_were_published() -> None:
+    server = ServerBench()
+    client, speaker = server.connect(), server.connect()
+    client.ask("SUBSCRIBE c")
+    speaker.send(encoded("PUBLISH", "c", "1") + encoded("PUBLISH", "c", "2"))
+    assert client.heard() == resp2(b"message", b"c", b"1") + resp2(b"message", b"c", b"2")
+
+
+def test_a_resp2_listener_may_do_nothing_but_listen() -> None:
+    client = ServerBench().connect()
+    client.ask("SUBSCRIBE c")
+    assert client.ask("XLEN s") == (
+        b"-ERR Can't execute 'xlen': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
+        b" are allowed in this context\r\n"
+    )
+    assert client.ask("CLIENT ID").startswith(b"-ERR Can't execute 'client|id': only")
+    assert client.ask("PING") == resp2(b"pong", b"")
+    assert client.ask("PING x") == resp2(b"pong", b"x")
+    assert client.ask("UNSUBSCRIBE") == resp2(b"unsubscribe", b"c", 0)
+    assert client.ask("PING") == b"+PONG\r\n"
+
+
+def test_a_resp3_listener_may_do_anything() -> None:
+    client = ServerBench().connect()
+    client.ask("HELLO 3")
+    assert client.ask("SUBSCRIBE c") == resp3(b"subscribe", b"c", 1)
+    assert client.ask("XLEN s") == b":0\r\n"
+    assert client.ask("PING") == b"+PONG\r\n"
+
+
+def test_what_a_client_says_to_itself_comes_before_the_reply_or_behind_it() -> None:
+    message = resp3(b"message", b"c", b"x")
+    for version, expected in (("7.0", message + b":1\r\n"), ("7.2", b":1\r\n" + message)):
+        client = ServerBench(version).connect()
+        client.ask("HELLO 3")
+        client.ask("SUBSCRIBE c")
+        assert client.ask("PUBLISH c x") == expected
+
+
+def test_publishing_inside_a_transaction_is_heard_when_it_runs() -> None:
+    server = ServerBench()
+    client, speaker = server.connect(), server.connect()
+    client.ask("SUBSCRIBE c")
+    speaker.ask("MULTI")
+    assert speaker.ask("PUBLISH c x") == b"+QUEUED\r\n"
+    assert client.heard() == b""
+    assert speaker.ask("EXEC") == b"*1\r\n:1\r\n"
+    assert client.heard() == resp2(b"message", b"c", b"x")
+
+
+def test_a_transaction_may_subscribe() -> None:
+    client = ServerBench("7.0").connect()
+    for line in ("MULTI", "SUBSCRIBE a b", "PUBLISH a x", "PING"):
+        client.ask(line)
+    assert client.ask("EXEC") == (
+        b"*3\r\n"
+        + resp2(b"subscribe", b"a", 1)
+        + resp2(b"subscribe", b"b", 2)
+        + resp2(b"message", b"a", b"x")
+        + b":1\r\n"
+        + resp2(b"pong", b"")
+    )
+
+
+def test_pushes_reach_a_client_that_wants_no_replies() -> None:
+    for version in ("7.0", "7.2"):
+        client = ServerBench(version).connect()
+        client.ask("HELLO 3")
+        assert client.ask("CLIENT REPLY OFF") == b""
+        assert client.ask("SUBSCRIBE c") == resp3(b"subscribe", b"c", 1)
+        assert client.ask("PUBLISH c x") == resp3(b"message", b"c", b"x")
+        assert client.ask("PING") == b""
+        assert client.ask("CLIENT REPLY ON") == b"+OK\r\n"
+
+
+def test_pubsub_tells_who_listens() -> None:
+    server = ServerBench()
+    one, two, asking = server.connect(), server.connect(), server.connect()
+    one.ask("SUBSCRIBE news old")
+    two.ask("SUBSCRIBE news")
+    two.ask("PSUBSCRIBE n* o*")
+    one.ask("PSUBSCRIBE n*")
+    assert asking.ask("PUBSUB CHANNELS") == b"*2\r\n$4\r\nnews\r\n$3\r\nold\r\n"
+    assert asking.ask("PUBSUB CHANNELS n?ws") == b"*1\r\n$4\r\nnews\r\n"
+    assert asking.ask("PUBSUB NUMSUB news x") == b"*4\r\n$4\r\nnews\r\n:2\r\n$1\r\nx\r\n:0\r\n"
+    assert asking.ask("PUBSUB NUMPAT") == b":2\r\n"
+    assert asking.ask("PUBSUB CHANNELS a b") == (
+        b"-ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP.\r\n"
+    )
+    assert asking.ask("PUBSUB HELP").startswith(b"*9\r\n+PUBSUB <subcommand> ")
+
+
+def test_who_is_gone_listens_no_longer() -> None:
+    server = ServerBench()
+    client, speaker = server.connect(), server.connect()
+    client.ask("SUBSCRIBE c")
+    client.ask("PSUBSCRIBE c*")
+    client.vanish()
+    assert speaker.ask("PUBLISH c x") == b":0\r\n"
+    assert speaker.ask("PUBSUB NUMPAT") == b":0\r\n"
+
+
+def test_events_of_keys_reach_those_who_listen() -> None:
+    server = ServerBench()
+    server.engine.context.event_kinds = events.parse_kinds_or_none("KEA") or 0
+    client, writer = server.connect(), server.connect()
+    client.ask("PSUBSCRIBE __key*@0__:*")
+    writer.ask("XADD orders 1-1 k v")
+    pattern = b"__key*@0__:*"
+    assert client.heard() == (
+        resp2(b"pmessage", pattern, b"__keyspace@0__:orders", b"xadd")
+        + resp2(b"pmessage", pattern, b"__keyevent@0__:xadd", b"orders")
+    )
+
+
+def test_a_listener_that_does_not_read_is_cut_off_and_the_others_go_on() -> None:
+    server = ServerBench()
+    slow, quick, speaker = server.connect(), server.connect(), server.connect()
+    for client in (slow, quick):
+        client.ask("SUBSCRIBE c")
+    slow.transport.reads = False
+    text = bytes(1 << 20)
+    told = [speaker.run("PUBLISH", "c", text) for _ in range(40)]
+    assert told[:32] == [b":2\r\n"] * 32
+    assert told[-1] == b":1\r\n"
+    assert slow.closed
+    assert not quick.closed
+    assert len(quick.heard()) > 40 << 20
+
+
+def test_one_turn_cannot_pile_up_more_than_the_limit() -> None:
+    server = ServerBench()
+    slow, speaker = server.connect(), server.connect()
+    slow.ask("SUBSCRIBE c")
+    slow.transport.reads = False
+    speaker.ask("MULTI")
+    for _ in range(40):
+        speaker.run("PUBLISH", "c", bytes(1 << 20))
+    speaker.put(encoded("EXEC"))
+    assert slow.session.output.size + slow.session.held_bytes == 0
+    speaker.heard()
+    assert slow.closed
+
+
+def test_a_listener_over_the_soft_limit_is_cut_off_after_a_while() -> None:
+    server = ServerBench()
+    slow, speaker = server.connect(), server.connect()
+    slow.ask("SUBSCRIBE c")
+    slow.transport.reads = False
+    for _ in range(9):
+        speaker.run("PUBLISH", "c", bytes(1 << 20))
+    server.advance(60_000)
+    assert not slow.closed
+    server.advance(2_000)
+    assert slow.closed
+
+
+def test_a_listener_that_catches_up_is_not_cut_off() -> None:
+    server = ServerBench()
+    slow, speaker = server.connect(), server.connect()
+    slow.ask("SUBSCRIBE c")
+    slow.transport.reads = False
+    for _ in range(9):
+        speaker.run("PUBLISH", "c", bytes(1 << 20))
+    slow.transport.take()
+    server.advance(62_000)
+    assert not slow.closed

@@ -1,0 +1,214 @@
+"""Entries once more: from a stream, from rejects, from a lake."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.core.stream_id import StreamID
+from penstock.spark.replay import (
+    NotReplayable,
+    Replay,
+    default_name,
+    forget,
+    frame_of,
+    is_done,
+    write_replay,
+)
+from tests.spark.conftest import Broker, fill
+from tests.spark.lake.test_archive import QUERY, query_id
+
+archive = pytest.importorskip("penstock.spark.lake.archive")
+compaction = pytest.importorskip("penstock.spark.lake.compaction")
+lakes = pytest.importorskip("tests.support.spark.lake")
+
+
+def replay(spark: Any, broker: Broker, what: Replay, name: str | None = None) -> int:
+    frame = frame_of(spark, what, broker.options)
+    return write_replay(frame, what, name or default_name(what), broker.options)
+
+
+def entries(broker: Broker, stream: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
+    found: list[tuple[bytes, dict[bytes, bytes]]] = broker.client.xrange(stream)
+    return found
+
+
+def test_a_range_of_a_stream_keeps_its_order_and_tells_its_origin(
+    spark: Any, broker: Broker
+) -> None:
+    ids = fill(broker.client, "{a}", 50)
+    first, last = (StreamID(*map(int, ids[at].split("-"))) for at in (10, 39))
+    assert replay(spark, broker, Replay("{a}", None, "{a}:again", first, last)) == 30
+    found = [fields for _, fields in entries(broker, "{a}:again")]
+    assert [fields[b"v"] for fields in found] == [b"%d" % n for n in range(10, 40)]
+    assert [fields[b"_source_id"].decode() for fields in found] == ids[10:40]
+    assert {fields[b"_source_stream"] for fields in found} == {b"{a}"}
+
+
+def test_a_replay_is_done_once_for_its_name_until_it_is_forgotten(
+    spark: Any, server: Broker
+) -> None:
+    fill(server.client, "a", 5)
+    what = Replay("a", None, "b")
+    name = default_name(what)
+    assert not is_done(server.options, what, name)
+    replay(spark, server, what)
+    assert is_done(server.options, what, name)
+    replay(spark, server, what)
+    assert len(entries(server, "b")) == 5
+    forget(server.options, what, name)
+    replay(spark, server, what)
+    assert len(entries(server, "b")) == 10
+
+
+def test_a_reject_goes_back_without_its_reason_and_keeps_its_first_origin(
+    spark: Any, penstock: Broker
+) -> None:
+    reject = {"v": b"\xff\x00", "_reason": "even", "_source_stream": "a", "_source_id": "7-1"}
+    penstock.client.xadd("rejects", reject)
+    replay(spark, penstock, Replay("rejects", None, "a"))
+    [(_, fields)] = entries(penstock, "a")
+    assert fields == {b"v": b"\xff\x00", b"_source_stream": b"a", b"_source_id": b"7-1"}
+
+
+def test_a_lake_is_replayed_in_the_order_of_its_ids(
+    spark: Any, penstock: Broker, tmp_path: Path
+) -> None:
+    client = penstock.client
+    ids = [client.xadd("a", {"v": at}, id=f"{at}-{2**64 - 1 - at}") for at in (9, 10, 100)]
+    frame = spark.read.format("penstock").options(**penstock.options, stream="a").load()
+    frame.orderBy("_id").write.parquet(str(tmp_path / "lake"))  # as texts: 10 before 9
+    what = Replay(None, str(tmp_path / "lake"), "b", last=StreamID(99, 0))
+    assert replay(spark, penstock, what) == 2
+    found = entries(penstock, "b")
+    assert [fields[b"_source_id"] for _, fields in found] == ids[:2]
+    assert [fields[b"v"] for _, fields in found] == [b"9", b"10"]
+
+
+def test_typed_columns_of_a_lake_become_fields(
+    spark: Any, penstock: Broker, tmp_path: Path
+) -> None:
+    rows = [("1-0", "a", 5), ("2-0", None, 6)]
+    frame = spark.createDataFrame(rows, "_id string, sku string, qty int")
+    frame.write.parquet(str(tmp_path / "orders"))
+    replay(spark, penstock, Replay(None, str(tmp_path / "orders"), "b"))
+    origin = {b"_source_stream": b"orders"}
+    assert [fields for _, fields in entries(penstock, "b")] == [
+        {b"sku": b"a", b"qty": b"5", b"_source_id": b"1-0", **origin},
+        {b"qty": b"6", b"_source_id": b"2-0", **origin},
+    ]
+
+
+SILVER = "_id string, _timestamp timestamp, v int"
+
+
+def archive_rows(
+    spark: Any, lake: Path, rows: Sequence[Any], batch: int = 0, by: Sequence[str] = ("day",)
+) -> None:
+    frame = rows if hasattr(rows, "columns") else spark.createDataFrame(rows, SILVER).coalesce(1)
+    with query_id(spark, QUERY):
+        archive.archive_writer(str(lake), by)(frame, batch)
+
+
+def fields_of(spark: Any, lake: Path) -> list[dict[str, Any]]:
+    """The fields that entries would get, in their order, but for those that say where they were first."""
+    rows = frame_of(spark, Replay(None, str(lake), "b"), {}).collect()
+    found = [row.asDict() for row in rows]
+    return [{name: one[name] for name in one if not name.startswith("_source")} for one in found]
+
+
+def silver(values: range) -> list[tuple[str, None, int]]:
+    return [(f"{value}-0", None, value) for value in values]
+
+
+def test_a_partition_of_an_archive_keeps_its_type(spark: Any, tmp_path: Path) -> None:
+    rows = [("1-0", "001", 1, True), ("2-0", "1e3", 2, False), ("3-0", "a/b=[0]", 3, None)]
+    frame = spark.createDataFrame(rows, "_id string, store string, qty int, ok boolean")
+    lake = tmp_path / "[lake] {a,b}*?"
+    archive_rows(spark, lake, frame, by=("store", "ok"))
+    assert fields_of(spark, lake) == [
+        {"store": store, "qty": qty, "ok": ok} for _, store, qty, ok in rows
+    ]
+
+
+def test_a_day_is_left_out_of_an_archive_only_if_it_was_made_there(
+    spark: Any, tmp_path: Path
+) -> None:
+    archive_rows(spark, tmp_path / "made", silver(range(2)))
+    assert fields_of(spark, tmp_path / "made") == [{"v": 0}, {"v": 1}]
+    for by in (("day",), ()):
+        own = spark.createDataFrame([("1-0", "monday", 1)], "_id string, day string, v int")
+        archive_rows(spark, tmp_path / f"own-{len(by)}", own, by=by)
+        assert fields_of(spark, tmp_path / f"own-{len(by)}") == [{"day": "monday", "v": 1}]
+
+
+def test_a_compaction_that_was_killed_is_finished_before_its_lake_is_replayed(
+    spark: Any, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    for batch in range(2):
+        archive_rows(spark, lake, silver(range(batch * 2, batch * 2 + 2)), batch)
+    everything = fields_of(spark, lake)
+    for stop_at in range(1, 20):
+        place = tmp_path / f"stopped-{stop_at}" / "lake"
+        shutil.copytree(lake, place)
+        killed = compaction.Compaction(lakes.FailingFiles(spark, stop_at), spark, str(place))
+        with pytest.raises(lakes.Crash):
+            killed.run()
+        is_less = not lakes.files_seen(place)  # what was merged is deleted, and not yet replaced
+        assert fields_of(spark, place) == everything
+        if is_less:
+            return
+    raise AssertionError("no rows were ever missing")
+
+
+def test_what_no_manifest_counts_is_not_replayed(spark: Any, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+
+    def stopping(batch: int) -> None:  # with its file in the lake
+        writer = archive.ArchiveWriter(str(lake), files_of=lambda one: lakes.FailingFiles(one, 7))
+        with query_id(spark, QUERY), pytest.raises(lakes.Crash):
+            writer(spark.createDataFrame(silver(range(2)), SILVER).coalesce(1), batch)
+
+    stopping(0)
+    assert lakes.files_seen(lake)
+    with pytest.raises(NotReplayable, match="no batch yet that is finished"):
+        fields_of(spark, lake)
+    archive_rows(spark, lake, silver(range(0)))
+    assert fields_of(spark, lake) == []
+    stopping(1)
+    assert fields_of(spark, lake) == []
+
+
+def test_of_other_parquet_the_names_of_directories_are_taken_as_they_are(
+    spark: Any, tmp_path: Path
+) -> None:
+    table = spark.createDataFrame(
+        [("1-0", "001", "2026-11-16", 1)], "_id string, store string, day string, `v.w` int"
+    )
+    table.write.partitionBy("store").parquet(str(tmp_path / "inside"))
+    assert fields_of(spark, tmp_path / "inside") == [
+        {"day": "2026-11-16", "v.w": 1, "store": "001"}
+    ]
+    table.write.partitionBy("day", "store").parquet(str(tmp_path / "outside"))
+    assert fields_of(spark, tmp_path / "outside") == [{"v.w": 1, "store": "001"}]
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"), [("a int", "no column _id"), ("_id string", "no columns beside the id")]
+)
+def test_what_is_no_archive_is_refused(
+    spark: Any, penstock: Broker, tmp_path: Path, columns: str, reason: str
+) -> None:
+    spark.createDataFrame([], columns).write.parquet(str(tmp_path / "other"))
+    with pytest.raises(NotReplayable, match=reason):
+        replay(spark, penstock, Replay(None, str(tmp_path / "other"), "b"))
+
+
+def test_a_lake_that_is_not_there_is_refused(spark: Any, penstock: Broker, tmp_path: Path) -> None:
+    with pytest.raises(NotReplayable, match="cannot be read as Parquet"):
+        replay(spark, penstock, Replay(None, str(tmp_path / "none"), "b"))

@@ -1,0 +1,161 @@
+"""Every entry once in the lake and once in the sink, whoever is killed: driver, executor or server.
+
+The pipeline runs on real executor processes. A failure names its seed; PENSTOCK_SEED plays it again, as far
+as processes can be made to do the same twice.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow.dataset as ds
+import pytest
+import redis
+
+from tests.support.campaign import SOAK, cases, seed
+from tests.support.servers.durable_redis import running_durable_redis
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.redis_server import redis_program_or_none
+from tests.support.spark.pipeline_process import PipelineProcess
+
+ENTRIES = cases(1_000_000)
+PIPELINED = 1_000
+BATCHES = 40 if SOAK else 8
+VICTIMS = ["driver", "executor", "server"]
+KILLS = 12 if SOAK else len(VICTIMS)
+# Executors are processes that can be killed; in `make test` plain Redis does without them, to save minutes.
+EXECUTORS, THREADS = "local-cluster[2,1,1024]", "local[2]"
+QUICK = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a Java that lives for a minute is not worth tuning
+)
+
+PIPELINE = """
+[source]
+url = "${{PENSTOCK_URL}}"
+stream = "numbers"
+group = "lake"
+max_entries = {batch}
+
+[schema]
+n = "bigint"
+
+[valid]
+even = "n % 2 = 0"
+
+[archive]
+path = "lake"
+
+[reject]
+stream = "odd"
+"""
+
+
+class Server(Protocol):
+    """What can be killed and started again, on a new port."""
+
+    port: int
+
+    def start(self) -> None: ...
+    def kill(self) -> None: ...
+
+
+@contextmanager
+def durable_server(kind: str, folder: Path) -> Iterator[Server]:
+    if kind == "penstock":
+        with running_penstock(data=folder) as ours:
+            yield ours
+        return
+    if redis_program_or_none() is None:
+        pytest.skip("no redis-server on PATH")
+    with running_durable_redis(folder) as theirs:
+        yield theirs
+
+
+@pytest.mark.parametrize("kind", ["penstock", "redis"])
+def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(kind: str, tmp_path: Path) -> None:
+    start = seed()
+    dice = random.Random(f"{start}/{kind}")
+    file = tmp_path / "numbers.toml"
+    file.write_text(PIPELINE.format(batch=ENTRIES // BATCHES))
+    master = EXECUTORS if SOAK or kind == "penstock" else THREADS
+    with durable_server(kind, tmp_path / "data") as server:
+        ids = fill(server)
+        kill_some(dice, server, file, master)
+        last = started(server, file, master, "--once")
+        assert last.wait() == 0, last.log.read_text()[-3000:]
+        with redis.Redis(port=server.port) as client:
+            odd = [entry[1][b"_source_id"].decode() for entry in client.xrange("odd")]
+            group = client.xinfo_groups("numbers")[0]
+    archived, valid = ids_in(tmp_path / "lake" / "bronze"), ids_in(tmp_path / "lake" / "silver")
+    assert differences(archived, ids) == [], f"PENSTOCK_SEED={start}"
+    assert differences(valid + odd, ids) == [], f"PENSTOCK_SEED={start}"
+    assert (group["pending"], group["lag"]) == (0, 0)
+
+
+def kill_some(dice: random.Random, server: Server, file: Path, master: str) -> None:
+    """Run the pipeline, and kill each victim at some moment of its work."""
+    victims = dice.sample(VICTIMS, len(VICTIMS)) + dice.choices(VICTIMS, k=KILLS - len(VICTIMS))
+    run = started(server, file, master)
+    try:
+        for victim in victims:
+            run.wait_for_batches(len(run.batches) + dice.randint(1, 4))
+            time.sleep(dice.random())  # into the middle of a batch
+            if victim == "executor" and (executors := run.executors()):
+                kill_process(dice.choice(executors))
+                continue
+            if victim == "server":
+                server.kill()
+                assert run.wait() == 1, run.log.read_text()[-3000:]
+                server.start()
+            else:
+                run.kill()
+            run = started(server, file, master)
+        run.wait_for_batches(len(run.batches) + 1)
+    finally:
+        run.kill()
+
+
+def started(server: Server, file: Path, master: str, *words: str) -> PipelineProcess:
+    return PipelineProcess(file, url_of(server), "--master", master, *words)
+
+
+def kill_process(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def fill(server: Server) -> list[str]:
+    """Number the entries; their ids."""
+    ids: list[str] = []
+    with redis.Redis(port=server.port) as client:
+        for begin in range(0, ENTRIES, PIPELINED):
+            with client.pipeline(transaction=False) as pipeline:
+                for number in range(begin, begin + PIPELINED):
+                    pipeline.xadd("numbers", {"n": number})
+                ids += [one.decode() for one in pipeline.execute()]
+    return ids
+
+
+def ids_in(table: Path) -> list[str]:
+    read = ds.dataset(table, format="parquet", partitioning="hive").to_table(columns=["_id"])
+    found: list[str] = read["_id"].to_pylist()
+    return found
+
+
+def differences(found: list[str], expected: list[str]) -> list[tuple[str, int]]:
+    """Ids that are not there just once, and how often they are; the first few of them."""
+    counts = Counter(found)
+    counts.subtract(expected)
+    return [(one, count + 1) for one, count in counts.items() if count][:5]
+
+
+def url_of(server: Server) -> str:
+    return f"redis://127.0.0.1:{server.port}"

@@ -1,0 +1,319 @@
+"""Random work on an engine whose data a store keeps, on a disk that may stop at any moment.
+
+    unit        a command, or some that belong together; `states` has the state after each
+    promised    how many units must be there after a power cut in this moment, at least
+    saved       the units at which the directory's snapshot may be
+
+What is there after recovery has to be the state after some unit, not before the last one promised.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+
+from penstock.core.stream import Stream
+from penstock.engine.clock import ManualClock
+from penstock.engine.execute import TABLE, Engine
+from penstock.errors import CommandError
+from penstock.persist.aof.commit import Commit, Policy
+from penstock.persist.layout import Layout
+from penstock.persist.recovery import Recovered
+from penstock.persist.snapshot import SnapshotOptions
+from penstock.persist.store import Rewrite, Store
+from tests.support.disk.fake_disk import FakeDisk
+from tests.support.engine.engine_state import engine_state
+from tests.support.engine.engines import START_MS, command_of
+from tests.support.engine.streams import frame_of, ids_of
+
+LAYOUT = Layout("/data")
+OPTIONS = SnapshotOptions()
+NOTHING = -1  # in the place of a unit: there is no snapshot
+UNITS = [
+    "XADD s * temp {n} humid 63",
+    "XADD s * temp {n} humid 63",
+    "XADD s MAXLEN ~ 6 * text {long}",
+    "XADD t MAXLEN = 3 * k {n}",
+    "XADD t NOMKSTREAM MINID = {past} * k {n}",
+    "XGROUP CREATE s g 0 MKSTREAM",
+    "XGROUP CREATE t g $ MKSTREAM",
+    "XGROUP CREATECONSUMER s g idle",
+    "XGROUP DELCONSUMER s g bob",
+    "XGROUP DESTROY t g",
+    "XREADGROUP GROUP g alice COUNT 2 STREAMS s >",
+    "XREADGROUP GROUP g bob COUNT 1 STREAMS s >",
+    "XREADGROUP GROUP g carol NOACK STREAMS t >",
+    "XAUTOCLAIM s g bob 0 0 COUNT 2",
+    "ack",
+    "claim",
+    "delete",
+    "XTRIM s MAXLEN 5",
+    "XSETID t 99999999999999-0",
+    "DEL t",
+    "RPUSH l job:{n} {long}",
+    "LPUSH l {n}",
+    "LPOP l",
+    "LMOVE l m LEFT RIGHT",
+    "SET k{n} {long} PX {span}",
+    "SET k{n} v",
+    "GET k{n}",
+    "INCR n",
+    "GETEX k{n} PX {span}",
+    "SELECT",
+    "MULTI",
+    "wait",
+]
+
+
+@dataclass(frozen=True)
+class Photograph:
+    """The disk in one moment, and what it has to have."""
+
+    disk: FakeDisk
+    promised: int
+    last: int  # the unit that was being done or was done last
+    saved: tuple[int, ...]
+    step: str
+
+
+class Work:
+    """An engine, its store, and what they did. Give it the disk of another to go on there."""
+
+    def __init__(
+        self,
+        disk: FakeDisk,
+        dice: random.Random,
+        policy: Policy = Policy.ALWAYS,
+        options: SnapshotOptions = OPTIONS,
+    ) -> None:
+        self.disk = disk
+        self.dice = dice
+        self.policy = policy
+        self.options = options
+        self.clock = ManualClock(START_MS)
+        self._make_engine()
+        self.states: list[list[str]] = [[]]  # unit 0: nothing has been done
+        self.promised = 0
+        self.saved: tuple[int, ...] = (NOTHING,)
+        self._handed: dict[int, int] = {}
+        self._commit: Commit | None = None
+        self.photographs: list[Photograph] = []
+
+    def _make_engine(self) -> None:
+        self.engine = Engine(self.clock)
+        self.engine.limits.entries_max = 4
+        self.store = Store(self.disk, LAYOUT, self.engine, TABLE.values())
+
+    # --- The store -----------------------------------------------------------------------------------
+
+    def start(self) -> Recovered:
+        """Recover, and begin to log."""
+        recovered = self.recover()
+        self.store.begin_log(recovered, self.policy, self.options)
+        self._watch_commit()
+        return recovered
+
+    def recover(self) -> Recovered:
+        """Have what is on disk; the state after it is one more unit."""
+        self.store.lock()
+        recovery = self.store.recovery(load_truncated=True)
+        recovered = recovery.with_log()
+        self.engine.adopt(recovery.engine)
+        self.states.append(engine_state(self.engine))
+        return recovered
+
+    def _watch_commit(self) -> None:
+        self._commit = self.store.commit
+        self._handed = {0: self.unit}
+
+    @property
+    def unit(self) -> int:
+        """The number of the last unit."""
+        return len(self.states) - 1
+
+    @property
+    def commit(self) -> Commit:
+        assert self.store.commit is not None
+        return self.store.commit
+
+    def note_promised(self) -> int:
+        """What is promised by now. Nothing is while a new log has no base yet."""
+        commit = self._commit
+        if commit is not None and commit.is_based and commit.synced in self._handed:
+            self.promised = max(self.promised, self._handed[commit.synced])
+        return self.promised
+
+    def note_handed(self, position: int, unit: int) -> None:
+        """What was done up to a unit has a position, though somebody else handed it over."""
+        self._handed[position] = unit
+
+    def photograph_all(self) -> None:
+        """Take a photograph at each step from now on."""
+        self.disk.on_step = self._photograph
+
+    def _photograph(self) -> None:
+        self.photographs.append(
+            Photograph(
+                self.disk.after_kill(),
+                self.note_promised(),
+                self.unit,
+                self.saved,
+                f"{self.disk.steps} {self.disk.log[-1]}",
+            )
+        )
+
+    def hand_over(self) -> None:
+        if self.store.commit is not None:
+            self.commit.hand_over()
+            self._handed[self.commit.position] = self.unit
+            self.note_promised()
+
+    def sync(self) -> None:
+        self.hand_over()
+        if self.store.commit is not None:
+            self.commit.sync()
+            if self.commit.failure is not None:
+                raise self.commit.failure
+            self.note_promised()
+
+    def begin_rewrite(self) -> Rewrite:
+        self.hand_over()
+        rewrite = self.store.begin_rewrite(self.options)
+        self.store.write_base(rewrite.temporary, self.options)
+        return rewrite
+
+    def finish_rewrite(self, rewrite: Rewrite) -> None:
+        self.hand_over()
+        self.commit.do(lambda: self.store.finish_rewrite(rewrite))
+
+    def end_log(self) -> None:
+        self.sync()
+        self.store.end_log()
+        self._commit = None
+
+    def begin_new_log(self) -> Rewrite:
+        rewrite = self.store.begin_new_log(self.policy, self.options)
+        self._watch_commit()
+        self.store.write_base(rewrite.temporary, self.options)
+        return rewrite
+
+    def save(self) -> None:
+        self.saved = (*self.saved, self.unit)
+        self.store.save(self.options)
+        self.saved = (self.unit,)
+
+    def restart(self) -> None:
+        """End in good order and begin again."""
+        self.sync()
+        before = engine_state(self.engine)
+        self.store.close()
+        self._begin_again()
+        assert self.states[-1] == before
+
+    def restart_killed(self) -> None:
+        """Another process goes on with the same machine, and finds what the last one had written."""
+        found = self.disk.after_kill()
+        found.on_step, found.log, found.steps = self.disk.on_step, self.disk.log, self.disk.steps
+        self.disk.on_step = None
+        self.disk = found
+        allowed = self.states[self.note_promised() :]
+        self._begin_again()
+        assert self.states[-1] in allowed
+
+    def _begin_again(self) -> None:
+        self._commit = None
+        self._make_engine()
+        self.start()
+        self.note_promised()
+
+    # --- The engine ------------------------------------------------------------------------------------
+
+    def run(self, line: str) -> object:
+        """A command by its words; one that is refused has done nothing."""
+        command, pieces = command_of(line.split())
+        try:
+            return self.engine.execute(command, frame_of(*pieces))
+        except CommandError:
+            return None
+
+    def do_unit(self) -> None:
+        """Do something, and note the state after it."""
+        kind = self.dice.choice(UNITS)
+        context = self.engine.context
+        if kind == "SELECT":
+            context.keyspace = context.databases[self.dice.choice([0, 0, 3])]
+        elif kind == "wait":
+            self.clock.at_ms += self.dice.randint(0, 40)
+            self.expire()
+        elif kind == "MULTI":
+            self._do_together()
+        else:
+            self.run(self._words(kind))
+        self.states.append(engine_state(self.engine))
+
+    def do(self, line: str) -> None:
+        """Do a unit of one command."""
+        self.run(line)
+        self.states.append(engine_state(self.engine))
+
+    def expire(self) -> None:
+        """Let all go whose time has come: one unit here, so that there is one state after it."""
+        self._begin()
+        self.engine.expire_due(1000)
+        self._end()
+
+    def _do_together(self) -> None:
+        self._begin()
+        for _ in range(self.dice.randint(2, 4)):
+            kind = self.dice.choice(
+                [kind for kind in UNITS if kind not in ("MULTI", "wait", "SELECT")]
+            )
+            self.run(self._words(kind))
+        self._end()
+
+    def _begin(self) -> None:
+        if self.engine.context.effects is not None:
+            self.engine.context.effects.begin()
+
+    def _end(self) -> None:
+        if self.engine.context.effects is not None:
+            self.engine.context.effects.end()
+
+    def _words(self, kind: str) -> str:
+        dice = self.dice
+        if kind in ("ack", "claim", "delete"):
+            ids = " ".join(dice.sample(self._ids(), min(2, len(self._ids()))) or ["1-1"])
+            forms = {"ack": "XACK s g {}", "claim": "XCLAIM s g alice 0 {}", "delete": "XDEL s {}"}
+            return forms[kind].format(ids)
+        return kind.format(
+            n=dice.randint(0, 5),
+            long="x" * dice.choice([1, 5, 300, 700]),
+            past=self.clock.at_ms - dice.randint(0, 50),
+            span=dice.randint(1, 200),
+        )
+
+    def _ids(self) -> list[str]:
+        stream = self.engine.context.keyspace.values.get(b"s")
+        return ids_of(stream) if isinstance(stream, Stream) else []
+
+
+def log_of_two_increments(is_clean: bool = True) -> FakeDisk:
+    """A base and two increments, some 1 KB, closed in good order, or left by a process that was killed."""
+    work = Work(FakeDisk(), random.Random(5))
+    work.start()
+    for line in ("XADD s * temp 21", "SET k v", "XGROUP CREATE s g 0"):
+        work.do(line)
+        work.sync()
+    rewrite = work.begin_rewrite()
+    for line in ("RPUSH l a b", "XADD s * temp 22", "XREADGROUP GROUP g c STREAMS s >"):
+        work.do(line)
+        work.sync()
+    work.finish_rewrite(rewrite)
+    work.sync()
+    work.begin_rewrite()
+    for line in ("XACK s g 1700000000000-0", "INCR n", "XDEL s 1700000000000-1"):
+        work.do(line)
+        work.sync()
+    if is_clean:
+        work.store.close()
+    return work.disk.after_kill()

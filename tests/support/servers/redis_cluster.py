@@ -1,0 +1,69 @@
+"""A Redis Cluster of three nodes on loopback, for the tests of what crosses nodes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import redis
+from redis.cluster import ClusterNode, RedisCluster
+
+from tests.support.servers.redis_server import redis_program_or_none, running_redis
+
+NODES = 3
+SETTLE_SECONDS_MAX = 30.0
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Three primaries that share all slots."""
+
+    ports: tuple[int, ...]
+
+    @property
+    def url(self) -> str:
+        """Some of its nodes, as the option `url` takes them."""
+        return ",".join(f"redis://127.0.0.1:{port}" for port in self.ports[:2])
+
+    def client(self) -> RedisCluster:
+        """A new client that follows the slots."""
+        return RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", self.ports[0])])  # type: ignore[no-untyped-call]
+
+
+def cluster_problem_or_none() -> str | None:
+    """Why there can be no cluster here."""
+    if redis_program_or_none() is None:
+        return "no redis-server on PATH"
+    return "no redis-cli on PATH" if shutil.which("redis-cli") is None else None
+
+
+@contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """Start three nodes, let them meet, and end them afterwards."""
+    with ExitStack() as stack:
+        settings = ("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
+        servers = [stack.enter_context(running_redis(*settings)) for _ in range(NODES)]
+        cluster = Cluster(tuple(server.port for server in servers))
+        addresses = [f"127.0.0.1:{port}" for port in cluster.ports]
+        subprocess.run(
+            ["redis-cli", "--cluster", "create", *addresses, "--cluster-yes"],
+            check=True,
+            capture_output=True,
+            timeout=SETTLE_SECONDS_MAX,
+        )
+        for port in cluster.ports:
+            _wait_until_settled(port)
+        yield cluster
+
+
+def _wait_until_settled(port: int) -> None:
+    deadline = time.monotonic() + SETTLE_SECONDS_MAX
+    with redis.Redis(port=port) as client:
+        while client.cluster("info")["cluster_state"] != "ok":
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the cluster of port {port} does not settle")
+            time.sleep(0.05)

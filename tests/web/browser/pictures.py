@@ -1,0 +1,93 @@
+"""Pictures for the docs, made by the browser tests when PENSTOCK_SCREENSHOTS is 1."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from tests.support.servers.penstock_server import PenstockServer
+from tests.support.source_tree import ROOT
+
+PICTURES = os.environ.get("PENSTOCK_SCREENSHOTS") == "1"
+IMAGES = ROOT / "docs" / "images"
+SECONDS = 20
+
+
+def screenshot(page: Any, name: str, height: int) -> None:
+    """The page at 1280 pixels."""
+    IMAGES.mkdir(exist_ok=True)
+    page.set_viewport_size({"width": 1280, "height": height})
+    page.wait_for_timeout(1000)  # charts follow the size
+    page.screenshot(path=IMAGES / f"{name}.png")
+
+
+def take_picture(page: Any, address: str, server: PenstockServer, path: str) -> None:
+    """A picture of a view that has one, with something to see on it."""
+    pictures = {"/stream": entry_picture, "/groups": groups_picture, "/pipeline": pipeline_picture}
+    picture = pictures.get(path.partition("?")[0])
+    if picture is not None:
+        with server.client() as client:
+            picture(page, address, client)
+
+
+def seconds(page: Any) -> Iterator[int]:
+    for second in range(SECONDS):
+        yield second
+        page.wait_for_timeout(1000)
+
+
+def bustle(page: Any, server: PenstockServer) -> None:
+    """Streams that grow, more and less, and a group that reads."""
+    with server.client() as client:
+        for stream in ("clicks", "payments"):
+            client.xgroup_create(stream, "workers", id="0", mkstream=True)
+        for second in seconds(page):
+            for _ in range(40 + 30 * (second % 7)):
+                client.xadd("clicks", {"page": "/cart", "user": second})
+            for _ in range(9 * (second % 4)):
+                client.xadd("payments", {"amount": second})
+            client.xreadgroup("workers", "w1", {"clicks": ">"}, count=120)
+            client.xreadgroup("workers", "w1", {"payments": ">"}, count=100, noack=True)
+
+
+def entry_picture(page: Any, address: str, client: Any) -> None:
+    for number in range(30):
+        body = f'{{"customer": {{"id": {number % 7}, "vip": true}}, "total": {9.5 * number}}}'
+        client.xadd(
+            "checkout", {"order": f"A-{1000 + number}", "body": body, "raw": b"\x00\xff\x10"}
+        )
+    page.goto(f"{address}/stream?name=checkout")
+    page.locator("tbody button.open").nth(3).click()
+    page.get_by_role("dialog").wait_for()
+    screenshot(page, "entry", 640)
+
+
+def groups_picture(page: Any, address: str, client: Any) -> None:
+    for group in ("billing", "mail", "search"):
+        client.xgroup_create("invoices", group, id="0", mkstream=True)
+    page.goto(f"{address}/groups?name=invoices")
+    for second in seconds(page):
+        for number in range(60):
+            client.xadd("invoices", {"n": number})
+        client.xreadgroup("search", "s1", {"invoices": ">"}, noack=True)
+        client.xreadgroup("billing", "b1", {"invoices": ">"}, count=20 + 9 * (second % 5))
+        client.xreadgroup("mail", "m1", {"invoices": ">"}, count=55, noack=second > 2)
+    screenshot(page, "groups", 1010)
+
+
+def pipeline_picture(page: Any, address: str, client: Any) -> None:
+    page.goto(f"{address}/pipeline?only=orders")
+    origin = {"_source_stream": "orders", "_source_id": "1700000000000-0"}
+    for second in seconds(page):
+        for place, output in enumerate(("bronze", "silver", "gold")):
+            rows = 900 - 200 * place + 15 * (second * (place + 3) % 11)
+            told = {"pipeline": "orders", "output": output, "batch": second, "rows": rows}
+            told |= {"seconds": 0.2 + rows / 5000, "rows_per_second": rows / (0.2 + rows / 5000)}
+            client.xadd(
+                "penstock:metrics", told | {"lag": 90 * place + 8 * (second * 3 % 7), "pending": 0}
+            )
+        if second % 7 == 3:
+            reason = {"_reason": ("qty_positive", "parse:price")[second % 2]}
+            client.xadd("orders:rejected", {"sku": "A7", "qty": -second} | reason | origin)
+    screenshot(page, "pipeline", 1150)

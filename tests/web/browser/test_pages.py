@@ -1,0 +1,278 @@
+"""Every view in a real browser, against a server with many entries.
+
+Waits are for conditions, with generous limits: how long a view takes is the benchmark's business.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.error
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from penstock.web.http.names import link
+from tests.support.servers.dashboard import Dashboard, running_dashboard
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.web.browser.accessible import check_can_be_used_without_eyes
+from tests.web.browser.pictures import PICTURES, bustle, screenshot, take_picture
+from tests.web.conftest import Visitor
+from tests.web.many_entries import ENTRIES, FIRST_MS, LARGEST_ID, ODD_NAME, STEP_MS
+
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+expect = pytest.importorskip("playwright.sync_api").expect
+expect.set_options(timeout=60_000)
+
+VIEWS = {
+    "/streams": "orders",
+    "/stream?name=orders": f"{FIRST_MS + (ENTRIES - 1) * STEP_MS}-0",
+    "/groups?name=orders": "What blocks trimming",
+    "/group?name=orders&group=packers": "ann",
+    "/structure?name=orders": "lp-count",
+    "/pipeline": "silver",
+}
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_every_view_loads(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
+) -> None:
+    page = visitor.goto(dashboard, path)
+    expect(page.locator(".view")).to_contain_text(VIEWS[path])
+    assert page.locator("table th[scope=col]").count() > 0
+    expect(page.locator("[role=alert]")).to_be_hidden()
+    check_can_be_used_without_eyes(page)
+    if PICTURES:
+        take_picture(page, dashboard.address, filled, path)
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_no_view_is_wider_than_a_telephone(
+    dashboard: Dashboard, visitor: Visitor, path: str
+) -> None:
+    visitor.page.set_viewport_size({"width": 390, "height": 844})
+    page = visitor.goto(dashboard, path)
+    expect(page.locator(".view")).to_contain_text(VIEWS[path])
+    root = "document.documentElement"
+    assert page.evaluate(f"{root}.scrollWidth - {root}.clientWidth") == 0
+
+
+def test_streams_are_searched_sorted_and_linked(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    page = visitor.goto(dashboard, "/streams")
+    row = page.get_by_role("row").filter(has=page.get_by_role("link", name="orders", exact=True))
+    expect(row).to_contain_text(f"{ENTRIES - 1:,}")
+    page.get_by_role("button", name="length").click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text("orders")
+    page.wait_for_url(re.compile("sort=-length"))
+    if PICTURES:
+        bustle(page, filled)
+        screenshot(page, "streams", 440)
+    page.get_by_label("Search names").fill("rejected")
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.wait_for_url(re.compile("search=rejected"))
+    page.get_by_role("link", name="orders:rejected").click()
+    expect(page.locator(".view")).to_contain_text("qty_positive")
+
+
+def test_a_tail_shows_what_another_client_adds_until_it_is_paused(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    page = visitor.goto(dashboard, "/stream?name=live")
+    page.get_by_role("button", name="Tail").click()
+    expect(page.get_by_role("button", name="Pause")).to_be_visible()
+    with filled.client() as client:
+        client.xadd("live", {"from": "elsewhere"})
+        expect(page.locator("tbody")).to_contain_text("from=elsewhere")
+        page.get_by_role("button", name="Pause").click()
+        expect(page.get_by_role("button", name="Go on")).to_be_visible()
+        client.xadd("live", {"while": "paused"})
+        page.wait_for_timeout(
+            1000
+        )  # to be sure that nothing comes there is no condition to wait for
+        expect(page.locator("tbody")).not_to_contain_text("while=paused")
+        page.get_by_role("button", name="Go on").click()
+        expect(page.locator("tbody")).to_contain_text("while=paused")
+
+
+def test_seeking_a_moment_lands_on_its_first_entry(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/stream?name=orders")
+    seek(page, "2023-11-14T22:15:00.001")
+    wanted = FIRST_MS + 100_000 + STEP_MS  # the first multiple of the step behind that moment
+    expect(first_id(page)).to_have_text(f"{wanted}-0")
+    page.wait_for_url(re.compile("at="))
+    address = page.url
+    page.get_by_role("button", name="Next").click()
+    expect(first_id(page)).to_have_text(f"{wanted + 50 * STEP_MS}-0")
+    page.get_by_role("button", name="Previous").click()
+    expect(first_id(page)).to_have_text(f"{wanted}-0")
+    seek(page, "start")
+    expect(first_id(page)).to_have_text(f"{FIRST_MS}-0")
+    page.goto(address)
+    expect(first_id(page)).to_have_text(f"{wanted}-0")
+    seek(page, "yesterday")
+    expect(page.get_by_text("is no moment")).to_be_visible()
+
+
+def seek(page: Any, text: str) -> None:
+    page.get_by_label("Go to").fill(text)
+    page.get_by_label("Go to").press("Enter")
+
+
+def first_id(page: Any) -> Any:
+    return page.locator("tbody tr").first.locator("button.open")
+
+
+def test_a_filter_shows_what_matches(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/stream?name=orders&at=0-0")
+    page.get_by_label("Filter").fill("sku=A7 && n~7$")
+    page.get_by_label("Filter").press("Enter")
+    expect(first_id(page)).to_have_text(f"{FIRST_MS + 7 * STEP_MS}-0")
+    expect(page.locator(".view")).to_contain_text("that were looked at")
+    assert all("sku=A7" in text for text in page.locator("tbody tr").all_inner_texts())
+
+
+def test_markup_and_escapes_are_shown_and_do_nothing(
+    dashboard: Dashboard, visitor: Visitor
+) -> None:
+    page = visitor.goto(dashboard, "/stream?name=evil")
+    expect(page.locator("tbody")).to_contain_text("<script>alert('evil')</script>")
+    expect(page.locator("tbody")).to_contain_text("\\x1b]0;evil\\x07")
+    first_id(page).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("<img src=x onerror=alert(1)>")
+    dialog.get_by_text("hex", exact=True).first.click()
+    expect(dialog).to_contain_text("1b 5d 30 3b")
+    page.goto(f"{dashboard.address}/structure?name=evil")
+    expect(page.locator(".bytes")).to_contain_text("<script>alert")
+    assert page.locator(".view img").count() == 0
+    assert page.locator(".view script").count() == 0
+
+
+def test_of_an_entry_with_very_many_fields_some_are_shown_at_a_time(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.delete("wide")
+        client.xadd("wide", {f"f{number}": number for number in range(250)}, id="1-0")
+    page = visitor.goto(dashboard, "/stream?name=wide")
+    page.get_by_role("button", name="1-0", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator("pre")).to_have_count(100)
+    for shown in (200, 250):
+        dialog.get_by_role("button", name="Show more").click()
+        expect(dialog.locator("pre")).to_have_count(shown)
+    expect(dialog.get_by_role("button", name="Show more")).to_have_count(0)
+
+
+def test_ids_and_numbers_near_2_to_the_64_are_exact(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/stream?name=evil")
+    expect(first_id(page)).to_have_text(LARGEST_ID)
+    first_id(page).click()
+    expect(page.get_by_role("dialog")).to_contain_text("9007199254740993")
+    page.goto(f"{dashboard.address}/structure?name=evil")
+    expect(page.locator(".view")).to_contain_text(f"node {LARGEST_ID}")
+
+
+def test_a_name_of_any_bytes_has_a_page(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/streams?search=odd")
+    page.get_by_role("link", name="odd\\xff\\name <b>").click()
+    expect(page.locator("tbody")).to_contain_text("a=1")
+    page.goto(dashboard.address + link("structure", ODD_NAME))
+    expect(page.locator(".view")).to_contain_text("all of it is drawn")
+
+
+def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
+    dashboard: Dashboard, visitor: Visitor
+) -> None:
+    page = visitor.goto(dashboard, "/structure?name=orders")
+    expect(page.locator(".bytes li.deleted")).to_have_count(1)
+    expect(page.locator("canvas").first).to_be_visible()
+    page.locator("tbody button.open").nth(1).click()
+    expect(page.locator(".view")).to_contain_text(f"node {FIRST_MS + 100 * STEP_MS}-0")
+    page.wait_for_url(re.compile("node="))
+    expect(page.locator(".bytes li.deleted")).to_have_count(0)
+    if PICTURES:
+        page.goto(f"{dashboard.address}/structure?name=sensors")
+        expect(page.locator(".bytes li.deleted")).to_have_count(2)
+        screenshot(page, "structure", 1000)
+
+
+def test_a_dashboard_that_only_reads_offers_no_change_and_takes_none(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    page = visitor.goto(dashboard, "/stream?name=live")
+    expect(page.locator(".view")).to_contain_text("read-only")
+    for name in ("Add an entry", "Delete chosen", "Trim"):
+        assert page.get_by_role("button", name=name).count() == 0
+    page.goto(f"{dashboard.address}/group?name=orders&group=packers")
+    expect(page.locator(".view")).to_contain_text("ann")
+    assert page.get_by_role("button", name="Acknowledge chosen").count() == 0
+    with filled.client() as client:
+        before = client.xlen("live")
+        for path in ("/stream?name=live", "/export?name=live", "/streams", "/add?name=live"):
+            assert refused(dashboard, path)
+        assert client.xlen("live") == before
+
+
+def refused(dashboard: Dashboard, path: str) -> bool:
+    request = urllib.request.Request(dashboard.address + path, data=b"a=1", method="POST")
+    try:
+        urllib.request.urlopen(request, timeout=30).close()
+    except urllib.error.HTTPError as error:
+        return error.code in (404, 405)
+    return False
+
+
+def test_a_selection_is_downloaded(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/stream?name=orders&at=0-0")
+    page.locator("tbody").get_by_role("checkbox").nth(1).click()
+    page.get_by_role("button", name="Export").click()
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="csv").click()
+    text = Path(waiting.value.path()).read_text().splitlines()
+    assert [line.partition(",")[0] for line in text] == ["id", f"{FIRST_MS + STEP_MS}-0"]
+
+
+def test_light_and_dark_are_remembered(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/streams")
+    dark = page.evaluate("document.body.classList.contains('body--dark')")
+    page.get_by_role("button", name="light or dark").click()
+    wanted = "body--light" if dark else "body--dark"
+    expect(page.locator(f"body.{wanted}")).to_have_count(1)
+    page.goto(f"{dashboard.address}/pipeline")
+    expect(page.locator(f"body.{wanted}")).to_have_count(1)
+
+
+def test_a_page_recovers_when_the_server_comes_back(visitor: Visitor, tmp_path: Path) -> None:
+    with running_penstock(data=tmp_path) as server:
+        port = server.port
+        with server.client() as client:
+            client.xadd("orders", {"kept": "yes"})
+        with running_dashboard(f"redis://127.0.0.1:{port}") as dashboard:
+            page = visitor.goto(dashboard, "/stream?name=orders")
+            expect(page.locator("tbody")).to_contain_text("kept=yes")
+            server.end()
+            alert = page.locator("[role=alert]")
+            expect(alert).to_contain_text(f"cannot reach 127.0.0.1:{port}")
+            page.goto(f"{dashboard.address}/structure?name=orders")
+            expect(alert).to_contain_text("trying again")
+            server.start("--port", str(port))
+            expect(alert).to_be_hidden()
+            expect(page.locator(".view")).to_contain_text("all of it is drawn")
+
+
+def test_a_dashboard_with_a_password_asks_for_it(visitor: Visitor, filled: PenstockServer) -> None:
+    url = f"redis://127.0.0.1:{filled.port}"
+    with running_dashboard(
+        url, "--bind", "0.0.0.0", PENSTOCK_UI_PASSWORD="open sesame"
+    ) as dashboard:
+        visitor.page.goto(f"{dashboard.address}/stream?name=live")
+        visitor.page.get_by_label("Password of this dashboard").fill("open sesame")
+        visitor.page.get_by_role("button", name="Log in").click()
+        expect(visitor.page.locator("tbody")).to_contain_text("n=0")
+        assert "open sesame" not in dashboard.log()

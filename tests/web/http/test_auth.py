@@ -1,0 +1,271 @@
+"""Who may come in."""
+
+from __future__ import annotations
+
+import asyncio
+from urllib.parse import urlencode
+
+import pytest
+
+from penstock.web.http import auth as module
+from penstock.web.http.auth import (
+    COOKIE,
+    Gate,
+    Message,
+    Receive,
+    Scope,
+    Send,
+    is_loopback,
+    own_path,
+    proxy_options,
+)
+from penstock.web.http.guesses import AT_ONCE_MAX, peer_of
+from tests.support.servers.loops import run_apart
+
+Answer = tuple[int, dict[str, str], bytes]
+
+
+async def inside(scope: Scope, receive: Receive, send: Send) -> None:
+    """What lies behind the gate."""
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"inside"})
+
+
+def visit(
+    gate: Gate, path: str = "/", method: str = "GET", body: bytes = b"", **headers: str
+) -> Answer:
+    """Send one request through the gate."""
+    given = {"host": "127.0.0.1:8379"} | headers
+    scope = {
+        "type": "http",
+        "method": method,
+        "path": path.partition("?")[0],
+        "query_string": path.partition("?")[2].encode(),
+        "headers": [(name.encode(), value.encode()) for name, value in given.items()],
+    }
+    return _run(gate, scope, body)
+
+
+def _run(gate: Gate, scope: Scope, body: bytes = b"") -> Answer:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    run_apart(gate(scope, receive, send))
+    if sent[0]["type"] == "websocket.close":
+        return 403, {}, b""
+    headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return sent[0]["status"], headers, b"".join(message["body"] for message in sent[1:])
+
+
+@pytest.fixture(autouse=True)
+def _no_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WRONG_SECONDS", 0)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost", "[::1]:8379", "127.9.9.9"])
+def test_loopback_names_get_in(host: str) -> None:
+    assert visit(Gate(inside), host=host)[0] == 200
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "["])
+def test_a_name_that_somebody_pointed_here_does_not(host: str) -> None:
+    assert visit(Gate(inside), host=host)[0] == 421
+    assert not is_loopback(host)
+
+
+def test_a_page_of_another_site_can_neither_post_nor_open_a_websocket() -> None:
+    gate = Gate(inside)
+    assert visit(gate, method="POST", origin="http://evil.example")[0] == 403
+    assert visit(gate, method="POST", origin="http://127.0.0.1:8379")[0] == 200
+    headers = [(b"host", b"127.0.0.1:8379"), (b"origin", b"http://evil.example")]
+    assert _run(gate, {"type": "websocket", "path": "/", "headers": headers})[0] == 403
+
+
+def test_what_stands_in_for_a_websocket_is_not_for_other_sites_either() -> None:
+    gate = Gate(inside)
+    path = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
+    assert visit(gate, path, origin="http://evil.example")[0] == 403
+    assert visit(gate, path, origin="http://127.0.0.1:8379")[0] == 200
+    assert visit(gate, path)[0] == 200
+
+
+def test_an_origin_that_cannot_be_read_is_refused() -> None:
+    assert visit(Gate(inside), method="POST", origin="http://[")[0] == 403
+
+
+def test_without_the_password_nobody_gets_further_than_the_form() -> None:
+    gate = Gate(inside, "secret")
+    status, headers, _ = visit(gate, "/stream?name=a%20b&at=1-0", host="box:8379")
+    assert (status, headers["location"]) == (
+        303,
+        "/login?next=%2Fstream%3Fname%3Da%2520b%26at%3D1-0",
+    )
+    status, _, body = visit(gate, headers["location"])
+    assert status == 200
+    assert b'value="/stream?name=a%20b&amp;at=1-0"' in body
+    assert visit(gate, method="POST")[0] == 401
+    headers_of_socket = [(b"host", b"box:8379")]
+    assert _run(gate, {"type": "websocket", "path": "/", "headers": headers_of_socket})[0] == 403
+    assert visit(gate, cookie=f"{COOKIE}=guess")[0] == 303
+
+
+def test_the_password_opens_the_gate() -> None:
+    gate = Gate(inside, "secret")
+    wrong = urlencode({"password": "Secret", "next": "/streams"}).encode()
+    status, headers, body = visit(gate, "/login", "POST", wrong)
+    assert (status, "set-cookie" in headers) == (401, False)
+    assert b"not the password" in body
+    right = urlencode({"password": "secret", "next": "/streams"}).encode()
+    status, headers, _ = visit(gate, "/login", "POST", right)
+    assert (status, headers["location"]) == (303, "/streams")
+    assert "HttpOnly" in headers["set-cookie"]
+    assert "secret" not in headers["set-cookie"]
+    cookie = headers["set-cookie"].partition(";")[0]
+    status, headers, body = visit(gate, "/streams", cookie=cookie)
+    assert (status, body) == (200, b"inside")
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert visit(Gate(inside, "secret"), "/streams", cookie=cookie)[0] == 303
+
+
+@pytest.mark.parametrize(
+    "cookies", ["flag; {}", "{}; a", "a=b=c;{}", 'odd="; {}; x[]=1', "{0}x; {0}"]
+)
+def test_cookies_of_others_lock_nobody_out(cookies: str) -> None:
+    gate = Gate(inside, "secret")
+    _, headers, _ = visit(gate, "/login", "POST", urlencode({"password": "secret"}).encode())
+    own = headers["set-cookie"].partition(";")[0]
+    assert visit(gate, cookie=cookies.format(own))[0] == 200
+
+
+def test_guesses_from_one_address_are_looked_at_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gate = Gate(inside, "secret")
+    seen: list[int] = []
+
+    async def meanwhile(seconds: float) -> None:
+        """What the gate does while it waits: the next guess comes, and it is the right one."""
+        seen.append(await guess("1.2.3.4", "secret"))
+        seen.append(await guess("1.2.3.5", "secret"))
+
+    async def guess(address: str, password: str) -> int:
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": urlencode({"password": password}).encode()}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"box:8379")]
+        about = {"type": "http", "method": "POST", "path": "/login", "client": (address, 1)}
+        await gate({**about, "headers": headers}, receive, send)
+        return int(sent[0]["status"])
+
+    monkeypatch.setattr(asyncio, "sleep", meanwhile)
+
+    async def all_of_it() -> None:
+        seen.append(await guess("1.2.3.4", "wrong"))
+        seen.append(await guess("1.2.3.4", "secret"))
+
+    run_apart(all_of_it())
+    assert seen == [429, 303, 401, 303]
+
+
+class Guesser:
+    """Guesses, sent through what uvicorn puts in front of the gate."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *proxies: str) -> None:
+        uvicorn = pytest.importorskip("uvicorn")
+        config = uvicorn.Config(
+            Gate(inside, "secret"), log_config=None, lifespan="off", **proxy_options(proxies)
+        )
+        config.load()
+        self._app = config.loaded_app
+        self._release = asyncio.Event()
+        self._paying = 0
+        monkeypatch.setattr(asyncio, "sleep", self._pay)
+
+    async def _pay(self, seconds: float) -> None:
+        self._paying += 1
+        await self._release.wait()
+
+    async def guess(self, peer: str, forwarded: str, password: str) -> int:
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": urlencode({"password": password}).encode()}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        headers = [(b"host", b"127.0.0.1:8379"), (b"x-forwarded-for", forwarded.encode())]
+        about = {"type": "http", "method": "POST", "path": "/login", "client": (peer, 1)}
+        await self._app({**about, "headers": headers}, receive, send)
+        return int(sent[0]["status"])
+
+    async def during(self, wrong: list[tuple[str, str]], right: tuple[str, str]) -> int:
+        """The answer to the right password while these peers pay for wrong ones."""
+        tasks = [asyncio.create_task(self.guess(*peer, "wrong")) for peer in wrong]
+        while self._paying < len(wrong):
+            await _TURN(0)
+        answer = await self.guess(*right, "secret")
+        self._release.set()
+        await asyncio.gather(*tasks)
+        return answer
+
+
+_TURN = asyncio.sleep
+
+
+@pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "10.0.0.9"])
+def test_a_forwarded_address_evades_no_penalty(monkeypatch: pytest.MonkeyPatch, peer: str) -> None:
+    guesser = Guesser(monkeypatch)
+    assert run_apart(guesser.during([(peer, "1.1.1.1")], (peer, "2.2.2.2"))) == 429
+
+
+def test_behind_a_trusted_proxy_everybody_pays_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    proxy = "10.0.0.9"
+    wrong = [(proxy, "1.1.1.1")]
+    guesser = Guesser(monkeypatch, "10.0.0.0/24")
+    assert run_apart(guesser.during(wrong, (proxy, "2.2.2.2"))) == 303
+    guesser = Guesser(monkeypatch, proxy)
+    assert run_apart(guesser.during(wrong, (proxy, "6.6.6.6, 1.1.1.1"))) == 429
+    guesser = Guesser(monkeypatch, proxy)
+    assert run_apart(guesser.during([("127.0.0.1", "1.1.1.1")], ("127.0.0.1", "2.2.2.2"))) == 429
+
+
+def test_guesses_from_many_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = [(f"10.0.0.{number}", "") for number in range(AT_ONCE_MAX)]
+    last = ("10.0.1.1", "")
+    assert run_apart(Guesser(monkeypatch).during(wrong[:-1], last)) == 303
+    assert run_apart(Guesser(monkeypatch).during(wrong, last)) == 429
+
+
+@pytest.mark.parametrize(
+    ("address", "peer"),
+    [
+        ("1.2.3.4", "1.2.3.4"),
+        ("::ffff:1.2.3.4", "1.2.3.4"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::"),
+        ("fe80::1%eth0", "fe80::"),
+        ("", ""),
+        ("a socket", "a socket"),
+    ],
+)
+def test_a_line_with_many_addresses_is_one_peer(address: str, peer: str) -> None:
+    assert peer_of(address) == peer
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["http://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "//["],
+)
+def test_the_form_leads_to_no_other_site(target: str) -> None:
+    assert own_path(target) == "/"
