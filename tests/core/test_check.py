@@ -514,7 +514,15 @@ def test_a_node_of_a_list_beyond_the_limits_is_found() -> None:
 def test_every_invariant_of_the_essays_is_known_to_check() -> None:
     stated = {
         number
-        for name in ("listpack", "rax", "rax_heap", "stream_node", "stream", "group", "list_value")
+        for name in (
+            "listpack",
+            "rax/tree",
+            "rax/heap",
+            "stream_node",
+            "stream",
+            "group",
+            "list_value",
+        )
         for number in re.findall(
             r"^  ([A-Z]\d)  ", (PACKAGE / "core" / f"{name}.py").read_text(), re.M
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.client.address import BadUrl
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import READS, Away, Server
-from penstock.web.server.links import BadUrl
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import free_port
 from tests.web.conftest import Live

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 
+from penstock.client.address import BadUrl
 from penstock.web.changes.entry_changes import plan_trim_to_length
 from penstock.web.model.catalogue import Catalogue, names_of
 from penstock.web.model.exports import Selection, export
@@ -14,7 +15,6 @@ from penstock.web.model.history import GroupHistory
 from penstock.web.model.structure import read_window
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import Away, Server
-from penstock.web.server.links import BadUrl
 from tests.support.servers.loops import run_apart
 from tests.support.servers.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
 from tests.support.servers.redis_server import free_port

@@ -3,29 +3,22 @@
 Replies come as RESP2 has them (see client/replies.py). Nothing is sent twice behind our back: an XADD whose
 reply was lost may have been applied, and a second one would be a second entry. Only `tail`, whose commands
 may be repeated, asks for patience.
-
-No text made here quotes the URL. It may carry a password, also in a place where it does not belong: in
-`redis://:pass/word@host` a parser takes `pass` for a port, and would say so.
 """
 
 from __future__ import annotations
 
-import re
 import socket
 import time
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Annotated, Any, TypeVar
-from urllib.parse import urlsplit
+from typing import Annotated, TypeVar
 
 import redis
 import typer
-from redis.backoff import NoBackoff
-from redis.connection import parse_url
-from redis.retry import Retry
 
 from penstock.cli.terminal.outcome import Failure, Unreachable, say
-from penstock.client.bounded_replies import BoundedParser, understood
+from penstock.client.address import BadUrl, ServerUrl, parse_url
+from penstock.client.bounded_replies import understood
 from penstock.client.replies import Reply, number, parts
 
 URL_DEFAULT = "redis://127.0.0.1:6379/0"
@@ -55,10 +48,10 @@ class Server:
     """A connection, made when it is first used. Use it in a `with`."""
 
     def __init__(self, url: str, retry_seconds: float = 0) -> None:
-        self._client = _client(url)
+        server = _parse(url)
+        self._client = server.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
         self._retry_seconds = retry_seconds
-        settings = self._client.connection_pool.connection_kwargs
-        self.name = settings.get("path") or f"{settings['host']}:{settings.get('port', 6379)}"
+        self.name = server.name
 
     def __enter__(self) -> Server:
         return self
@@ -133,34 +126,13 @@ def refusal(error: redis.RedisError, about: bytes | None = None) -> Failure:
     return Failure(f"{about.decode('utf-8', 'backslashreplace')}: {text}")
 
 
-def _client(url: str) -> redis.Redis:
+def _parse(url: str) -> ServerUrl:
     try:
-        split = urlsplit(url)
-        if split.scheme not in ("redis", "rediss", "unix"):
-            raise _bad_url("a URL begins with redis://, rediss:// or unix://")
-        if split.scheme != "unix" and "@" in split.path + split.query + split.fragment:
-            raise _bad_url("write / ? # and @ inside a password as %2F %3F %23 and %40")
-        if split.scheme != "unix" and not re.fullmatch(r"/?\d*", split.path, re.ASCII):
-            raise _bad_url("what follows the port is the number of a database: /0")
-        settings: dict[str, Any] = {"socket_connect_timeout": CONNECT_SECONDS_MAX}
-        settings |= parse_url(url)  # type: ignore[no-untyped-call]
-        # Whatever the URL says of these: the code relies on them.
-        settings |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
-        settings |= {"socket_timeout": REPLY_SECONDS_MAX, "parser_class": BoundedParser}
-        if split.scheme != "unix":
-            settings.setdefault("host", "127.0.0.1")
-        pool = redis.ConnectionPool(**settings)
-        pool.make_connection()  # not connected yet, but every option is looked at
-        client = redis.Redis(connection_pool=pool)
-        client.auto_close_connection_pool = True
-    except (ValueError, TypeError, redis.RedisError):
-        raise _bad_url("expected redis://[user:password@]host:port/db[?option=value]") from None
-    client.response_callbacks.clear()
-    return client
-
-
-def _bad_url(text: str) -> typer.BadParameter:
-    return typer.BadParameter(text, param_hint="'--url' (or PENSTOCK_URL)")
+        return parse_url(url)
+    except BadUrl as error:
+        raise typer.BadParameter(
+            f"expected {error}", param_hint="'--url' (or PENSTOCK_URL)"
+        ) from None
 
 
 def _why(error: Exception) -> str:

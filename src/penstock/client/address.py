@@ -1,7 +1,7 @@
-"""One server's URL: read once, connected to anywhere, its password shown nowhere.
+"""Server URLs: redis://, rediss:// and unix://. The only parser; terminal, dashboard and Spark use it.
 
-No text made here quotes the URL: a password may stand where it does not belong, as in
-redis://:pass/word@host.
+No text made here quotes a URL. A password may be in the wrong place, as in redis://:pass/word@host, where a
+parser would take `pass` for a port and print it.
 """
 
 from __future__ import annotations
@@ -18,22 +18,27 @@ from redis.connection import parse_url as parse_redis_url
 from redis.retry import Retry
 
 from penstock.client.bounded_replies import BoundedParser
-from penstock.spark.option_words import OptionError
+from penstock.errors import PenstockError
 
-URL_FORMS = "redis://[user:password@]host:port/db, rediss://... or unix://path, several by commas"
-CONNECT_SECONDS_MAX = 10
-REPLY_SECONDS_MAX = 120  # a page of large entries from a busy server
+URL_FORMS = "redis://[user:password@]host:port/db, rediss://... or unix://path"
 PORT_DEFAULT = 6379
+
+# What the code relies on, whatever the URL says.
+_FIXED = {"protocol": 2, "decode_responses": False}
+
+
+class BadUrl(PenstockError):
+    """The URL names no server. The text says what is expected and does not quote the URL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerUrl:
-    """Where a server is and how to log in; `label` tells it from others without any secret."""
+    """Where a server is and how to log in. `label` identifies it without any secret."""
 
     label: str
     is_unix: bool
     is_tls: bool
-    settings: dict[str, Any] = field(repr=False, hash=False)
+    settings: dict[str, Any] = field(repr=False, hash=False)  # arguments of redis-py's connections
 
     @property
     def database(self) -> int:
@@ -45,63 +50,66 @@ class ServerUrl:
         """Host and port."""
         return self.settings["host"], self.settings["port"]
 
-    def client_settings(self) -> dict[str, Any]:
-        """What redis-py is told, beside where the server is."""
-        # The code relies on these, whatever the URL says; retries are Spark's.
-        return {
-            "socket_connect_timeout": CONNECT_SECONDS_MAX,
-            **self.settings,
-            "socket_timeout": REPLY_SECONDS_MAX,
-            "protocol": 2,
-            "decode_responses": False,
-        }
+    @property
+    def name(self) -> str:
+        """The server without its database: host:port, or the path of its socket."""
+        return self.label.rpartition("/")[0]
 
-    def connect(self) -> redis.Redis:
-        """A client; its connection is made when it is first used."""
-        # A worker connects for every partition: without CLIENT SETINFO that is two round trips less, and no
-        # look at redis-py's metadata, which takes 4 ms.
-        settings = self.client_settings() | {"retry": Retry(NoBackoff(), 0), "driver_info": None}
+    def client_settings(self, connect_seconds: float, reply_seconds: float) -> dict[str, Any]:
+        """The settings with time limits. A connect limit in the URL wins; a reply limit does not."""
+        limits = {"socket_timeout": reply_seconds}
+        return {"socket_connect_timeout": connect_seconds, **self.settings, **_FIXED, **limits}
+
+    def connect(self, connect_seconds: float, reply_seconds: float) -> redis.Redis:
+        """A client that never retries and returns replies as RESP2 has them. It connects on first use.
+
+        CLIENT SETINFO is not sent: it would cost every worker of Spark two round trips.
+        """
+        settings = self.client_settings(connect_seconds, reply_seconds)
+        settings |= {"retry": Retry(NoBackoff(), 0), "driver_info": None}
         settings["parser_class"] = BoundedParser
         if self.is_unix:
             settings["connection_class"] = UnixDomainSocketConnection
         elif self.is_tls:
             settings["connection_class"] = SSLConnection
-        pool = redis.ConnectionPool(**settings)
-        client = redis.Redis(connection_pool=pool)
+        client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
         client.auto_close_connection_pool = True
         client.response_callbacks.clear()
         return client
 
 
 def parse_url(url: str, username: str = "", password: str = "") -> ServerUrl:
-    """Read a URL; the login is for one that names none. Raises: OptionError."""
+    """Read a URL. username, password: used if the URL has none. Raises: BadUrl."""
     try:
         parts = urlsplit(url)
         scheme = parts.scheme
         if scheme not in ("redis", "rediss", "unix"):
-            raise OptionError("url", "", URL_FORMS)
+            raise BadUrl(URL_FORMS)
         if scheme != "unix" and "@" in parts.path + parts.query + parts.fragment:
-            raise OptionError("url", "", "/ ? # and @ inside a password as %2F %3F %23 and %40")
+            raise BadUrl("/ ? # and @ inside a password as %2F %3F %23 and %40")
         if scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path, re.ASCII):
-            raise OptionError("url", "", "the number of a database behind the port: /0")
+            raise BadUrl("the number of a database after the port: /0")
         settings: dict[str, Any] = dict(parse_redis_url(url))  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
-        raise OptionError("url", "", URL_FORMS) from None
+        raise BadUrl(URL_FORMS) from None
     settings.pop("connection_class", None)
     if password:
         settings.setdefault("password", password)
     if username:
         settings.setdefault("username", username)
-    database = int(settings.get("db", 0))
-    if scheme == "unix":
-        label = f"{settings.get('path', '')}/{database}"
-    else:
+    if scheme != "unix":
         settings.setdefault("host", "127.0.0.1")
         settings.setdefault("port", PORT_DEFAULT)
-        label = f"{settings['host']}:{settings['port']}/{database}"
-    made = ServerUrl(label, scheme == "unix", scheme == "rediss", settings)
+    name = (
+        settings.get("path", "") if scheme == "unix" else f"{settings['host']}:{settings['port']}"
+    )
+    made = ServerUrl(
+        f"{name}/{int(settings.get('db', 0))}", scheme == "unix", scheme == "rediss", settings
+    )
     try:
-        made.connect().connection_pool.make_connection()  # every option of the URL is looked at
+        made.connect(
+            1, 1
+        ).connection_pool.make_connection()  # does not connect; checks every option
     except (ValueError, TypeError, redis.RedisError):
-        raise OptionError("url", "", URL_FORMS) from None
+        raise BadUrl(URL_FORMS) from None
     return made

@@ -34,6 +34,9 @@ SCAN_COUNT = 1000
 SEARCH_PAGES_MAX = 100
 SEARCH_REST = 10
 
+CONNECT_SECONDS_MAX = 10
+REPLY_SECONDS_MAX = 120  # a page of large entries from a busy server
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class StreamName:
@@ -165,7 +168,7 @@ class Servers:
             return self._node_client(str(node.host), int(node.port))
         server = self._place.servers[stream.server]
         if server.label not in self._clients:
-            self._clients[server.label] = server.connect()
+            self._clients[server.label] = server.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
         return self._clients[server.label]
 
     def _nodes(self) -> list[redis.Redis]:
@@ -177,13 +180,13 @@ class Servers:
         if label not in self._clients:
             first = self._place.servers[0]
             moved = replace(first, settings=first.settings | {"host": host, "port": port})
-            self._clients[label] = moved.connect()
+            self._clients[label] = moved.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
         return self._clients[label]
 
     def _topology(self) -> RedisCluster:
         if self._cluster is None:
             first = self._place.servers[0]
-            settings = first.client_settings()
+            settings = first.client_settings(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
             for own in ("host", "port", "db"):
                 settings.pop(own, None)
             if first.is_tls:

@@ -10,6 +10,7 @@ import typer
 
 from penstock.cli.connect import URL_DEFAULT, Url
 from penstock.cli.terminal.outcome import Failure, example, say
+from penstock.client.address import BadUrl
 
 EPILOG = example(
     "penstock ui                                    http://127.0.0.1:8379 for the server on port 6379",
@@ -78,14 +79,15 @@ def ui(
         raise Failure("the dashboard needs NiceGUI: pip install 'penstock[ui]'") from None
     from penstock.web import app  # noqa: PLC0415
     from penstock.web.board import Settings  # noqa: PLC0415
-    from penstock.web.server.links import BadUrl  # noqa: PLC0415
 
     host = f"[{bind}]" if ":" in bind else bind
     say(f"dashboard at http://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
     try:
         app.run(Settings(url, port, bind, password, allow_writes, cluster, proxies))
     except BadUrl as error:
-        raise typer.BadParameter(str(error), param_hint="'--url' (or PENSTOCK_URL)") from None
+        raise typer.BadParameter(
+            f"expected {error}", param_hint="'--url' (or PENSTOCK_URL)"
+        ) from None
 
 
 def _is_loopback(bind: str) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.client.address import URL_FORMS, ServerUrl, parse_url
+from penstock.client.address import URL_FORMS, BadUrl, ServerUrl, parse_url
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
 from penstock.spark.option_words import OptionError, Words
 
@@ -129,7 +129,10 @@ def parse_place(words: Words) -> Place:
     """The servers that `url`, `username`, `password` and `cluster` name. Raises: OptionError."""
     text = words.required("url", URL_FORMS)
     login = (words.text("username"), words.text("password"))
-    servers = tuple(parse_url(part.strip(), *login) for part in text.split(","))
+    try:
+        servers = tuple(parse_url(part.strip(), *login) for part in text.split(","))
+    except BadUrl as error:
+        raise OptionError("url", "", str(error)) from None
     cluster = words.truth("cluster", False)
     if cluster and any(server.is_unix or server.database for server in servers):
         raise OptionError("url", text, "redis:// or rediss:// and database 0 for a cluster")

@@ -8,21 +8,19 @@ key (TIME) goes to any.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeAlias, cast
-from urllib.parse import urlsplit
 
 import redis
 import redis.asyncio
 from redis.asyncio.cluster import ClusterNode, RedisCluster
-from redis.asyncio.connection import parse_url
+from redis.asyncio.connection import SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from penstock.client.address import BadUrl, ServerUrl, parse_url
 from penstock.client.bounded_replies import BoundedAsyncParser
 from penstock.client.replies import Reply, blob, parts
-from penstock.errors import PenstockError
 from penstock.web.refusal import Word
 
 CONNECT_SECONDS_MAX = 2.0
@@ -33,10 +31,6 @@ Replies: TypeAlias = "list[Reply | redis.RedisError]"
 
 # What redis-py needs to find its way in a cluster; every other reply stays as it came.
 _TOPOLOGY = ("CLUSTER SLOTS", "CLUSTER SHARDS", "COMMAND", "COMMAND INFO")
-
-
-class BadUrl(PenstockError):
-    """The URL names no server."""
 
 
 class Link(Protocol):
@@ -57,17 +51,16 @@ class SingleLink:
     """One server."""
 
     def __init__(self, url: str) -> None:
-        settings = _settings(url)
-        try:
-            pool = redis.asyncio.BlockingConnectionPool(
-                timeout=REPLY_SECONDS_MAX, parser_class=BoundedAsyncParser, **settings
-            )
-            pool.make_connection()  # type: ignore[no-untyped-call] # not connected yet, but checked
-        except (ValueError, TypeError, redis.RedisError):
-            raise _bad_url() from None
+        server = parse_url(url)
+        settings = _settings(server) | {"parser_class": BoundedAsyncParser}
+        if server.is_unix:
+            settings["connection_class"] = UnixDomainSocketConnection
+        elif server.is_tls:
+            settings["connection_class"] = SSLConnection
+        pool = redis.asyncio.BlockingConnectionPool(timeout=REPLY_SECONDS_MAX, **settings)
         self._client = redis.asyncio.Redis(connection_pool=pool)
         self._client.response_callbacks.clear()
-        self.name = settings.get("path") or f"{settings['host']}:{settings.get('port', 6379)}"
+        self.name = server.name
 
     async def send(self, commands: Sequence[Sequence[Word]]) -> Replies:
         async with self._client.pipeline(transaction=False) as pipeline:
@@ -90,16 +83,16 @@ class ClusterLink:
     """All primaries of a cluster; the URL names any of its nodes."""
 
     def __init__(self, url: str) -> None:
-        settings = _settings(url)
-        if "path" in settings or settings.pop("db", 0):
-            raise BadUrl("a cluster is named by redis://host:port, and has one database")
-        secure = settings.pop("connection_class", None) is not None
-        port = settings.pop("port", 6379)
-        self.name = f"cluster at {settings['host']}:{port}"
-        settings["ssl"] = secure
+        server = parse_url(url)
+        if server.is_unix or server.database:
+            raise BadUrl("redis://host:port without a database: a cluster has only one database")
+        settings = _settings(server)
+        settings.pop("db", None)
+        self.name = f"cluster at {server.name}"
+        settings["ssl"] = server.is_tls
         # redis-py refuses what finds no connection, where the other kind of client waits.
         self._turn = asyncio.Semaphore(CONNECTIONS_MAX // 2)
-        self._client: Any = RedisCluster(port=port, **settings)
+        self._client: Any = RedisCluster(**settings)
         for command in set(self._client.response_callbacks) - set(_TOPOLOGY):
             del self._client.response_callbacks[command]
 
@@ -143,27 +136,9 @@ def _as_server_says(error: redis.RedisError, words: Sequence[Word]) -> redis.Res
     return redis.ResponseError(str(error))
 
 
-def _settings(url: str) -> dict[str, Any]:
-    """Arguments for redis-py. Raises: BadUrl, which does not quote the URL."""
-    try:
-        split = urlsplit(url)
-        if split.scheme not in ("redis", "rediss", "unix"):
-            raise BadUrl("a URL begins with redis://, rediss:// or unix://")
-        if split.scheme != "unix" and "@" in split.path + split.query + split.fragment:
-            raise BadUrl("write / ? # and @ inside a password as %2F %3F %23 and %40")
-        if split.scheme != "unix" and not re.fullmatch(r"/?\d*", split.path, re.ASCII):
-            raise BadUrl("what follows the port is the number of a database: /0")
-        settings: dict[str, Any] = dict(parse_url(url))
-    except ValueError:
-        raise _bad_url() from None
-    # Whatever the URL says of these: the code relies on them.
-    settings |= {"protocol": 2, "decode_responses": False, "retry": Retry(NoBackoff(), 0)}
-    settings |= {"socket_timeout": REPLY_SECONDS_MAX, "max_connections": CONNECTIONS_MAX}
-    settings |= {"socket_connect_timeout": CONNECT_SECONDS_MAX}
-    if split.scheme != "unix":
-        settings.setdefault("host", "127.0.0.1")
-    return settings
-
-
-def _bad_url() -> BadUrl:
-    return BadUrl("expected redis://[user:password@]host:port/db[?option=value]")
+def _settings(server: ServerUrl) -> dict[str, Any]:
+    """Arguments for redis-py's asynchronous connections."""
+    settings = server.client_settings(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
+    # Our limit wins over one in the URL: a page waits for it.
+    settings["socket_connect_timeout"] = CONNECT_SECONDS_MAX
+    return settings | {"retry": Retry(NoBackoff(), 0), "max_connections": CONNECTIONS_MAX}
