@@ -8,8 +8,9 @@ import pytest
 
 from penstock.core import listpack
 from penstock.core.check import check_list
+from penstock.core.errors import TooLarge
 from penstock.core.list_value import NODE_BYTES_MAX, NODE_ENTRIES_MAX, ListLimits, ListValue
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CorruptData
 from tests.support.engine.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,
@@ -103,10 +104,10 @@ def test_an_element_larger_than_any_listpack_is_refused_and_nothing_changes() ->
     before = nodes_of(value)
     source = bytearray(b"piece")
     for left in (True, False):
-        with pytest.raises(CommandError, match="cannot exceed"):
+        with pytest.raises(TooLarge, match="cannot exceed"):
             value.push_piece(source, 0, listpack.TOTAL_BYTES_MAX - 10, left)
     assert nodes_of(value) == before
-    with pytest.raises(CommandError, match="cannot exceed"):
+    with pytest.raises(TooLarge, match="cannot exceed"):
         ListValue().push_piece(source, 0, listpack.TOTAL_BYTES_MAX, False)
 
 

@@ -551,7 +551,7 @@ class TestDepthAndSize:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         tree = tree_of(b"foo", b"foobar")
-        monkeypatch.setattr(rax_heap, "_HEAP_UNITS_MAX", 100)
+        monkeypatch.setattr(rax_heap, "_HEAP_CELLS_MAX", 100)
         with pytest.raises(MemoryError, match="8 GiB"):
             tree.insert(b"f" * 1000, 1)
         tree.check()
@@ -650,7 +650,7 @@ class TestCheck:
 
 def test_blocks_hold_what_they_are_for_and_waste_little() -> None:
     sizes: Iterable[int] = [*range(1, 2000), 2**20 - 1, 2**20, 2**20 + 1, 2**30]
-    for units in sizes:
-        block = rax_heap.block_units(units)
-        assert units <= block <= units + units // 32
-        assert rax_heap.block_units(block) == block
+    for cells in sizes:
+        block = rax_heap.block_cells(cells)
+        assert cells <= block <= cells + cells // 32
+        assert rax_heap.block_cells(block) == block

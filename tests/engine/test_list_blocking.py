@@ -141,7 +141,7 @@ def test_whoever_waits_in_vain_gets_a_null_array(bench: Bench) -> None:
     readers = parked(bench, "BLPOP k 1", "BLMOVE k m LEFT LEFT 1", "BRPOPLPUSH k m 1")
     assert [reader.on_timeout for reader in readers] == [NULL_ARRAY] * 3
     for reader in readers:
-        bench.engine.give_up(reader)
+        bench.engine.unpark(reader)
     assert waiting(bench) == 0
 
 

@@ -113,7 +113,7 @@ def test_a_key_that_is_named_twice_is_answered_twice(bench: Bench) -> None:
 
 def test_giving_up_frees_from_all_keys(bench: Bench) -> None:
     first, second = readers(bench, "XREAD BLOCK 5 STREAMS s t $ $", "XREAD BLOCK 5 STREAMS t s $ $")
-    bench.engine.give_up(first)
+    bench.engine.unpark(first)
     assert waiting(bench) == 1
     bench.ask("XADD t 1-0 k v")
     assert (first.woken, second.woken, waiting(bench)) == (0, 1, 0)
@@ -122,8 +122,8 @@ def test_giving_up_frees_from_all_keys(bench: Bench) -> None:
 def test_giving_up_after_being_served_changes_nothing(bench: Bench) -> None:
     [reader] = readers(bench, "XREAD BLOCK 5 STREAMS s $")
     bench.ask("XADD s 1-0 k v")
-    bench.engine.give_up(reader)
-    bench.engine.give_up(reader)
+    bench.engine.unpark(reader)
+    bench.engine.unpark(reader)
     assert (reader.got, waiting(bench)) == (entries("s", "1-0"), 0)
 
 

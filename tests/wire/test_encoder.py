@@ -20,12 +20,12 @@ from penstock.reply import (
     Served,
     Verbatim,
 )
-from penstock.wire.encoder import KEEP_BYTES_MAX, Output
+from penstock.wire.encoder import KEEP_BYTES_MAX, ReplyBuffer
 from tests.support.engine.streams import add, frame_of, sid, stream_of
 
 
 def encoded(reply: Any, resp3: bool = False) -> bytes:
-    output = Output()
+    output = ReplyBuffer()
     output.resp3 = resp3
     output.put(reply)
     return output.take()
@@ -79,7 +79,7 @@ def test_what_is_no_reply_is_a_bug_and_raises() -> None:
 
 
 def test_taking_forgets_and_gives_a_large_buffer_back() -> None:
-    output = Output()
+    output = ReplyBuffer()
     output.put(b"x" * (2 * KEEP_BYTES_MAX))
     assert len(output.take()) > 2 * KEEP_BYTES_MAX
     assert len(output.buffer) < KEEP_BYTES_MAX
@@ -87,7 +87,7 @@ def test_taking_forgets_and_gives_a_large_buffer_back() -> None:
 
 
 def test_cutting_back_forgets_what_was_written_last() -> None:
-    output = Output()
+    output = ReplyBuffer()
     output.put(1)
     mark = output.size
     output.put(2)

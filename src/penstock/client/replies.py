@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.core import stream_id
+from penstock.core.errors import InvalidID
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError, PenstockError
+from penstock.errors import PenstockError
 
 Reply: TypeAlias = "int | bytes | list[Reply] | None"
 Fields = list[tuple[bytes, bytes]]
@@ -76,7 +77,7 @@ def number_or_none(reply: Reply) -> int | None:
 def identifier(reply: Reply) -> StreamID:
     try:
         return stream_id.parse(blob(reply))
-    except CommandError:
+    except InvalidID:
         raise _surprise("a stream id", reply) from None
 
 

@@ -114,11 +114,11 @@ class ListValue:
     # --- Adding ----------------------------------------------------------------------------------
 
     def push_left(self, data: bytes) -> None:
-        """Add an element before the first. Raises: CommandError if it is too large for any node."""
+        """Add an element before the first. Raises: TooLarge if it fits into no node."""
         self.push_piece(bytearray(data), 0, len(data), True)
 
     def push_right(self, data: bytes) -> None:
-        """Add an element behind the last. Raises: CommandError if it is too large for any node."""
+        """Add an element behind the last. Raises: TooLarge if it fits into no node."""
         self.push_piece(bytearray(data), 0, len(data), False)
 
     def push_piece(self, source: bytearray, start: int, size: int, left: bool) -> None:

@@ -47,7 +47,8 @@ instead of somebody else's memory.
 from __future__ import annotations
 
 from penstock.core import memory
-from penstock.errors import CommandError, CorruptData
+from penstock.core.errors import TooLarge
+from penstock.errors import CorruptData
 
 HEADER_BYTES = 6
 END = 0xFF
@@ -435,9 +436,9 @@ def delete(lp: bytearray, at: int) -> int:
 
 
 def check_room(lp: bytearray, more: int) -> None:
-    """Refuse to grow past what the header can say (L1). Raises: CommandError."""
+    """Refuse to grow past what the header can say (L1). Raises: TooLarge."""
     if memory.load32(lp, 0) + more > _TOTAL_BYTES_MAX:
-        raise CommandError(f"A listpack cannot exceed {TOTAL_BYTES_MAX} bytes")
+        raise TooLarge(f"a listpack cannot exceed {TOTAL_BYTES_MAX} bytes")
 
 
 def _int_element(value: int) -> bytearray:

@@ -89,13 +89,13 @@ def validate_node(node: bytearray, ms: int, seq: int) -> StreamID | None:
     return stream_id.make(last_ms, last_seq) if rising else None
 
 
-def _open(lp: bytearray) -> _Elements:
-    made = _Elements.__new__(_Elements)
+def _open(lp: bytearray) -> _UntrustedElements:
+    made = _UntrustedElements.__new__(_UntrustedElements)
     made._reset(lp)
     return made
 
 
-class _Elements:
+class _UntrustedElements:
     """A walk over elements that are not trusted yet; `at` is never behind `end`, the end byte's place."""
 
     __slots__ = ("at", "count", "end", "lp")

@@ -33,11 +33,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.core import memory, stream_id, stream_node
+from penstock.core.errors import IDNotAboveLast, IDsExhausted, TooLarge
 from penstock.core.frame import Frame
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
-from penstock.errors import elements_too_large, id_not_above_top, ids_exhausted
 
 NODE_BYTES_MAX = 4096
 NODE_ENTRIES_MAX = 100
@@ -117,7 +117,7 @@ class Stream:
     def append(self, now_ms: int, frame: Frame, first: int) -> None:
         """Add an entry under the next id at this time: the pieces of the frame from `first` on.
 
-        The id is then last_ms, last_seq. Raises: CommandError when ids are exhausted.
+        The id is then last_ms, last_seq. Raises: IDsExhausted, TooLarge.
         """
         if now_ms > self.last_ms:
             self._append(now_ms, 0, frame, first)
@@ -128,14 +128,14 @@ class Stream:
         elif self.last_ms != _MAX64:
             self._append(self.last_ms + 1, 0, frame, first)
         else:
-            raise ids_exhausted()
+            raise IDsExhausted("the stream has used the largest id")
 
     def append_at(self, ms: int, seq: int, frame: Frame, first: int) -> None:
-        """Add an entry under a given id. Raises: CommandError unless it is above the last."""
+        """Add an entry under a given id. Raises: IDNotAboveLast, IDsExhausted, TooLarge."""
         if stream_id.compare(self.last_ms, self.last_seq, _MAX64, _MAX64) == 0:
-            raise ids_exhausted()
+            raise IDsExhausted("the stream has used the largest id")
         if stream_id.compare(ms, seq, self.last_ms, self.last_seq) <= 0:
-            raise id_not_above_top()
+            raise IDNotAboveLast(f"{ms}-{seq} is not above {self.last_ms}-{self.last_seq}")
         self._append(ms, seq, frame, first)
 
     def append_in_ms(self, ms: int, frame: Frame, first: int) -> None:
@@ -145,14 +145,14 @@ class Stream:
         elif self.last_seq != _MAX64:
             self.append_at(ms, self.last_seq + 1, frame, first)
         elif self.last_ms == _MAX64:
-            raise ids_exhausted()
+            raise IDsExhausted("the stream has used the largest id")
         else:
-            raise id_not_above_top()
+            raise IDNotAboveLast(f"no id is left in millisecond {ms}")
 
     def _append(self, ms: int, seq: int, frame: Frame, first: int) -> None:
         raw_bytes = frame.bytes_from(first)
         if raw_bytes > _ENTRY_BYTES_MAX:
-            raise elements_too_large()
+            raise TooLarge(f"an entry has at most {_ENTRY_BYTES_MAX} bytes, not {raw_bytes}")
         tail = self._tail
         if tail is None or self._is_full(tail, raw_bytes):
             bound = stream_node.node_bound(frame, first, raw_bytes)

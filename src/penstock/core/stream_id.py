@@ -27,7 +27,7 @@ Cost: parse and format about 30 ns compiled.
 from __future__ import annotations
 
 from penstock.core import memory
-from penstock.errors import CommandError, invalid_stream_id
+from penstock.core.errors import InvalidID, NoIDAbove, NoIDBelow
 
 MAX64 = 2**64 - 1
 _MAX64 = MAX64
@@ -136,7 +136,7 @@ def from_key(key: bytes) -> StreamID:
 
 
 def parse(text: bytes, missing_seq: int = 0) -> StreamID:
-    """The id that a text names, `-` and `+` excluded. Raises: CommandError."""
+    """The id that a text names, `-` and `+` excluded. Raises: InvalidID."""
     return parse_span(bytearray(text), 0, len(text), missing_seq)
 
 
@@ -166,7 +166,7 @@ def parse_span(buffer: bytearray, start: int, size: int, missing_seq: int) -> St
 def _parse_odd(text: bytes, missing_seq: int) -> StreamID:
     """The long way: everything that strtoull takes and the short path does not."""
     if len(text) > _TEXT_BYTES_MAX:
-        raise invalid_stream_id()
+        raise InvalidID(f"a stream id has at most {_TEXT_BYTES_MAX} bytes, not {len(text)}")
     text = text.split(b"\0", 1)[0]
     ms_text, dash, seq_text = text.partition(b"-")
     ms = _parse_half(ms_text)
@@ -180,16 +180,16 @@ def _parse_half(text: bytes) -> int:
     if sign in (b"+", b"-"):
         digits = digits[1:]
     if not digits or digits.strip(b"0123456789"):
-        raise invalid_stream_id()
+        raise InvalidID(f"not a stream id: {text!r}")
     value = int(digits)
     if value > _MAX64:
-        raise invalid_stream_id()
+        raise InvalidID(f"not a stream id: {text!r}")
     if sign != b"-":
         return value
     # A plain negative number is refused; one that is not plain (-0, -01) falls through to strtoull,
     # which wraps it around.
     if text == b"-%d" % value and 0 < value <= 2**63:
-        raise invalid_stream_id()
+        raise InvalidID(f"not a stream id: {text!r}")
     return (_MAX64 + 1 - value) & _MAX64
 
 
@@ -198,7 +198,7 @@ def parse_range_start(text: bytes) -> StreamID:
     if text[:1] == b"(" and len(text) > 1:
         edge = parse(text[1:], 0)
         if edge == LARGEST:
-            raise CommandError("invalid start ID for the interval")
+            raise NoIDAbove("no id is above the largest")
         return edge.next()
     return parse_edge(text, 0)
 
@@ -208,13 +208,13 @@ def parse_range_end(text: bytes) -> StreamID:
     if text[:1] == b"(" and len(text) > 1:
         edge = parse(text[1:], MAX64)
         if edge == SMALLEST:
-            raise CommandError("invalid end ID for the interval")
+            raise NoIDBelow("no id is below 0-0")
         return edge.previous()
     return parse_edge(text, MAX64)
 
 
 def parse_edge(text: bytes, missing_seq: int) -> StreamID:
-    """An id, or `-` for the smallest and `+` for the largest. Raises: CommandError."""
+    """An id, or `-` for the smallest and `+` for the largest. Raises: InvalidID."""
     if len(text) <= _TEXT_BYTES_MAX:
         word = text.split(b"\0", 1)[0]
         if word == b"-":

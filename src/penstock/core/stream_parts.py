@@ -29,7 +29,7 @@ from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 
 
-class Part:
+class StreamPart:
     """A run of entries: its first id, its last id, and how many there are."""
 
     __slots__ = ("count", "first", "last")
@@ -81,7 +81,7 @@ def nodes_in(stream: Stream, start: StreamID, end: StreamID) -> Iterator[NodeInR
             yield NodeInRange(master, node, count)
 
 
-def parts_of(stream: Stream, start: StreamID, end: StreamID, parts: int) -> list[Part]:
+def parts_of(stream: Stream, start: StreamID, end: StreamID, parts: int) -> list[StreamPart]:
     """Up to so many parts of a range, all of the same size give or take an entry (P1 to P3)."""
     nodes = list(nodes_in(stream, start, end))
     total = sum(node.count for node in nodes)
@@ -98,7 +98,8 @@ def parts_of(stream: Stream, start: StreamID, end: StreamID, parts: int) -> list
                 ids.append(found[ranks[len(ids)] - passed])
         passed += node.count
     return [
-        Part(ids[at], ids[at + 1], ranks[at + 1] - ranks[at] + 1) for at in range(0, len(ids), 2)
+        StreamPart(ids[at], ids[at + 1], ranks[at + 1] - ranks[at] + 1)
+        for at in range(0, len(ids), 2)
     ]
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from penstock.core import long_double, memory
+from penstock.core import long_double, memory, stream_id
 from penstock.core.frame import Frame
+from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.errors import CommandError, no_such_database, not_an_integer
@@ -44,6 +45,14 @@ def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
         if at == end and negative and magnitude == _INT64_MAX + 1:
             return INT64_MIN
     raise not_an_integer() if error is None else error
+
+
+def ids_from(frame: Frame, first: int) -> list[StreamID]:
+    """The stream ids from one argument to the last. Raises: InvalidID."""
+    ids: list[StreamID] = []
+    for at in range(first, frame.count):
+        ids.append(stream_id.parse_span(frame.buffer, frame.start(at), frame.size(at), 0))
+    return ids
 
 
 def unwrapped(count: int) -> int:

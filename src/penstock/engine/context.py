@@ -103,6 +103,12 @@ class Context:
         if self.event_kinds:
             self.event(kind, event, key)
 
+    def changed_metadata(self, key: bytes, kind: int, event: bytes) -> None:
+        """Count a change that leaves the entries of a stream alone. Redis breaks no WATCH for it."""
+        self.dirty += 1
+        if self.event_kinds:
+            self.event(kind, event, key)
+
     def changed_in(self, keyspace: Keyspace, key: bytes, kind: int, event: bytes) -> None:
         """As changed and touch, for one of several keys in any database; the change is counted elsewhere."""
         if self.watching:

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any
 
+from penstock.core.errors import CoreError
 from penstock.core.frame import Frame
 from penstock.core.list_value import ListLimits
 from penstock.core.stream import NodeLimits
@@ -46,6 +47,7 @@ from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
+from penstock.engine.wording import worded
 from penstock.errors import CommandError, wrong_arity
 
 DATABASES = 16
@@ -64,7 +66,7 @@ TABLE: dict[str, Command] = {
 class Engine:
     """Keys, commands and waiting readers, in memory.
 
-    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, give_up. Time:
+    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark. Time:
     expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits, expired_keys.
     `unfinished`: a command runs, or was broken off.
     """
@@ -137,7 +139,7 @@ class Engine:
         self.unfinished = True
         try:
             if context.effects is None:
-                reply = command.run(context, frame)
+                reply = self._call(command, frame)
             else:
                 reply = self._run_recorded(command, frame)
         except CommandError:
@@ -152,8 +154,15 @@ class Engine:
     def run(self, command: Command, frame: Frame) -> Any:
         """As execute_now, but those who wait go on waiting. Raises: CommandError."""
         if self.context.effects is None:
-            return command.run(self.context, frame)
+            return self._call(command, frame)
         return self._run_recorded(command, frame)
+
+    def _call(self, command: Command, frame: Frame) -> Any:
+        """Run a command; what core refuses is raised as Redis's error reply."""
+        try:
+            return command.run(self.context, frame)
+        except CoreError as error:
+            raise worded(error) from None
 
     def begin_unit(self) -> None:
         """What runs from now on is one unit: a transaction. Then end_unit, or abandon_unit."""
@@ -183,7 +192,7 @@ class Engine:
         context.recorded = False
         effects.begin()
         try:
-            reply = command.run(context, frame)
+            reply = self._call(command, frame)
             if not context.recorded and context.dirty - self.expired_keys != changes:
                 effects.verbatim(database, frame)
         except CommandError:
@@ -196,14 +205,14 @@ class Engine:
         return reply
 
     def park(self, waiter: Waiter) -> None:
-        """Let a blocked command wait. The caller waits, and calls give_up when its time is over."""
+        """Let a blocked command wait. The caller waits, and calls unpark when it stops waiting."""
         self.waiters.park(waiter)
         self.context.waiting = self.waiters.count
 
-    def give_up(self, waiter: Waiter) -> None:
-        """Stop waiting, unless the waiter was served already."""
+    def unpark(self, waiter: Waiter) -> None:
+        """Take a waiter out of its queues: it was served, timed out, or its caller left. Safe to repeat."""
         if not waiter.done:
-            self.waiters.free(waiter)
+            self.waiters.remove(waiter)
             self.context.waiting = self.waiters.count
 
     def serve_waiters(self) -> None:
@@ -245,7 +254,7 @@ class Engine:
             context.retrying = False
         # In this order: interrupted in between, the waiter finds itself still in its queues, and leaves.
         waiter.wake()
-        self.give_up(waiter)
+        self.unpark(waiter)
         return True
 
     def expire_due(self, most: int) -> int:

@@ -79,7 +79,7 @@ class Waiters:
             self._queues.setdefault((waiter.keyspace.index, key), {})[waiter] = None
         self.count += 1
 
-    def free(self, waiter: Waiter) -> None:
+    def remove(self, waiter: Waiter) -> None:
         """Take a waiter out of all queues."""
         for key in waiter.keys:
             place = (waiter.keyspace.index, key)

@@ -12,7 +12,7 @@
     OK               +OK                   +OK
     CommandError     -ERR text             -ERR text
 
-An `Output` is one growing buffer; whoever owns it takes what is in it and sends it. A range of a stream is
+A `ReplyBuffer` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is
 not turned into objects on the way: its entries are written from the node's bytes straight into the buffer.
 How many there are is known only at their end, so room for the head is left in front, as wide as the expected
 count; if the guess was wrong the body moves by a byte or two.
@@ -49,7 +49,7 @@ _ID_BYTES_MAX = 41
 _CRLF = 0x0A0D  # as a little-endian 16-bit number
 
 
-class Output:
+class ReplyBuffer:
     """Bytes on their way to one client.
 
     Write: put, put_array_head, put_error, put_raw. Read: size, take, clear.

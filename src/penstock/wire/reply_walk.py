@@ -7,7 +7,7 @@ replaced, each by an error, so that a client who has sent ten commands still get
 from __future__ import annotations
 
 from penstock.errors import PenstockError
-from penstock.wire.encoder import Output
+from penstock.wire.encoder import ReplyBuffer
 
 _SIZED = b"$=!"
 _NESTED = {ord("*"): 1, ord("~"): 1, ord(">"): 1, ord("%"): 2}
@@ -36,7 +36,7 @@ def refuse_all(data: bytes, error: PenstockError, spared: tuple[bytes, ...] = ()
 
     `spared`: how that begins which is a push too, though nothing marks it (RESP2).
     """
-    output = Output()
+    output = ReplyBuffer()
     at = 0
     while at < len(data):
         end = end_of_reply(data, at)

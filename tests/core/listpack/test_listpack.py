@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from fuzz.listpack import walk, walk_back
 from penstock.core import listpack
+from penstock.core.errors import TooLarge
 from penstock.core.listpack import AFTER, BEFORE, REPLACE
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CorruptData
 from tests.support.engine.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,
@@ -538,7 +539,7 @@ def test_no_edit_grows_past_what_the_header_can_say(
     for room in (0, more - 1):
         lp = nearly_full(room)
         before = bytes(lp)
-        with pytest.raises(CommandError, match="A listpack cannot exceed 4294967295 bytes"):
+        with pytest.raises(TooLarge, match="a listpack cannot exceed 4294967295 bytes"):
             edit(lp)
         assert lp == before, name
     lp = nearly_full(more)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock.core import stream_id
 from penstock.core.check import check_stream
+from penstock.core.errors import IDNotAboveLast
 from penstock.core.stream import RANK_UNKNOWN, Stream
 from penstock.core.stream_id import MAX64, SMALLEST
-from penstock.errors import id_not_above_top
 from tests.support.engine.streams import (
     add,
     nodes_of,
@@ -99,7 +99,7 @@ def test_the_last_id_can_be_set_ahead() -> None:
         7,
         "8-0",
     )
-    assert refused(stream, lambda: add(stream, "9-0")) == str(id_not_above_top())
+    assert refused(stream, lambda: add(stream, "9-0")) is IDNotAboveLast
     add(stream, "9-1")
     assert stream.entries_added == 8
     assert stream_id.compare(stream.last_ms, stream.last_seq, 9, 1) == 0

@@ -1,9 +1,9 @@
 r"""The nodes of a rax and the values of its keys: where they lie, and how they come and go.
 
-Nodes are not Python objects. They are ranges of one growing bytearray, the heap, cut into units of four
-bytes. A link is a unit number, so that 31 bits reach 8 GiB:
+Nodes are not Python objects. They are ranges of one growing bytearray, the heap, cut into cells of four
+bytes. A link is a cell number, so that 31 bits reach 8 GiB:
 
-    unit 0   link to the head
+    cell 0   link to the head
     node     +------------------------+-------------+-------------+-------------------+
              | bits: key, null,       | characters, | links: one, | slot of the value |
              | compressed; size (29)  | padded to 4 | or one each | if key, not null  |
@@ -21,14 +21,14 @@ neighbours costs 1 byte for its character, 4 for its link and 8 in the list. An 
 60 and more, give the garbage collector a million things to look at, and overrun the C stack when a long
 chain is freed.
 
-A node that grows or shrinks moves to a block of another size. There are blocks of 1, 2, ... 64 units and
+A node that grows or shrinks moves to a block of another size. There are blocks of 1, 2, ... 64 cells and
 then 32 sizes to every doubling (a full fork of 256 wastes 28 bytes of 1312); each size has a list of free
-blocks, linked through their first unit. When two thirds of the heap or of the list lie idle, all is copied
+blocks, linked through their first cell. When two thirds of the heap or of the list lie idle, all is copied
 to new ones: the memory of a million acknowledged entries is given back. An empty tree owns nothing but
 itself.
 
 Invariants
-  R6  every unit below `top` is the head's link, or of one node's block, or of one free block; `live` counts
+  R6  every cell below `top` is the head's link, or of one node's block, or of one free block; `live` counts
       those of nodes.
   R7  every slot of `values` belongs to one key, or is free; a free slot holds the next one's number.
 
@@ -53,8 +53,8 @@ CHARACTERS_MAX = 2**29 - 1  # what the header has room for
 LEAF = 2**31  # a link to a leaf; below it, a link to a node
 NO_VALUE = LEAF - 1  # slot of a key whose value is None
 BARE = LEAF + LEAF - 2  # the head of an empty tree: neither key nor children
-HEAP_UNITS_MAX = 2**31  # leaves are fewer than units, so a slot always fits beside the tag
-TIDY_UNITS_MIN = 16384  # 64 KiB: below, idle memory is not worth a copy
+HEAP_CELLS_MAX = 2**31  # leaves are fewer than cells, so a slot always fits beside the tag
+TIDY_CELLS_MIN = 16384  # 64 KiB: below, idle memory is not worth a copy
 TIDY_SLOTS_MIN = 8192
 
 _KEY = KEY  # C twins, see heap.pxd
@@ -63,9 +63,9 @@ _COMPRESSED = COMPRESSED
 _LEAF = LEAF
 _NO_VALUE = NO_VALUE
 _BARE = BARE
-_HEAP_UNITS_MAX = HEAP_UNITS_MAX
+_HEAP_CELLS_MAX = HEAP_CELLS_MAX
 _SPARE_BYTES_MAX = 256
-_TIDY_UNITS_MIN = TIDY_UNITS_MIN
+_TIDY_CELLS_MIN = TIDY_CELLS_MIN
 _TIDY_SLOTS_MIN = TIDY_SLOTS_MIN
 
 # Empty trees share these and never write to them: there is a tree for every consumer.
@@ -122,20 +122,20 @@ class NodeHeap:
             return -1
         if header & _NULL:
             return _NO_VALUE
-        return memory.load32(self.heap, 4 * (link + units_of(header)) - 4)
+        return memory.load32(self.heap, 4 * (link + cells_of(header)) - 4)
 
-    def _units(self, link: int) -> int:
-        """How many units the node at this link needs."""
-        return units_of(memory.load32(self.heap, 4 * link)) if link < _LEAF else 0
+    def _cells(self, link: int) -> int:
+        """How many cells the node at this link needs."""
+        return cells_of(memory.load32(self.heap, 4 * link)) if link < _LEAF else 0
 
     def _node(self, header: int, slot: int) -> int:
         """Make a node that holds `slot` as a key (-1: it is none); its characters and links come later."""
         header |= _key_bits(slot)
-        units = units_of(header)
-        at = self._take(units)
+        cells = cells_of(header)
+        at = self._take(cells)
         memory.store32(self.heap, at, header)
         if slot >= 0 and slot != _NO_VALUE:
-            memory.store32(self.heap, at + 4 * units - 4, slot)
+            memory.store32(self.heap, at + 4 * cells - 4, slot)
         return at
 
     def _single(self, size: int, slot: int, child: int) -> int:
@@ -145,12 +145,12 @@ class NodeHeap:
         return at
 
     def _move_to_fit(self, link_at: int, before: int, after: int) -> int:
-        """Give the node another block if it needs one for `after` units; the contents are left behind.
+        """Give the node another block if it needs one for `after` cells; the contents are left behind.
 
         They stay readable there until the next block is taken, but for the header.
         """
         at = 4 * memory.load32(self.heap, link_at)
-        if block_units(before) == block_units(after):
+        if block_cells(before) == block_cells(after):
             return at
         place = self._take(after)
         self._give(at, before)
@@ -168,9 +168,9 @@ class NodeHeap:
         heap = self.heap
         at = 4 * memory.load32(heap, link_at)
         header = memory.load32(heap, at)
-        before = units_of(header)
+        before = cells_of(header)
         header = header >> 2 << 2 | _key_bits(slot)
-        after = units_of(header)
+        after = cells_of(header)
         place = self._move_to_fit(link_at, before, after)
         if place != at:
             memory.move(heap, place + 4, at + 4, 4 * min(before, after) - 4)
@@ -184,10 +184,10 @@ class NodeHeap:
         at = 4 * memory.load32(heap, link_at)
         header = memory.load32(heap, at)
         size = header >> 3
-        units = units_of(header)
+        cells = cells_of(header)
         links = links_of(at, size)
-        words = units - (links - at >> 2)  # the links, and the slot if there is one
-        place = self._move_to_fit(link_at, units, units_of(header + 8))
+        words = cells - (links - at >> 2)  # the links, and the slot if there is one
+        place = self._move_to_fit(link_at, cells, cells_of(header + 8))
         new_links = links_of(place, size + 1)
         # From the back to the front: in place, everything moves towards the end.
         memory.move(heap, new_links + 4 * index + 4, links + 4 * index, 4 * (words - index))
@@ -207,10 +207,10 @@ class NodeHeap:
         at = 4 * memory.load32(heap, link_at)
         header = memory.load32(heap, at)
         size = header >> 3
-        units = units_of(header)
+        cells = cells_of(header)
         links = links_of(at, size)
-        words = units - (links - at >> 2)
-        place = self._move_to_fit(link_at, units, units_of(header - 8))
+        words = cells - (links - at >> 2)
+        place = self._move_to_fit(link_at, cells, cells_of(header - 8))
         new_links = links_of(place, size - 1)
         # From the front to the back: in place, everything moves towards the start.
         memory.store32(heap, place, header - 8)
@@ -275,7 +275,7 @@ class NodeHeap:
             memory.move(heap, merged + 4 + size, 4 * first + 4, header >> 3)
             size += header >> 3
             link = memory.load32(heap, links_of(4 * first, header >> 3))
-            self._give(4 * first, units_of(header))
+            self._give(4 * first, cells_of(header))
             first = link
             nodes -= 1
 
@@ -302,40 +302,40 @@ class NodeHeap:
         self.values = []
         self.top = 1
 
-    def _reserve(self, units: int) -> None:
-        """Make sure that a few blocks, of so many units together, can be taken.
+    def _reserve(self, cells: int) -> None:
+        """Make sure that a few blocks, of so many cells together, can be taken.
 
         Raises: MemoryError when the heap would pass 8 GiB.
         """
-        units += self.top + (units >> 5) + 4  # blocks are rounded up
-        if units > _HEAP_UNITS_MAX:
+        cells += self.top + (cells >> 5) + 4  # blocks are rounded up
+        if cells > _HEAP_CELLS_MAX:
             raise MemoryError("a rax holds at most 8 GiB of nodes")
-        missing = 4 * units - len(self.heap)
+        missing = 4 * cells - len(self.heap)
         if missing > 0:
             self.heap += bytes(max(missing, (len(self.heap) >> 3) + 32))
 
-    def _take(self, units: int) -> int:
+    def _take(self, cells: int) -> int:
         """Take a block from its free list, or from the end; return its place."""
-        place = 4 * _free_list(units)
-        units = block_units(units)
-        self.live += units
+        place = 4 * _free_list(cells)
+        cells = block_cells(cells)
+        self.live += cells
         if place < len(self.free):
             at = 4 * memory.load32(self.free, place)
             if at:
                 memory.store32(self.free, place, memory.load32(self.heap, at))
                 return at
         at = 4 * self.top
-        self.top += units
+        self.top += cells
         return at
 
-    def _give(self, at: int, units: int) -> None:
+    def _give(self, at: int, cells: int) -> None:
         """Put a block on its free list."""
-        place = 4 * _free_list(units)
+        place = 4 * _free_list(cells)
         if place >= len(self.free):
             self.free = self.free + bytes(place + 4 - len(self.free))
         memory.store32(self.heap, at, memory.load32(self.free, place))
         memory.store32(self.free, place, at >> 2)
-        self.live -= block_units(units)
+        self.live -= block_cells(cells)
 
     def _keep(self, value: Any) -> int:
         """Find a slot for the value."""
@@ -369,7 +369,7 @@ class NodeHeap:
         Cost: what is copied is half of what was freed since the last time, so O(1) a removal.
         """
         slots = len(self.values)
-        if (self.top > _TIDY_UNITS_MIN and 3 * self.live < self.top) or (
+        if (self.top > _TIDY_CELLS_MIN and 3 * self.live < self.top) or (
             slots > _TIDY_SLOTS_MIN and 3 * (slots - self.slots_free) < slots
         ):
             self._copy()
@@ -391,15 +391,15 @@ class NodeHeap:
             for _ in range(links):
                 link = memory.load32(heap, link_at)
                 if link < _LEAF:
-                    units = units_of(memory.load32(old, 4 * link))
-                    memory.copy(heap, 4 * top, old, 4 * link, 4 * units)
+                    cells = cells_of(memory.load32(old, 4 * link))
+                    memory.copy(heap, 4 * top, old, 4 * link, 4 * cells)
                     memory.store32(heap, link_at, top)
-                    top += block_units(units)
+                    top += block_cells(cells)
                 elif link < _BARE:
                     memory.store32(heap, link_at, _LEAF + len(values))
                     values.append(self.values[link - _LEAF])
                 link_at += 4
-            scan += block_units(units_of(memory.load32(heap, 4 * scan))) if scan else 1
+            scan += block_cells(cells_of(memory.load32(heap, 4 * scan))) if scan else 1
             if scan == top:
                 break
             header = memory.load32(heap, 4 * scan)
@@ -423,8 +423,8 @@ def _key_bits(slot: int) -> int:
     return _KEY | _NULL if slot == _NO_VALUE else _KEY
 
 
-def units_of(header: int) -> int:
-    """How many units a node needs."""
+def cells_of(header: int) -> int:
+    """How many cells a node needs."""
     size = header >> 3
     links = 1 if header & _COMPRESSED else size
     return 1 + (size + 3 >> 2) + links + (1 if header & (_KEY | _NULL) == _KEY else 0)
@@ -435,17 +435,17 @@ def links_of(at: int, size: int) -> int:
     return at + 4 + (size + 3 & -4)
 
 
-def _free_list(units: int) -> int:
-    """Which free list a block of so many units is on."""
+def _free_list(cells: int) -> int:
+    """Which free list a block of so many cells is on."""
     shift = 0
-    while (units - 1) >> shift >= 64:
+    while (cells - 1) >> shift >= 64:
         shift += 1
-    return 32 * shift + ((units - 1) >> shift)
+    return 32 * shift + ((cells - 1) >> shift)
 
 
-def block_units(units: int) -> int:
-    """How large a block is that holds so many units."""
+def block_cells(cells: int) -> int:
+    """How large a block is that holds so many cells."""
     shift = 0
-    while (units - 1) >> shift >= 64:
+    while (cells - 1) >> shift >= 64:
         shift += 1
-    return (((units - 1) >> shift) + 1) << shift
+    return (((cells - 1) >> shift) + 1) << shift

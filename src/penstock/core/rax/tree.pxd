@@ -41,7 +41,7 @@ cdef class Rax(NodeHeap):
                    branch_at=Py_ssize_t, branch_index=Py_ssize_t, branch_run=Py_ssize_t, link=Py_ssize_t,
                    at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, index=Py_ssize_t, fork=bint)
     cdef int _walk(self, bytes key, Trail trail) except -1
-    @cython.locals(rest=Py_ssize_t, units=Py_ssize_t, header=Py_ssize_t, slot=Py_ssize_t, link=Py_ssize_t)
+    @cython.locals(rest=Py_ssize_t, cells=Py_ssize_t, header=Py_ssize_t, slot=Py_ssize_t, link=Py_ssize_t)
     cdef int _add(self, bytes key, object value) except -1
     @cython.locals(slot=Py_ssize_t)
     cdef int _replace(self, object value) except -1

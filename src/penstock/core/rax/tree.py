@@ -256,15 +256,15 @@ class Rax(NodeHeap):
         if self.top == 0:
             self._start()
         rest = len(key) - self._matched
-        units = (rest >> 2) + 4
+        cells = (rest >> 2) + 4
         if len(key) > self.characters_max:
             self.chained = True
-            units += 3 * (rest // self.characters_max)
+            cells += 3 * (rest // self.characters_max)
         header = 0
         if self._stop < _LEAF:
             header = memory.load32(self.heap, 4 * self._stop)
-            units += rax_heap.units_of(header) + 12
-        self._reserve(units)
+            cells += rax_heap.cells_of(header) + 12
+        self._reserve(cells)
         slot = self._keep(value)
         if rest == 0 and self._split == 0:
             self._set_slot(self._link_at, slot)
@@ -288,7 +288,7 @@ class Rax(NodeHeap):
         if slot != _NO_VALUE and value is not None:
             self.values[slot] = value
         elif slot != _NO_VALUE or value is not None:
-            self._reserve(self._units(self._stop) + 1)
+            self._reserve(self._cells(self._stop) + 1)
             replaced = self._release(slot)
             self._set_slot(self._link_at, self._keep(value))
             self.version += 1
@@ -322,7 +322,7 @@ class Rax(NodeHeap):
             memory.move(heap, front + 4, at + 4, before)
             link = front >> 2
             self.node_count += 1
-        self._give(at, rax_heap.units_of(header))
+        self._give(at, rax_heap.cells_of(header))
         memory.store32(heap, self._link_at, link)
         self.node_count += 1
 
@@ -337,7 +337,7 @@ class Rax(NodeHeap):
         memory.move(heap, tail + 4, at + 4 + before, after)
         front = self._single(before, self._slot(self._stop), tail >> 2)
         memory.move(heap, front + 4, at + 4, before)
-        self._give(at, rax_heap.units_of(header))
+        self._give(at, rax_heap.cells_of(header))
         memory.store32(heap, self._link_at, front >> 2)
         self.node_count += 1
 
@@ -355,7 +355,7 @@ class Rax(NodeHeap):
             self._prune()
             chain_at = self._branch_run
         else:
-            self._reserve(self._units(self._stop))
+            self._reserve(self._cells(self._stop))
             self._set_slot(self._link_at, -1)
         value = self._release(slot)
         self.count -= 1
@@ -378,18 +378,18 @@ class Rax(NodeHeap):
         heap = self.heap
         at = 4 * memory.load32(heap, self._branch_at)
         header = memory.load32(heap, at)
-        self._reserve(rax_heap.units_of(header))
+        self._reserve(rax_heap.cells_of(header))
         link = memory.load32(heap, rax_heap.links_of(at, header >> 3) + 4 * self._branch_index)
         while link < _LEAF:
             doomed = memory.load32(heap, 4 * link)
             below = memory.load32(heap, rax_heap.links_of(4 * link, doomed >> 3))
-            self._give(4 * link, rax_heap.units_of(doomed))
+            self._give(4 * link, rax_heap.cells_of(doomed))
             self.node_count -= 1
             link = below
         self.node_count -= 1
         if header & _COMPRESSED or header >> 3 == 1:
             memory.store32(heap, self._branch_at, _LEAF + self._slot(at >> 2))
-            self._give(at, rax_heap.units_of(header))
+            self._give(at, rax_heap.cells_of(header))
         else:
             self._remove_child(self._branch_at, self._branch_index)
 

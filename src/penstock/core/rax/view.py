@@ -19,9 +19,9 @@ from penstock.core.rax.heap import (
     NO_VALUE,
     NULL,
     Trail,
-    block_units,
+    block_cells,
+    cells_of,
     links_of,
-    units_of,
 )
 from penstock.errors import InvariantBroken
 
@@ -60,7 +60,7 @@ class _Raw:
     characters: bytes = b""
     links: tuple[int, ...] = ()
     is_compressed: bool = False
-    units: int = 0
+    cells: int = 0
 
     @property
     def is_key(self) -> bool:
@@ -79,7 +79,7 @@ def _raw(tree: Rax, link: int) -> _Raw:
     if header & KEY:
         slot = NO_VALUE if header & NULL else memory.load32(tree.heap, first + 4 * count)
     characters = memory.cut(tree.heap, 4 * link + 4, size)
-    return _Raw(slot, characters, links, bool(header & COMPRESSED), units_of(header))
+    return _Raw(slot, characters, links, bool(header & COMPRESSED), cells_of(header))
 
 
 def _head(tree: Rax) -> int:
@@ -151,7 +151,7 @@ def _printable(characters: bytes) -> str:
 
 def check(tree: Rax) -> None:
     """Raise InvariantBroken unless the tree is what the essays say."""
-    blocks: list[tuple[int, int]] = []  # first unit and size
+    blocks: list[tuple[int, int]] = []  # first cell and size
     slots: list[int] = []
     keys = seen = 0
     pending = [(_head(tree), 0)]
@@ -161,8 +161,8 @@ def check(tree: Rax) -> None:
         _check_node(tree, link, raw, length)
         seen += 1
         keys += raw.is_key
-        if raw.units:
-            blocks.append((link, block_units(raw.units)))
+        if raw.cells:
+            blocks.append((link, block_cells(raw.cells)))
         if raw.is_key and raw.slot != NO_VALUE:
             slots.append(raw.slot)
         length += len(raw.characters) if raw.is_compressed else len(raw.links) > 0
@@ -190,23 +190,23 @@ def _check_node(tree: Rax, link: int, raw: _Raw, length: int) -> None:
 
 
 def _check_blocks(tree: Rax, blocks: list[tuple[int, int]]) -> None:
-    live = sum(units for _, units in blocks)
-    _demand(live == tree.live, "R6", f"{live} live units are counted as {tree.live}")
+    live = sum(cells for _, cells in blocks)
+    _demand(live == tree.live, "R6", f"{live} live cells are counted as {tree.live}")
     for place in range(0, len(tree.free), 4):
         number = place // 4  # of the list, from which the size of its blocks follows
         shift = max(number // 32 - 1, 0)
-        units = (number - 32 * shift + 1) << shift
-        unit = memory.load32(tree.free, place)
-        while unit:
-            blocks.append((unit, units))
-            _demand(len(blocks) <= tree.top, "R6", f"the free list of {units} units has a circle")
-            unit = memory.load32(tree.heap, 4 * unit)
+        cells = (number - 32 * shift + 1) << shift
+        cell = memory.load32(tree.free, place)
+        while cell:
+            blocks.append((cell, cells))
+            _demand(len(blocks) <= tree.top, "R6", f"the free list of {cells} cells has a circle")
+            cell = memory.load32(tree.heap, 4 * cell)
     end = min(tree.top, 1)
-    for unit, units in sorted(blocks):
-        _demand(unit == end, "R6", f"units {end} to {unit} are lost, or used twice")
-        end = unit + units
-    _demand(end == tree.top, "R6", f"units {end} to {tree.top} are lost, or used twice")
-    _demand(4 * tree.top <= len(tree.heap), "R6", f"the heap ends before unit {tree.top}")
+    for cell, cells in sorted(blocks):
+        _demand(cell == end, "R6", f"cells {end} to {cell} are lost, or used twice")
+        end = cell + cells
+    _demand(end == tree.top, "R6", f"cells {end} to {tree.top} are lost, or used twice")
+    _demand(4 * tree.top <= len(tree.heap), "R6", f"the heap ends before cell {tree.top}")
 
 
 def _check_slots(tree: Rax, slots: list[int]) -> None:

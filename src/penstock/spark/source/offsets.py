@@ -20,8 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from penstock.core.errors import InvalidID
 from penstock.core.stream_id import SMALLEST, StreamID, parse
-from penstock.errors import CommandError, PenstockError
+from penstock.errors import PenstockError
 
 VERSION = 1
 
@@ -81,7 +82,7 @@ def parse_offset(given: dict[str, Any]) -> Offset:
     _check_version(given, "streams", "exclusive")
     try:
         return Offset({name: _position(at) for name, at in given["streams"].items()})
-    except (KeyError, TypeError, AttributeError, CommandError):
+    except (KeyError, TypeError, AttributeError, InvalidID):
         raise _unreadable(given) from None
 
 

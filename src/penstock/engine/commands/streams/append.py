@@ -8,7 +8,7 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 from penstock.engine import events
-from penstock.engine.arguments import count_at, int_at
+from penstock.engine.arguments import count_at, ids_from, int_at
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import (
@@ -256,14 +256,6 @@ def xdel(context: Context, frame: Frame) -> int:
     return removed
 
 
-def ids_from(frame: Frame, first: int) -> list[StreamID]:
-    """The ids that a command ends with. Raises: CommandError if one is none."""
-    ids: list[StreamID] = []
-    for at in range(first, frame.count):
-        ids.append(stream_id.parse_span(frame.buffer, frame.start(at), frame.size(at), 0))
-    return ids
-
-
 def xlen(context: Context, frame: Frame) -> int:
     """Count the entries of a stream."""
     stream = context.keyspace.stream_at(frame, 1)
@@ -341,15 +333,8 @@ def xsetid(context: Context, frame: Frame) -> Status:
         if arguments.max_deleted > stream_id.SMALLEST
         else stream.max_deleted_id,
     )
-    tell(context, key, b"xsetid")
+    context.changed_metadata(key, events.STREAM, b"xsetid")
     return OK
-
-
-def tell(context: Context, key: bytes, event: bytes) -> None:
-    """Count a change and tell of it. It breaks no WATCH: to Redis only entries are the key's value."""
-    context.dirty += 1
-    if context.event_kinds:
-        context.event(events.STREAM, event, key)
 
 
 COMMANDS = (

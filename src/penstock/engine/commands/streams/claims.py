@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core import stream_id
+from penstock.core.errors import InvalidID
 from penstock.core.frame import Frame
 from penstock.core.group import ClaimOptions, Group
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
+from penstock.engine import events
 from penstock.engine.arguments import INT64_MAX, count_at, int_at, int_between
-from penstock.engine.commands.streams.append import tell
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none
 from penstock.engine.context import Context
@@ -108,7 +109,7 @@ class _Claimant:
         if stays:
             self.consumer.seen_ms = now_ms
             if self._is_new:
-                tell(self._context, self._key, b"xgroup-createconsumer")
+                self._context.changed_metadata(self._key, events.STREAM, b"xgroup-createconsumer")
         elif self._is_new:
             self._group.delete_consumer(self.consumer)
 
@@ -124,7 +125,7 @@ def xclaim(context: Context, frame: Frame) -> list[Any]:
     while at < frame.count:
         try:
             ids.append(stream_id.parse(frame.piece(at)))
-        except CommandError:
+        except InvalidID:
             break  # the first word that is no id begins the options
         at += 1
     options, last = _claim_options(context, frame, at, idle_ms_min)

@@ -8,9 +8,8 @@ from penstock.core.group import ENTRIES_READ_UNKNOWN, Consumer, Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.engine import events
-from penstock.engine.arguments import count_at
+from penstock.engine.arguments import count_at, ids_from
 from penstock.engine.commands.help import help_of
-from penstock.engine.commands.streams.append import ids_from, tell
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, ONE_KEY, SUBCOMMAND_KEY, Command, Flags
 from penstock.errors import (
@@ -38,7 +37,7 @@ def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
 def make_consumer(context: Context, key: bytes, group: Group, name: bytes) -> Consumer:
     """Add a consumer that is not there yet, and tell of it: by whatever command it was made."""
     consumer = group.create_consumer(name, context.now_ms())
-    tell(context, key, b"xgroup-createconsumer")
+    context.changed_metadata(key, events.STREAM, b"xgroup-createconsumer")
     return consumer
 
 
@@ -99,7 +98,7 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
         context.created(context.keyspace, key)
         context.changed(key, events.STREAM, b"xgroup-create")
     else:
-        tell(context, key, b"xgroup-create")
+        context.changed_metadata(key, events.STREAM, b"xgroup-create")
     return OK
 
 
@@ -112,7 +111,7 @@ def xgroup_setid(context: Context, frame: Frame) -> Status:
     text = frame.piece(4)
     last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
     group.set_position(last, entries_read)
-    tell(context, frame.piece(2), b"xgroup-setid")
+    context.changed_metadata(frame.piece(2), events.STREAM, b"xgroup-setid")
     return OK
 
 
@@ -124,7 +123,7 @@ def xgroup_destroy(context: Context, frame: Frame) -> int:
         raise group_needs_key()
     if stream.groups is None or not stream.groups.remove(name):
         return 0
-    tell(context, key, b"xgroup-destroy")
+    context.changed_metadata(key, events.STREAM, b"xgroup-destroy")
     context.touch(key)
     return 1
 
@@ -145,7 +144,7 @@ def xgroup_delconsumer(context: Context, frame: Frame) -> int:
     consumer = group.consumer_or_none(frame.piece(4))
     if consumer is None:
         return 0
-    tell(context, frame.piece(2), b"xgroup-delconsumer")
+    context.changed_metadata(frame.piece(2), events.STREAM, b"xgroup-delconsumer")
     return group.delete_consumer(consumer)
 
 
