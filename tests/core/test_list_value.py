@@ -8,9 +8,8 @@ import pytest
 
 from penstock.core import listpack
 from penstock.core.check import check_list
-from penstock.core.errors import TooLarge
 from penstock.core.list_value import NODE_BYTES_MAX, NODE_ENTRIES_MAX, ListLimits, ListValue
-from penstock.errors import CorruptData
+from penstock.errors import CorruptData, TooLarge
 from tests.support.engine.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core import stream_id
-from penstock.core.errors import InvalidID, NoIDAbove, NoIDBelow
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
+from penstock.errors import InvalidID, NoIDAbove, NoIDBelow
 from tests.support.engine.id_texts import ID_TEXTS, NO_ID_TEXTS
 
 EDGES = [0, 1, 2**63 - 1, 2**63, MAX64 - 1, MAX64]

@@ -8,9 +8,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.core import stream_id
 from penstock.core.check import check_stream
-from penstock.core.errors import CoreError
 from penstock.core.stream import EntryCursor, NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
+from penstock.errors import CoreError
 from tests.support.campaign import cases
 from tests.support.engine.streams import frame_of, node_keys, state_of
 

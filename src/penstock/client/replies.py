@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from penstock.core import stream_id
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import StreamID
-from penstock.errors import PenstockError
+from penstock.errors import InvalidID, PenstockError
 
 Reply: TypeAlias = "int | bytes | list[Reply] | None"
 Fields = list[tuple[bytes, bytes]]

@@ -23,9 +23,8 @@ from penstock.client.inbox import Inbox
 from penstock.client.node_rows import NodeRows
 from penstock.client.rows import FieldNames, Rows
 from penstock.core import memory, stream_id
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import StreamID
-from penstock.errors import ProtocolError
+from penstock.errors import InvalidID, ProtocolError
 
 MORE, FULL, DONE = 0, 1, 2
 _MORE, _FULL, _DONE = MORE, FULL, DONE

@@ -14,6 +14,5 @@ memory        bounds-checked reads and writes inside a bytearray
 crc64, lzf    checksum and compression of snapshots
 glob          glob patterns, as in KEYS and PSUBSCRIBE
 long_double   sums of decimal numbers with the precision of Redis on x86
-errors        the exceptions of this package
 check, node_check   prove that a structure satisfies its invariants
 """

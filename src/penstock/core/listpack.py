@@ -47,8 +47,7 @@ instead of somebody else's memory.
 from __future__ import annotations
 
 from penstock.core import memory
-from penstock.core.errors import TooLarge
-from penstock.errors import CorruptData
+from penstock.errors import CorruptData, TooLarge
 
 HEADER_BYTES = 6
 END = 0xFF

@@ -33,11 +33,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from penstock.core import memory, stream_id, stream_node
-from penstock.core.errors import IDNotAboveLast, IDsExhausted, TooLarge
 from penstock.core.frame import Frame
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
+from penstock.errors import IDNotAboveLast, IDsExhausted, TooLarge
 
 NODE_BYTES_MAX = 4096
 NODE_ENTRIES_MAX = 100

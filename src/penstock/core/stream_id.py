@@ -27,7 +27,7 @@ Cost: parse and format about 30 ns compiled.
 from __future__ import annotations
 
 from penstock.core import memory
-from penstock.core.errors import InvalidID, NoIDAbove, NoIDBelow
+from penstock.errors import InvalidID, NoIDAbove, NoIDBelow
 
 MAX64 = 2**64 - 1
 _MAX64 = MAX64

@@ -12,7 +12,6 @@ effects     what a command changed, as commands that can be replayed
 events      keyspace notifications
 channels    pub/sub
 compat      the differences between versions of Redis
-wording     Redis's error replies for the exceptions of core
 digest      a checksum of all data (DEBUG DIGEST)
 clock, wall_clock   where the time comes from
 dice        random numbers that repeat, for engines without their own

@@ -14,10 +14,9 @@ again; `adopt` ends the state.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
-from penstock.core.errors import CoreError
 from penstock.core.frame import Frame
 from penstock.core.list_value import ListLimits
 from penstock.core.stream import NodeLimits
@@ -47,8 +46,21 @@ from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
-from penstock.engine.wording import worded
-from penstock.errors import CommandError, wrong_arity
+from penstock.errors import (
+    CommandError,
+    CoreError,
+    IDNotAboveLast,
+    IDsExhausted,
+    InvalidID,
+    NoIDAbove,
+    NoIDBelow,
+    TooLarge,
+    elements_too_large,
+    id_not_above_top,
+    ids_exhausted,
+    invalid_stream_id,
+    wrong_arity,
+)
 
 DATABASES = 16
 
@@ -61,6 +73,20 @@ TABLE: dict[str, Command] = {
     )
     for command in module.COMMANDS
 }
+
+_WORDING: dict[type[CoreError], Callable[[], CommandError]] = {
+    InvalidID: invalid_stream_id,
+    NoIDAbove: lambda: CommandError("invalid start ID for the interval"),
+    NoIDBelow: lambda: CommandError("invalid end ID for the interval"),
+    IDNotAboveLast: id_not_above_top,
+    IDsExhausted: ids_exhausted,
+    TooLarge: elements_too_large,
+}
+
+
+def worded(error: CoreError) -> CommandError:
+    """Redis's error reply for an exception of core."""
+    return _WORDING[type(error)]()
 
 
 class Engine:

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 from penstock.core import stream_id
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import StreamID
+from penstock.errors import InvalidID
 from penstock.human.show import EPOCH
 
 MS_PER_UNIT = {

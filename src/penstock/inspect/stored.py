@@ -15,10 +15,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.core import listpack, stream_id
-from penstock.core.errors import InvalidID
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX, Stream
 from penstock.core.stream_id import StreamID
-from penstock.errors import CorruptData
+from penstock.errors import CorruptData, InvalidID
 from penstock.persist.rdb import dump
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb.input import RdbInput

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from fuzz.listpack import walk, walk_back
 from penstock.core import listpack
-from penstock.core.errors import TooLarge
 from penstock.core.listpack import AFTER, BEFORE, REPLACE
-from penstock.errors import CorruptData
+from penstock.errors import CorruptData, TooLarge
 from tests.support.engine.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,

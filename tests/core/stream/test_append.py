@@ -13,10 +13,10 @@ import pytest
 import penstock
 from penstock.core import stream_node
 from penstock.core.check import check_stream
-from penstock.core.errors import IDNotAboveLast, IDsExhausted, TooLarge
 from penstock.core.frame import Frame
 from penstock.core.stream import ENTRY_BYTES_MAX, NodeLimits, Stream
 from penstock.core.stream_id import MAX64, StreamID
+from penstock.errors import IDNotAboveLast, IDsExhausted, TooLarge
 from tests.support.engine.streams import (
     add,
     frame_of,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from penstock.core import stream_id
 from penstock.core.check import check_stream
-from penstock.core.errors import IDNotAboveLast
 from penstock.core.stream import RANK_UNKNOWN, Stream
 from penstock.core.stream_id import MAX64, SMALLEST
+from penstock.errors import IDNotAboveLast
 from tests.support.engine.streams import (
     add,
     nodes_of,

@@ -8,8 +8,8 @@ import pytest
 import redis
 
 from penstock.core import stream_id
-from penstock.core.errors import CoreError
-from penstock.engine.wording import worded
+from penstock.engine.execute import worded
+from penstock.errors import CoreError
 from tests.support.campaign import cases
 from tests.support.engine.id_texts import ID_TEXTS, NO_ID_TEXTS
 from tests.support.servers.answers import answers

@@ -16,9 +16,8 @@ from penstock.cli.terminal.entries import entry
 from penstock.cli.terminal.outcome import Failure, Unreachable
 from penstock.client.replies import Reply, blob, mapping, number, number_or_none
 from penstock.core import stream_id
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import StreamID
-from penstock.errors import CorruptData
+from penstock.errors import CorruptData, InvalidID
 from penstock.human.show import harmless, size_text
 from penstock.inspect import files, stored
 from penstock.inspect.files import Contents, FileKind, FoundStream

@@ -27,14 +27,13 @@ The first id is written for Redis and not believed: it is found when asked for.
 from __future__ import annotations
 
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
-from penstock.core.errors import CoreError
 from penstock.core.frame import Frame
 from penstock.core.group import Consumer, Group, Pending
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import unwrapped
-from penstock.errors import CorruptData
+from penstock.errors import CoreError, CorruptData
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb.input import RdbInput
 

@@ -16,10 +16,9 @@ the next save.
 from __future__ import annotations
 
 from penstock.core import listpack, node_check
-from penstock.core.errors import CoreError
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.stream import NodeLimits, Stream
-from penstock.errors import CorruptData
+from penstock.errors import CoreError, CorruptData
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb import stream as rdb_stream
 from penstock.persist.rdb import ziplist

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import parse
+from penstock.errors import InvalidID
 from penstock.spark.option_words import OptionError, Words
 from penstock.spark.source.options import CONNECTION, Place, parse_place
 

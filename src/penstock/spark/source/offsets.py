@@ -20,9 +20,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import SMALLEST, StreamID, parse
-from penstock.errors import PenstockError
+from penstock.errors import InvalidID, PenstockError
 
 VERSION = 1
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.client.replies import Entry, Reply, array, entries, number, parts
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
+from penstock.errors import InvalidID
 from penstock.human.show import quoted, size_text, time_text
 from penstock.web.http.names import escaped_text
 from penstock.web.model.facts import GroupFacts, StreamFacts

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TypeVar
 
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import SMALLEST, StreamID, parse
+from penstock.errors import InvalidID
 from penstock.human.show import harmless
 from penstock.web.http.names import parse_name
 from penstock.web.model.stream_page import NEWEST, Reading

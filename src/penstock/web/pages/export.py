@@ -11,8 +11,8 @@ from fastapi.responses import PlainTextResponse, Response, StreamingResponse
 from nicegui import app
 
 from penstock.client.replies import UnexpectedReply
-from penstock.core.errors import InvalidID
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
+from penstock.errors import InvalidID
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.where import parse_conditions
 from penstock.web.board import Board

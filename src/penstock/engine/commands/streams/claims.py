@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from penstock.core import stream_id
-from penstock.core.errors import InvalidID
 from penstock.core.frame import Frame
 from penstock.core.group import ClaimOptions, Group
 from penstock.core.stream import Stream
@@ -16,7 +15,7 @@ from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
-from penstock.errors import CommandError, no_such_group, shown, syntax_error
+from penstock.errors import CommandError, InvalidID, no_such_group, shown, syntax_error
 from penstock.reply import NULL_ARRAY
 
 AUTOCLAIM_COUNT_DEFAULT = 100

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.core.errors import CoreError
-from penstock.engine.wording import worded
-from penstock.errors import CommandError
+from penstock.engine.execute import worded
+from penstock.errors import CommandError, CoreError
 
 
 @pytest.mark.parametrize("kind", CoreError.__subclasses__())
