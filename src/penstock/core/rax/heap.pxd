@@ -1,7 +1,7 @@
 # The C side of heap.py.
 #
-# Places, links, headers and slots are all Py_ssize_t, although 32 bits are stored: 4 * link would wrap in
-# 32 bits beyond 4 GiB, and -1 stands for "none" in several of them.
+# Positions, links, headers and slots are all Py_ssize_t, although 32 bits are stored: 4 * link would wrap in
+# 32 bits above 4 GiB, and -1 means "none" in several of them.
 
 import cython
 

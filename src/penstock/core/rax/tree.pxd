@@ -1,4 +1,4 @@
-# The C side of tree.py. Links, places and sizes are Py_ssize_t, for the reasons given in heap.pxd.
+# The C side of tree.py. Links, positions and sizes are Py_ssize_t; heap.pxd says why.
 
 import cython
 
@@ -16,7 +16,7 @@ cdef Py_ssize_t _BARE
 @cython.final
 cdef class Rax(NodeHeap):
     cdef readonly bint chained
-    # Changes with every change of the shape; an iterator compares it with what it was.
+    # Changes whenever the shape changes; an iterator compares it with the value it remembers.
     cdef readonly Py_ssize_t version
     cdef readonly Py_ssize_t _matched
     cdef readonly Py_ssize_t _stop

@@ -1,7 +1,6 @@
-"""Looking at a rax: its nodes one by one, the way of a key, a drawing, and the check of its invariants.
+"""Inspects a rax: yields its nodes, follows a key, draws the tree, checks its invariants.
 
-Nothing here is fast and nothing is needed to use a tree. The invariants are those of the essays in tree.py
-and heap.py.
+None of this is fast, and none is needed to use a tree. The invariants are those of tree.py and heap.py.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How far a key leads: `stop` and the `path` to it are links, `link_at` is where `stop` is stored."""
+    """Where a key leads: `stop` and the `path` to it are links, `link_at` is where `stop` is stored."""
 
     matched: int
     stop: int
@@ -54,7 +53,7 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Raw:
-    """What one link leads to."""
+    """The node or leaf behind one link."""
 
     slot: int  # -1: not a key
     characters: bytes = b""
@@ -94,7 +93,7 @@ def node(tree: Rax, link: int, depth: int, edge: int | None) -> Node:
 
 
 def nodes(tree: Rax) -> Iterator[Node]:
-    """Go through all nodes, parents before children."""
+    """Yield all nodes, parents before children."""
     pending: list[tuple[int, int, int | None]] = [(_head(tree), 0, None)]
     while pending:
         link, depth, edge = pending.pop()
@@ -106,18 +105,18 @@ def nodes(tree: Rax) -> Iterator[Node]:
 
 
 def walk(tree: Rax, trail: Trail) -> Walk:
-    """Put the results of the tree's last walk into a value."""
+    """Return the results of the tree's last walk as one value."""
     path = tuple(memory.load32(trail.frames, 8 * i) for i in range(trail.depth))
     return Walk(tree._matched, tree._stop, tree._link_at, tree._split, path)
 
 
 def draw(tree: Rax, label: Callable[[Any], str] | None = None) -> str:
-    """Draw the tree: nodes with one child go on in the line, forks begin a line for each child.
+    """Draw the tree: nodes with one child continue the line, each child of a fork gets a line of its own.
 
-    `label` makes of a key's value what is to stand behind its node.
+    `label` turns a key's value into the text after its node.
     """
     lines = []
-    pending = [(_head(tree), "", "")]  # link, what the line begins with, and the lines below it
+    pending = [(_head(tree), "", "")]  # link, the start of its line, and of the lines below it
     while pending:
         link, line, below = pending.pop()
         raw = _raw(tree, link)
@@ -150,7 +149,7 @@ def _printable(characters: bytes) -> str:
 
 
 def check(tree: Rax) -> None:
-    """Raise InvariantBroken unless the tree is what the essays say."""
+    """Raise InvariantBroken if an invariant does not hold."""
     blocks: list[tuple[int, int]] = []  # first cell and size
     slots: list[int] = []
     keys = seen = 0
@@ -193,7 +192,7 @@ def _check_blocks(tree: Rax, blocks: list[tuple[int, int]]) -> None:
     live = sum(cells for _, cells in blocks)
     _demand(live == tree.live, "R6", f"{live} live cells are counted as {tree.live}")
     for place in range(0, len(tree.free), 4):
-        number = place // 4  # of the list, from which the size of its blocks follows
+        number = place // 4  # the number of the list, which determines the size of its blocks
         shift = max(number // 32 - 1, 0)
         cells = (number - 32 * shift + 1) << shift
         cell = memory.load32(tree.free, place)
