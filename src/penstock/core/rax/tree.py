@@ -284,7 +284,7 @@ class Rax(NodeHeap):
             del replaced  # only now: its destructor may use the tree
 
     # Splitting. The walk ended inside the compressed node `at`, after `before` matching characters. Its
-    # pieces become new nodes; the link to `at` then leads to the first of them, and the block of `at` is freed.
+    # pieces become new nodes; the link to `at` then leads to the first of them, and its block is freed.
     #
     #      "annibale" -> child      before = 4:  |a n n i|b|a l e|   after = 3
     #
@@ -295,7 +295,6 @@ class Rax(NodeHeap):
     #                                  |-(a) "nnibale"           takes over its slot
     #                                  `-(b) []*
     #      after = 0:    annibali      "annibal" -> [ei]         no tail: the fork links to the old child
-    #
     # The key ends:      anni          "anni" -> "bale"*         front and tail; the tail is the new key
     #
     # A compressed node has at least two characters (R3), so a fork always has a front or a tail beside it. A
