@@ -110,7 +110,9 @@ class Stream:
         self.max_deleted_ms = 0
         self.max_deleted_seq = 0
         self.entries_added = 0
-        self.version = 0  # rises when entries move or go: cursors must then find their position again
+        self.version = (
+            0  # rises when entries move or go: cursors must then find their position again
+        )
 
     # --- Adding ----------------------------------------------------------------------------------
 
