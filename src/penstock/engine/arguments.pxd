@@ -1,4 +1,4 @@
-# A magnitude is unsigned: 2**63 is one, of the smallest number.
+# A magnitude is unsigned: that of the smallest number is 2**63.
 
 import cython
 

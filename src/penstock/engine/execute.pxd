@@ -1,4 +1,4 @@
-# Waiters are few and rarely looked at: a Python object is good enough for them.
+# Waiters are few and rarely used: a Python object is fast enough.
 
 import cython
 

@@ -1,4 +1,4 @@
-# Places in the buffer are Py_ssize_t. Replies are Python objects of many types: only ranges are typed.
+# Positions in the buffer are Py_ssize_t. Replies are Python objects of many types: only ranges have C types.
 
 import cython
 
