@@ -17,9 +17,10 @@ Invariants
   KI2  a bucket holds 2 to 32 keys on average, or there is only one bucket.
 
 Cost: building it is one pass over all keys (0.6 s for a million); then O(count) per call (16 us for ten
-keys). While there is an index, each key takes 20 more bytes, and adding or removing one 1 to 3 us. Rejected: a
-walk over the dictionary for each call (O(n) per call), and a list of keys for each cursor: a client never says
-that it has stopped scanning.
+keys). While there is an index, each key takes 20 more bytes, and adding or removing one 1 to 3 us.
+
+Rejected: a walk over the dictionary for each call (O(n) per call), and a list of keys for each cursor: a
+client never says that it has stopped scanning.
 """
 
 from __future__ import annotations

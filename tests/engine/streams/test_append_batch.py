@@ -136,7 +136,7 @@ def test_an_approximate_trim_has_no_limit_unless_one_is_given() -> None:
             "1 4 r s p0 bad",
             "ERR staging key 'bad' holds no rows: byte 0: expected an array, found 110",
         ),
-        ("1 4 r s p0 number", "ERR staging key 'number' holds a number, and no rows"),
+        ("1 4 r s p0 number", "ERR staging key 'number' holds a number instead of rows"),
         (
             "1 3 r last p0",
             "ERR The stream has exhausted the last possible ID, unable to add more items",
