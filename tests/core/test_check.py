@@ -85,12 +85,12 @@ def test_a_listpack_of_more_elements_than_its_header_can_count_passes() -> None:
         (packed(1, "8100"), "L3", "at 6"),  # cut off
         (packed(1, "f0ffffff7f 00"), "L3", "no element at 6"),  # 2 GiB that are not there
         (packed(1, "f501"), "L3", "no element at 6"),  # unused encoding
-        (packed(1, "c00502"), "L3", "not written in its one way"),  # 5 in 13 bits
-        (packed(1, "813502"), "L3", "not written in its one way"),  # 5 as a string
-        (packed(1, "e0016103"), "L3", "not written in its one way"),  # a in 12 bits
-        (packed(1, "f0010000006106"), "L3", "not written in its one way"),  # a in 32 bits
-        (packed(1, "f1050003"), "L3", "not written in its one way"),  # 5 in 16 bits
-        (packed(1, "f4050000000000000009"), "L3", "not written in its one way"),
+        (packed(1, "c00502"), "L3", "not in its canonical form"),  # 5 in 13 bits
+        (packed(1, "813502"), "L3", "not in its canonical form"),  # 5 as a string
+        (packed(1, "e0016103"), "L3", "not in its canonical form"),  # a in 12 bits
+        (packed(1, "f0010000006106"), "L3", "not in its canonical form"),  # a in 32 bits
+        (packed(1, "f1050003"), "L3", "not in its canonical form"),  # 5 in 16 bits
+        (packed(1, "f4050000000000000009"), "L3", "not in its canonical form"),
         (packed(1, "00"), "L3", "at 6"),  # no backlen
         (packed(1, "0001")[:-1] + b"\x00", "L4", "where the end byte belongs"),
         (packed(2, "0001 ff 0001"), "L4", "an end byte at 8"),
@@ -138,10 +138,10 @@ KEY = sid("5-0").key
         (counted("0101"), "N1", "the count of deleted entries is missing"),
         (counted("0101 0001 816102"), "N1", "the count of fields is missing"),
         (counted("0101 0001 0301 816b02"), "N1", "a field's name is missing"),
-        (counted("0101 0001 0101 816b02"), "N1", "the zero behind the header is missing"),
+        (counted("0101 0001 0101 816b02"), "N1", "the zero after the header is missing"),
         (counted("0101 0001 0101 816b02 0701", ENTRY), "N1", "does not end with zero"),
         (counted(HEADER, SECOND), "N2", "the first entry is 6-0, not the key"),
-        (counted("0201 0001 0101 816b02 0001", ENTRY, ENTRY), "N2", "5-0 stands behind 5-0"),
+        (counted("0201 0001 0101 816b02 0001", ENTRY, ENTRY), "N2", "5-0 comes after 5-0"),
         (counted(HEADER, "0401 0001 0001 817602 0401"), "N3", "unknown flags 4"),
         (counted(HEADER, "816102 0001 0001 817602 0401"), "N3", "an entry's flags is missing"),
         (counted(HEADER, "0201 816102 0001 817602 0401"), "N3", "a distance in ms is missing"),
@@ -222,7 +222,7 @@ def test_a_broken_node_of_a_stream_is_found() -> None:
 def test_something_else_than_a_node_is_found() -> None:
     stream = stream_of("1-0")
     stream.nodes.insert(sid("2-0").key, b"bytes are no bytearray")
-    with broken("S1", "is no node"):
+    with broken("S1", "is not a node"):
         check_stream(stream)
 
 
@@ -410,7 +410,7 @@ def test_the_groups_of_a_stream_are_checked() -> None:
     with broken("G3", "-2"):
         check_stream(stream)
     stream.groups.insert(b"g", None)
-    with broken("G1", "is no group"):
+    with broken("G1", "is not a group"):
         check_stream(stream)
 
 
@@ -479,7 +479,7 @@ def test_room_behind_a_node_in_the_middle_of_a_list_is_found() -> None:
 def test_a_hole_between_the_nodes_of_a_list_is_found() -> None:
     value = three_nodes()
     value.inside()[0][1] = None
-    with broken("Q4", "node 1: None is no node"):
+    with broken("Q4", "node 1: None is not a node"):
         check_list(value)
 
 
@@ -493,7 +493,7 @@ def test_a_node_before_the_first_of_a_list_is_found() -> None:
     with broken("Q4", "a node at 0, before the first at 1"):
         check_list(value)
     del places[1:]
-    with broken("Q4", "the first node is said to stand at 1 of 1"):
+    with broken("Q4", "the first node is said to be at 1 of 1"):
         check_list(value)
 
 

@@ -86,7 +86,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_before_memory_is_taken() -> No
         ("0061 2001", 4, "3 bytes from 2 back"),
         ("2000", 3, "3 bytes from 1 back"),
         ("0061 2000", 3, "3 bytes from 1 back"),
-        ("0061", 2, "1 bytes came, 2 were promised"),
+        ("0061", 2, "1 bytes instead of 2"),
         ("", 0, ""),
     ],
 )

@@ -396,7 +396,7 @@ class TestIterator:
 
     @pytest.mark.parametrize("op", ["", "==", "!=", "=>", "<>", "x"])
     def test_an_unknown_operator_is_refused(self, op: str) -> None:
-        with pytest.raises(ValueError, match="seek knows"):
+        with pytest.raises(ValueError, match="seek takes"):
             tree_of(b"a").iterator().seek(op, b"a")
 
     def test_removing_every_key_it_stands_on_skips_none(self) -> None:

@@ -62,8 +62,11 @@ def test_every_length_of_row_is_read(count: int) -> None:
         (b"\x91\x90", "byte 1: a row of 0 texts"),
         (b"\x91\x91\xa1k", "byte 1: a row of 1 texts"),
         (b"\x91\x92\xa1k\x05", "byte 4: expected a text, found 5"),
-        (b"\x91\x92\xa1k\xa2v", "byte 5: 2 bytes are not there"),
-        (b"\x91\x92\xa1k\xdb\xff\xff\xff\xff", "byte 9: 4294967295 bytes are not there"),
+        (b"\x91\x92\xa1k\xa2v", "byte 5: a text of 2 bytes runs past the end"),
+        (
+            b"\x91\x92\xa1k\xdb\xff\xff\xff\xff",
+            "byte 9: a text of 4294967295 bytes runs past the end",
+        ),
         (b"\x91\x92\xa1k\xda\0", "byte 6: the blob ends too early"),
         (b"\xdd\xff\xff\xff\xff", "byte 5: the blob ends too early"),
         (b"\x91" + ROW + b"\x90", "byte 6: something follows the last row"),

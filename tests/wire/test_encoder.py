@@ -74,7 +74,7 @@ def test_an_error_stays_on_one_line_and_keeps_odd_bytes() -> None:
 
 
 def test_what_is_no_reply_is_a_bug_and_raises() -> None:
-    with pytest.raises(TypeError, match="no reply can be made of set"):
+    with pytest.raises(TypeError, match="a reply cannot be a set"):
         encoded({1})
 
 

@@ -83,7 +83,7 @@ def _check_element(lp: bytearray, at: int, place: str) -> int:
     size = listpack.put_string(element, 0, bytearray(content), 0, len(content))
     if lp[at : at + size] != element[:size]:
         found = lp[at : at + min(size, DUMP_BYTES_MAX)].hex()
-        _broken("L3", place, f"{content[:40]!r} at {at} is not written in its one way: {found}", lp)
+        _broken("L3", place, f"{content[:40]!r} at {at} is not in its canonical form: {found}", lp)
     if at + size >= len(lp):
         _broken("L3", place, f"the element at {at} runs into the end byte", lp)
     return at + size
@@ -157,7 +157,7 @@ def _checked_entries(key: bytes, node: bytearray, limits: NodeLimits | None) -> 
     deleted = elements.integer("N1", "the count of deleted entries")
     field_count = elements.integer("N1", "the count of fields")
     names = [elements.string("N1", "a field's name") for _ in range(field_count)]
-    if elements.integer("N1", "the zero behind the header") != 0:
+    if elements.integer("N1", "the zero after the header") != 0:
         elements.broken("N1", "the header does not end with zero")
 
     entries: list[_Entry] = []
@@ -166,7 +166,7 @@ def _checked_entries(key: bytes, node: bytearray, limits: NodeLimits | None) -> 
         if not entries and entry.id != master:
             elements.broken("N2", f"the first entry is {entry.id}, not the key")
         if entries and entry.id <= entries[-1].id:
-            elements.broken("N2", f"{entry.id} stands behind {entries[-1].id}")
+            elements.broken("N2", f"{entry.id} comes after {entries[-1].id}")
         entries.append(entry)
     tombstones = sum(entry.deleted for entry in entries)
     if (live, deleted) != (len(entries) - tombstones, tombstones):
@@ -236,14 +236,12 @@ def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
     nodes.seek("^")
     while nodes.next():
         if not isinstance(nodes.value, bytearray):
-            _broken("S1", f"key {nodes.key.hex()}", f"{nodes.value!r} is no node")
+            _broken("S1", f"key {nodes.key.hex()}", f"{nodes.value!r} is not a node")
         if isinstance(tail, bytearray) and len(tail) != listpack.total_bytes(tail):
             _broken("S5", f"node {stream_id.from_key(tail_key)}", "room, and it is not the tail")
         entries = _checked_entries(nodes.key, nodes.value, limits)
         if entries[0].id <= last:
-            _broken(
-                "S3", f"node {entries[0].id}", f"it is not above {last}, which stands before it"
-            )
+            _broken("S3", f"node {entries[0].id}", f"it is not above {last}, which precedes it")
         last = entries[-1].id
         length += sum(not entry.deleted for entry in entries)
         tail_key, tail = nodes.key, nodes.value
@@ -285,7 +283,7 @@ def _check_groups(groups: Rax) -> None:
     members.seek("^")
     while members.next():
         if not isinstance(members.value, Group):
-            _broken("G1", f"group {members.key!r}", f"{members.value!r} is no group")
+            _broken("G1", f"group {members.key!r}", f"{members.value!r} is not a group")
         check_group(members.value)
 
 
@@ -349,7 +347,7 @@ def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
     """Check Q1 to Q4 and every node, and Q5 if the limits are given."""
     places, first = value.inside()
     if not 0 <= first <= len(places) or (first == len(places) and first > 0):
-        _broken("Q4", "list", f"the first node is said to stand at {first} of {len(places)}")
+        _broken("Q4", "list", f"the first node is said to be at {first} of {len(places)}")
     length = 0
     for number, node in enumerate(places):
         place = f"node {number - first}"
@@ -358,7 +356,7 @@ def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
                 _broken("Q4", "list", f"a node at {number}, before the first at {first}")
             continue
         if not isinstance(node, bytearray):
-            _broken("Q4", place, f"{node!r} is no node")
+            _broken("Q4", place, f"{node!r} is not a node")
         check_listpack(node, place)
         count = listpack.length(node)
         if count == 0:

@@ -78,7 +78,7 @@ def decompress(source: bytearray, start: int, size: int, promised: int) -> bytea
         memory.repeat(target, out, back, length)
         out += length
     if out != promised:
-        raise CorruptData(f"LZF: {out} bytes came, {promised} were promised", size)
+        raise CorruptData(f"LZF: {out} bytes instead of {promised}", size)
     return target
 
 

@@ -107,7 +107,9 @@ class RowBlob:
         else:
             raise ValueError(f"byte {self._at - 1 - self._start}: expected a text, found {lead}")
         if size > self._end - self._at:
-            raise ValueError(f"byte {self._at - self._start}: {size} bytes are not there")
+            raise ValueError(
+                f"byte {self._at - self._start}: a text of {size} bytes runs past the end"
+            )
         return size
 
     def _number(self, width: int) -> int:

@@ -125,7 +125,7 @@ class ReplyBuffer:
         elif isinstance(reply, bytearray):
             self.put_bulk(bytes(reply))
         else:
-            raise TypeError(f"no reply can be made of {type(reply).__name__}")
+            raise TypeError(f"a reply cannot be a {type(reply).__name__}")
 
     def put_error(self, error: PenstockError) -> None:
         """Write an error on one line, whatever it quotes."""

@@ -442,7 +442,7 @@ class RaxIterator:
         `^` the first, `$` the last; `=`, `>`, `>=`, `<`, `<=` compared with `key`. False if there is none.
         """
         if op not in ("^", "$", "=", ">", ">=", "<", "<="):
-            raise ValueError(f"seek knows ^ $ = > >= < <=, not {op!r}")
+            raise ValueError(f"seek takes ^ $ = > >= < <=, not {op!r}")
         if type(key) is not bytes:
             raise TypeError(f"a key is bytes, not {type(key).__name__}")
         self._somewhere = False
