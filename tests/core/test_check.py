@@ -1,4 +1,4 @@
-"""Every walker finds every kind of damage, and names the invariant."""
+"""Every check finds every kind of damage, and names the invariant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def packed(count: int, *parts: str) -> bytearray:
 
 
 def counted(*parts: str) -> bytearray:
-    """A listpack from the hex of its elements, which are well-formed: its count comes out right."""
+    """A listpack from the hex of its elements, which are well-formed, with the right count."""
     lp = packed(0xFFFF, *parts)
     lp[4:6] = listpack.length(lp).to_bytes(2, "little")
     return lp
@@ -83,7 +83,7 @@ def test_a_listpack_of_more_elements_than_its_header_can_count_passes() -> None:
         (packed(0, "0001"), "L2", "the header says 0 elements, there are 1"),
         (packed(1, "0002"), "L3", "at 6"),  # backlen 2 for one byte
         (packed(1, "8100"), "L3", "at 6"),  # cut off
-        (packed(1, "f0ffffff7f 00"), "L3", "no element at 6"),  # 2 GiB that are not there
+        (packed(1, "f0ffffff7f 00"), "L3", "no element at 6"),  # 2 GiB that do not exist
         (packed(1, "f501"), "L3", "no element at 6"),  # unused encoding
         (packed(1, "c00502"), "L3", "not in its canonical form"),  # 5 in 13 bits
         (packed(1, "813502"), "L3", "not in its canonical form"),  # 5 as a string
@@ -238,7 +238,7 @@ def test_a_wrong_length_is_found() -> None:
     assert bytes(node[6:10]) == bytes.fromhex("0201 0001")
     node[6:10] = bytes.fromhex("0101 0101")
     at = bytes(node).index(bytes.fromhex("0201 0001 0001"), 10)
-    node[at] = 3  # a sound node of one entry and one tombstone, of which the stream knows nothing
+    node[at] = 3  # a valid node of one entry and one tombstone; the stream's length is now wrong
     with broken("S2", "length is 2, the nodes hold 1"):
         check_stream(stream)
 

@@ -1,4 +1,4 @@
-"""Lists: both ends, every width of element, nodes of every size, what is removed and what stays."""
+"""Lists: both ends, every width of element, nodes of every size, removals."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_of(*elements: bytes, limits: ListLimits | None = None) -> ListValue:
 
 
 def small(*elements: bytes) -> ListValue:
-    """A list with two elements a node."""
+    """A list with two elements per node."""
     return list_of(*elements, limits=ListLimits(entries_max=2))
 
 
@@ -145,7 +145,7 @@ def test_a_push_goes_to_its_end_until_the_node_there_is_full() -> None:
 
 @pytest.mark.parametrize("left", [True, False])
 def test_a_node_takes_elements_up_to_eight_bytes_below_its_limit(left: bool) -> None:
-    # A node of one such element: 7 of header and end, 4 around the element.
+    # A node of one such element: 7 bytes for header and end, 4 around the element.
     first = b"f" * 1000
     room = 2048 - (7 + 4 + 1000) - 8
     for size, nodes in ((room, 1), (room + 1, 2)):
@@ -242,7 +242,7 @@ def test_an_empty_list_gives_none() -> None:
 @pytest.mark.parametrize("pop_left", [True, False])
 def test_everything_pushed_is_popped(push_left: bool, pop_left: bool) -> None:
     value = ListValue(ListLimits(entries_max=3))
-    for _ in range(2):  # an emptied list is as good as a new one
+    for _ in range(2):  # an emptied list works like a new one
         for n in range(100):
             (value.push_left if push_left else value.push_right)(b"%d" % n)
             check_list(value, value.limits)

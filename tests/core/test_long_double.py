@@ -1,4 +1,4 @@
-"""Sums in an 80-bit long double, at its edges."""
+"""Sums in an 80-bit long double, at its limits."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_what_strtold_would_not_take_is_no_number(text: bytes) -> None:
         (b"0X.8", b"0.5"),
         (b"0xfffffffffffffffff", b"295147905179352825856"),  # 68 bits: rounded up
         (b"18446744073709551615", b"18446744073709551615"),  # 64 bits: exact
-        (b"18446744073709551617", b"18446744073709551616"),  # 65 bits, a tie: to the even one
+        (b"18446744073709551617", b"18446744073709551616"),  # 65 bits, a tie: half to even
         (b"18446744073709551619", b"18446744073709551620"),
         (b"0.000000000000000006", b"0.00000000000000001"),
         (b"0.000000000000000004", b"0"),

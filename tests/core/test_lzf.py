@@ -1,4 +1,4 @@
-"""What is compressed comes back; what is damaged is refused and touches nothing."""
+"""Compressed data decompresses to the same bytes; damaged data is refused."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_compressed_comes_back(pieces: list[bytes]) -> None:
 
 
 def test_one_compressor_serves_many_strings() -> None:
-    """What it remembers of one string must not be taken for a place in the next."""
+    """Positions remembered from one string must not be used for the next."""
     dice = random.Random(3)
     compressor = lzf.Compressor()
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""The rax: every way to split and to join, seeking from everywhere, memory that goes back."""
+"""The rax: all cases of splitting and joining, seeking from everywhere, freeing memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import InvariantBroken
 
 COMPILED = not rax_module.__file__.endswith(".py")
 MANY = 1_000_000 if COMPILED else 30_000
-DEEP = 5000 if COMPILED else 1000  # the square of it is what a chain costs
+DEEP = 5000 if COMPILED else 1000  # a chain costs the square of this
 
 
 def tree_of(*keys: bytes) -> Rax:
@@ -150,7 +150,7 @@ class TestMapping:
 
 
 class TestShape:
-    """The pictures of the essay, and the other cases of the two ways to split."""
+    """The drawings of the essay, and the other cases of the two kinds of split."""
 
     @pytest.mark.parametrize(
         ("keys", "shape"),
@@ -245,7 +245,7 @@ class TestShape:
     @pytest.mark.parametrize(
         ("keys", "removed", "shape"),
         [
-            # The two cases in which Redis leaves a chain: here the history does not show.
+            # The two cases in which Redis leaves a chain: here the shape does not depend on history.
             ([b"foo", b"foobar"], b"foo", '"foobar" -> []*'),
             ([b"foo", b"foobar", b"football"], b"football", '"foo" -> "bar"* -> []*'),
             ([b"foo", b"foobar"], b"foobar", '"foo" -> []*'),

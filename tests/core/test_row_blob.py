@@ -1,4 +1,4 @@
-"""Blobs of rows: every form of array and text, and every way to be none."""
+"""Row blobs: every form of array and text, and every kind of damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW = array_of([text_of("k"), text_of("v")])
 
 
 def rows_of(blob: bytes, before: bytes = b"", behind: bytes = b"") -> list[list[bytes]]:
-    """What a reader finds in a blob that lies between other bytes."""
+    """The rows that a reader finds in a blob between other bytes."""
     buffer = bytearray(before + blob + behind)
     reader = RowBlob()
     reader.open(buffer, len(before), len(blob))

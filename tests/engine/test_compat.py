@@ -1,4 +1,4 @@
-"""Where versions of Redis differ, the version that was asked for answers."""
+"""Where versions of Redis differ, the engine follows the chosen version."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_keys_without_ids_are_refused_in_the_version_s_words(
 
 
 def test_a_time_to_wait_that_no_clock_can_reach_is_refused_since_7_2() -> None:
-    """Redis adds the time of day to it; 7.0 did not look whether there is room for both."""
+    """Redis adds the current time to it; 7.0 did not check that the sum fits."""
     line = "XREAD BLOCK 9223372036854775807 STREAMS s 9"
     assert_refused(grouped(version="7.2"), line, "ERR timeout is out of range")
     assert grouped(version="7.0").park(line).timeout_ms == 2**63 - 1
@@ -203,7 +203,7 @@ def test_plus_waits_for_the_first_new_entry_when_there_is_none(bench: Bench, lin
 
 
 def test_plus_is_the_last_entry_for_who_has_waited_too() -> None:
-    """A transaction may add more than one before a reader has its turn."""
+    """A transaction may add several entries before a reader is served."""
     bench = Bench("7.4")
     reader = bench.park("XREAD BLOCK 0 STREAMS s t + $")
     for entry_id in (b"1-0", b"2-0"):

@@ -1,4 +1,4 @@
-"""Every exception of core has an error reply of Redis."""
+"""Every exception of core has a Redis error reply."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When keys go: setting, asking, and going."""
+"""Expiry times: setting them, reading them, and expiring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_S = (2**63 - 1) // 1000
 
 @pytest.fixture
 def bench() -> Bench:
-    """A key that stays, and one that goes in 10 seconds."""
+    """A key without an expiry time, and one that expires in 10 seconds."""
     bench = Bench()
     bench.ask("SET stays v")
     bench.ask("SET goes v EX 10")

@@ -1,4 +1,4 @@
-"""Where the keys of stream commands stand, found without running them."""
+"""The positions of keys in stream commands, found without running them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keys_of(line: str) -> list[str]:
         ("XREADGROUP GROUP g a STREAMS s t > >", ["s", "t"]),
         ("XREADGROUP NOACK COUNT 5 GROUP STREAMS STREAMS STREAMS s >", ["s"]),
         ("XREADGROUP GROUP g STREAMS COUNT 1 STREAMS s >", ["s"]),
-        # Numbers are for whoever runs the command.
+        # Numbers are checked when the command runs.
         ("XREAD COUNT many BLOCK -1 STREAMS s oops", ["s"]),
     ],
 )

@@ -1,4 +1,4 @@
-"""Keys, whatever they hold: removing, renaming, copying, moving, flushing, and who is told."""
+"""Commands on keys of any type: removing, renaming, copying, moving, flushing, and their events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_KEY = Refusal("ERR no such key")
 
 @pytest.fixture
 def bench() -> Bench:
-    """A string k that goes, a stream s with a group, a string t in database 1."""
+    """A string k with an expiry time, a stream s with a group, a string t in database 1."""
     bench = Bench()
     bench.ask("DEL string")
     bench.ask("SET k v EX 10")
@@ -115,7 +115,7 @@ def test_a_copied_stream_is_the_same_and_its_own(bench: Bench) -> None:
     bench.ask("XACK copy g 1-0")
     bench.ask("XREADGROUP GROUP g bob STREAMS copy >")
     assert bench.ask("XINFO STREAM s FULL") == description
-    bench.state()  # which checks both
+    bench.state()  # checks both
 
 
 def test_copy_takes_the_time_along_and_replaces_only_if_told(bench: Bench) -> None:

@@ -1,4 +1,4 @@
-"""Those who wait for a list: who is served when, with what, and in which order."""
+"""Clients blocked on a list: who is served when, with what, and in which order."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def got(readers: list[Reader]) -> list[object]:
 
 
 def waiting(bench: Bench) -> int:
-    """How many wait; whoever does not must have left no trace."""
+    """The number of waiters; all others must have left every queue."""
     waiters = bench.engine.waiters
     assert waiters.count == bench.engine.context.waiting == len(waiters.all())
     return waiters.count
 
 
 def transaction(bench: Bench, *lines: str) -> None:
-    """Run commands one after the other; those who wait are served at the end."""
+    """Run commands one after the other; waiters are served at the end."""
     for line in lines:
         command, pieces = command_of(line.split())
         bench.engine.run(command, frame_of(*pieces))
@@ -44,7 +44,7 @@ def transaction(bench: Bench, *lines: str) -> None:
 
 
 def put(bench: Bench, key: bytes, value: object) -> None:
-    """Put something under a key from outside, as SET or RENAME would."""
+    """Set a key's value directly, as SET or RENAME would."""
     context = bench.engine.context
     context.keyspace.put(key, value)
     context.touch(key)
@@ -87,7 +87,7 @@ def test_a_list_before_a_key_of_another_type_is_served(bench: Bench) -> None:
         ("0.0", 0),
         ("-0", 0),
         ("-0.0001", 0),
-        ("-0.001", 0),  # a hair above, in a long double; -0.002 is not
+        ("-0.001", 0),  # in a long double it rounds up to 0; -0.002 does not
         ("1", 1000),
         ("1.5", 1500),
         ("0.001", 1),
@@ -146,7 +146,7 @@ def test_whoever_waits_in_vain_gets_a_null_array(bench: Bench) -> None:
 
 
 def test_in_a_transaction_nobody_waits(bench: Bench) -> None:
-    """The null of a move is not the one that it gives when its time is over; as in a live 7.0."""
+    """The null of a move differs from the one after a timeout; as in Redis 7.0."""
     bench.engine.context.may_block = False
     assert bench.ask("BLPOP k m 0") is NULL_ARRAY
     assert bench.ask("BLMOVE k m LEFT LEFT 0") is None
@@ -206,7 +206,7 @@ def test_a_key_in_another_database_serves_nobody(bench: Bench) -> None:
 
 
 def test_of_many_who_wait_only_one_is_asked_in_vain(bench: Bench) -> None:
-    """A thousand may wait for one list."""
+    """A thousand clients may wait for one list."""
     readers = parked(bench, *["BLPOP k 0"] * 20)
     asked = 0
     run = readers[0].command.run
@@ -288,7 +288,7 @@ def test_two_moves_in_a_circle_end(bench: Bench) -> None:
 
 
 def test_a_destination_of_another_type_is_refused_when_there_is_an_element(bench: Bench) -> None:
-    """Its element goes to the next who waits."""
+    """Its element goes to the next waiter."""
     readers = parked(bench, "BLMOVE k string LEFT LEFT 0", "BLPOP k 0")
     bench.ask("RPUSH k a")
     assert got(readers) == [Refusal(WRONG_TYPE), [b"k", b"a"]]
@@ -308,7 +308,7 @@ def test_what_a_transaction_takes_away_again_wakes_nobody(bench: Bench) -> None:
 def test_who_waits_for_several_keys_that_a_transaction_fills_gets_its_own_first(
     bench: Bench,
 ) -> None:
-    """As in 7.2; 7.0 gave what was pushed first."""
+    """As in 7.2; 7.0 returned the key that was pushed to first."""
     [reader] = parked(bench, "BLPOP a b 0")
     transaction(bench, "RPUSH b 1", "RPUSH a 2")
     assert reader.got == [b"a", b"2"]

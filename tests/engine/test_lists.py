@@ -1,4 +1,4 @@
-"""List commands: replies, nulls, refusals, events, and that an empty list is no key."""
+"""List commands: replies, nulls, errors, events, and the removal of empty lists."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bench() -> Bench:
 
 
 def elements(bench: Bench, key: str = "l") -> list[bytes] | None:
-    """What a list holds, after checking it; None without the key."""
+    """The elements of a list, after checking it; None if the key is missing."""
     value = bench.engine.context.keyspace.find(key.encode())
     if value is None:
         return None
@@ -41,7 +41,7 @@ def elements(bench: Bench, key: str = "l") -> list[bytes] | None:
 
 
 class Ear:
-    """Hears events, without the name of the database."""
+    """Collects events, without the name of the database."""
 
     def __init__(self, bench: Bench) -> None:
         self.heard: list[str] = []
@@ -337,7 +337,7 @@ def test_every_list_command_counts_its_words(bench: Bench) -> None:
     ],
 )
 def test_events_and_counted_changes(bench: Bench, line: str, told: list[str], changes: int) -> None:
-    """As a live 7.0 tells and counts them."""
+    """As Redis 7.0 publishes and counts them."""
     bench.ask("RPUSH one x")
     ear = Ear(bench)
     before = bench.engine.context.dirty

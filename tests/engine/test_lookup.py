@@ -1,4 +1,4 @@
-"""Finding the row that a frame asks for."""
+"""Finding the table row of a command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_bytes_that_are_no_text_come_back_as_they_were() -> None:
 
 
 def test_a_name_with_a_nul_behind_it_is_another_name() -> None:
-    """Redis compares up to the NUL but hashes all of it: there, it depends on the seed of the hash."""
+    """Redis compares up to the NUL but hashes everything: there the result depends on the hash seed."""
     with pytest.raises(CommandError, match="unknown command 'xadd'"):
         LOOKUP.find(frame_of(b"xadd\0", b"s"))
     with pytest.raises(CommandError, match="unknown subcommand 'create'"):

@@ -1,4 +1,4 @@
-"""SCAN, KEYS and RANDOMKEY: whatever happens in between, no key that stays is missed."""
+"""SCAN, KEYS and RANDOMKEY: no key that exists throughout is missed, whatever changes meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def filled(count: int) -> Bench:
 
 
 def scan(bench: Bench, options: str = "") -> list[list[bytes]]:
-    """What each call of a whole scan returns."""
+    """The keys that each call of a whole scan returns."""
     calls: list[list[bytes]] = []
     cursor = b"0"
     while not calls or cursor != b"0":
@@ -55,7 +55,7 @@ CHANGES = st.lists(
 def test_a_key_that_stays_is_returned_once_whatever_comes_and_goes(
     staying: int, count: int, changes: list[list[tuple[str, int]]], seed: int
 ) -> None:
-    """Keys are added, removed and renamed between calls, and the index is dropped and made anew."""
+    """Keys are added, removed and renamed between calls, and the index is dropped and rebuilt."""
     bench = empty_bench()
     names = [b"%d-%d" % (seed, n) for n in range(staying)]
     for name in names:
@@ -109,7 +109,7 @@ def test_an_index_returns_every_key_once_however_it_grew(
 
 
 def test_keys_of_one_place_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No cursor can part them, so there may be more than were asked for."""
+    """A cursor cannot separate them, so a call may return more than asked for."""
     monkeypatch.setattr(key_index, "place_of", lambda _key: PLACES - 1)
     index = KeyIndex([])
     for n in range(20):

@@ -21,7 +21,7 @@ def invalid_time(command: str) -> Refusal:
 
 @pytest.fixture
 def bench() -> Bench:
-    """A string k, a string that goes, and a stream s."""
+    """A string k, a string with an expiry time, and a stream s."""
     bench = Bench()
     bench.ask("SET k old")
     bench.ask("SET going old PX 3600000")

@@ -1,4 +1,4 @@
-"""Readers that wait: who is served when, with what, and that nobody is left behind."""
+"""Blocked readers: who is served when, with what, and that none is forgotten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def readers(bench: Bench, *lines: str) -> list[Reader]:
 
 
 def waiting(bench: Bench) -> int:
-    """How many wait; whoever does not must have left no trace."""
+    """The number of waiters; all others must have left every queue."""
     waiters = bench.engine.waiters
     assert waiters.count == bench.engine.context.waiting == len(waiters.all())
     return waiters.count
@@ -182,7 +182,7 @@ def test_without_acknowledgement_a_blocked_reader_leaves_nothing_pending(bench: 
 
 
 def test_a_group_that_is_set_back_serves_who_waits_when_the_next_entry_comes(bench: Bench) -> None:
-    """Found by the random campaign: we served them at once."""
+    """Found by the random campaign: they were served at once."""
     bench.ask("XADD s 1-0 k v")
     bench.ask("XGROUP SETID s g $")
     [reader] = readers(bench, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >")

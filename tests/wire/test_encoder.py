@@ -116,7 +116,7 @@ def test_a_range_is_written_as_its_entries_would_be() -> None:
 def test_the_head_of_a_range_fits_however_many_entries_there_are(count: int) -> None:
     stream = stream_of(*(f"{n}-0" for n in range(1, count + 1)))
     assert encoded(stream.range()) == plainly(stream)
-    # Fewer than the stream's length lets expect: the body moves forward.
+    # Fewer entries than the stream's length suggests: the body moves forward.
     first = stream.range(end=sid("5-0"))
     assert encoded(first) == encoded([list(entry) for entry in first.entries()])
 

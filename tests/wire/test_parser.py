@@ -1,4 +1,4 @@
-"""The parser: the same commands however the bytes are cut, and Redis's refusals."""
+"""The parser: the same commands however the bytes are split, and Redis's errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pieces(frame: Frame) -> Words:
 
 
 def commands_of(chunks: list[bytes]) -> list[Words]:
-    """What a parser finds in bytes that arrive in chunks, in one growing buffer."""
+    """The commands that a parser finds in bytes that arrive in chunks, in one growing buffer."""
     parser, frame, buffer = Parser(WireLimits()), Frame(), bytearray()
     found = []
     for chunk in chunks:

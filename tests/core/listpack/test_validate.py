@@ -1,4 +1,4 @@
-"""Bytes that are not listpacks are refused, and the place is named."""
+"""Bytes that are not listpacks are refused, and the error names the position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adding to a stream: ids, refusals, and when a node begins."""
+"""Appending to a stream: ids, errors, and when a new node begins."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_an_entry_of_more_than_a_gibibyte_is_refused_and_changes_nothing(entry_c
     frame = Frame()
     frame.add(bytes(1 << 20))
     for _ in range(ENTRY_BYTES_MAX >> 20):
-        frame.add_span(0, 1 << 20)  # the same bytes again and again: large by its sizes only
+        frame.add_span(0, 1 << 20)  # the same bytes again and again: large only by the sum of sizes
     stream = stream_of(*(f"{n}-0" for n in range(1, entry_count + 1)))
     error = refused(stream, lambda: stream.append(1000, frame, 0))
     assert error is TooLarge

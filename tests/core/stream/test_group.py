@@ -1,4 +1,4 @@
-"""Groups: delivering, acknowledging, taking over, and what is left when a consumer goes."""
+"""Groups: delivering, acknowledging, claiming, and removing consumers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_nothing_is_skipped_when_the_buffer_of_the_last_node_read_is_given_up() 
     stream, group, a, _ = crew("1-0", "2-0", "3-0")
     assert ids(group.deliver(stream, a, 1, 100, True)) == ["1-0"]
     add(stream, "4-0", b"k", b"v" * 20_000)  # in the buffer of the first node
-    add(stream, "5-0")  # in a buffer of its own: the other has become too large to keep
+    add(stream, "5-0")  # in a buffer of its own: the other is too large to keep
     assert ids(group.deliver(stream, a, 0, 100, True)) == ["2-0", "3-0", "4-0", "5-0"]
 
 
@@ -246,7 +246,7 @@ def test_a_claim_of_what_is_not_pending_is_refused_unless_forced() -> None:
 
 @pytest.mark.parametrize(("just_id", "count"), [(False, 2), (True, 1)])
 def test_a_forced_claim_makes_a_record_that_counts_as_redis_does(just_id: bool, count: int) -> None:
-    """Redis makes the record as delivered once and then counts the claim on top."""
+    """Redis creates the record with one delivery and then counts the claim too."""
     stream, group, a, _ = crew("1-0")
     given = ClaimOptions(999_999, 300, force=True, just_id=just_id)  # the idle time does not matter
     assert group.claim(stream, sid("1-0"), a, given, 400)
@@ -264,7 +264,7 @@ def test_a_claim_of_a_deleted_entry_forgets_it() -> None:
     stream, group, a, b = crew("1-0", "2-0")
     group.deliver(stream, a, 0, 100, True)
     stream.delete(sid("1-0"))
-    given = ClaimOptions(999_999, 300)  # however short it has been idle
+    given = ClaimOptions(999_999, 300)  # however short the idle time
     assert not group.claim(stream, sid("1-0"), b, given, 300)
     assert pending_of(group) == [("2-0", b"a", 100, 1)]
     check_group(group)
@@ -333,7 +333,7 @@ def test_autoclaim_reports_deleted_entries_forgets_them_and_counts_them() -> Non
 def test_autoclaim_looks_at_ten_rows_for_each_it_may_take(limit: int) -> None:
     stream, group, a, b = crew(*(f"{n}-0" for n in range(1, 31)))
     group.deliver(stream, a, 0, 100, True)
-    group.claim(stream, sid("30-0"), a, options(delivery_ms=1), 100)  # idle, but far behind
+    group.claim(stream, sid("30-0"), a, options(delivery_ms=1), 100)  # idle, but far away
     found = group.autoclaim(stream, SMALLEST, limit, b, options(50, 101))
     assert told(found) == (f"{10 * limit + 1}-0", [], [])
 
@@ -501,7 +501,7 @@ def test_many_consumers_come_and_go() -> None:
 
 
 def alive(kind: type) -> int:
-    """How many objects of a kind there are; of those that the collector knows."""
+    """The number of objects of a class that the garbage collector tracks."""
     gc.collect()
     return sum(isinstance(thing, kind) for thing in gc.get_objects())
 

@@ -1,4 +1,4 @@
-"""Taking away from a stream: deleting by id, trimming by length and by id."""
+"""Removing from a stream: deleting by id, trimming by length and by id."""
 
 from __future__ import annotations
 

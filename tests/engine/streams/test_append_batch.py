@@ -1,4 +1,4 @@
-"""PENSTOCK APPENDBATCH: all of a batch or nothing, and once."""
+"""PENSTOCK APPENDBATCH: all of a batch or nothing, exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMKEYS = "ERR numkeys must count record, stream and staging: 3 or more"
 
 @pytest.fixture
 def bench() -> Bench:
-    """Two staging keys: one of three rows in two blobs, and one of a row."""
+    """Two staging keys: one with three rows in two blobs, one with a single row."""
     bench = Bench()
     bench.run("RPUSH", "p0", TWO_ROWS, ONE_ROW)
     bench.run("RPUSH", "p1", blob_of(["k", "d"]))

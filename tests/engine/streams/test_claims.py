@@ -24,7 +24,7 @@ NO_KEY = "NOGROUP No such key 'missing' or consumer group 'g'"
 
 
 def pending_bench(compat_version: str | None = None) -> Bench:
-    """Entries 1-0 to 5-0 in s; a has 1-0 2-0 pending and b 3-0 4-0, since a second ago."""
+    """Entries 1-0 to 5-0 in s; a has 1-0 2-0 pending and b 3-0 4-0, for one second."""
     bench = grouped("1-0", "2-0", "3-0", "4-0", "5-0", version=compat_version)
     bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
     bench.ask("XREADGROUP GROUP g b COUNT 2 STREAMS s >")
@@ -44,7 +44,7 @@ def rows(bench: Bench) -> list[list[object]]:
 
 
 def consumers(bench: Bench) -> dict[bytes, list[object]]:
-    """What is known of each consumer."""
+    """The times of each consumer."""
     return {row[1]: row[2:] for row in bench.ask("XINFO CONSUMERS s g")}
 
 
@@ -181,7 +181,7 @@ def test_the_count_of_deliveries_can_be_set(bench: Bench, given: str, count: int
 
 
 def test_the_count_of_deliveries_stops_at_the_largest_number(bench: Bench) -> None:
-    """Redis 7 goes on counting, into negative numbers."""
+    """In Redis 7 the count overflows into negative numbers."""
     bench.ask("XCLAIM s g c 0 1-0 RETRYCOUNT 9223372036854775807")
     bench.ask("XCLAIM s g c 0 1-0")
     bench.ask("XREADGROUP GROUP g c STREAMS s 0")
@@ -309,7 +309,7 @@ def test_an_autoclaim_that_makes_no_sense_is_refused(bench: Bench, line: str, te
 
 @pytest.mark.parametrize("count", ["576460752303423487", "9000000000000"])
 def test_a_count_that_no_memory_can_hold_is_refused(bench: Bench, count: str) -> None:
-    """Found by the random campaign: Redis makes room for all the ids that it might have to report."""
+    """Found by the random campaign: Redis allocates memory for all the ids that it might report."""
     text = "ERR Insufficient memory, failed allocating transient memory, COUNT too high."
     assert_refused(bench, f"XAUTOCLAIM s g c 0 0 COUNT {count}", text)
 
@@ -321,7 +321,7 @@ ASKS_IN_VAIN = ["XCLAIM s g {} 5000 1-0", "XCLAIM s g {} 0 9-0", "XAUTOCLAIM s g
 
 @pytest.mark.parametrize("line", ASKS_IN_VAIN)
 def test_who_claims_in_vain_leaves_no_trace_before_7_2(line: str) -> None:
-    """Found by the random campaign: only 7.2 makes a consumer of everyone who asks."""
+    """Found by the random campaign: only since 7.2 every request creates a consumer."""
     bench = pending_bench("7.0")
     assert_unchanged = bench.state()
     bench.ask(line.format("new"))

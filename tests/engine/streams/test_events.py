@@ -1,4 +1,4 @@
-"""What stream commands tell of their changes, to listeners, to those who watch, and to whoever saves."""
+"""Stream commands report their changes: events, broken watches, counted changes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ PARTS = "ERR number of parts must be between 1 and 65536"
 
 @pytest.fixture
 def bench() -> Bench:
-    """Ten entries, three a node; 4-0 and 6-0 are deleted."""
+    """Ten entries, three per node; 4-0 and 6-0 are deleted."""
     bench = Bench()
     bench.engine.limits.entries_max = 3
     for n in range(1, 11):
@@ -34,7 +34,7 @@ def bench() -> Bench:
 
 
 def live_ids(nodes: list[Any]) -> list[str]:
-    """What a reader finds in the nodes of a reply."""
+    """The entries that a reader finds in the nodes of a reply."""
     ids = []
     for master_text, listpack in nodes:
         master = stream_id.parse(master_text)
@@ -115,7 +115,7 @@ def test_a_reader_goes_on_where_the_last_reply_says(bench: Bench) -> None:
         seen.append((start, live_ids(nodes)))
     assert seen == [
         (b"(3-0", ["1-0", "2-0", "3-0"]),
-        (b"(6-0", ["5-0"]),  # 6-0 is a tombstone: the place counts, not the entry
+        (b"(6-0", ["5-0"]),  # 6-0 is a tombstone: the position counts, not the entry
         (b"(9-0", ["7-0", "8-0", "9-0"]),
         (None, ["10-0"]),
     ]
@@ -129,7 +129,7 @@ def test_what_is_added_between_two_calls_is_in_the_next_one(bench: Bench) -> Non
 
 
 def test_a_node_that_has_grown_since_comes_whole_and_is_filtered_by_id(bench: Bench) -> None:
-    """A reader at the tail asks behind the last id that it has seen, in the middle of a node."""
+    """A reader at the tail asks for entries after its last id, in the middle of a node."""
     bench.ask("XADD s 11-0 k 11")
     _, nodes = bench.ask("PENSTOCK NODES s (10-0 +")
     assert live_ids(nodes) == ["10-0", "11-0"]

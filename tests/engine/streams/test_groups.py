@@ -95,7 +95,7 @@ def test_options_of_create_come_in_any_order_and_case() -> None:
         ("XGROUP CREATE s new 0 ENTRIESREAD many", NOT_A_NUMBER),
         ("XGROUP CREATE missing new 0 ENTRIESREAD -2", ENTRIES_READ),
         ("XGROUP CREATE s new", "ERR wrong number of arguments for 'xgroup|create' command"),
-        # More words than the two options have are refused, though only behind the key.
+        # More words than the two options have are refused, but only after the key was checked.
         ("XGROUP CREATE s g 0 MKSTREAM MKSTREAM ENTRIESREAD 1", unknown("CREATE")),
         ("XGROUP CREATE missing g 0 ENTRIESREAD 1 ENTRIESREAD 1", NEEDS_KEY),
     ],
@@ -251,7 +251,7 @@ def test_a_deletion_behind_the_first_entry_hides_the_lag() -> None:
 
 
 def test_entries_read_stops_at_the_largest_number() -> None:
-    """Redis 7 goes on counting, into negative numbers."""
+    """In Redis 7 the count overflows into negative numbers."""
     lines = (
         "XGROUP CREATE s g 0 ENTRIESREAD 9223372036854775806",
         "XREADGROUP GROUP g a STREAMS s >",

@@ -282,7 +282,7 @@ def test_names_in_a_refusal_end_at_a_nul_and_stay_on_one_line() -> None:
 
 
 def test_the_largest_id_means_new_entries_as_in_redis(bench: Bench) -> None:
-    """`>` has no id of its own in Redis: it becomes the largest one, so that one reads new entries, too."""
+    """In Redis `>` is the largest id, so that id reads new entries too."""
     found = bench.ask(f"XREADGROUP GROUP g a COUNT 1 STREAMS s {TOP}-{TOP}")
     assert found == [[b"s", entries("1-0")]]
 

@@ -32,7 +32,7 @@ def bench() -> Bench:
 
 
 def counters(bench: Bench) -> list[object]:
-    """The last id, the largest deleted one, and how many were added."""
+    """The last id, the largest deleted id, and the number of entries added."""
     found = bench.ask("XINFO STREAM s")
     return [found[7].decode(), found[9].decode(), found[11]]
 
@@ -58,7 +58,7 @@ def test_ids_and_counters_are_where_they_were_told_to_be(
 
 
 def test_the_count_of_entries_added_stops_at_the_largest_number(bench: Bench) -> None:
-    """Redis 7 goes on counting, into negative numbers."""
+    """In Redis 7 the count overflows into negative numbers."""
     bench.ask("XSETID s 9 ENTRIESADDED 9223372036854775806")
     assert [bench.ask(f"XADD s {n} k v") and counters(bench)[2] for n in (10, 11, 12)] == [
         *(2**63 - 1, 2**63 - 1, 2**63 - 1)
@@ -105,7 +105,7 @@ def test_what_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> N
 
 
 def test_an_id_that_was_deleted_is_not_given_out_again(bench: Bench) -> None:
-    """Redis 7.0 does, and has a tombstone and an entry under one id."""
+    """Redis 7.0 allows it, and then has a tombstone and an entry with the same id."""
     bench.ask("XDEL s 3-0")
     assert bench.ask("XSETID s 1-0") == Refusal(BELOW_DELETED)
     bench.ask("XSETID s 9-0 MAXDELETEDID 1-0")
