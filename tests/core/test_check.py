@@ -54,7 +54,7 @@ def broken(number: str, what: str) -> pytest.RaisesExc[InvariantBroken]:
 @pytest.mark.parametrize(
     "content", [b"", b"7", b"-1", b"x" * 70, b"y" * 5000, b"%d" % 2**62, b"007"]
 )
-def test_a_sound_listpack_passes(content: bytes) -> None:
+def test_a_valid_listpack_passes(content: bytes) -> None:
     lp = listpack.new()
     check_listpack(lp)
     for _ in range(3):
@@ -101,7 +101,7 @@ def test_a_broken_listpack_is_found(lp: bytearray, number: str, what: str) -> No
         check_listpack(lp)
 
 
-def test_what_lies_in_the_room_cannot_complete_an_element() -> None:
+def test_bytes_after_the_end_cannot_complete_an_element() -> None:
     with broken("L3", "at 6"):
         check_listpack(packed(1, "83 6162") + bytes.fromhex("6304"))
 
@@ -109,7 +109,7 @@ def test_what_lies_in_the_room_cannot_complete_an_element() -> None:
 # --- Rax ---------------------------------------------------------------------------------------------
 
 
-def test_a_sound_tree_passes_and_a_broken_one_does_not() -> None:
+def test_a_valid_tree_passes_and_a_broken_one_does_not() -> None:
     rax = Rax()
     for key in (b"foo", b"foobar", b"footer"):
         rax.insert(key, key)
@@ -160,7 +160,7 @@ def test_a_broken_node_is_found(node: bytearray, number: str, what: str) -> None
         check_node(KEY, node)
 
 
-def test_a_sound_node_passes() -> None:
+def test_a_valid_node_passes() -> None:
     check_node(KEY, counted(HEADER, ENTRY))
     check_node(KEY, counted("0101 0101 0101 816b02 0001", ENTRY.replace("02", "03", 1), SECOND))
     check_node(KEY, counted(HEADER, "0001 0001 0001 0101 817102 817602 0601"))
@@ -206,7 +206,7 @@ def one_entry() -> bytearray:
     return counted(HEADER, ENTRY)
 
 
-def test_sound_streams_pass() -> None:
+def test_valid_streams_pass() -> None:
     check_stream(Stream())
     check_stream(loaded(("5-0", one_entry()), ("6-0", one_entry())))
     check_stream(stream_of(*(f"{n}-0" for n in range(1, 20))), NodeLimits(4096, 3))
@@ -437,7 +437,7 @@ def three_nodes() -> ListValue:
     return value
 
 
-def test_sound_lists_pass() -> None:
+def test_valid_lists_pass() -> None:
     check_list(ListValue())
     value = three_nodes()
     value.push_left(b"z")

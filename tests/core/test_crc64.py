@@ -34,7 +34,7 @@ def test_it_is_the_division_bit_by_bit(size: int) -> None:
     assert crc_of(data) == slowly(data)
 
 
-def test_it_goes_on_from_any_place() -> None:
+def test_it_continues_from_any_position() -> None:
     data = bytearray(random.Random(1).randbytes(100))
     for cut in range(101):
         crc = crc64.update(crc64.update(0, data, 0, cut), data, cut, 100)

@@ -66,7 +66,7 @@ def test_an_integer_is_stored_as_one_and_comes_back_as_its_text(number: int) -> 
 
 
 @pytest.mark.parametrize("text", NOT_INTEGERS)
-def test_what_only_looks_like_an_integer_stays_a_string(text: bytes) -> None:
+def test_a_text_that_only_looks_like_an_integer_stays_a_string(text: bytes) -> None:
     value = list_of(text)
     value.push_left(text)
     (node,) = value.nodes()
@@ -355,7 +355,7 @@ def test_removing_counts_from_the_head_or_the_tail(
     assert value.remove(b"d", count) == 0
 
 
-def test_removing_what_fills_the_list_leaves_no_node() -> None:
+def test_removing_all_elements_leaves_no_node() -> None:
     value = small(*[b"x"] * 7)
     assert value.remove(b"x", 0) == 7
     assert value.inside() == ([], 0)
@@ -409,7 +409,7 @@ def test_nodes_are_exact_listpacks_also_where_there_is_room() -> None:
     assert len(value.inside()[0][0] or b"") > len(node)
 
 
-def test_loading_behind_what_was_pushed_takes_its_room_away() -> None:
+def test_loading_after_a_push_removes_the_room() -> None:
     value = small(b"a", b"b", b"c")
     value.load_node(pack(b"d"))
     value.load_node(pack(b"e"))

@@ -27,7 +27,7 @@ def number(text: bytes) -> LongDouble:
         *(b"0x1p16384", b"0x1p-16446", b"0x1p-99999999999", b"1" * (TEXT_BYTES_MAX + 1)),
     ],
 )
-def test_what_strtold_would_not_take_is_no_number(text: bytes) -> None:
+def test_a_text_that_strtold_refuses_is_no_number(text: bytes) -> None:
     assert parse_or_none(text) is None
 
 

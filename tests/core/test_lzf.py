@@ -41,7 +41,7 @@ def test_a_short_repetition_has_two_bytes() -> None:
 
 
 @given(st.lists(PIECES, max_size=30))
-def test_what_is_compressed_comes_back(pieces: list[bytes]) -> None:
+def test_compressed_data_decompresses_to_the_same_bytes(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     assert unpacked(packed(data), len(data)) == data
 
@@ -64,7 +64,7 @@ def test_a_repetition_reaches_as_far_as_8192_bytes() -> None:
         assert unpacked(packed(data), len(data)) == data
 
 
-def test_what_does_not_get_shorter_is_given_up() -> None:
+def test_data_that_does_not_shrink_is_not_compressed() -> None:
     data = bytearray(random.Random(5).randbytes(1000))
     assert lzf.Compressor().compress(data, 0, 1000, bytearray(1000), 996) == 0
     assert lzf.Compressor().compress(bytearray(b"a" * 100), 0, 100, bytearray(100), 4) == 0

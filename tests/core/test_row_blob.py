@@ -72,7 +72,7 @@ def test_every_length_of_row_is_read(count: int) -> None:
         (b"\x91" + ROW + b"\x90", "byte 6: something follows the last row"),
     ],
 )
-def test_what_is_no_blob_is_refused_with_its_place(blob: bytes, text: str) -> None:
+def test_an_invalid_blob_is_refused_with_the_position(blob: bytes, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{text}$"):
         rows_of(blob, b"..", b"....")
 

@@ -441,7 +441,7 @@ def test_a_claim_at_a_time_before_1970_is_one_at_no_time() -> None:
     assert replay.state()[-1] == "    pending 1-0 to 'a' at 0 x3"
 
 
-def test_a_claim_of_what_is_gone_takes_its_record_away_as_redis_writes_it() -> None:
+def test_a_claim_of_a_deleted_entry_removes_its_record_as_redis_writes_it() -> None:
     """Redis 7.0 writes no XACK for it, but the claim of the consumer that owned it."""
     claim = "XCLAIM s g a 0 1-0 TIME 1000 RETRYCOUNT 1 FORCE JUSTID LASTID 1-0"
     replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim, "XDEL s 1", claim)

@@ -47,6 +47,6 @@ def test_keys_are_found(line: str, keys: list[str]) -> None:
         "XREAD GROUP g a STREAMS s 0",
     ],
 )
-def test_arguments_that_make_no_sense_have_no_keys(line: str) -> None:
+def test_invalid_arguments_have_no_keys(line: str) -> None:
     with pytest.raises(CommandError):
         keys_of(line)

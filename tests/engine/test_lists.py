@@ -185,7 +185,7 @@ def test_an_index_counts_from_either_end(bench: Bench) -> None:
     assert found == [b"a", b"d", b"d", b"a", None, None, None]
 
 
-def test_what_is_not_there_is_empty(bench: Bench) -> None:
+def test_a_missing_key_is_empty(bench: Bench) -> None:
     assert bench.ask("LLEN new") == 0
     assert bench.ask("LINDEX new x") is None
     assert bench.ask("LRANGE new 0 -1") == []
@@ -293,7 +293,7 @@ def test_a_key_of_another_type_is_refused_and_nothing_changes(bench: Bench, line
         *("LTRIM new 0 x", f"LRANGE l 0 {INT64_MAX + 1}", "LTRIM l +1 2"),
     ],
 )
-def test_what_should_be_a_number_is_checked_before_the_key(bench: Bench, line: str) -> None:
+def test_numbers_are_checked_before_the_key(bench: Bench, line: str) -> None:
     assert bench.ask(line) == Refusal(NOT_A_NUMBER)
     assert elements(bench) == [b"a", b"b", b"c", b"d"]
 

@@ -25,7 +25,9 @@ def test_every_row_is_found_in_any_mix_of_case(name: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "text"), UNKNOWN, ids=lambda value: repr(value)[:30])
-def test_what_is_in_no_row_is_refused_in_the_words_of_redis(words: list[bytes], text: str) -> None:
+def test_an_unknown_command_is_refused_with_the_text_of_redis(
+    words: list[bytes], text: str
+) -> None:
     with pytest.raises(CommandError) as refused:
         LOOKUP.find(frame_of(*words))
     assert refused.value.wire_text == f"ERR {text}"

@@ -129,7 +129,7 @@ def test_a_call_returns_about_as_many_keys_as_it_is_asked_for() -> None:
     assert len(scan(bench, "COUNT 9223372036854775807")) == 1
 
 
-def test_an_index_is_there_only_while_somebody_scans() -> None:
+def test_an_index_exists_only_while_scan_is_in_use() -> None:
     bench = filled(100)
     keyspace = bench.engine.context.keyspace
     assert keyspace.index_or_none() is None

@@ -94,7 +94,7 @@ def test_a_count_limits_a_blocked_reader_too(bench: Bench) -> None:
 # --- Several keys ---------------------------------------------------------------------------------
 
 
-def test_who_waits_for_several_keys_is_freed_from_all(bench: Bench) -> None:
+def test_a_waiter_for_several_keys_leaves_all_queues(bench: Bench) -> None:
     [reader] = readers(bench, "XREAD BLOCK 0 STREAMS s t u $ $ $")
     bench.ask("XADD t 1-0 k v")
     assert reader.got == entries("t", "1-0")
@@ -111,7 +111,7 @@ def test_a_key_that_is_named_twice_is_answered_twice(bench: Bench) -> None:
     assert waiting(bench) == 0
 
 
-def test_giving_up_frees_from_all_keys(bench: Bench) -> None:
+def test_leaving_removes_a_waiter_from_all_queues(bench: Bench) -> None:
     first, second = readers(bench, "XREAD BLOCK 5 STREAMS s t $ $", "XREAD BLOCK 5 STREAMS t s $ $")
     bench.engine.unpark(first)
     assert waiting(bench) == 1
@@ -119,7 +119,7 @@ def test_giving_up_frees_from_all_keys(bench: Bench) -> None:
     assert (first.woken, second.woken, waiting(bench)) == (0, 1, 0)
 
 
-def test_giving_up_after_being_served_changes_nothing(bench: Bench) -> None:
+def test_leaving_after_being_served_changes_nothing(bench: Bench) -> None:
     [reader] = readers(bench, "XREAD BLOCK 5 STREAMS s $")
     bench.ask("XADD s 1-0 k v")
     bench.engine.unpark(reader)
@@ -128,7 +128,7 @@ def test_giving_up_after_being_served_changes_nothing(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("instead", [None, b"a string"])
-def test_an_xread_goes_on_waiting_when_its_stream_is_gone(
+def test_an_xread_keeps_waiting_when_its_stream_is_removed(
     bench: Bench, instead: bytes | None
 ) -> None:
     [reader] = readers(bench, "XREAD BLOCK 0 STREAMS s t $ $")
@@ -181,7 +181,7 @@ def test_without_acknowledgement_a_blocked_reader_leaves_nothing_pending(bench: 
     assert bench.ask("XPENDING s g")[0] == 0
 
 
-def test_a_group_that_is_set_back_serves_who_waits_when_the_next_entry_comes(bench: Bench) -> None:
+def test_a_group_that_is_moved_back_serves_waiters_when_the_next_entry_comes(bench: Bench) -> None:
     """Found by the random campaign: they were served at once."""
     bench.ask("XADD s 1-0 k v")
     bench.ask("XGROUP SETID s g $")

@@ -73,7 +73,7 @@ def test_an_error_stays_on_one_line_and_keeps_odd_bytes() -> None:
     assert encoded(ProtocolError("bad")) == b"-ERR Protocol error: bad\r\n"
 
 
-def test_what_is_no_reply_is_a_bug_and_raises() -> None:
+def test_an_object_that_is_no_reply_raises() -> None:
     with pytest.raises(TypeError, match="a reply cannot be a set"):
         encoded({1})
 
@@ -86,7 +86,7 @@ def test_taking_forgets_and_gives_a_large_buffer_back() -> None:
     assert output.take() == b""
 
 
-def test_cutting_back_forgets_what_was_written_last() -> None:
+def test_cutting_back_removes_the_last_bytes() -> None:
     output = ReplyBuffer()
     output.put(1)
     mark = output.size

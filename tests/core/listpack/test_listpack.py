@@ -318,7 +318,7 @@ def test_seek_finds_the_same_element_from_either_end(elements: list[bytes | int]
 
 
 @given(st.lists(st.one_of(st.binary(max_size=300), st.sampled_from(EDGE_INTEGERS)), max_size=20))
-def test_what_we_write_passes_deep_validation(elements: list[bytes | int]) -> None:
+def test_our_own_listpacks_pass_deep_validation(elements: list[bytes | int]) -> None:
     lp = pack(*elements)
     check(lp, [b"%d" % e if isinstance(e, int) else e for e in elements])
 

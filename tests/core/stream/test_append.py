@@ -43,7 +43,7 @@ def test_an_automatic_id_takes_the_clock_and_starts_at_zero() -> None:
     assert ids_of(stream) == ["1000-0", "1001-0"]
 
 
-def test_an_automatic_id_goes_on_in_the_last_millisecond_when_the_clock_stands_or_steps_back() -> (
+def test_an_automatic_id_stays_in_the_last_millisecond_when_the_clock_stands_or_steps_back() -> (
     None
 ):
     stream = Stream()

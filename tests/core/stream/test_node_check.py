@@ -45,15 +45,15 @@ def refused(node: bytearray) -> str:
     return caught.value.what
 
 
-def test_a_sound_node_tells_its_last_id() -> None:
+def test_a_valid_node_returns_its_last_id() -> None:
     assert node_check.validate_node(sample(), 5, 3) == sid("7-0")
 
 
-def test_a_node_of_tombstones_is_sound() -> None:
+def test_a_node_of_tombstones_is_valid() -> None:
     assert node_check.validate_node(pack(0, 1, 1, b"k", 0, 3, 0, 0, b"v", 4), 5, 3) == sid("5-3")
 
 
-def test_ids_that_do_not_rise_are_told() -> None:
+def test_ids_that_do_not_rise_are_reported() -> None:
     """Redis 7.0 assigns ids again after XSETID below a tombstone; loaders must check further."""
     twice = pack(1, 1, 1, b"k", 0, 3, 0, 0, b"v", 4, 2, 0, 0, b"v", 4)
     assert node_check.validate_node(twice, 5, 3) is None
@@ -78,7 +78,7 @@ def test_ids_that_do_not_rise_are_told() -> None:
         ((1, 0, 1, b"k", 0, 2, 0, 0), "it ends where an element is expected"),
     ],
 )
-def test_what_is_wrong_is_said(elements: tuple[int | bytes, ...], said: str) -> None:
+def test_the_error_says_what_is_wrong(elements: tuple[int | bytes, ...], said: str) -> None:
     assert said in refused(pack(*elements))
 
 

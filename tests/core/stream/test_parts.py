@@ -89,7 +89,7 @@ def test_only_nodes_with_live_entries_in_the_range_count(
     assert masters(stream, start, end) == found
 
 
-def test_a_node_knows_its_last_id_be_it_a_tombstone() -> None:
+def test_a_node_knows_its_last_id_even_of_a_tombstone() -> None:
     stream = stream_of("1-0", "2-0", "3-0", "4-0")
     stream.delete(sid("3-0"))
     [first, second] = nodes_in(stream, stream_id.SMALLEST, stream_id.LARGEST)

@@ -33,7 +33,7 @@ def test_ranks_are_known_at_the_ends_of_a_stream_only() -> None:
     assert ranks(stream, "5-1", "6-0", "6-9", "7-1") == [RANK_UNKNOWN] * 4
 
 
-def test_a_trim_leaves_the_ranks_of_what_is_there() -> None:
+def test_a_trim_keeps_the_ranks_of_the_remaining_entries() -> None:
     stream = stream_of("5-0", "6-0", "7-0", "8-0")
     stream.trim_length(2)
     assert ranks(stream, "0-0", "6-0", "7-0", "8-0") == [2, 2, 3, 4]
@@ -59,7 +59,7 @@ def test_a_deletion_before_the_first_entry_hides_no_rank() -> None:
     assert ranks(stream, "0-0", "4-0", "5-0", "6-0", "7-0") == [1, 1, 1, 2, 3]
 
 
-def test_tombstones_count_from_where_they_lie() -> None:
+def test_tombstones_count_from_their_position() -> None:
     stream = stream_of("5-0", "6-0", "7-0")
     assert not stream.has_tombstones_from(SMALLEST)
     stream.delete(sid("6-0"))

@@ -42,7 +42,7 @@ def test_all_rows_are_appended_in_the_order_of_the_keys(bench: Bench) -> None:
     assert bench.ask("EXISTS p0 p1") == 0
 
 
-def test_ids_go_on_behind_those_that_are_there(bench: Bench) -> None:
+def test_ids_continue_after_the_existing_ones(bench: Bench) -> None:
     bench.ask("XADD s 1800000000000-5 k v")
     bench.run(*append_batch(0, "r", "s", "p1"))
     assert [entry[0] for entry in bench.ask("XRANGE s - +")][-1] == b"1800000000000-6"
@@ -143,7 +143,7 @@ def test_an_approximate_trim_has_no_limit_unless_one_is_given() -> None:
         ),
     ],
 )
-def test_what_is_refused_changes_nothing(bench: Bench, line: str, text: str) -> None:
+def test_a_refused_command_changes_nothing(bench: Bench, line: str, text: str) -> None:
     bench.run("RPUSH", "bad", ONE_ROW, "none")
     bench.run("RPUSH", "number", ONE_ROW, 17)
     bench.ask("XADD last 18446744073709551615-18446744073709551613 k v")
@@ -170,7 +170,7 @@ def test_waiting_readers_are_served_once_with_all_of_it(bench: Bench) -> None:
     assert (key, len(entries)) == (b"s", 3)
 
 
-def test_every_change_is_told(bench: Bench) -> None:
+def test_every_change_is_published(bench: Bench) -> None:
     told = bench.listen()
     bench.run(*append_batch(1, "r", "s", "p0", "p1", trim="MAXLEN 1"))
     assert told.take() == [

@@ -87,7 +87,7 @@ def test_nothing_is_cut_into_nothing(bench: Bench) -> None:
         ("PENSTOCK SPLITS string - + 1", WRONG_TYPE),
     ],
 )
-def test_splits_that_make_no_sense_are_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_splits_call_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -106,7 +106,7 @@ def test_nodes_hold_the_range_and_whatever_else_is_in_them(bench: Bench) -> None
     assert live_ids(nodes) == ["1-0", "2-0", "3-0", "5-0"]
 
 
-def test_a_reader_goes_on_where_the_last_reply_says(bench: Bench) -> None:
+def test_a_reader_continues_where_the_last_reply_says(bench: Bench) -> None:
     start: bytes | None = b"-"
     seen = []
     while start is not None:
@@ -121,7 +121,7 @@ def test_a_reader_goes_on_where_the_last_reply_says(bench: Bench) -> None:
     ]
 
 
-def test_what_is_added_between_two_calls_is_in_the_next_one(bench: Bench) -> None:
+def test_an_entry_added_between_two_calls_is_in_the_next_one(bench: Bench) -> None:
     start, _ = bench.ask("PENSTOCK NODES s - + COUNT 3")
     bench.ask("XADD s 11-0 k 11")
     more, nodes = bench.ask(f"PENSTOCK NODES s {start.decode()} +")
@@ -153,7 +153,7 @@ def test_a_missing_stream_has_no_nodes(bench: Bench) -> None:
         ("PENSTOCK NODES string - +", WRONG_TYPE),
     ],
 )
-def test_nodes_that_make_no_sense_are_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_nodes_call_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 

@@ -100,7 +100,7 @@ def test_options_of_create_come_in_any_order_and_case() -> None:
         ("XGROUP CREATE missing g 0 ENTRIESREAD 1 ENTRIESREAD 1", NEEDS_KEY),
     ],
 )
-def test_a_group_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_xgroup_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -141,7 +141,7 @@ def test_a_group_moves_forwards_and_backwards(bench: Bench, given: str, last: by
         ("XGROUP SETID s none 0 ENTRIESREAD 1 ENTRIESREAD 2", NO_GROUP),
     ],
 )
-def test_a_move_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_move_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -194,7 +194,7 @@ def test_consumers_of_nothing_are_refused(bench: Bench, line: str, text: str) ->
 # --- Acknowledging --------------------------------------------------------------------------------
 
 
-def test_acknowledging_counts_what_was_pending(bench: Bench) -> None:
+def test_acknowledging_counts_pending_entries(bench: Bench) -> None:
     assert bench.ask("XACK s g 1-0 1-0 3-0 9") == 1
     assert bench.ask("XPENDING s g") == [1, b"2-0", b"2-0", [[b"a", b"1"]]]
 

@@ -137,5 +137,5 @@ def test_consumers_come_by_name_with_how_long_they_were_quiet() -> None:
         ("XINFO CONSUMERS s", "ERR wrong number of arguments for 'xinfo|consumers' command"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(line: str, text: str) -> None:
+def test_an_invalid_query_is_refused(line: str, text: str) -> None:
     assert_refused(described("7.0"), line, text)

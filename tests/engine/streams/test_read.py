@@ -104,7 +104,7 @@ def test_a_range_of_no_entries_is_null_but_without_the_key_it_is_empty(
         ("XRANGE string - + COUNT 0", WRONG_TYPE),
     ],
 )
-def test_a_range_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_range_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -174,7 +174,7 @@ def test_xread_serves_at_once_what_is_there_even_if_it_may_block(bench: Bench) -
         ("XREAD STREAMS s string 0 0", WRONG_TYPE),
     ],
 )
-def test_xread_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_xread_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -264,7 +264,7 @@ def test_a_group_that_was_set_back_hands_pending_entries_to_the_new_reader(bench
         ("XREADGROUP GROUP g a LATEST 1 STREAMS s >", SYNTAX),
     ],
 )
-def test_xreadgroup_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_xreadgroup_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
