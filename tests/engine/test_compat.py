@@ -39,7 +39,7 @@ def test_an_unknown_version_is_refused(version: str) -> None:
         Engine(compat_version=version)
 
 
-# --- 7.2: asking and getting are told apart -------------------------------------------------------
+# --- 7.2: separate times for asking and receiving -------------------------------------------------
 
 
 def test_a_reader_who_gets_nothing_is_no_consumer_before_7_2() -> None:

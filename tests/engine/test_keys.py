@@ -40,7 +40,7 @@ def keys(bench: Bench, number: int = 0) -> list[bytes]:
     return sorted(bench.engine.context.databases[number].values)
 
 
-# --- Removing and looking --------------------------------------------------------------------------
+# --- Removing and reading --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["DEL", "UNLINK"])

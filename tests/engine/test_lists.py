@@ -152,7 +152,7 @@ def test_an_emptied_list_is_gone_with_its_time_to_go(bench: Bench) -> None:
     assert elements(bench) == [b"a"]
 
 
-# --- Looking --------------------------------------------------------------------------------------
+# --- Reading --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -306,7 +306,7 @@ def test_every_list_command_counts_its_words(bench: Bench) -> None:
         assert bench.ask(name) == Refusal(text)
 
 
-# --- What is told ---------------------------------------------------------------------------------
+# --- Events ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

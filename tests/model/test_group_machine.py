@@ -123,7 +123,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.last = self.pick(data)
         self.group.set_position(self.last, entries_read)
 
-    # --- Taking over -------------------------------------------------------------------------------
+    # --- Claiming ----------------------------------------------------------------------------------
 
     def is_idle(self, row: Row, idle_ms_min: int, now_ms: int) -> bool:
         return idle_ms_min == 0 or now_ms - row.delivery_ms >= idle_ms_min
@@ -225,7 +225,7 @@ class GroupMachine(RuleBasedStateMachine):
             del self.pending[entry_id]
         self.consumers.remove(name)
 
-    # --- Looking -----------------------------------------------------------------------------------
+    # --- Inspection --------------------------------------------------------------------------------
 
     @rule(data=st.data(), limit=st.integers(0, 5), idle_ms=st.sampled_from([None, 0, 20, 100]))
     def look(self, data: st.DataObject, limit: int, idle_ms: int | None) -> None:

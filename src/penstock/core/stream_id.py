@@ -8,7 +8,7 @@ The key is big-endian: comparing keys as bytes compares ids, and the rax sorts b
 Accepted texts:
 
     5-1    complete            5     incomplete: the caller chooses the missing seq
-    -  +   smallest, largest   5-*   Redis chooses the seq (XADD only)
+    -  +   smallest, largest   5-*   seq chosen by the server (XADD only)
     (5-1   exclusive: the id after it (start of a range) or before it (end of a range)
 
 `*`, `$` and `>` are not ids: the commands that accept them handle them.

@@ -360,7 +360,7 @@ def test_autoclaim_of_everything_can_continue_from_its_own_cursor() -> None:
     assert claimed == b.pending.count == 7
 
 
-# --- Looking -----------------------------------------------------------------------------------------
+# --- Inspection --------------------------------------------------------------------------------------
 
 
 def test_the_summary_counts_by_consumer_and_knows_the_edges() -> None:

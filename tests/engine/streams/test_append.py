@@ -211,7 +211,7 @@ def test_too_many_or_too_few_words_are_refused(line: str, text: str) -> None:
     assert_refused(bench_with("1-0"), line, text)
 
 
-# --- What is complained about first ---------------------------------------------------------------
+# --- The first error wins -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

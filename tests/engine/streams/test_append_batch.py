@@ -159,7 +159,7 @@ def test_the_last_two_ids_are_given_out() -> None:
     assert bench.run(*append_batch(1, "r", "s", "p")) == 2
 
 
-# --- What others see -------------------------------------------------------------------------------
+# --- Waiters, watchers and listeners ---------------------------------------------------------------
 
 
 def test_waiting_readers_are_served_once_with_all_of_it(bench: Bench) -> None:

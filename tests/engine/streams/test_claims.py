@@ -314,7 +314,7 @@ def test_a_count_that_no_memory_can_hold_is_refused(bench: Bench, count: str) ->
     assert_refused(bench, f"XAUTOCLAIM s g c 0 0 COUNT {count}", text)
 
 
-# --- Who asked ------------------------------------------------------------------------------------
+# --- The consumer ---------------------------------------------------------------------------------
 
 ASKS_IN_VAIN = ["XCLAIM s g {} 5000 1-0", "XCLAIM s g {} 0 9-0", "XAUTOCLAIM s g {} 5000 0"]
 
