@@ -27,7 +27,7 @@ Cost: parse and format about 30 ns compiled.
 from __future__ import annotations
 
 from penstock.core import memory
-from penstock.errors import InvalidID, NoIDAbove, NoIDBelow
+from penstock.errors import InvalidID, NoIDAbove, NoIDBelow, shown
 
 MAX64 = 2**64 - 1
 _MAX64 = MAX64
@@ -180,15 +180,15 @@ def _parse_half(text: bytes) -> int:
     if sign in (b"+", b"-"):
         digits = digits[1:]
     if not digits or digits.strip(b"0123456789"):
-        raise InvalidID(f"not a stream id: {text!r}")
+        raise InvalidID(f"not a stream id: '{shown(text)}'")
     value = int(digits)
     if value > _MAX64:
-        raise InvalidID(f"not a stream id: {text!r}")
+        raise InvalidID(f"not a stream id: '{shown(text)}'")
     if sign != b"-":
         return value
     # Redis refuses a plain negative number. Other forms (-0, -01) reach strtoull, which wraps them around.
     if text == b"-%d" % value and 0 < value <= 2**63:
-        raise InvalidID(f"not a stream id: {text!r}")
+        raise InvalidID(f"not a stream id: '{shown(text)}'")
     return (_MAX64 + 1 - value) & _MAX64
 
 
