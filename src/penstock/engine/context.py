@@ -1,6 +1,6 @@
 """What a command may use while it runs: the keys, the time, and the record of its changes.
 
-    dirty      counts changes since the last save
+    dirty      counts all changes; the rules for snapshots compare it with its last value
     touched    keys in which a waiter may now find something
     changed()  counts a change, breaks watches on the key, publishes an event
     created()  publishes that a key is new, before the event of the command that created it
