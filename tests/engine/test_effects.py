@@ -414,7 +414,7 @@ def test_no_time_is_over_while_replaying() -> None:
     assert replay.ask([b"EXISTS", b"l", b"m"]) == 0
 
 
-def test_the_time_of_a_claim_is_taken_as_it_stands_while_replaying() -> None:
+def test_the_time_of_a_claim_is_used_as_given_while_replaying() -> None:
     claim = "XCLAIM s g a 0 1-0 TIME 1700000000000 RETRYCOUNT 3 FORCE JUSTID LASTID 1-0"
     replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim)
     assert replay.state()[-1] == "    pending 1-0 to 'a' at 1700000000000 x3"

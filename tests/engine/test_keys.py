@@ -118,7 +118,7 @@ def test_a_copied_stream_is_the_same_and_its_own(bench: Bench) -> None:
     bench.state()  # checks both
 
 
-def test_copy_takes_the_time_along_and_replaces_only_if_told(bench: Bench) -> None:
+def test_copy_keeps_the_expiry_time_and_replaces_only_with_the_option(bench: Bench) -> None:
     ear = Ear(bench.engine, "KAnm")
     assert bench.ask("COPY k s") == 0
     assert bench.ask("COPY missing s REPLACE") == 0

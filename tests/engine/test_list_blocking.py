@@ -174,7 +174,7 @@ def test_a_push_of_several_serves_several_waiters_and_replies_as_without_them(be
     assert bench.ask("LRANGE k 0 -1") == [b"b"]
 
 
-def test_a_push_on_the_left_is_complete_before_somebody_is_served(bench: Bench) -> None:
+def test_a_left_push_is_complete_before_a_waiter_is_served(bench: Bench) -> None:
     [reader] = parked(bench, "BLPOP k 0")
     bench.ask("LPUSH k a b c")
     assert reader.got == [b"k", b"c"]
@@ -251,7 +251,7 @@ def test_a_list_where_an_entry_was_waited_for_wakes_the_readers_of_lists_only(be
 # --- Moves ----------------------------------------------------------------------------------------
 
 
-def test_a_move_that_waited_serves_those_who_wait_for_its_destination(bench: Bench) -> None:
+def test_a_move_that_waited_serves_the_waiters_of_its_destination(bench: Bench) -> None:
     readers = parked(bench, "BLPOP c 0", "BLMOVE b c LEFT LEFT 0", "BRPOPLPUSH a b 0")
     assert bench.ask("RPUSH a x") == 1
     assert got(readers) == [[b"c", b"x"], b"x", b"x"]
@@ -259,7 +259,7 @@ def test_a_move_that_waited_serves_those_who_wait_for_its_destination(bench: Ben
     assert bench.ask("LLEN a") == bench.ask("LLEN b") == bench.ask("LLEN c") == 0
 
 
-def test_a_move_at_once_serves_those_who_wait_for_its_destination(bench: Bench) -> None:
+def test_a_move_serves_the_waiters_of_its_destination(bench: Bench) -> None:
     bench.ask("RPUSH a x y")
     readers = parked(bench, "BLPOP b 0", "BLPOP c 0")
     assert bench.ask("LMOVE a b LEFT LEFT") == b"x"

@@ -131,7 +131,7 @@ def test_nothing_to_pop_is_a_null_a_null_array_or_an_empty_one(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("count", ["-1", "x", "1.0", "9223372036854775808", "01"])
-def test_a_count_that_is_none_is_refused_whatever_the_key(bench: Bench, count: str) -> None:
+def test_an_invalid_count_is_refused_for_any_key(bench: Bench, count: str) -> None:
     for key in ("l", "new", "string"):
         assert bench.ask(f"LPOP {key} {count}") == Refusal(NOT_POSITIVE)
 
@@ -171,7 +171,7 @@ def test_an_emptied_list_is_gone_with_its_time_to_go(bench: Bench) -> None:
         (INT64_MAX, INT64_MIN, ""),
     ],
 )
-def test_a_range_is_what_lies_between_and_a_trim_keeps_just_that(
+def test_a_range_and_a_trim_agree_on_the_elements_between(
     bench: Bench, start: int, end: int, found: str
 ) -> None:
     expected = [letter.encode() for letter in found]

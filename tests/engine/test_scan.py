@@ -235,7 +235,7 @@ def test_the_dice_that_come_with_an_engine_are_fair_enough() -> None:
     assert all(50 < drawn.count(b"k%d" % n) < 200 for n in range(10))
 
 
-def test_a_random_key_is_none_whose_time_is_over() -> None:
+def test_a_random_key_is_never_an_expired_one() -> None:
     bench = empty_bench()
     assert bench.ask("RANDOMKEY") is None
     for n in range(100):

@@ -77,7 +77,7 @@ def test_a_refused_time_is_found_before_the_wrong_type(bench: Bench) -> None:
     assert bench.ask("SET s v GET EX 0") == invalid_time("set")
 
 
-def test_set_lets_a_key_stay_unless_told_otherwise(bench: Bench) -> None:
+def test_set_removes_the_expiry_time_unless_an_option_says_otherwise(bench: Bench) -> None:
     bench.ask("SET going new KEEPTTL")
     assert bench.ask("PTTL going") == HOUR_MS
     bench.ask("SET going new EX 10 EX 20")
@@ -120,7 +120,7 @@ def test_no_string_is_made_for_no_time(bench: Bench, name: str) -> None:
     assert bench.ask("GET k") == b"old"
 
 
-def test_setnx_makes_nothing_where_something_is(bench: Bench) -> None:
+def test_setnx_changes_no_existing_key(bench: Bench) -> None:
     assert [bench.ask(f"SETNX {key} v") for key in ("k", "s", "n")] == [0, 0, 1]
 
 

@@ -149,7 +149,7 @@ def test_an_xread_is_served_by_the_stream_that_comes_in_the_place_of_another(ben
 # --- XREADGROUP -----------------------------------------------------------------------------------
 
 
-def test_the_first_who_blocked_in_a_group_is_served_first(bench: Bench) -> None:
+def test_readers_of_a_group_are_served_in_order(bench: Bench) -> None:
     lines = [f"XREADGROUP GROUP g {name} BLOCK 0 STREAMS s >" for name in "cab"]
     parked = readers(bench, *lines)
     bench.ask("XADD s 1-0 k v")

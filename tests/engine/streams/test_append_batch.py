@@ -179,7 +179,7 @@ def test_every_change_is_published(bench: Bench) -> None:
     ]
 
 
-def test_every_entry_is_told_where_the_count_of_entries_stands_still(bench: Bench) -> None:
+def test_every_entry_is_published_even_if_entries_added_is_at_its_limit(bench: Bench) -> None:
     bench.ask("XGROUP CREATE s g 0 MKSTREAM")
     bench.ask("XSETID s 0-0 ENTRIESADDED 9223372036854775807")
     told = bench.listen()

@@ -45,7 +45,7 @@ def test_without_listeners_a_command_counts_the_same(change: Change) -> None:
 
 
 @pytest.mark.parametrize(("before", "blocked", "change"), WOKEN, ids=str)
-def test_a_reader_that_is_woken_tells_after_what_woke_it(
+def test_a_served_reader_publishes_after_the_command_that_served_it(
     before: str, blocked: str, change: Change
 ) -> None:
     bench = prepared(before)

@@ -162,7 +162,7 @@ def test_a_consumer_is_made_once(bench: Bench) -> None:
     assert bench.ask("XGROUP CREATECONSUMER s g a") == 0
 
 
-def test_a_removed_consumer_forgets_what_it_had_pending(bench: Bench) -> None:
+def test_removing_a_consumer_removes_its_pending_entries(bench: Bench) -> None:
     assert bench.ask("XGROUP DELCONSUMER s g a") == 2
     assert bench.ask("XGROUP DELCONSUMER s g a") == 0
     assert bench.ask("XPENDING s g") == [0, None, None, NULL_ARRAY]

@@ -83,7 +83,7 @@ def test_a_full_description_has_entries_groups_and_consumers() -> None:
     ("words", "entries"),
     [("FULL", 10), ("full count 0", 11), ("FULL COUNT -3", 10), ("FULL COUNT 1", 1)],
 )
-def test_a_full_description_is_limited_to_ten_entries_unless_told(words: str, entries: int) -> None:
+def test_a_full_description_is_limited_to_ten_entries_by_default(words: str, entries: int) -> None:
     found = pairs(described("7.0").ask(f"XINFO STREAM s {words}"))[b"entries"]
     assert isinstance(found, list)
     assert len(found) == entries

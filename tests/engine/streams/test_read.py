@@ -111,7 +111,7 @@ def test_an_invalid_range_is_refused(bench: Bench, line: str, text: str) -> None
 # --- XREAD ----------------------------------------------------------------------------------------
 
 
-def test_xread_gives_what_follows_an_id_of_the_streams_that_have_something(bench: Bench) -> None:
+def test_xread_returns_the_entries_after_an_id_of_streams_that_have_some(bench: Bench) -> None:
     bench.ask("XADD t 5-0 k v")
     assert bench.ask("XREAD STREAMS s t missing 1-0 0 0") == [
         [b"s", entries("1-1", "3-0")],
@@ -142,7 +142,7 @@ def test_xread_does_not_answer_behind_deleted_entries(bench: Bench) -> None:
     assert bench.ask("XREAD STREAMS s 1-1") is NULL_ARRAY
 
 
-def test_xread_serves_at_once_what_is_there_even_if_it_may_block(bench: Bench) -> None:
+def test_xread_returns_existing_entries_at_once_even_with_block(bench: Bench) -> None:
     assert bench.ask("XREAD BLOCK 0 STREAMS missing s 0 1-1") == [[b"s", entries("3-0")]]
 
 
@@ -209,7 +209,7 @@ def test_without_acknowledgement_nothing_becomes_pending_but_the_group_moves(ben
     assert bench.ask("XINFO CONSUMERS s g")[0][1] == b"a"
 
 
-def test_history_is_what_this_consumer_has_pending(bench: Bench) -> None:
+def test_history_is_the_pending_entries_of_this_consumer(bench: Bench) -> None:
     bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
     bench.ask("XREADGROUP GROUP g b STREAMS s >")
     assert bench.ask("XREADGROUP GROUP g a STREAMS s 0") == [[b"s", entries("1-0", "1-1")]]
