@@ -1,7 +1,7 @@
-"""Which build this is: the hot modules compiled to C, or the same files interpreted.
+"""Tells whether this build is compiled: the hot modules as C, or the same files interpreted.
 
-`KIND` is "compiled" or "interpreted". It is read off the file that core.stream was really loaded from,
-not off what the installation meant to do.
+`KIND` is "compiled" or "interpreted". It depends on the file that core.stream was actually loaded from, not
+on the options of the installation.
 """
 
 from __future__ import annotations

@@ -5,6 +5,8 @@
       CommandError      understood and refused; carries the wire code (ERR, NOGROUP, ...); nothing changed,
                         unless it is outcome_unknown(): the disk failed after the change
       ProtocolError     bytes that are no RESP; the connection is told and closed
+      CoreError         a structure of core refuses a change, or a text is no id; has no wire code. Its
+                        subclasses: InvalidID, NoIDAbove, NoIDBelow, IDNotAboveLast, IDsExhausted, TooLarge
       CorruptData       where, what was found, what was expected; the data must not be used
       UnreadableValue   a field that does not fit the type of its column, where that is asked to be an error
       ConnectionLost    a server went away while it was read from
@@ -49,6 +51,34 @@ class ProtocolError(PenstockError):
 
     def __init__(self, text: str) -> None:
         super().__init__(f"Protocol error: {text}")
+
+
+class CoreError(PenstockError):
+    """Core refuses a call; its structure is as it was. engine/execute.py makes a CommandError of it."""
+
+
+class InvalidID(CoreError):
+    """A text is not a stream id."""
+
+
+class NoIDAbove(CoreError):
+    """A range starts after the largest id."""
+
+
+class NoIDBelow(CoreError):
+    """A range ends before the smallest id."""
+
+
+class IDNotAboveLast(CoreError):
+    """A new entry's id is not above the last id of its stream."""
+
+
+class IDsExhausted(CoreError):
+    """The stream's last id is the largest one, so no entry can be added."""
+
+
+class TooLarge(CoreError):
+    """An entry or an element is larger than its structure can hold."""
 
 
 class CorruptData(PenstockError):

@@ -1,7 +1,7 @@
-"""The few reply values that plain Python values cannot express.
+"""Reply values that plain Python values cannot express.
 
-A command returns None, int, bytes or a list of these; everything else it can say is here. What a client
-sees of them depends on its protocol; `embedded/results.py` turns them into what redis-py shows.
+A command returns None, int, bytes, a list of these, or one of the classes below. The client's protocol
+decides how they are encoded; `embedded/results.py` converts them to redis-py's results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Status:
 
 
 class Pairs:
-    """Names (as a rule bytes) and values in order: a map in RESP3, a flat array in RESP2."""
+    """Names (usually bytes) and values in order: a map in RESP3, a flat array in RESP2."""
 
     __slots__ = ("items",)
 
@@ -34,7 +34,7 @@ class Pairs:
 
 
 class Push:
-    """A message that answers no command: a kind of its own in RESP3, an array in RESP2."""
+    """A message that is not a reply: a push in RESP3, an array in RESP2."""
 
     __slots__ = ("items",)
 
@@ -46,7 +46,7 @@ class Push:
 
 
 class Verbatim:
-    """Text for people: RESP3 says that it is, RESP2 sends it as any string."""
+    """Text for people: marked as such in RESP3, a plain string in RESP2."""
 
     __slots__ = ("text",)
 
@@ -58,7 +58,7 @@ class Verbatim:
 
 
 class Double:
-    """A number with a fraction: a type in RESP3, a string in RESP2."""
+    """A floating-point number: a type of its own in RESP3, a string in RESP2."""
 
     __slots__ = ("value",)
 
@@ -70,7 +70,7 @@ class Double:
 
 
 class Members:
-    """Values without an order: a set in RESP3, an array in RESP2."""
+    """Unordered values: a set in RESP3, an array in RESP2."""
 
     __slots__ = ("items",)
 
@@ -82,7 +82,7 @@ class Members:
 
 
 class NullArray:
-    """The null that RESP2 writes as an array of length -1; RESP3 has one null for all."""
+    """The null that RESP2 writes as an array of length -1; RESP3 has only one null."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ class NullArray:
 
 
 class NoReply:
-    """Nothing is to be answered, or the command has written its answers itself."""
+    """No reply is sent, or the command has already written its replies."""
 
     __slots__ = ()
 
@@ -105,7 +105,7 @@ NO_REPLY = NoReply()
 
 
 class Served:
-    """What a read found: keys and their entries. A map in RESP3, an array of pairs in RESP2."""
+    """The result of a read: keys and their entries. A map in RESP3, an array of pairs in RESP2."""
 
     __slots__ = ("items",)
 

@@ -1,4 +1,4 @@
-"""Every walker finds every kind of damage, and names the invariant."""
+"""Every check finds every kind of damage, and names the invariant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def packed(count: int, *parts: str) -> bytearray:
 
 
 def counted(*parts: str) -> bytearray:
-    """A listpack from the hex of its elements, which are well-formed: its count comes out right."""
+    """A listpack from the hex of its elements, which are well-formed, with the right count."""
     lp = packed(0xFFFF, *parts)
     lp[4:6] = listpack.length(lp).to_bytes(2, "little")
     return lp
@@ -54,7 +54,7 @@ def broken(number: str, what: str) -> pytest.RaisesExc[InvariantBroken]:
 @pytest.mark.parametrize(
     "content", [b"", b"7", b"-1", b"x" * 70, b"y" * 5000, b"%d" % 2**62, b"007"]
 )
-def test_a_sound_listpack_passes(content: bytes) -> None:
+def test_a_valid_listpack_passes(content: bytes) -> None:
     lp = listpack.new()
     check_listpack(lp)
     for _ in range(3):
@@ -83,14 +83,14 @@ def test_a_listpack_of_more_elements_than_its_header_can_count_passes() -> None:
         (packed(0, "0001"), "L2", "the header says 0 elements, there are 1"),
         (packed(1, "0002"), "L3", "at 6"),  # backlen 2 for one byte
         (packed(1, "8100"), "L3", "at 6"),  # cut off
-        (packed(1, "f0ffffff7f 00"), "L3", "no element at 6"),  # 2 GiB that are not there
+        (packed(1, "f0ffffff7f 00"), "L3", "no element at 6"),  # 2 GiB that do not exist
         (packed(1, "f501"), "L3", "no element at 6"),  # unused encoding
-        (packed(1, "c00502"), "L3", "not written in its one way"),  # 5 in 13 bits
-        (packed(1, "813502"), "L3", "not written in its one way"),  # 5 as a string
-        (packed(1, "e0016103"), "L3", "not written in its one way"),  # a in 12 bits
-        (packed(1, "f0010000006106"), "L3", "not written in its one way"),  # a in 32 bits
-        (packed(1, "f1050003"), "L3", "not written in its one way"),  # 5 in 16 bits
-        (packed(1, "f4050000000000000009"), "L3", "not written in its one way"),
+        (packed(1, "c00502"), "L3", "not in its canonical form"),  # 5 in 13 bits
+        (packed(1, "813502"), "L3", "not in its canonical form"),  # 5 as a string
+        (packed(1, "e0016103"), "L3", "not in its canonical form"),  # a in 12 bits
+        (packed(1, "f0010000006106"), "L3", "not in its canonical form"),  # a in 32 bits
+        (packed(1, "f1050003"), "L3", "not in its canonical form"),  # 5 in 16 bits
+        (packed(1, "f4050000000000000009"), "L3", "not in its canonical form"),
         (packed(1, "00"), "L3", "at 6"),  # no backlen
         (packed(1, "0001")[:-1] + b"\x00", "L4", "where the end byte belongs"),
         (packed(2, "0001 ff 0001"), "L4", "an end byte at 8"),
@@ -101,7 +101,7 @@ def test_a_broken_listpack_is_found(lp: bytearray, number: str, what: str) -> No
         check_listpack(lp)
 
 
-def test_what_lies_in_the_room_cannot_complete_an_element() -> None:
+def test_bytes_after_the_end_cannot_complete_an_element() -> None:
     with broken("L3", "at 6"):
         check_listpack(packed(1, "83 6162") + bytes.fromhex("6304"))
 
@@ -109,7 +109,7 @@ def test_what_lies_in_the_room_cannot_complete_an_element() -> None:
 # --- Rax ---------------------------------------------------------------------------------------------
 
 
-def test_a_sound_tree_passes_and_a_broken_one_does_not() -> None:
+def test_a_valid_tree_passes_and_a_broken_one_does_not() -> None:
     rax = Rax()
     for key in (b"foo", b"foobar", b"footer"):
         rax.insert(key, key)
@@ -138,10 +138,10 @@ KEY = sid("5-0").key
         (counted("0101"), "N1", "the count of deleted entries is missing"),
         (counted("0101 0001 816102"), "N1", "the count of fields is missing"),
         (counted("0101 0001 0301 816b02"), "N1", "a field's name is missing"),
-        (counted("0101 0001 0101 816b02"), "N1", "the zero behind the header is missing"),
+        (counted("0101 0001 0101 816b02"), "N1", "the zero after the header is missing"),
         (counted("0101 0001 0101 816b02 0701", ENTRY), "N1", "does not end with zero"),
         (counted(HEADER, SECOND), "N2", "the first entry is 6-0, not the key"),
-        (counted("0201 0001 0101 816b02 0001", ENTRY, ENTRY), "N2", "5-0 stands behind 5-0"),
+        (counted("0201 0001 0101 816b02 0001", ENTRY, ENTRY), "N2", "5-0 comes after 5-0"),
         (counted(HEADER, "0401 0001 0001 817602 0401"), "N3", "unknown flags 4"),
         (counted(HEADER, "816102 0001 0001 817602 0401"), "N3", "an entry's flags is missing"),
         (counted(HEADER, "0201 816102 0001 817602 0401"), "N3", "a distance in ms is missing"),
@@ -160,7 +160,7 @@ def test_a_broken_node_is_found(node: bytearray, number: str, what: str) -> None
         check_node(KEY, node)
 
 
-def test_a_sound_node_passes() -> None:
+def test_a_valid_node_passes() -> None:
     check_node(KEY, counted(HEADER, ENTRY))
     check_node(KEY, counted("0101 0101 0101 816b02 0001", ENTRY.replace("02", "03", 1), SECOND))
     check_node(KEY, counted(HEADER, "0001 0001 0001 0101 817102 817602 0601"))
@@ -206,7 +206,7 @@ def one_entry() -> bytearray:
     return counted(HEADER, ENTRY)
 
 
-def test_sound_streams_pass() -> None:
+def test_valid_streams_pass() -> None:
     check_stream(Stream())
     check_stream(loaded(("5-0", one_entry()), ("6-0", one_entry())))
     check_stream(stream_of(*(f"{n}-0" for n in range(1, 20))), NodeLimits(4096, 3))
@@ -222,7 +222,7 @@ def test_a_broken_node_of_a_stream_is_found() -> None:
 def test_something_else_than_a_node_is_found() -> None:
     stream = stream_of("1-0")
     stream.nodes.insert(sid("2-0").key, b"bytes are no bytearray")
-    with broken("S1", "is no node"):
+    with broken("S1", "is not a node"):
         check_stream(stream)
 
 
@@ -238,7 +238,7 @@ def test_a_wrong_length_is_found() -> None:
     assert bytes(node[6:10]) == bytes.fromhex("0201 0001")
     node[6:10] = bytes.fromhex("0101 0101")
     at = bytes(node).index(bytes.fromhex("0201 0001 0001"), 10)
-    node[at] = 3  # a sound node of one entry and one tombstone, of which the stream knows nothing
+    node[at] = 3  # a valid node of one entry and one tombstone; the stream's length is now wrong
     with broken("S2", "length is 2, the nodes hold 1"):
         check_stream(stream)
 
@@ -410,7 +410,7 @@ def test_the_groups_of_a_stream_are_checked() -> None:
     with broken("G3", "-2"):
         check_stream(stream)
     stream.groups.insert(b"g", None)
-    with broken("G1", "is no group"):
+    with broken("G1", "is not a group"):
         check_stream(stream)
 
 
@@ -437,7 +437,7 @@ def three_nodes() -> ListValue:
     return value
 
 
-def test_sound_lists_pass() -> None:
+def test_valid_lists_pass() -> None:
     check_list(ListValue())
     value = three_nodes()
     value.push_left(b"z")
@@ -479,7 +479,7 @@ def test_room_behind_a_node_in_the_middle_of_a_list_is_found() -> None:
 def test_a_hole_between_the_nodes_of_a_list_is_found() -> None:
     value = three_nodes()
     value.inside()[0][1] = None
-    with broken("Q4", "node 1: None is no node"):
+    with broken("Q4", "node 1: None is not a node"):
         check_list(value)
 
 
@@ -493,7 +493,7 @@ def test_a_node_before_the_first_of_a_list_is_found() -> None:
     with broken("Q4", "a node at 0, before the first at 1"):
         check_list(value)
     del places[1:]
-    with broken("Q4", "the first node is said to stand at 1 of 1"):
+    with broken("Q4", "the first node is said to be at 1 of 1"):
         check_list(value)
 
 

@@ -1,4 +1,4 @@
-"""Copies of streams and groups: the same to the last byte, and independent from then on."""
+"""Copies of streams and groups: equal to the last byte, and independent afterwards."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.support.random.stream_commands import STREAM_KEYS, World
 
 
 def groups_of(stream: Stream) -> dict[bytes, object]:
-    """Everything that can be told about the groups of a stream."""
+    """Everything that is known about the groups of a stream."""
     names = [] if stream.groups is None else keys_of(stream.groups)
     found: dict[bytes, object] = {}
     for name in names:

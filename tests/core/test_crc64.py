@@ -1,4 +1,4 @@
-"""The checksum is the one that Redis writes, however the bytes are cut."""
+"""The checksum equals Redis's, however the bytes are split."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_it_is_the_division_bit_by_bit(size: int) -> None:
     assert crc_of(data) == slowly(data)
 
 
-def test_it_goes_on_from_any_place() -> None:
+def test_it_continues_from_any_position() -> None:
     data = bytearray(random.Random(1).randbytes(100))
     for cut in range(101):
         crc = crc64.update(crc64.update(0, data, 0, cut), data, cut, 100)
@@ -42,7 +42,7 @@ def test_it_goes_on_from_any_place() -> None:
 
 
 def test_a_checksum_of_all_ones_is_no_error() -> None:
-    """0xffffffff is the value by which compiled code suspects an error."""
+    """In compiled code 0xffffffff is the value that may mean an error."""
     assert crc64.update(0xFFFFFFFF, bytearray(), 0, 0) == 0xFFFFFFFF
     assert crc64.update(2**64 - 1, bytearray(), 0, 0) == 2**64 - 1
 

@@ -1,4 +1,4 @@
-"""Frames keep the pieces of a command, wherever they lie."""
+"""Frames keep the pieces of a command, wherever they are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Glob patterns: the meaning of Redis 7.0's, and a cost that is linear in the name."""
+"""Glob patterns: the semantics of Redis 7.0, at a cost that is linear in the name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SOURCE = ROOT / "src" / "penstock" / "core" / "glob.py"
         (b"", b"a", False),
         (b"a", b"", False),
         (b"*", b"a", True),
-        (b"*", b"", False),  # KEYS and SCAN take a lone star for everything before they come here
+        (b"*", b"", False),  # KEYS and SCAN handle a lone star before they call glob
         (b"**", b"", False),
         (b"a*", b"a", True),
         (b"a**", b"a", True),
@@ -86,7 +86,7 @@ def test_a_pattern_means_what_it_means_in_redis(pattern: bytes, name: bytes, wan
         (b"max\\Memory", b"maxmemory", True),
         (b"[A-C]", b"b", True),
         (b"[a-c]", b"B", True),
-        (b"[Z-a]", b"z", False),  # from z to a, after the ends were put in order
+        (b"[Z-a]", b"z", False),  # from z to a, after the ends were swapped
         (b"[M]", b"m", True),
         (b"[\\M]", b"m", False),
         (b"[\\M]", b"M", True),
@@ -128,7 +128,7 @@ def test_random_patterns_agree_with_the_dumb_matcher(letters: bytes, ignore_case
 
 
 def test_long_stretches_agree_with_the_dumb_matcher() -> None:
-    """Names and patterns that are long enough for the search of all places at once."""
+    """Names and patterns that are long enough for the search of all positions at once."""
     start = seed()
     dice = random.Random(start)
     found = 0
@@ -162,7 +162,7 @@ STEPS_A_BYTE_MAX = 150
 
 
 def _steps(work: Callable[[], object]) -> int:
-    """How many lines of glob.py a piece of work runs."""
+    """The number of lines of glob.py that a call runs."""
     count = 0
 
     def line(_frame: FrameType, event: str, _what: Any) -> Any:
@@ -183,7 +183,7 @@ def _steps(work: Callable[[], object]) -> int:
 
 
 def _interpreted() -> Any:
-    """The module out of its source: only there can lines be counted; the compiled one is made of the same."""
+    """The interpreted module: lines can be counted only there. The compiled one has the same source."""
     spec = importlib.util.spec_from_file_location("interpreted_glob", SOURCE)
     assert spec is not None
     assert spec.loader is not None

@@ -1,4 +1,4 @@
-"""Lists: both ends, every width of element, nodes of every size, what is removed and what stays."""
+"""Lists: both ends, every width of element, nodes of every size, removals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from penstock.core import listpack
 from penstock.core.check import check_list
 from penstock.core.list_value import NODE_BYTES_MAX, NODE_ENTRIES_MAX, ListLimits, ListValue
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CorruptData, TooLarge
 from tests.support.engine.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,
@@ -30,7 +30,7 @@ def list_of(*elements: bytes, limits: ListLimits | None = None) -> ListValue:
 
 
 def small(*elements: bytes) -> ListValue:
-    """A list with two elements a node."""
+    """A list with two elements per node."""
     return list_of(*elements, limits=ListLimits(entries_max=2))
 
 
@@ -66,7 +66,7 @@ def test_an_integer_is_stored_as_one_and_comes_back_as_its_text(number: int) -> 
 
 
 @pytest.mark.parametrize("text", NOT_INTEGERS)
-def test_what_only_looks_like_an_integer_stays_a_string(text: bytes) -> None:
+def test_a_text_that_only_looks_like_an_integer_stays_a_string(text: bytes) -> None:
     value = list_of(text)
     value.push_left(text)
     (node,) = value.nodes()
@@ -103,10 +103,10 @@ def test_an_element_larger_than_any_listpack_is_refused_and_nothing_changes() ->
     before = nodes_of(value)
     source = bytearray(b"piece")
     for left in (True, False):
-        with pytest.raises(CommandError, match="cannot exceed"):
+        with pytest.raises(TooLarge, match="cannot exceed"):
             value.push_piece(source, 0, listpack.TOTAL_BYTES_MAX - 10, left)
     assert nodes_of(value) == before
-    with pytest.raises(CommandError, match="cannot exceed"):
+    with pytest.raises(TooLarge, match="cannot exceed"):
         ListValue().push_piece(source, 0, listpack.TOTAL_BYTES_MAX, False)
 
 
@@ -145,7 +145,7 @@ def test_a_push_goes_to_its_end_until_the_node_there_is_full() -> None:
 
 @pytest.mark.parametrize("left", [True, False])
 def test_a_node_takes_elements_up_to_eight_bytes_below_its_limit(left: bool) -> None:
-    # A node of one such element: 7 of header and end, 4 around the element.
+    # A node of one such element: 7 bytes for header and end, 4 around the element.
     first = b"f" * 1000
     room = 2048 - (7 + 4 + 1000) - 8
     for size, nodes in ((room, 1), (room + 1, 2)):
@@ -242,7 +242,7 @@ def test_an_empty_list_gives_none() -> None:
 @pytest.mark.parametrize("pop_left", [True, False])
 def test_everything_pushed_is_popped(push_left: bool, pop_left: bool) -> None:
     value = ListValue(ListLimits(entries_max=3))
-    for _ in range(2):  # an emptied list is as good as a new one
+    for _ in range(2):  # an emptied list works like a new one
         for n in range(100):
             (value.push_left if push_left else value.push_right)(b"%d" % n)
             check_list(value, value.limits)
@@ -355,7 +355,7 @@ def test_removing_counts_from_the_head_or_the_tail(
     assert value.remove(b"d", count) == 0
 
 
-def test_removing_what_fills_the_list_leaves_no_node() -> None:
+def test_removing_all_elements_leaves_no_node() -> None:
     value = small(*[b"x"] * 7)
     assert value.remove(b"x", 0) == 7
     assert value.inside() == ([], 0)
@@ -409,7 +409,7 @@ def test_nodes_are_exact_listpacks_also_where_there_is_room() -> None:
     assert len(value.inside()[0][0] or b"") > len(node)
 
 
-def test_loading_behind_what_was_pushed_takes_its_room_away() -> None:
+def test_loading_after_a_push_removes_the_room() -> None:
     value = small(b"a", b"b", b"c")
     value.load_node(pack(b"d"))
     value.load_node(pack(b"e"))

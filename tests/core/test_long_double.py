@@ -1,4 +1,4 @@
-"""Sums in an 80-bit long double, at its edges."""
+"""Sums in an 80-bit long double, at its limits."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def number(text: bytes) -> LongDouble:
         *(b"0x1p16384", b"0x1p-16446", b"0x1p-99999999999", b"1" * (TEXT_BYTES_MAX + 1)),
     ],
 )
-def test_what_strtold_would_not_take_is_no_number(text: bytes) -> None:
+def test_a_text_that_strtold_refuses_is_no_number(text: bytes) -> None:
     assert parse_or_none(text) is None
 
 
@@ -42,7 +42,7 @@ def test_what_strtold_would_not_take_is_no_number(text: bytes) -> None:
         (b"0X.8", b"0.5"),
         (b"0xfffffffffffffffff", b"295147905179352825856"),  # 68 bits: rounded up
         (b"18446744073709551615", b"18446744073709551615"),  # 64 bits: exact
-        (b"18446744073709551617", b"18446744073709551616"),  # 65 bits, a tie: to the even one
+        (b"18446744073709551617", b"18446744073709551616"),  # 65 bits, a tie: half to even
         (b"18446744073709551619", b"18446744073709551620"),
         (b"0.000000000000000006", b"0.00000000000000001"),
         (b"0.000000000000000004", b"0"),

@@ -1,4 +1,4 @@
-"""What is compressed comes back; what is damaged is refused and touches nothing."""
+"""Compressed data decompresses to the same bytes; damaged data is refused."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_a_short_repetition_has_two_bytes() -> None:
 
 
 @given(st.lists(PIECES, max_size=30))
-def test_what_is_compressed_comes_back(pieces: list[bytes]) -> None:
+def test_compressed_data_decompresses_to_the_same_bytes(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     assert unpacked(packed(data), len(data)) == data
 
 
 def test_one_compressor_serves_many_strings() -> None:
-    """What it remembers of one string must not be taken for a place in the next."""
+    """Positions remembered from one string must not be used for the next."""
     dice = random.Random(3)
     compressor = lzf.Compressor()
     for _ in range(200):
@@ -64,7 +64,7 @@ def test_a_repetition_reaches_as_far_as_8192_bytes() -> None:
         assert unpacked(packed(data), len(data)) == data
 
 
-def test_what_does_not_get_shorter_is_given_up() -> None:
+def test_data_that_does_not_shrink_is_not_compressed() -> None:
     data = bytearray(random.Random(5).randbytes(1000))
     assert lzf.Compressor().compress(data, 0, 1000, bytearray(1000), 996) == 0
     assert lzf.Compressor().compress(bytearray(b"a" * 100), 0, 100, bytearray(100), 4) == 0
@@ -86,7 +86,7 @@ def test_a_promise_that_cannot_be_kept_is_refused_before_memory_is_taken() -> No
         ("0061 2001", 4, "3 bytes from 2 back"),
         ("2000", 3, "3 bytes from 1 back"),
         ("0061 2000", 3, "3 bytes from 1 back"),
-        ("0061", 2, "1 bytes came, 2 were promised"),
+        ("0061", 2, "1 bytes instead of 2"),
         ("", 0, ""),
     ],
 )

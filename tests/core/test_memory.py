@@ -30,7 +30,7 @@ def test_a_key_is_read_most_significant_byte_first() -> None:
         (memory.load64, memory.store64, 8),
     ],
 )
-def test_what_is_stored_is_loaded_and_nothing_else_changes(
+def test_a_stored_number_is_loaded_and_nothing_else_changes(
     load: Callable[[bytearray, int], int],
     store: Callable[[bytearray, int, int], None],
     width: int,

@@ -1,7 +1,7 @@
-"""None in the place of a buffer is a TypeError in every function of core/memory, in both builds.
+"""None in place of a buffer is a TypeError in every function of core/memory, in both builds.
 
-C lets None pass for any bytearray, bytes or str, so the C twins have to look for themselves. The functions
-and their parameters are read out of memory.pxd: a new one is tested without being listed here.
+C accepts None for any bytearray, bytes or str, so the C versions must check for it. The functions and their
+parameters are read from memory.pxd: a new function is tested without being listed here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SIZE = 40_000
 
 
 def functions() -> dict[str, list[str]]:
-    """The types of the parameters of every function that takes an object."""
+    """The parameter types of every function that takes an object."""
     text = (ROOT / "src" / "penstock" / "core" / "memory.pxd").read_text()
     found = {
         name: [" ".join(one.split()[:-1]) for one in parameters.split(",")]
@@ -51,7 +51,7 @@ PLACES = [
 
 @pytest.fixture(scope="session")
 def twins(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The functions of this build: the C twins, made callable by a module of one line each, or memory.py."""
+    """The functions of this build: the C versions, wrapped in a generated module, or memory.py."""
     if KIND == "interpreted":
         return memory
     folder = tmp_path_factory.mktemp("twins")

@@ -1,4 +1,4 @@
-"""The rax: every way to split and to join, seeking from everywhere, memory that goes back."""
+"""The rax: all cases of splitting and joining, seeking from everywhere, freeing memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.errors import InvariantBroken
 
 COMPILED = not rax_module.__file__.endswith(".py")
 MANY = 1_000_000 if COMPILED else 30_000
-DEEP = 5000 if COMPILED else 1000  # the square of it is what a chain costs
+DEEP = 5000 if COMPILED else 1000  # a chain costs the square of this
 
 
 def tree_of(*keys: bytes) -> Rax:
@@ -150,7 +150,7 @@ class TestMapping:
 
 
 class TestShape:
-    """The pictures of the essay, and the other cases of the two ways to split."""
+    """The drawings of the essay, and the other cases of the two kinds of split."""
 
     @pytest.mark.parametrize(
         ("keys", "shape"),
@@ -245,7 +245,7 @@ class TestShape:
     @pytest.mark.parametrize(
         ("keys", "removed", "shape"),
         [
-            # The two cases in which Redis leaves a chain: here the history does not show.
+            # The two cases in which Redis leaves a chain: here the shape does not depend on history.
             ([b"foo", b"foobar"], b"foo", '"foobar" -> []*'),
             ([b"foo", b"foobar", b"football"], b"football", '"foo" -> "bar"* -> []*'),
             ([b"foo", b"foobar"], b"foobar", '"foo" -> []*'),
@@ -396,7 +396,7 @@ class TestIterator:
 
     @pytest.mark.parametrize("op", ["", "==", "!=", "=>", "<>", "x"])
     def test_an_unknown_operator_is_refused(self, op: str) -> None:
-        with pytest.raises(ValueError, match="seek knows"):
+        with pytest.raises(ValueError, match="seek takes"):
             tree_of(b"a").iterator().seek(op, b"a")
 
     def test_removing_every_key_it_stands_on_skips_none(self) -> None:
@@ -551,7 +551,7 @@ class TestDepthAndSize:
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         tree = tree_of(b"foo", b"foobar")
-        monkeypatch.setattr(rax_heap, "_HEAP_UNITS_MAX", 100)
+        monkeypatch.setattr(rax_heap, "_HEAP_CELLS_MAX", 100)
         with pytest.raises(MemoryError, match="8 GiB"):
             tree.insert(b"f" * 1000, 1)
         tree.check()
@@ -650,7 +650,7 @@ class TestCheck:
 
 def test_blocks_hold_what_they_are_for_and_waste_little() -> None:
     sizes: Iterable[int] = [*range(1, 2000), 2**20 - 1, 2**20, 2**20 + 1, 2**30]
-    for units in sizes:
-        block = rax_heap.block_units(units)
-        assert units <= block <= units + units // 32
-        assert rax_heap.block_units(block) == block
+    for cells in sizes:
+        block = rax_heap.block_cells(cells)
+        assert cells <= block <= cells + cells // 32
+        assert rax_heap.block_cells(block) == block

@@ -1,4 +1,4 @@
-"""Blobs of rows: every form of array and text, and every way to be none."""
+"""Row blobs: every form of array and text, and every kind of damage."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROW = array_of([text_of("k"), text_of("v")])
 
 
 def rows_of(blob: bytes, before: bytes = b"", behind: bytes = b"") -> list[list[bytes]]:
-    """What a reader finds in a blob that lies between other bytes."""
+    """The rows that a reader finds in a blob between other bytes."""
     buffer = bytearray(before + blob + behind)
     reader = RowBlob()
     reader.open(buffer, len(before), len(blob))
@@ -62,14 +62,17 @@ def test_every_length_of_row_is_read(count: int) -> None:
         (b"\x91\x90", "byte 1: a row of 0 texts"),
         (b"\x91\x91\xa1k", "byte 1: a row of 1 texts"),
         (b"\x91\x92\xa1k\x05", "byte 4: expected a text, found 5"),
-        (b"\x91\x92\xa1k\xa2v", "byte 5: 2 bytes are not there"),
-        (b"\x91\x92\xa1k\xdb\xff\xff\xff\xff", "byte 9: 4294967295 bytes are not there"),
+        (b"\x91\x92\xa1k\xa2v", "byte 5: a text of 2 bytes runs past the end"),
+        (
+            b"\x91\x92\xa1k\xdb\xff\xff\xff\xff",
+            "byte 9: a text of 4294967295 bytes runs past the end",
+        ),
         (b"\x91\x92\xa1k\xda\0", "byte 6: the blob ends too early"),
         (b"\xdd\xff\xff\xff\xff", "byte 5: the blob ends too early"),
         (b"\x91" + ROW + b"\x90", "byte 6: something follows the last row"),
     ],
 )
-def test_what_is_no_blob_is_refused_with_its_place(blob: bytes, text: str) -> None:
+def test_an_invalid_blob_is_refused_with_the_position(blob: bytes, text: str) -> None:
     with pytest.raises(ValueError, match=f"^{text}$"):
         rows_of(blob, b"..", b"....")
 

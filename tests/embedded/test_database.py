@@ -577,7 +577,7 @@ from penstock.core.frame import Frame
 from penstock.core.group import Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
-from penstock.engine.commands.streams import append
+from penstock.engine import arguments
 from penstock.engine.commands.streams import groups
 from penstock.engine.commands.streams import read
 from penstock.engine.clock import Instant
@@ -603,7 +603,7 @@ cases = [
     lambda: check.check_listpack(None), lambda: check.check_stream(None),
     lambda: TABLE["XREAD"].run(None, None), lambda: Engine().execute(None, Frame()),
     lambda: Engine().execute(TABLE["XLEN"], None), lambda: Keyspace(None).stream_at(None, 0),
-    lambda: Instant(None).advance(), lambda: append.ids_from(None, 0),
+    lambda: Instant(None).advance(), lambda: arguments.ids_from(None, 0),
     lambda: read.consumer_of(None, b"s", None, b"x"), lambda: groups.group_or_none(None, None),
     lambda: penstock.Database(None, False).xlen("s"), lambda: Forgetful().xadd("s", {"a": 1}),
 ]

@@ -1,4 +1,4 @@
-"""Where versions of Redis differ, the version that was asked for answers."""
+"""Where versions of Redis differ, the engine follows the chosen version."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def test_the_newest_version_is_the_default() -> None:
 
 
 @pytest.mark.parametrize("version", ["6.2", "9", "", "7"])
-def test_a_version_that_nobody_implements_is_refused(version: str) -> None:
+def test_an_unknown_version_is_refused(version: str) -> None:
     with pytest.raises(ConfigError, match=r"one of '7\.0', '7\.2', '7\.4'"):
         Engine(compat_version=version)
 
 
-# --- 7.2: asking and getting are told apart -------------------------------------------------------
+# --- 7.2: separate times for asking and receiving -------------------------------------------------
 
 
 def test_a_reader_who_gets_nothing_is_no_consumer_before_7_2() -> None:
@@ -56,7 +56,7 @@ def test_a_reader_who_gets_nothing_is_a_consumer_since_7_2() -> None:
     ]
 
 
-def test_asking_in_vain_is_seen_since_7_2_but_is_no_activity() -> None:
+def test_an_empty_read_updates_the_seen_time_but_not_the_active_time_since_7_2() -> None:
     bench = grouped(version="7.2")
     bench.ask("XADD s 1-0 k v")
     bench.ask("XREADGROUP GROUP g a STREAMS s >")
@@ -68,7 +68,7 @@ def test_asking_in_vain_is_seen_since_7_2_but_is_no_activity() -> None:
     ]
 
 
-def test_asking_in_vain_is_not_seen_before_7_2() -> None:
+def test_an_empty_read_leaves_no_trace_before_7_2() -> None:
     bench = grouped(version="7.0")
     bench.ask("XADD s 1-0 k v")
     bench.ask("XREADGROUP GROUP g a STREAMS s >")
@@ -116,7 +116,7 @@ def test_a_full_description_tells_the_time_of_activity_since_7_2() -> None:
         ),
     ],
 )
-def test_keys_without_ids_are_refused_in_the_version_s_words(
+def test_keys_without_ids_are_refused_with_the_version_s_text(
     version: str, line: str, shown: str
 ) -> None:
     """Found by the random campaign: 7.0 says XREAD, whichever command it was."""
@@ -124,7 +124,7 @@ def test_keys_without_ids_are_refused_in_the_version_s_words(
 
 
 def test_a_time_to_wait_that_no_clock_can_reach_is_refused_since_7_2() -> None:
-    """Redis adds the time of day to it; 7.0 did not look whether there is room for both."""
+    """Redis adds the current time to it; 7.0 did not check that the sum fits."""
     line = "XREAD BLOCK 9223372036854775807 STREAMS s 9"
     assert_refused(grouped(version="7.2"), line, "ERR timeout is out of range")
     assert grouped(version="7.0").park(line).timeout_ms == 2**63 - 1
@@ -137,7 +137,7 @@ def test_a_time_to_wait_that_no_clock_can_reach_is_refused_since_7_2() -> None:
         ("7.2", "NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GROUP option"),
     ],
 )
-def test_who_waits_in_a_group_that_is_destroyed_is_told_so(version: str, text: str) -> None:
+def test_a_reader_blocked_in_a_destroyed_group_gets_an_error(version: str, text: str) -> None:
     bench = grouped(version=version)
     reader = bench.park("XREADGROUP GROUP g a BLOCK 0 STREAMS s >")
     assert bench.ask("XGROUP DESTROY s g") == 1
@@ -158,7 +158,7 @@ NO_GROUP = "NOGROUP No such key 's' or consumer group 'g' in XREADGROUP with GRO
         ("7.4", b"a string", WRONG_TYPE),
     ],
 )
-def test_who_waits_in_a_group_whose_stream_goes_is_told_so(
+def test_a_reader_blocked_in_a_group_of_a_removed_stream_gets_an_error(
     version: str, instead: bytes | None, text: str
 ) -> None:
     bench = grouped(version=version)
@@ -202,8 +202,8 @@ def test_plus_waits_for_the_first_new_entry_when_there_is_none(bench: Bench, lin
     assert reader.got == [[b"s", [[b"5-0", KV]]]]
 
 
-def test_plus_is_the_last_entry_for_who_has_waited_too() -> None:
-    """A transaction may add more than one before a reader has its turn."""
+def test_plus_is_the_last_entry_for_a_waiter_too() -> None:
+    """A transaction may add several entries before a reader is served."""
     bench = Bench("7.4")
     reader = bench.park("XREAD BLOCK 0 STREAMS s t + $")
     for entry_id in (b"1-0", b"2-0"):
@@ -236,7 +236,7 @@ def test_plus_means_nothing_to_a_group(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("version", "lags"), [("7.0", [3, 3, 3]), ("7.2", [3, 3, 3]), ("7.4", [3, 1, 0])]
 )
-def test_what_was_trimmed_unread_is_no_lag_since_7_4(version: str, lags: list[int]) -> None:
+def test_entries_trimmed_unread_are_no_lag_since_7_4(version: str, lags: list[int]) -> None:
     bench = grouped(version=version)
     for n in range(1, 6):
         bench.ask(f"XADD s {n}-0 k v")

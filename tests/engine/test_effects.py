@@ -1,8 +1,8 @@
-"""What each command leaves in the journal, and that it does the same again.
+"""The effects that each command leaves in the journal; replaying them gives the same data.
 
-A case is `what came before | command => effects` and begins at millisecond 1000. An engine that did only the
-effects must hold the same in the end. Beside commands there are `wait MS`, `sweep` (of overdue keys),
-`select N`, `park COMMAND` (it has to block), `nodes N` (entries in a node), `exec A & B` (a unit) and
+A case is `commands before | command => effects` and starts at millisecond 1000. An engine that ran only the
+effects must hold the same data at the end. Besides commands there are `wait MS`, `sweep` (removes expired
+keys), `select N`, `park COMMAND` (which must block), `nodes N` (entries per node), `exec A & B` (a unit) and
 `stage KEY ROW, ROW` (a blob of rows).
 """
 
@@ -23,7 +23,7 @@ from tests.support.servers.raw_redis import Refusal, encode
 from tests.support.spark.row_blobs import blob_of
 
 START_MS = 1000
-PRIMER = "SET z z"  # selects database 0, so that no case has to begin with it
+PRIMER = "SET z z"  # selects database 0, so that no case has to start with it
 
 STRINGS = """
 SET k v => SET k v
@@ -262,7 +262,7 @@ XGROUP CREATE s g $ MKSTREAM => XGROUP CREATE s g $ MKSTREAM
 {PENDING} | XREAD STREAMS s 0 =>
 """
 
-# Before 7.2 only who got something was made a consumer.
+# Before 7.2 only a successful request created the consumer.
 GROUPS_7_0 = f"""
 {READ_UP} | XREADGROUP GROUP g b STREAMS s > =>
 {READ_UP}; park XREADGROUP GROUP g b BLOCK 0 STREAMS s > | XADD s 4 k v
@@ -296,13 +296,13 @@ NEWEST = [STRINGS, KEYS, LISTS, STREAMS, GROUPS, BATCHES]
 
 
 def cases_of(*tables: str) -> list[str]:
-    """The cases of tables, each with the indented lines behind its own."""
+    """The cases of a table, each with the indented lines that follow it."""
     lines = "\n".join(table.strip() for table in tables)
     return lines.replace("\n    ", " ").splitlines()
 
 
 def parts_of(case: str) -> tuple[str, str, str]:
-    """What comes before, the command, and its effects."""
+    """The commands before, the command, and its effects."""
     asked, effects = case.split("=>")
     before, _, line = asked.rpartition("|")
     return before.strip(), line.strip(), effects.strip()
@@ -331,7 +331,7 @@ def check(case: str, bench: Recorder, replay: Replay) -> None:
 
 
 def play(bench: Recorder, replay: Replay, line: str) -> None:
-    """Run one command of a case, or what stands for something else."""
+    """Run one command or directive of a case."""
     word, _, rest = line.strip().partition(" ")
     if word == "wait":
         bench.clock.at_ms += int(rest)
@@ -386,7 +386,7 @@ def replayed(*lines: str) -> Replay:
 
 
 def test_a_limit_behind_an_exact_trim_is_taken_while_replaying_only() -> None:
-    """Redis leaves the LIMIT of an approximate trim in its file, behind the `=` that it has put there."""
+    """Redis keeps the LIMIT of an approximate trim in its log, after the `=` that it writes there."""
     adds = [f"XADD s {number} k v" for number in range(1, 8)]
     trims = ["XADD s MAXLEN = 6 LIMIT 1 8 k v", "XTRIM s MINID = 5 LIMIT 1"]
     replay = replayed(*adds, *trims)
@@ -414,7 +414,7 @@ def test_no_time_is_over_while_replaying() -> None:
     assert replay.ask([b"EXISTS", b"l", b"m"]) == 0
 
 
-def test_the_time_of_a_claim_is_taken_as_it_stands_while_replaying() -> None:
+def test_the_time_of_a_claim_is_used_as_given_while_replaying() -> None:
     claim = "XCLAIM s g a 0 1-0 TIME 1700000000000 RETRYCOUNT 3 FORCE JUSTID LASTID 1-0"
     replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim)
     assert replay.state()[-1] == "    pending 1-0 to 'a' at 1700000000000 x3"
@@ -435,14 +435,14 @@ def test_counts_that_redis_has_let_wrap_are_the_largest_while_replaying() -> Non
 
 
 def test_a_claim_at_a_time_before_1970_is_one_at_no_time() -> None:
-    """Written as it stands it would be a snapshot that no reader takes."""
+    """Written unchanged, it would be a snapshot that no reader accepts."""
     claim = "XCLAIM s g a 0 1-0 TIME -5 RETRYCOUNT 3 FORCE JUSTID LASTID 1-0"
     replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim)
     assert replay.state()[-1] == "    pending 1-0 to 'a' at 0 x3"
 
 
-def test_a_claim_of_what_is_gone_takes_its_record_away_as_redis_writes_it() -> None:
-    """Redis 7.0 writes no XACK for it, but the claim of the consumer who had it."""
+def test_a_claim_of_a_deleted_entry_removes_its_record_as_redis_writes_it() -> None:
+    """Redis 7.0 writes no XACK for it, but the claim of the consumer that owned it."""
     claim = "XCLAIM s g a 0 1-0 TIME 1000 RETRYCOUNT 1 FORCE JUSTID LASTID 1-0"
     replay = replayed("XADD s 1 k v", "XGROUP CREATE s g 0", claim, "XDEL s 1", claim)
     assert replay.state()[-1] == "    consumer 'a'"

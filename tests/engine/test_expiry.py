@@ -1,4 +1,4 @@
-"""When keys go: setting, asking, and going."""
+"""Expiry times: setting them, reading them, and expiring."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_S = (2**63 - 1) // 1000
 
 @pytest.fixture
 def bench() -> Bench:
-    """A key that stays, and one that goes in 10 seconds."""
+    """A key without an expiry time, and one that expires in 10 seconds."""
     bench = Bench()
     bench.ask("SET stays v")
     bench.ask("SET goes v EX 10")
@@ -40,7 +40,9 @@ def test_a_time_can_be_given_in_four_ways(bench: Bench, line: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["TTL", "PTTL", "EXPIRETIME", "PEXPIRETIME"])
-def test_a_key_that_stays_and_one_that_is_not_there_are_told_apart(bench: Bench, name: str) -> None:
+def test_a_key_without_expiry_and_a_missing_key_have_different_replies(
+    bench: Bench, name: str
+) -> None:
     assert bench.ask(f"{name} stays") == -1
     assert bench.ask(f"{name} missing") == -2
 
@@ -141,7 +143,7 @@ def test_a_key_is_there_in_its_last_millisecond_and_gone_in_the_next(bench: Benc
     assert ear.take_events() == ["0:goes expired", "0:goes keymiss"]
 
 
-def test_a_sweep_removes_what_is_over_and_nothing_else(bench: Bench) -> None:
+def test_a_sweep_removes_expired_keys_and_nothing_else(bench: Bench) -> None:
     bench.clock.at_ms += 10_000
     assert bench.engine.expire_due(10) == 0
     bench.clock.at_ms += 1

@@ -1,4 +1,4 @@
-"""Where the keys of stream commands stand, found without running them."""
+"""The positions of keys in stream commands, found without running them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def keys_of(line: str) -> list[str]:
         ("XREADGROUP GROUP g a STREAMS s t > >", ["s", "t"]),
         ("XREADGROUP NOACK COUNT 5 GROUP STREAMS STREAMS STREAMS s >", ["s"]),
         ("XREADGROUP GROUP g STREAMS COUNT 1 STREAMS s >", ["s"]),
-        # Numbers are for whoever runs the command.
+        # Numbers are checked when the command runs.
         ("XREAD COUNT many BLOCK -1 STREAMS s oops", ["s"]),
     ],
 )
@@ -47,6 +47,6 @@ def test_keys_are_found(line: str, keys: list[str]) -> None:
         "XREAD GROUP g a STREAMS s 0",
     ],
 )
-def test_arguments_that_make_no_sense_have_no_keys(line: str) -> None:
+def test_invalid_arguments_have_no_keys(line: str) -> None:
     with pytest.raises(CommandError):
         keys_of(line)

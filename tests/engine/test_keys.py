@@ -1,4 +1,4 @@
-"""Keys, whatever they hold: removing, renaming, copying, moving, flushing, and who is told."""
+"""Commands on keys of any type: removing, renaming, copying, moving, flushing, and their events."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NO_KEY = Refusal("ERR no such key")
 
 @pytest.fixture
 def bench() -> Bench:
-    """A string k that goes, a stream s with a group, a string t in database 1."""
+    """A string k with an expiry time, a stream s with a group, a string t in database 1."""
     bench = Bench()
     bench.ask("DEL string")
     bench.ask("SET k v EX 10")
@@ -40,7 +40,7 @@ def keys(bench: Bench, number: int = 0) -> list[bytes]:
     return sorted(bench.engine.context.databases[number].values)
 
 
-# --- Removing and looking --------------------------------------------------------------------------
+# --- Removing and reading --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["DEL", "UNLINK"])
@@ -66,7 +66,7 @@ def test_types(bench: Bench) -> None:
     ]
 
 
-def test_what_is_over_is_neither_removed_nor_counted(bench: Bench) -> None:
+def test_expired_keys_are_neither_removed_nor_counted(bench: Bench) -> None:
     bench.clock.at_ms += 10_001
     ear = Ear(bench.engine, "KA")
     assert bench.ask("DBSIZE") == 2
@@ -115,10 +115,10 @@ def test_a_copied_stream_is_the_same_and_its_own(bench: Bench) -> None:
     bench.ask("XACK copy g 1-0")
     bench.ask("XREADGROUP GROUP g bob STREAMS copy >")
     assert bench.ask("XINFO STREAM s FULL") == description
-    bench.state()  # which checks both
+    bench.state()  # checks both
 
 
-def test_copy_takes_the_time_along_and_replaces_only_if_told(bench: Bench) -> None:
+def test_copy_keeps_the_expiry_time_and_replaces_only_with_the_option(bench: Bench) -> None:
     ear = Ear(bench.engine, "KAnm")
     assert bench.ask("COPY k s") == 0
     assert bench.ask("COPY missing s REPLACE") == 0
@@ -222,7 +222,7 @@ def test_flushing(bench: Bench) -> None:
         ("SWAPDB 0 0", 0, "k", False),
     ],
 )
-def test_what_changes_breaks_its_watches(
+def test_a_change_breaks_watches_on_its_key(
     bench: Bench, line: str, database: int, key: str, broken: bool
 ) -> None:
     watch = Watch()
@@ -255,7 +255,7 @@ def test_encodings_of_strings(bench: Bench, value: str, encoding: bytes, referen
     assert bench.ask("OBJECT REFCOUNT n") == references
 
 
-def test_what_is_not_tracked_is_not_invented(bench: Bench) -> None:
+def test_untracked_numbers_are_refused(bench: Bench) -> None:
     assert bench.ask("OBJECT ENCODING s") == b"stream"
     assert bench.ask("OBJECT FREQ s").line.startswith("ERR An LFU maxmemory policy is not selected")
     assert bench.ask("OBJECT IDLETIME s").line.startswith("ERR idle time not tracked")
@@ -309,7 +309,7 @@ def test_lists_are_copied_and_found_by_their_type(bench: Bench) -> None:
     ],
 )
 @pytest.mark.parametrize("version", ["7.0", "7.2", "7.4"])
-def test_a_group_s_reader_is_told_that_its_stream_is_gone(version: str, line: str) -> None:
+def test_a_group_s_reader_gets_an_error_when_its_stream_is_removed(version: str, line: str) -> None:
     bench = Bench(version)
     bench.ask("XGROUP CREATE s g $ MKSTREAM")
     bench.ask("SET k v")
@@ -340,7 +340,7 @@ def test_an_expired_stream_frees_its_readers() -> None:
 
 
 @pytest.mark.parametrize("line", ["RENAME other s", "COPY other s REPLACE", "SWAPDB 0 1"])
-def test_a_stream_that_comes_whole_serves_who_waits_for_it(line: str) -> None:
+def test_a_stream_that_arrives_whole_serves_its_waiters(line: str) -> None:
     bench = Bench()
     select(bench, 1 if "SWAPDB" in line else 0)
     name = "s" if "SWAPDB" in line else "other"
@@ -366,7 +366,7 @@ def test_a_stream_without_the_group_is_no_stream_to_its_reader() -> None:
     assert reader.got == Refusal(gone)
 
 
-def test_who_waits_in_another_database_is_served_by_a_move() -> None:
+def test_a_waiter_in_another_database_is_served_by_a_move() -> None:
     bench = Bench()
     select(bench, 1)
     reader = bench.park("XREAD BLOCK 0 STREAMS s 0")

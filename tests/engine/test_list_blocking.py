@@ -1,4 +1,4 @@
-"""Those who wait for a list: who is served when, with what, and in which order."""
+"""Clients blocked on a list: who is served when, with what, and in which order."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def got(readers: list[Reader]) -> list[object]:
 
 
 def waiting(bench: Bench) -> int:
-    """How many wait; whoever does not must have left no trace."""
+    """The number of waiters; all others must have left every queue."""
     waiters = bench.engine.waiters
     assert waiters.count == bench.engine.context.waiting == len(waiters.all())
     return waiters.count
 
 
 def transaction(bench: Bench, *lines: str) -> None:
-    """Run commands one after the other; those who wait are served at the end."""
+    """Run commands one after the other; waiters are served at the end."""
     for line in lines:
         command, pieces = command_of(line.split())
         bench.engine.run(command, frame_of(*pieces))
@@ -44,7 +44,7 @@ def transaction(bench: Bench, *lines: str) -> None:
 
 
 def put(bench: Bench, key: bytes, value: object) -> None:
-    """Put something under a key from outside, as SET or RENAME would."""
+    """Set a key's value directly, as SET or RENAME would."""
     context = bench.engine.context
     context.keyspace.put(key, value)
     context.touch(key)
@@ -54,7 +54,7 @@ def put(bench: Bench, key: bytes, value: object) -> None:
 # --- At once --------------------------------------------------------------------------------------
 
 
-def test_what_is_there_is_taken_at_once(bench: Bench) -> None:
+def test_an_existing_element_is_taken_at_once(bench: Bench) -> None:
     bench.ask("RPUSH k a b c d")
     assert bench.ask("BLPOP k 0") == [b"k", b"a"]
     assert bench.ask("BRPOP k 0") == [b"k", b"d"]
@@ -87,7 +87,7 @@ def test_a_list_before_a_key_of_another_type_is_served(bench: Bench) -> None:
         ("0.0", 0),
         ("-0", 0),
         ("-0.0001", 0),
-        ("-0.001", 0),  # a hair above, in a long double; -0.002 is not
+        ("-0.001", 0),  # in a long double it rounds up to 0; -0.002 does not
         ("1", 1000),
         ("1.5", 1500),
         ("0.001", 1),
@@ -108,7 +108,7 @@ def test_a_timeout_is_in_seconds_rounded_up_to_milliseconds(
 
 
 @pytest.mark.parametrize("text", ["x", "", "nan", " 1", "1 ", "1_0", "1e", "1e5000", "1e-5000"])
-def test_what_is_no_number_is_no_timeout(bench: Bench, text: str) -> None:
+def test_a_timeout_that_is_no_number_is_refused(bench: Bench, text: str) -> None:
     bench.ask("RPUSH k a")
     assert bench.run("BLPOP", "k", text) == Refusal(NO_FLOAT)
     assert bench.run("BRPOPLPUSH", "string", "m", text) == Refusal(NO_FLOAT)
@@ -137,16 +137,16 @@ def test_the_ends_are_read_before_the_timeout(bench: Bench) -> None:
     assert bench.ask("BLMOVE k m LEFT LEFT x") == Refusal(NO_FLOAT)
 
 
-def test_whoever_waits_in_vain_gets_a_null_array(bench: Bench) -> None:
+def test_a_timeout_returns_a_null_array(bench: Bench) -> None:
     readers = parked(bench, "BLPOP k 1", "BLMOVE k m LEFT LEFT 1", "BRPOPLPUSH k m 1")
     assert [reader.on_timeout for reader in readers] == [NULL_ARRAY] * 3
     for reader in readers:
-        bench.engine.give_up(reader)
+        bench.engine.unpark(reader)
     assert waiting(bench) == 0
 
 
 def test_in_a_transaction_nobody_waits(bench: Bench) -> None:
-    """The null of a move is not the one that it gives when its time is over; as in a live 7.0."""
+    """The null of a move differs from the one after a timeout; as in Redis 7.0."""
     bench.engine.context.may_block = False
     assert bench.ask("BLPOP k m 0") is NULL_ARRAY
     assert bench.ask("BLMOVE k m LEFT LEFT 0") is None
@@ -157,7 +157,7 @@ def test_in_a_transaction_nobody_waits(bench: Bench) -> None:
 # --- Being served ---------------------------------------------------------------------------------
 
 
-def test_who_came_first_is_served_first(bench: Bench) -> None:
+def test_waiters_are_served_in_order(bench: Bench) -> None:
     readers = parked(bench, "BLPOP k 0", "BRPOP k 0", "BLPOP k 0")
     assert bench.ask("RPUSH k a") == 1
     assert got(readers) == [[b"k", b"a"], None, None]
@@ -167,14 +167,14 @@ def test_who_came_first_is_served_first(bench: Bench) -> None:
     assert waiting(bench) == 0
 
 
-def test_a_push_of_several_serves_several_and_answers_as_if_none_had_waited(bench: Bench) -> None:
+def test_a_push_of_several_serves_several_waiters_and_replies_as_without_them(bench: Bench) -> None:
     readers = parked(bench, "BLPOP k 0", "BRPOP k 0")
     assert bench.ask("RPUSH k a b c") == 3
     assert got(readers) == [[b"k", b"a"], [b"k", b"c"]]
     assert bench.ask("LRANGE k 0 -1") == [b"b"]
 
 
-def test_a_push_on_the_left_is_complete_before_somebody_is_served(bench: Bench) -> None:
+def test_a_left_push_is_complete_before_a_waiter_is_served(bench: Bench) -> None:
     [reader] = parked(bench, "BLPOP k 0")
     bench.ask("LPUSH k a b c")
     assert reader.got == [b"k", b"c"]
@@ -186,7 +186,7 @@ def test_the_last_element_given_away_takes_the_key_with_it(bench: Bench) -> None
     assert b"k" not in bench.engine.context.keyspace.values
 
 
-def test_who_waits_for_several_keys_is_served_by_one_and_freed_from_all(bench: Bench) -> None:
+def test_a_waiter_for_several_keys_is_served_by_one_and_leaves_all_queues(bench: Bench) -> None:
     [reader] = parked(bench, "BLPOP a b a 0")
     bench.ask("RPUSH b 1")
     assert (reader.got, waiting(bench)) == ([b"b", b"1"], 0)
@@ -205,8 +205,8 @@ def test_a_key_in_another_database_serves_nobody(bench: Bench) -> None:
     assert reader.got == [b"k", b"b"]
 
 
-def test_of_many_who_wait_only_one_is_asked_in_vain(bench: Bench) -> None:
-    """A thousand may wait for one list."""
+def test_only_one_of_many_waiters_runs_without_result(bench: Bench) -> None:
+    """A thousand clients may wait for one list."""
     readers = parked(bench, *["BLPOP k 0"] * 20)
     asked = 0
     run = readers[0].command.run
@@ -225,7 +225,7 @@ def test_of_many_who_wait_only_one_is_asked_in_vain(bench: Bench) -> None:
 # --- Keys of other types --------------------------------------------------------------------------
 
 
-def test_a_key_that_becomes_something_else_is_waited_for_on(bench: Bench) -> None:
+def test_a_waiter_keeps_waiting_when_its_key_gets_another_type(bench: Bench) -> None:
     readers = parked(bench, "BLPOP k 0", "BLMOVE k m LEFT LEFT 0")
     bench.ask("XADD k 1-0 f v")
     put(bench, b"k", b"a string")
@@ -251,7 +251,7 @@ def test_a_list_where_an_entry_was_waited_for_wakes_the_readers_of_lists_only(be
 # --- Moves ----------------------------------------------------------------------------------------
 
 
-def test_a_move_that_waited_serves_those_who_wait_for_its_destination(bench: Bench) -> None:
+def test_a_move_that_waited_serves_the_waiters_of_its_destination(bench: Bench) -> None:
     readers = parked(bench, "BLPOP c 0", "BLMOVE b c LEFT LEFT 0", "BRPOPLPUSH a b 0")
     assert bench.ask("RPUSH a x") == 1
     assert got(readers) == [[b"c", b"x"], b"x", b"x"]
@@ -259,7 +259,7 @@ def test_a_move_that_waited_serves_those_who_wait_for_its_destination(bench: Ben
     assert bench.ask("LLEN a") == bench.ask("LLEN b") == bench.ask("LLEN c") == 0
 
 
-def test_a_move_at_once_serves_those_who_wait_for_its_destination(bench: Bench) -> None:
+def test_a_move_serves_the_waiters_of_its_destination(bench: Bench) -> None:
     bench.ask("RPUSH a x y")
     readers = parked(bench, "BLPOP b 0", "BLPOP c 0")
     assert bench.ask("LMOVE a b LEFT LEFT") == b"x"
@@ -288,7 +288,7 @@ def test_two_moves_in_a_circle_end(bench: Bench) -> None:
 
 
 def test_a_destination_of_another_type_is_refused_when_there_is_an_element(bench: Bench) -> None:
-    """Its element goes to the next who waits."""
+    """Its element goes to the next waiter."""
     readers = parked(bench, "BLMOVE k string LEFT LEFT 0", "BLPOP k 0")
     bench.ask("RPUSH k a")
     assert got(readers) == [Refusal(WRONG_TYPE), [b"k", b"a"]]
@@ -297,7 +297,7 @@ def test_a_destination_of_another_type_is_refused_when_there_is_an_element(bench
 # --- Transactions ---------------------------------------------------------------------------------
 
 
-def test_what_a_transaction_takes_away_again_wakes_nobody(bench: Bench) -> None:
+def test_a_key_that_a_transaction_adds_and_removes_wakes_nobody(bench: Bench) -> None:
     [reader] = parked(bench, "BLPOP k 0")
     transaction(bench, "RPUSH k a", "LPOP k")
     assert (reader.woken, waiting(bench)) == (0, 1)
@@ -305,10 +305,10 @@ def test_what_a_transaction_takes_away_again_wakes_nobody(bench: Bench) -> None:
     assert reader.got == [b"k", b"a"]
 
 
-def test_who_waits_for_several_keys_that_a_transaction_fills_gets_its_own_first(
+def test_a_waiter_for_several_keys_filled_by_a_transaction_gets_its_first_key(
     bench: Bench,
 ) -> None:
-    """As in 7.2; 7.0 gave what was pushed first."""
+    """As in 7.2; 7.0 returned the key that was pushed to first."""
     [reader] = parked(bench, "BLPOP a b 0")
     transaction(bench, "RPUSH b 1", "RPUSH a 2")
     assert reader.got == [b"a", b"2"]

@@ -1,4 +1,4 @@
-"""List commands: replies, nulls, refusals, events, and that an empty list is no key."""
+"""List commands: replies, nulls, errors, events, and the removal of empty lists."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bench() -> Bench:
 
 
 def elements(bench: Bench, key: str = "l") -> list[bytes] | None:
-    """What a list holds, after checking it; None without the key."""
+    """The elements of a list, after checking it; None if the key is missing."""
     value = bench.engine.context.keyspace.find(key.encode())
     if value is None:
         return None
@@ -41,7 +41,7 @@ def elements(bench: Bench, key: str = "l") -> list[bytes] | None:
 
 
 class Ear:
-    """Hears events, without the name of the database."""
+    """Collects events, without the name of the database."""
 
     def __init__(self, bench: Bench) -> None:
         self.heard: list[str] = []
@@ -131,7 +131,7 @@ def test_nothing_to_pop_is_a_null_a_null_array_or_an_empty_one(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("count", ["-1", "x", "1.0", "9223372036854775808", "01"])
-def test_a_count_that_is_none_is_refused_whatever_the_key(bench: Bench, count: str) -> None:
+def test_an_invalid_count_is_refused_for_any_key(bench: Bench, count: str) -> None:
     for key in ("l", "new", "string"):
         assert bench.ask(f"LPOP {key} {count}") == Refusal(NOT_POSITIVE)
 
@@ -152,7 +152,7 @@ def test_an_emptied_list_is_gone_with_its_time_to_go(bench: Bench) -> None:
     assert elements(bench) == [b"a"]
 
 
-# --- Looking --------------------------------------------------------------------------------------
+# --- Reading --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_an_emptied_list_is_gone_with_its_time_to_go(bench: Bench) -> None:
         (INT64_MAX, INT64_MIN, ""),
     ],
 )
-def test_a_range_is_what_lies_between_and_a_trim_keeps_just_that(
+def test_a_range_and_a_trim_agree_on_the_elements_between(
     bench: Bench, start: int, end: int, found: str
 ) -> None:
     expected = [letter.encode() for letter in found]
@@ -185,7 +185,7 @@ def test_an_index_counts_from_either_end(bench: Bench) -> None:
     assert found == [b"a", b"d", b"d", b"a", None, None, None]
 
 
-def test_what_is_not_there_is_empty(bench: Bench) -> None:
+def test_a_missing_key_is_empty(bench: Bench) -> None:
     assert bench.ask("LLEN new") == 0
     assert bench.ask("LINDEX new x") is None
     assert bench.ask("LRANGE new 0 -1") == []
@@ -293,7 +293,7 @@ def test_a_key_of_another_type_is_refused_and_nothing_changes(bench: Bench, line
         *("LTRIM new 0 x", f"LRANGE l 0 {INT64_MAX + 1}", "LTRIM l +1 2"),
     ],
 )
-def test_what_should_be_a_number_is_checked_before_the_key(bench: Bench, line: str) -> None:
+def test_numbers_are_checked_before_the_key(bench: Bench, line: str) -> None:
     assert bench.ask(line) == Refusal(NOT_A_NUMBER)
     assert elements(bench) == [b"a", b"b", b"c", b"d"]
 
@@ -306,7 +306,7 @@ def test_every_list_command_counts_its_words(bench: Bench) -> None:
         assert bench.ask(name) == Refusal(text)
 
 
-# --- What is told ---------------------------------------------------------------------------------
+# --- Events ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -337,7 +337,7 @@ def test_every_list_command_counts_its_words(bench: Bench) -> None:
     ],
 )
 def test_events_and_counted_changes(bench: Bench, line: str, told: list[str], changes: int) -> None:
-    """As a live 7.0 tells and counts them."""
+    """As Redis 7.0 publishes and counts them."""
     bench.ask("RPUSH one x")
     ear = Ear(bench)
     before = bench.engine.context.dirty

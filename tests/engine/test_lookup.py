@@ -1,4 +1,4 @@
-"""Finding the row that a frame asks for."""
+"""Finding the table row of a command."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ def test_every_row_is_found_in_any_mix_of_case(name: str) -> None:
 
 
 @pytest.mark.parametrize(("words", "text"), UNKNOWN, ids=lambda value: repr(value)[:30])
-def test_what_is_in_no_row_is_refused_in_the_words_of_redis(words: list[bytes], text: str) -> None:
+def test_an_unknown_command_is_refused_with_the_text_of_redis(
+    words: list[bytes], text: str
+) -> None:
     with pytest.raises(CommandError) as refused:
         LOOKUP.find(frame_of(*words))
     assert refused.value.wire_text == f"ERR {text}"
@@ -39,7 +41,7 @@ def test_bytes_that_are_no_text_come_back_as_they_were() -> None:
 
 
 def test_a_name_with_a_nul_behind_it_is_another_name() -> None:
-    """Redis compares up to the NUL but hashes all of it: there, it depends on the seed of the hash."""
+    """Redis compares up to the NUL but hashes everything: there the result depends on the hash seed."""
     with pytest.raises(CommandError, match="unknown command 'xadd'"):
         LOOKUP.find(frame_of(b"xadd\0", b"s"))
     with pytest.raises(CommandError, match="unknown subcommand 'create'"):

@@ -1,4 +1,4 @@
-"""SCAN, KEYS and RANDOMKEY: whatever happens in between, no key that stays is missed."""
+"""SCAN, KEYS and RANDOMKEY: no key that exists throughout is missed, whatever changes meanwhile."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def filled(count: int) -> Bench:
 
 
 def scan(bench: Bench, options: str = "") -> list[list[bytes]]:
-    """What each call of a whole scan returns."""
+    """The keys that each call of a whole scan returns."""
     calls: list[list[bytes]] = []
     cursor = b"0"
     while not calls or cursor != b"0":
@@ -55,7 +55,7 @@ CHANGES = st.lists(
 def test_a_key_that_stays_is_returned_once_whatever_comes_and_goes(
     staying: int, count: int, changes: list[list[tuple[str, int]]], seed: int
 ) -> None:
-    """Keys are added, removed and renamed between calls, and the index is dropped and made anew."""
+    """Keys are added, removed and renamed between calls, and the index is dropped and rebuilt."""
     bench = empty_bench()
     names = [b"%d-%d" % (seed, n) for n in range(staying)]
     for name in names:
@@ -109,7 +109,7 @@ def test_an_index_returns_every_key_once_however_it_grew(
 
 
 def test_keys_of_one_place_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No cursor can part them, so there may be more than were asked for."""
+    """A cursor cannot separate them, so a call may return more than asked for."""
     monkeypatch.setattr(key_index, "place_of", lambda _key: PLACES - 1)
     index = KeyIndex([])
     for n in range(20):
@@ -129,7 +129,7 @@ def test_a_call_returns_about_as_many_keys_as_it_is_asked_for() -> None:
     assert len(scan(bench, "COUNT 9223372036854775807")) == 1
 
 
-def test_an_index_is_there_only_while_somebody_scans() -> None:
+def test_an_index_exists_only_while_scan_is_in_use() -> None:
     bench = filled(100)
     keyspace = bench.engine.context.keyspace
     assert keyspace.index_or_none() is None
@@ -235,7 +235,7 @@ def test_the_dice_that_come_with_an_engine_are_fair_enough() -> None:
     assert all(50 < drawn.count(b"k%d" % n) < 200 for n in range(10))
 
 
-def test_a_random_key_is_none_whose_time_is_over() -> None:
+def test_a_random_key_is_never_an_expired_one() -> None:
     bench = empty_bench()
     assert bench.ask("RANDOMKEY") is None
     for n in range(100):

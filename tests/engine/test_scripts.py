@@ -1,4 +1,4 @@
-"""Every golden script prints what it says it prints."""
+"""Every golden script prints the output that it contains."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ def invalid_time(command: str) -> Refusal:
 
 @pytest.fixture
 def bench() -> Bench:
-    """A string k, a string that goes, and a stream s."""
+    """A string k, a string with an expiry time, and a stream s."""
     bench = Bench()
     bench.ask("SET k old")
     bench.ask("SET going old PX 3600000")
@@ -77,7 +77,7 @@ def test_a_refused_time_is_found_before_the_wrong_type(bench: Bench) -> None:
     assert bench.ask("SET s v GET EX 0") == invalid_time("set")
 
 
-def test_set_lets_a_key_stay_unless_told_otherwise(bench: Bench) -> None:
+def test_set_removes_the_expiry_time_unless_an_option_says_otherwise(bench: Bench) -> None:
     bench.ask("SET going new KEEPTTL")
     assert bench.ask("PTTL going") == HOUR_MS
     bench.ask("SET going new EX 10 EX 20")
@@ -120,7 +120,7 @@ def test_no_string_is_made_for_no_time(bench: Bench, name: str) -> None:
     assert bench.ask("GET k") == b"old"
 
 
-def test_setnx_makes_nothing_where_something_is(bench: Bench) -> None:
+def test_setnx_changes_no_existing_key(bench: Bench) -> None:
     assert [bench.ask(f"SETNX {key} v") for key in ("k", "s", "n")] == [0, 0, 1]
 
 
@@ -199,7 +199,7 @@ def test_counting_keeps_the_time_to_go(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("text", ["abc", "1.0", "+1", "01", "9223372036854775808", " 1", "-0"])
-def test_what_is_no_integer_is_not_counted(bench: Bench, text: str) -> None:
+def test_a_value_that_is_no_integer_is_not_incremented(bench: Bench, text: str) -> None:
     bench.run("SET", "n", text)
     assert bench.ask("INCR n") == Refusal(NOT_A_NUMBER)
     assert bench.run("INCRBY", "missing", text) == Refusal(NOT_A_NUMBER)
@@ -237,7 +237,7 @@ def test_fractions_are_added_as_in_a_long_double(
     assert bench.ask("GET n") == total
 
 
-def test_what_is_no_number_is_not_added(bench: Bench) -> None:
+def test_an_increment_that_is_no_number_is_refused(bench: Bench) -> None:
     assert bench.ask("INCRBYFLOAT k 1") == Refusal(NO_FLOAT)
     assert bench.ask("INCRBYFLOAT missing 1x") == Refusal(NO_FLOAT)
     assert bench.ask("INCRBYFLOAT missing nan") == Refusal(NO_FLOAT)
@@ -330,7 +330,7 @@ def test_no_string_grows_beyond_the_limit(bench: Bench, monkeypatch: pytest.Monk
         ("GET k", []),
     ],
 )
-def test_changes_are_told(bench: Bench, line: str, told: list[str]) -> None:
+def test_changes_are_published(bench: Bench, line: str, told: list[str]) -> None:
     ear = Ear(bench.engine, "KAnm")
     bench.ask(line)
     assert ear.take_events() == told

@@ -1,4 +1,4 @@
-"""Readers that wait: who is served when, with what, and that nobody is left behind."""
+"""Blocked readers: who is served when, with what, and that none is forgotten."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def readers(bench: Bench, *lines: str) -> list[Reader]:
 
 
 def waiting(bench: Bench) -> int:
-    """How many wait; whoever does not must have left no trace."""
+    """The number of waiters; all others must have left every queue."""
     waiters = bench.engine.waiters
     assert waiters.count == bench.engine.context.waiting == len(waiters.all())
     return waiters.count
@@ -94,7 +94,7 @@ def test_a_count_limits_a_blocked_reader_too(bench: Bench) -> None:
 # --- Several keys ---------------------------------------------------------------------------------
 
 
-def test_who_waits_for_several_keys_is_freed_from_all(bench: Bench) -> None:
+def test_a_waiter_for_several_keys_leaves_all_queues(bench: Bench) -> None:
     [reader] = readers(bench, "XREAD BLOCK 0 STREAMS s t u $ $ $")
     bench.ask("XADD t 1-0 k v")
     assert reader.got == entries("t", "1-0")
@@ -111,24 +111,24 @@ def test_a_key_that_is_named_twice_is_answered_twice(bench: Bench) -> None:
     assert waiting(bench) == 0
 
 
-def test_giving_up_frees_from_all_keys(bench: Bench) -> None:
+def test_leaving_removes_a_waiter_from_all_queues(bench: Bench) -> None:
     first, second = readers(bench, "XREAD BLOCK 5 STREAMS s t $ $", "XREAD BLOCK 5 STREAMS t s $ $")
-    bench.engine.give_up(first)
+    bench.engine.unpark(first)
     assert waiting(bench) == 1
     bench.ask("XADD t 1-0 k v")
     assert (first.woken, second.woken, waiting(bench)) == (0, 1, 0)
 
 
-def test_giving_up_after_being_served_changes_nothing(bench: Bench) -> None:
+def test_leaving_after_being_served_changes_nothing(bench: Bench) -> None:
     [reader] = readers(bench, "XREAD BLOCK 5 STREAMS s $")
     bench.ask("XADD s 1-0 k v")
-    bench.engine.give_up(reader)
-    bench.engine.give_up(reader)
+    bench.engine.unpark(reader)
+    bench.engine.unpark(reader)
     assert (reader.got, waiting(bench)) == (entries("s", "1-0"), 0)
 
 
 @pytest.mark.parametrize("instead", [None, b"a string"])
-def test_an_xread_goes_on_waiting_when_its_stream_is_gone(
+def test_an_xread_keeps_waiting_when_its_stream_is_removed(
     bench: Bench, instead: bytes | None
 ) -> None:
     [reader] = readers(bench, "XREAD BLOCK 0 STREAMS s t $ $")
@@ -149,7 +149,7 @@ def test_an_xread_is_served_by_the_stream_that_comes_in_the_place_of_another(ben
 # --- XREADGROUP -----------------------------------------------------------------------------------
 
 
-def test_the_first_who_blocked_in_a_group_is_served_first(bench: Bench) -> None:
+def test_readers_of_a_group_are_served_in_order(bench: Bench) -> None:
     lines = [f"XREADGROUP GROUP g {name} BLOCK 0 STREAMS s >" for name in "cab"]
     parked = readers(bench, *lines)
     bench.ask("XADD s 1-0 k v")
@@ -181,8 +181,8 @@ def test_without_acknowledgement_a_blocked_reader_leaves_nothing_pending(bench: 
     assert bench.ask("XPENDING s g")[0] == 0
 
 
-def test_a_group_that_is_set_back_serves_who_waits_when_the_next_entry_comes(bench: Bench) -> None:
-    """Found by the random campaign: we served them at once."""
+def test_a_group_that_is_moved_back_serves_waiters_when_the_next_entry_comes(bench: Bench) -> None:
+    """Found by the random campaign: they were served at once."""
     bench.ask("XADD s 1-0 k v")
     bench.ask("XGROUP SETID s g $")
     [reader] = readers(bench, "XREADGROUP GROUP g a BLOCK 0 STREAMS s >")

@@ -1,4 +1,4 @@
-"""A group is a position and a dictionary of what is pending, whoever has it."""
+"""A group behaves like a position and a dictionary of pending entries, whichever consumer owns them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tests.support.campaign import cases
 from tests.support.engine.streams import frame_of, pending_of
 
 NAMES = st.sampled_from([b"a", b"ab", b"abc", b"b", b""])
-VALUES = st.sampled_from([b"1", b"2", b"v", b"v" * 20_000])  # the last: more than a buffer keeps
+VALUES = st.sampled_from([b"1", b"2", b"v", b"v" * 20_000])  # the last: larger than a kept buffer
 SCANS_PER_CLAIM = 10
 
 
 @dataclass
 class Row:
-    """What is known about one pending entry."""
+    """The model of one pending entry."""
 
     consumer: bytes
     delivery_ms: int
@@ -31,7 +31,7 @@ class Row:
 
 
 class GroupMachine(RuleBasedStateMachine):
-    """Everything that can be done with a group while its stream changes."""
+    """All operations on a group while its stream changes."""
 
     @initialize(entries_max=st.integers(1, 4), entries_read=st.sampled_from([0, -1]))
     def begin(self, entries_max: int, entries_read: int) -> None:
@@ -46,14 +46,14 @@ class GroupMachine(RuleBasedStateMachine):
         self.now_ms = 1000
 
     def consumer(self, name: bytes) -> Consumer:
-        """A consumer by name, created if it is not there."""
+        """A consumer by name, created if it does not exist."""
         found = self.group.consumer_or_none(name)
         assert (found is not None) == (name in self.consumers)
         self.consumers.add(name)
         return found if found is not None else self.group.create_consumer(name, self.now_ms)
 
     def pick(self, data: st.DataObject) -> StreamID:
-        """Some id: pending, or in the stream, or neither."""
+        """An id that is pending, or in the stream, or neither."""
         known = sorted({*self.entries, *self.pending, self.last, SMALLEST, StreamID(7, 7)})
         return data.draw(st.sampled_from(known))
 
@@ -123,7 +123,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.last = self.pick(data)
         self.group.set_position(self.last, entries_read)
 
-    # --- Taking over -------------------------------------------------------------------------------
+    # --- Claiming ----------------------------------------------------------------------------------
 
     def is_idle(self, row: Row, idle_ms_min: int, now_ms: int) -> bool:
         return idle_ms_min == 0 or now_ms - row.delivery_ms >= idle_ms_min
@@ -225,7 +225,7 @@ class GroupMachine(RuleBasedStateMachine):
             del self.pending[entry_id]
         self.consumers.remove(name)
 
-    # --- Looking -----------------------------------------------------------------------------------
+    # --- Inspection --------------------------------------------------------------------------------
 
     @rule(data=st.data(), limit=st.integers(0, 5), idle_ms=st.sampled_from([None, 0, 20, 100]))
     def look(self, data: st.DataObject, limit: int, idle_ms: int | None) -> None:
@@ -269,7 +269,7 @@ class GroupMachine(RuleBasedStateMachine):
 
 
 class ReadingMachine(RuleBasedStateMachine):
-    """A group that is never set back, on a stream that is only appended to and trimmed: its lag is exact."""
+    """A group that never moves back, on a stream that is only appended to and trimmed: its lag is exact."""
 
     @initialize(entries_max=st.integers(1, 4))
     def begin(self, entries_max: int) -> None:

@@ -1,4 +1,4 @@
-"""A list is a list of byte strings, however small its nodes are."""
+"""A list value behaves like a list of byte strings, however small its nodes are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from penstock.core.check import check_list
 from penstock.core.list_value import ListLimits, ListValue
 from tests.support.engine.listpacks import EDGE_INTEGERS, NOT_INTEGERS
 
-FEW = st.sampled_from([b"a", b"b", b"7", b"-4097", b"long" * 20])  # so that removals find something
+FEW = st.sampled_from(
+    [b"a", b"b", b"7", b"-4097", b"long" * 20]
+)  # few, so that removals find something
 DATA = st.one_of(
     FEW,
     FEW,
@@ -21,14 +23,14 @@ INDEX = st.integers(-(10**6), 10**6)
 
 
 def removed(model: list[bytes], value: bytes, count: int) -> list[bytes]:
-    """What LREM leaves."""
+    """The elements that LREM keeps."""
     places = [n for n, each in enumerate(model) if each == value]
     gone = set(places[count:] if count < 0 else places[:count] if count > 0 else places)
     return [each for n, each in enumerate(model) if n not in gone]
 
 
 class ListValueMachine(RuleBasedStateMachine):
-    """One list and the list that it stands for, changed alike."""
+    """A list value and its model, changed alike."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +70,7 @@ class ListValueMachine(RuleBasedStateMachine):
 
     @rule(start=INDEX, size=st.integers(0, 12))
     def trim(self, start: int, size: int) -> None:
-        """Drop up to twelve elements from one end, or whatever lies outside of a range."""
+        """Drop up to twelve elements from one end, or everything outside of a range."""
         length = len(self.model)
         start = start % length if length else 0
         end = min(start + size, length) - 1

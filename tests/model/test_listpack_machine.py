@@ -1,4 +1,4 @@
-"""A listpack is a list of byte strings, whatever is done to it."""
+"""A listpack behaves like a list of byte strings, whatever the edits."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ DATA = st.one_of(
     st.sampled_from(NOT_INTEGERS),
     st.builds(lambda size: b"s" * size, st.sampled_from(SIZES)),
 )
-INDEX = st.integers(0, 10**6)  # taken modulo the length: any index is good at any time
+INDEX = st.integers(0, 10**6)  # taken modulo the length: any index is always valid
 
 
 class ListpackMachine(RuleBasedStateMachine):
-    """One listpack and the list that it stands for, edited alike."""
+    """A listpack and its model, edited alike."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class ListpackMachine(RuleBasedStateMachine):
             self.lp[4:6] = b"\xff\xff"
 
     def place(self, index: int) -> tuple[int, int]:
-        """An index into the model, and where that element lies: looked up from either end."""
+        """An index into the model and the position of that element, found from either end."""
         index %= len(self.model)
         at = listpack.seek(self.lp, index)
         assert listpack.seek(self.lp, index - len(self.model)) == at
@@ -122,7 +122,7 @@ class ListpackMachine(RuleBasedStateMachine):
 
     @invariant()
     def has_the_bytes_of_a_fresh_listpack(self) -> None:
-        """The history of edits leaves no trace but, perhaps, a count that is not known."""
+        """The history of edits leaves no trace, except perhaps an unknown count."""
         fresh = listpack.new()
         for data in self.model:
             listpack.append(fresh, data)

@@ -1,4 +1,4 @@
-"""A rax is a dict whose keys come in order, whatever happens to it."""
+"""A rax behaves like a dict with sorted keys, whatever the operations."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class RaxMachine(RuleBasedStateMachine):
         self.tree = Rax()
         self.model: dict[bytes, int | None] = {}
         self.iterator = self.tree.iterator()
-        self.place: bytes | None = None  # where the iterator stands, as far as the model knows
-        self.is_fresh = False  # it has just sought: its next step is to stay
+        self.place: bytes | None = None  # the iterator's key according to the model
+        self.is_fresh = False  # after a seek: the next step stays
 
     @initialize(target=known, key=keys)
     def first(self, key: bytes) -> bytes:
@@ -140,7 +140,7 @@ class RaxMachine(RuleBasedStateMachine):
     def _stands_right(self) -> None:
         if self.place is not None:
             assert self.iterator.key == self.place
-            # Fresh or not, the value is that of the moment when it got there.
+            # In any case the value is the one at the time of arrival.
             assert self.is_fresh or self.iterator.value == self.model[self.place]
 
 

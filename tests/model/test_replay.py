@@ -1,8 +1,8 @@
-"""An engine that does only the effects of another holds the same, at every moment: random work shows it.
+"""An engine that replays only the effects of another holds the same data at every moment, in random runs.
 
-In the end all of them are read as the file that they would be.
+At the end all effects are read as the log file that they would form.
 
-A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+A failure names its seed; PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.random.effects import Work
 
 FULL_COMMANDS = 200_000
 ROUND_COMMANDS = 400
-COMPARED = 0.05  # after so many of the commands
+COMPARED = 0.05  # the share of commands after which the engines are compared
 VERSIONS = ("7.0", "7.4")
 
 
@@ -49,7 +49,7 @@ def play(name: str, version: str) -> None:
 
 
 def compare(work: Work, recorder: Recorder, replay: Replay, name: str) -> None:
-    """Bring the second engine up to date and see whether it holds the same."""
+    """Replay the new effects on the second engine and compare the data."""
     data = recorder.take()
     try:
         replay.feed(data)

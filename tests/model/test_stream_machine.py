@@ -1,4 +1,4 @@
-"""A stream is a sorted mapping of ids, however small its nodes are."""
+"""A stream behaves like a sorted mapping of ids, however small its nodes are."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.core import stream_id
 from penstock.core.check import check_stream
 from penstock.core.stream import EntryCursor, NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
-from penstock.errors import CommandError
+from penstock.errors import CoreError
 from tests.support.campaign import cases
 from tests.support.engine.streams import frame_of, node_keys, state_of
 
-# Few, so that they collide; and with the ends of 64 bits among them.
+# Few, so that they collide; with the limits of 64 bits among them.
 MILLISECONDS = st.sampled_from([0, 1, 2, 3, 5, 8, 2**63 - 1, 2**63, MAX64 - 1, MAX64])
 SEQS = st.sampled_from([0, 1, 2, 3, 2**63 - 1, 2**63, MAX64 - 1, MAX64])
 LIMITS = st.builds(NodeLimits, st.sampled_from([0, 1, 40, 80, 4096]), st.sampled_from([0, 1, 2, 3]))
@@ -31,7 +31,7 @@ def entries(draw: st.DrawFn) -> list[bytes]:
 
 
 class StreamMachine(RuleBasedStateMachine):
-    """Everything that can be done to a stream, with a cursor or two left open meanwhile."""
+    """All operations on a stream, with a cursor or two open meanwhile."""
 
     @initialize(limits=LIMITS)
     def begin(self, limits: NodeLimits) -> None:
@@ -49,7 +49,7 @@ class StreamMachine(RuleBasedStateMachine):
         return sorted(self.model)
 
     def near(self, data: st.DataObject) -> StreamID:
-        """Some id, most often one that is there or next to it."""
+        """An id, most often one that exists or its neighbour."""
         known = [*self.ids(), self.last, SMALLEST, LARGEST]
         chosen = data.draw(st.sampled_from(known) | st.builds(StreamID, MILLISECONDS, SEQS))
         step = data.draw(st.sampled_from("=<>"))
@@ -69,7 +69,7 @@ class StreamMachine(RuleBasedStateMachine):
         before = state_of(self.stream)
         try:
             getattr(self.stream, call)(*arguments)
-        except CommandError:
+        except CoreError:
             assert state_of(self.stream) == before
         else:
             raise AssertionError(f"{call}{arguments} was not refused")
@@ -150,7 +150,7 @@ class StreamMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), limit=st.integers(0, 7))
     def trim_approximately(self, data: st.DataObject, limit: int) -> None:
-        """Whole nodes go, none that the threshold touches, and as many as the limit allows."""
+        """Only whole nodes are removed, none that the threshold touches, and as many as the limit allows."""
         by_length = data.draw(st.booleans())
         keep, min_id = data.draw(st.integers(0, len(self.model) + 1)), self.near(data)
         keys = [stream_id.parse(key.encode()) for key in node_keys(self.stream)]
@@ -215,7 +215,7 @@ class StreamMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.cursors)
     @rule(data=st.data(), remove=st.booleans())
     def step_an_open_cursor(self, data: st.DataObject, remove: bool) -> None:
-        """Whatever has happened since, it goes to the next entry that is there now."""
+        """Whatever has happened since, the cursor moves to the next entry that exists now."""
         reverse = data.draw(st.sampled_from(sorted(self.cursors)))
         cursor, here = self.cursors[reverse]
         if remove and here is not None:

@@ -20,12 +20,12 @@ from penstock.reply import (
     Served,
     Verbatim,
 )
-from penstock.wire.encoder import KEEP_BYTES_MAX, Output
+from penstock.wire.encoder import KEEP_BYTES_MAX, ReplyBuffer
 from tests.support.engine.streams import add, frame_of, sid, stream_of
 
 
 def encoded(reply: Any, resp3: bool = False) -> bytes:
-    output = Output()
+    output = ReplyBuffer()
     output.resp3 = resp3
     output.put(reply)
     return output.take()
@@ -73,21 +73,21 @@ def test_an_error_stays_on_one_line_and_keeps_odd_bytes() -> None:
     assert encoded(ProtocolError("bad")) == b"-ERR Protocol error: bad\r\n"
 
 
-def test_what_is_no_reply_is_a_bug_and_raises() -> None:
-    with pytest.raises(TypeError, match="no reply can be made of set"):
+def test_an_object_that_is_no_reply_raises() -> None:
+    with pytest.raises(TypeError, match="a reply cannot be a set"):
         encoded({1})
 
 
 def test_taking_forgets_and_gives_a_large_buffer_back() -> None:
-    output = Output()
+    output = ReplyBuffer()
     output.put(b"x" * (2 * KEEP_BYTES_MAX))
     assert len(output.take()) > 2 * KEEP_BYTES_MAX
     assert len(output.buffer) < KEEP_BYTES_MAX
     assert output.take() == b""
 
 
-def test_cutting_back_forgets_what_was_written_last() -> None:
-    output = Output()
+def test_cutting_back_removes_the_last_bytes() -> None:
+    output = ReplyBuffer()
     output.put(1)
     mark = output.size
     output.put(2)
@@ -116,7 +116,7 @@ def test_a_range_is_written_as_its_entries_would_be() -> None:
 def test_the_head_of_a_range_fits_however_many_entries_there_are(count: int) -> None:
     stream = stream_of(*(f"{n}-0" for n in range(1, count + 1)))
     assert encoded(stream.range()) == plainly(stream)
-    # Fewer than the stream's length lets expect: the body moves forward.
+    # Fewer entries than the stream's length suggests: the body moves forward.
     first = stream.range(end=sid("5-0"))
     assert encoded(first) == encoded([list(entry) for entry in first.entries()])
 

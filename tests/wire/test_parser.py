@@ -1,4 +1,4 @@
-"""The parser: the same commands however the bytes are cut, and Redis's refusals."""
+"""The parser: the same commands however the bytes are split, and Redis's errors."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def pieces(frame: Frame) -> Words:
 
 
 def commands_of(chunks: list[bytes]) -> list[Words]:
-    """What a parser finds in bytes that arrive in chunks, in one growing buffer."""
+    """The commands that a parser finds in bytes that arrive in chunks, in one growing buffer."""
     parser, frame, buffer = Parser(WireLimits()), Frame(), bytearray()
     found = []
     for chunk in chunks:
@@ -81,7 +81,7 @@ def test_a_command_that_comes_byte_by_byte_is_the_same_command() -> None:
     assert found == [*COMMANDS[:3], [b"SET", b"k", b"a b"]]
 
 
-def test_a_parser_goes_on_in_another_buffer_with_what_it_has_noted() -> None:
+def test_a_parser_continues_in_another_buffer_with_the_spans_noted() -> None:
     data = b"PING\r\n" + encoded([b"GET", b"key"])
     parser, frame = Parser(WireLimits()), Frame()
     first = bytearray(data[:-4])
@@ -122,11 +122,13 @@ def test_empty_commands_are_passed_over(nothing: bytes) -> None:
         (b'SET "k"v\r\n', "unbalanced quotes in request"),
     ],
 )
-def test_what_is_no_command_is_refused_with_the_words_of_redis(data: bytes, text: str) -> None:
+def test_bytes_that_are_no_command_are_refused_with_the_text_of_redis(
+    data: bytes, text: str
+) -> None:
     assert refusal(data) == f"Protocol error: {text}"
 
 
-def test_a_stranger_may_promise_little() -> None:
+def test_an_unauthenticated_client_has_small_limits() -> None:
     many = b"*%d\r\n" % (STRANGER_ARGUMENTS_MAX + 1)
     large = b"*1\r\n$%d\r\n" % (STRANGER_BULK_BYTES_MAX + 1)
     assert refusal(many, stranger=True) == "Protocol error: unauthenticated multibulk length"

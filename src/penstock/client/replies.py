@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError, PenstockError
+from penstock.errors import InvalidID, PenstockError
 
 Reply: TypeAlias = "int | bytes | list[Reply] | None"
 Fields = list[tuple[bytes, bytes]]
@@ -76,7 +76,7 @@ def number_or_none(reply: Reply) -> int | None:
 def identifier(reply: Reply) -> StreamID:
     try:
         return stream_id.parse(blob(reply))
-    except CommandError:
+    except InvalidID:
         raise _surprise("a stream id", reply) from None
 
 

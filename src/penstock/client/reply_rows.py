@@ -24,7 +24,7 @@ from penstock.client.node_rows import NodeRows
 from penstock.client.rows import FieldNames, Rows
 from penstock.core import memory, stream_id
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError, ProtocolError
+from penstock.errors import InvalidID, ProtocolError
 
 MORE, FULL, DONE = 0, 1, 2
 _MORE, _FULL, _DONE = MORE, FULL, DONE
@@ -253,5 +253,5 @@ def _parsed_id(inbox: Inbox) -> StreamID:
     """The id that lies at the inbox's place."""
     try:
         return stream_id.parse_span(inbox.buffer, inbox.start, inbox.size, 0)
-    except CommandError:
+    except InvalidID:
         raise ProtocolError("an id that is none") from None

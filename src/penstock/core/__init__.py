@@ -8,11 +8,11 @@ stream_parts  splits a range of a stream into equal parts
 group         consumer groups: consumers, pending entries, positions
 list_value    the value of a list key: a chain of listpacks
 rax/          the radix tree: a sorted map from byte strings to objects
-frame         one command as it was received: a buffer and the places of its arguments
+frame         the arguments of one command: a buffer and the span of each
 row_blob      rows of an exactly-once sink, packed as MessagePack
 memory        bounds-checked reads and writes inside a bytearray
 crc64, lzf    checksum and compression of snapshots
 glob          glob patterns, as in KEYS and PSUBSCRIBE
 long_double   sums of decimal numbers with the precision of Redis on x86
-check, node_check   prove that a structure satisfies its invariants
+check, node_check   verify the invariants of a structure
 """

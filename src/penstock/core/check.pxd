@@ -6,7 +6,7 @@ cdef Py_ssize_t _KEY_BYTES
 cdef Py_ssize_t _FIXED_PIECES
 cdef Py_ssize_t _COUNTER_BYTES_SAVED_MAX
 
-# Only the walk over every element is worth types; what looks at nodes and records stays as it is.
+# Only the walk over every element has C types. The rest is not worth it.
 @cython.locals(total=Py_ssize_t, end=Py_ssize_t, at=Py_ssize_t, count=Py_ssize_t, packed=bytearray)
 cpdef void check_listpack(bytearray lp, str place=*) except *
 @cython.locals(content=bytes, element=bytearray, size=Py_ssize_t)

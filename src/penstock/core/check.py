@@ -1,4 +1,4 @@
-"""Walkers that prove the structures to be what their essays say.
+"""Checks that prove the invariants of the structures.
 
     check_stream ──> check_rax, check_node for every node ──> check_listpack
          └────────> check_group for every group ──> check_rax for its trees
@@ -19,11 +19,10 @@ What is checked where:
     check_list       Q1 to Q4, L1 to L4 for its nodes; Q5 if the limits     (list_value.py)
                      are given, as N4
 
-G4 allows something and forbids nothing. A header that is none counts as N1, an entry that is cut short as
-N3: they are the invariants that could not be read. F1, F2 (frame.py) and I1, I2 (stream_id.py) belong to
-values that live for one command: their tests have them.
+G4 allows something and forbids nothing. An unreadable header counts as N1, a truncated entry as N3. F1, F2
+(frame.py) and I1, I2 (stream_id.py) belong to values that live for one command: their tests check them.
 
-The walkers use the readers of the structures, never their shortcuts: every element is encoded anew and
+The checks use the readers of the structures, never their shortcuts: every element is encoded again and
 compared, every entry decoded, every record looked up from both sides. Model tests call them after every
 step.
 
@@ -45,14 +44,14 @@ from penstock.errors import CorruptData, InvariantBroken
 DUMP_BYTES_MAX = 64
 _KEY_BYTES = 16
 _FIXED_PIECES = 3  # flags and two distances
-_COUNTER_BYTES_SAVED_MAX = 4  # two counters, each up to two bytes shorter when the entry came
+_COUNTER_BYTES_SAVED_MAX = 4  # two counters, each up to two bytes shorter when the entry was added
 
 
 # --- Listpacks ---------------------------------------------------------------------------------------
 
 
 def check_listpack(lp: bytearray, place: str = "listpack") -> None:
-    """Check L1 to L4, whatever the bytes are; what lies behind the end byte is not looked at."""
+    """Check L1 to L4 for any bytes; bytes after the end byte are ignored."""
     if len(lp) < listpack.HEADER_BYTES + 1:
         _broken("L1", place, f"{len(lp)} bytes are too few for a header and an end", lp)
     total = listpack.total_bytes(lp)
@@ -63,7 +62,7 @@ def check_listpack(lp: bytearray, place: str = "listpack") -> None:
         _broken("L4", place, f"0x{lp[end]:02x} at {end}, where the end byte belongs", lp)
     at = listpack.HEADER_BYTES
     count = 0
-    packed = lp[:total]  # so that a reader which runs past the end cannot find sense in the room
+    packed = lp[:total]  # a reader that runs past the end must not find valid elements in the room
     while at < end:
         if packed[at] == listpack.END:
             _broken("L4", place, f"an end byte at {at}, before the end at {end}", lp)
@@ -75,7 +74,7 @@ def check_listpack(lp: bytearray, place: str = "listpack") -> None:
 
 
 def _check_element(lp: bytearray, at: int, place: str) -> int:
-    """Check L3 for one element and return the position behind it."""
+    """Check L3 for one element; return the position after it."""
     try:
         content = listpack.get_bytes(lp, at)
     except (CorruptData, IndexError) as error:
@@ -84,7 +83,7 @@ def _check_element(lp: bytearray, at: int, place: str) -> int:
     size = listpack.put_string(element, 0, bytearray(content), 0, len(content))
     if lp[at : at + size] != element[:size]:
         found = lp[at : at + min(size, DUMP_BYTES_MAX)].hex()
-        _broken("L3", place, f"{content[:40]!r} at {at} is not written in its one way: {found}", lp)
+        _broken("L3", place, f"{content[:40]!r} at {at} is not in its canonical form: {found}", lp)
     if at + size >= len(lp):
         _broken("L3", place, f"the element at {at} runs into the end byte", lp)
     return at + size
@@ -102,7 +101,7 @@ def check_rax(rax: Rax) -> None:
 
 
 class _Entry:
-    """One entry, taken apart by counting elements."""
+    """One entry, decoded element by element."""
 
     __slots__ = ("at", "deleted", "id", "raw_bytes")
 
@@ -114,7 +113,7 @@ class _Entry:
 
 
 class _Elements:
-    """The elements of a node in order, with what is expected of each."""
+    """Reads the elements of a node in order and checks the type of each."""
 
     __slots__ = ("at", "node", "place")
 
@@ -142,7 +141,7 @@ class _Elements:
 
 
 def check_node(key: bytes, node: bytearray, limits: NodeLimits | None = None) -> None:
-    """Check a node under its key: L1 to L4, N1 to N3, and N4 if the limits are given."""
+    """Check a node with its key: L1 to L4, N1 to N3, and N4 if the limits are given."""
     _checked_entries(key, node, limits)
 
 
@@ -158,7 +157,7 @@ def _checked_entries(key: bytes, node: bytearray, limits: NodeLimits | None) -> 
     deleted = elements.integer("N1", "the count of deleted entries")
     field_count = elements.integer("N1", "the count of fields")
     names = [elements.string("N1", "a field's name") for _ in range(field_count)]
-    if elements.integer("N1", "the zero behind the header") != 0:
+    if elements.integer("N1", "the zero after the header") != 0:
         elements.broken("N1", "the header does not end with zero")
 
     entries: list[_Entry] = []
@@ -167,7 +166,7 @@ def _checked_entries(key: bytes, node: bytearray, limits: NodeLimits | None) -> 
         if not entries and entry.id != master:
             elements.broken("N2", f"the first entry is {entry.id}, not the key")
         if entries and entry.id <= entries[-1].id:
-            elements.broken("N2", f"{entry.id} stands behind {entries[-1].id}")
+            elements.broken("N2", f"{entry.id} comes after {entries[-1].id}")
         entries.append(entry)
     tombstones = sum(entry.deleted for entry in entries)
     if (live, deleted) != (len(entries) - tombstones, tombstones):
@@ -184,7 +183,7 @@ def _checked_entries(key: bytes, node: bytearray, limits: NodeLimits | None) -> 
 
 
 def _checked_entry(elements: _Elements, master: StreamID, names: list[bytes]) -> _Entry:
-    """Read the entry that comes next and check N3."""
+    """Read the next entry and check N3."""
     at = elements.at
     flags = elements.integer("N3", "an entry's flags")
     if flags & ~(stream_node.FLAG_DELETED | stream_node.FLAG_SAME_FIELDS):
@@ -211,7 +210,7 @@ def _checked_entry(elements: _Elements, master: StreamID, names: list[bytes]) ->
 
 
 def _check_limits(elements: _Elements, entries: list[_Entry], limits: NodeLimits) -> None:
-    """Check N4: the last entry found room, so all before it did."""
+    """Check N4 for the last entry: if it fitted, so did all before it."""
     if 0 < limits.entries_max < len(entries):
         elements.broken("N4", f"{len(entries)} entries, more than {limits.entries_max}")
     bytes_max = min(limits.bytes_max, ENTRY_BYTES_MAX) if limits.bytes_max > 0 else ENTRY_BYTES_MAX
@@ -237,14 +236,12 @@ def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
     nodes.seek("^")
     while nodes.next():
         if not isinstance(nodes.value, bytearray):
-            _broken("S1", f"key {nodes.key.hex()}", f"{nodes.value!r} is no node")
+            _broken("S1", f"key {nodes.key.hex()}", f"{nodes.value!r} is not a node")
         if isinstance(tail, bytearray) and len(tail) != listpack.total_bytes(tail):
             _broken("S5", f"node {stream_id.from_key(tail_key)}", "room, and it is not the tail")
         entries = _checked_entries(nodes.key, nodes.value, limits)
         if entries[0].id <= last:
-            _broken(
-                "S3", f"node {entries[0].id}", f"it is not above {last}, which stands before it"
-            )
+            _broken("S3", f"node {entries[0].id}", f"it is not above {last}, which precedes it")
         last = entries[-1].id
         length += sum(not entry.deleted for entry in entries)
         tail_key, tail = nodes.key, nodes.value
@@ -262,7 +259,7 @@ def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
 
 
 def _check_tail(stream: Stream, key: bytes, node: object) -> None:
-    """Check S5, given the rax's last node."""
+    """Check S5 against the rax's last node."""
     found = stream.tail_or_none()
     if node is None:
         if found is not None:
@@ -286,7 +283,7 @@ def _check_groups(groups: Rax) -> None:
     members.seek("^")
     while members.next():
         if not isinstance(members.value, Group):
-            _broken("G1", f"group {members.key!r}", f"{members.value!r} is no group")
+            _broken("G1", f"group {members.key!r}", f"{members.value!r} is not a group")
         check_group(members.value)
 
 
@@ -324,7 +321,7 @@ def _has_its_place(group: Group, consumer: Consumer) -> bool:
 
 
 def _check_records(group: Group, consumer: Consumer, place: str) -> None:
-    """Check G1 from the consumer's side; that no record is left over is a matter of counting."""
+    """Check G1 from the consumer's side; the counts show that no record is left over."""
     records = consumer.pending.iterator()
     records.seek("^")
     while records.next():
@@ -350,7 +347,7 @@ def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
     """Check Q1 to Q4 and every node, and Q5 if the limits are given."""
     places, first = value.inside()
     if not 0 <= first <= len(places) or (first == len(places) and first > 0):
-        _broken("Q4", "list", f"the first node is said to stand at {first} of {len(places)}")
+        _broken("Q4", "list", f"the first node is said to be at {first} of {len(places)}")
     length = 0
     for number, node in enumerate(places):
         place = f"node {number - first}"
@@ -359,7 +356,7 @@ def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
                 _broken("Q4", "list", f"a node at {number}, before the first at {first}")
             continue
         if not isinstance(node, bytearray):
-            _broken("Q4", place, f"{node!r} is no node")
+            _broken("Q4", place, f"{node!r} is not a node")
         check_listpack(node, place)
         count = listpack.length(node)
         if count == 0:

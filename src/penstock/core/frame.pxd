@@ -6,7 +6,7 @@ cdef Py_ssize_t _SPAN_BYTES
 cdef Py_ssize_t _KEEP_BYTES_MAX
 
 
-# Sizes and places are signed (Py_ssize_t): a piece that is missing must compare as "not there",
+# Sizes and positions are signed (Py_ssize_t): those of a missing piece must compare as "not there",
 # never wrap around to a huge number.
 @cython.final
 cdef class Frame:

@@ -1,20 +1,20 @@
 # cython: wraparound=False
-"""A frame: byte strings laid end to end in one buffer, and the place of each.
+"""A frame: the arguments of one command, as byte strings in one buffer and the span of each.
 
     buffer   XADD s * temp 21 ............
-    spans    (0,4) (4,1) (5,1) (6,4) (10,2)        start and size, two 64-bit numbers a piece
+    spans    (0,4) (4,1) (5,1) (6,4) (10,2)        start and size, two 64-bit numbers per piece
 
-This is how a command reaches a stream: the parser (or the embedded Database) leaves the arguments where
-they are and notes their places, and an append encodes them from there straight into a listpack, without
-a Python object for each. A frame is reused: `clear` keeps its memory.
+Commands reach a stream in this form. The parser (or the embedded Database) leaves the arguments where they
+are and notes their spans; an append encodes them from there into a listpack, without a Python object for
+each. A frame is reused: `clear` keeps its memory.
 
-It lies in core, not in wire, because it holds no protocol: only `core/stream` and `engine` need to know
-what a piece is.
+It is in core, not in wire, because it contains no protocol: only `core/stream` and `engine` know what a
+piece means.
 
 Invariants
-  F1  every span lies inside the buffer; of those set by `add_span`, wherever they lie, the caller sees to
-      it. Whoever reads a piece is checked again.
-  F2  `end` is where the next copied piece goes.
+  F1  every span is inside the buffer. For `add_span` the caller ensures this; readers of a piece are checked
+      again.
+  F2  `end` is the position for the next copied piece.
 
 Cost: `add` about 10 ns plus the copy; `start`, `size`, `is_word` a few ns.
 """
@@ -24,7 +24,7 @@ from __future__ import annotations
 from penstock.core import memory
 
 _SPAN_BYTES = 16
-_KEEP_BYTES_MAX = 1 << 20  # a buffer that one huge command blew up is given back by `clear`
+_KEEP_BYTES_MAX = 1 << 20  # `clear` frees a larger buffer, which one huge command needed
 
 
 class Frame:
@@ -43,7 +43,7 @@ class Frame:
         self.end = 0
 
     def clear(self) -> None:
-        """Forget all pieces, keep the memory."""
+        """Remove all pieces, keep the memory."""
         self.count = 0
         self.end = 0
         if len(self.buffer) > _KEEP_BYTES_MAX:
@@ -52,7 +52,7 @@ class Frame:
             self.spans = bytearray(16 * _SPAN_BYTES)
 
     def over(self, buffer: bytearray) -> None:
-        """Forget all pieces; the next ones will lie in somebody else's buffer (`add_span`)."""
+        """Remove all pieces; the next ones are spans of the caller's buffer (`add_span`)."""
         self.count = 0
         self.end = 0
         self.buffer = buffer
@@ -60,7 +60,7 @@ class Frame:
             self.spans = bytearray(16 * _SPAN_BYTES)
 
     def move_to(self, buffer: bytearray, back: int) -> None:
-        """The bytes were copied to another buffer, so many bytes nearer to its start."""
+        """The bytes were copied to another buffer, `back` bytes closer to its start."""
         self.buffer = buffer
         if back == 0:
             return
@@ -71,14 +71,14 @@ class Frame:
             )
 
     def copy(self) -> Frame:
-        """The same pieces in a frame of their own."""
+        """A new frame with the same pieces."""
         made = Frame()
         for index in range(self.count):
             made.add(self.piece(index))
         return made
 
     def add(self, piece: bytes) -> None:
-        """Copy one piece behind the others."""
+        """Append a copy of one piece."""
         end = self.end
         size = len(piece)
         if size > len(self.buffer) - end:
@@ -88,7 +88,7 @@ class Frame:
         self.add_span(end, size)
 
     def add_text(self, text: str) -> None:
-        """Copy one piece, given as text, behind the others in UTF-8."""
+        """Append one piece, given as text, in UTF-8."""
         buffer = self.buffer
         end = self.end
         size = memory.put_text(buffer, end, text)
@@ -96,7 +96,7 @@ class Frame:
             buffer.extend(bytes(len(buffer) + size))
             memory.put_text(buffer, end, text)
         self.end = end + size
-        # As add_span, in place: half of the cost of a short text was that call.
+        # Inlined add_span: the call took half of the time of a short text.
         spans = self.spans
         at = self.count * _SPAN_BYTES
         if at >= len(spans):
@@ -105,7 +105,7 @@ class Frame:
         self.count += 1
 
     def add_span(self, start: int, size: int) -> None:
-        """Note a piece that is in the buffer already."""
+        """Note a piece that is already in the buffer."""
         at = self.count * _SPAN_BYTES
         if at >= len(self.spans):
             self.spans.extend(bytes(len(self.spans)))
@@ -113,27 +113,27 @@ class Frame:
         self.count += 1
 
     def start(self, index: int) -> int:
-        """Where a piece begins. Raises: IndexError when there is no such piece."""
+        """The position of a piece. Raises: IndexError if there is no such piece."""
         if not 0 <= index < self.count:
             raise IndexError(index)
         return memory.span_start(self.spans, index)
 
     def size(self, index: int) -> int:
-        """How long a piece is. Raises: IndexError when there is no such piece."""
+        """The size of a piece. Raises: IndexError if there is no such piece."""
         if not 0 <= index < self.count:
             raise IndexError(index)
         return memory.span_size(self.spans, index)
 
     def piece(self, index: int) -> bytes:
-        """A piece as bytes of its own."""
+        """A piece as a bytes object."""
         return memory.cut(self.buffer, self.start(index), self.size(index))
 
     def bytes_from(self, first: int) -> int:
-        """How long all pieces from `first` on are together."""
+        """The total size of the pieces from `first` on."""
         return memory.sizes(self.spans, first, self.count)
 
     def is_word(self, index: int, word: bytes) -> bool:
-        """Tell whether a piece is this word, given in capitals, in any mix of case."""
+        """Tell whether a piece is this word in any case; `word` is in capitals."""
         size = self.size(index)
         if size != len(word):
             return False

@@ -1,4 +1,4 @@
-# Positions are signed: a search that finds nothing returns -1. Sets, states and rows of tables are Python's
+# Positions are signed: a search that finds nothing returns -1. Sets, states and rows of tables are Python
 # numbers, because they have as many bits as a stretch has tokens.
 
 import cython

@@ -2,30 +2,30 @@
 
     *  any run of bytes     ?  one byte     [abc]  [a-z]  [^abc]  one of a set     \\x  x itself
 
-A pattern is parsed once. Its stars cut it into stretches. Every token of a stretch takes exactly one byte:
+A pattern is parsed once. Its stars split it into stretches. Every token of a stretch takes exactly one byte:
 
     ord?rs:*[a-c]x*:eu      head  o r d ? r s :      at the start of the name
-                            inner [abc] x            between head and tail, each behind the one before
+                            inner [abc] x            between head and tail, each after the previous one
                             tail  : e u              at the end
 
-The first place where an inner stretch fits is always a right one, because a later place only leaves less for
-the stretches behind it. So no place is ever taken back. What is left is to find a stretch in linear time:
+The first position where an inner stretch fits is always right: a later one only leaves less for the
+stretches after it. So matching never backtracks. The remaining task is to find a stretch in linear time:
 
     plain bytes             bytes.find, which is linear (CPython 3.10 and newer: two-way)
-    up to 16 tokens         compare at each place: 16 steps a byte
-    up to 64 places         the same
-    other                   all places at once: bit i of a number says that the last i + 1 bytes fit the
+    up to 16 tokens         compare at each position: 16 steps per byte
+    up to 64 positions      the same
+    other                   all positions at once: bit i of a number is set if the last i + 1 bytes fit the
                             first i + 1 tokens (the shift-and algorithm)
 
-Semantics are those of Redis 7.0 on x86-64, with its odd cases: an unclosed set ends with the pattern; a
-reversed range is turned round; ranges compare signed bytes; an escaped member of a set keeps its case;
-only an empty pattern matches an empty name (KEYS and SCAN treat a lone star themselves); a pattern with
-more than 1000 stars that something follows matches nothing (Redis's answer to CVE-2024-31228).
+Semantics are those of Redis 7.0 on x86-64, including its odd cases: an unclosed set ends with the pattern; a
+reversed range is swapped; ranges compare signed bytes; an escaped member of a set keeps its case; only an
+empty pattern matches an empty name (KEYS and SCAN handle a lone star themselves); a pattern with more than
+1000 stars that are followed by something matches nothing (Redis's fix for CVE-2024-31228).
 
-Cost: to parse, O(pattern). To match, O(name * (1 + w / 64)), where w is the number of tokens of the longest
-inner stretch that has a set or a `?`, 0 if there is none. Of a stretch with more than 65,536 tokens the
-rest is compared place by place, O(name * w). A table takes 34 bytes a token for up to 65,536 tokens, while
-a name is matched. No recursion.
+Cost: parsing is O(pattern). Matching is O(name * (1 + w / 64)), where w is the number of tokens of the
+longest inner stretch with a set or a `?`, or 0. In a stretch of more than 65,536 tokens the rest is compared
+position by position, O(name * w). A table takes 34 bytes per token, for up to 65,536 tokens, while a name is
+matched. No recursion.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FEW_PLACES = 64
 _STAR, _ANY, _OPEN, _CLOSE, _ESCAPE, _NOT, _DASH = b"*?[]\\^-"
 _PLAIN, _EVERY, _SET = range(3)
 
-# Sets are numbers of 256 bits. Compiled, `1 << byte` would be a shift of a C number.
+# Sets are numbers of 256 bits. Compiled, `1 << byte` would shift a C number.
 _ONLY = [1 << byte for byte in range(256)]
 _ALL_BYTES = (1 << 256) - 1
 _HALF = (1 << 128) - 1
@@ -49,7 +49,7 @@ _CASE_SHIFT = ord("a") - ord("A")
 
 
 class Stretch:
-    """Tokens between two stars: a byte of `tokens` and its kind, or the members of a set by its number."""
+    """Tokens between two stars: each is a byte of `tokens` with its kind, or the index of a set."""
 
     __slots__ = ("is_plain", "kinds", "sets", "size", "tokens")
 
@@ -61,19 +61,19 @@ class Stretch:
         self.is_plain = True
 
     def add(self, kind: int, token: int) -> None:
-        """Append a plain byte, or a token that takes any byte."""
+        """Append a plain byte, or a token that matches any byte."""
         self.tokens.append(token)
         self.kinds.append(kind)
         self.is_plain = self.is_plain and kind == _PLAIN
         self.size += 1
 
     def add_set(self, members: int) -> None:
-        """Append a set, given as a number whose bit 97 says that it has b"a"."""
+        """Append a set, given as a number: bit 97 is set if it contains b"a"."""
         self.sets[self.size] = members
         self.add(_SET, 0)
 
     def fits(self, name: bytes, place: int, first: int) -> bool:
-        """Tell whether the tokens from `first` on fit at a place. The name must be long enough."""
+        """Tell whether the tokens from `first` on fit at a position. The name must be long enough."""
         for index in range(first, self.size):
             kind = self.kinds[index]
             if kind == _PLAIN:
@@ -84,7 +84,7 @@ class Stretch:
         return True
 
     def find(self, name: bytes, start: int, until: int) -> int:
-        """The first place in start <= place <= until - size where it fits; -1 if there is none."""
+        """The first position in start <= position <= until - size where it fits, or -1."""
         if self.is_plain:
             return name.find(self.tokens, start, until)
         if self.size > _SHORT_TOKENS and until - self.size - start >= _FEW_PLACES:
@@ -104,13 +104,13 @@ class Stretch:
         last = until - self.size
         for place in range(start, last + searched):
             state = (state << 1 | 1) & table[name[place]]
-            # All tokens that were searched for end here; the others must fit behind them.
+            # All tokens that were searched for end here; the others must fit after them.
             if state & found and self.fits(name, place - searched + 1, searched):
                 return place - searched + 1
         return -1
 
     def _table(self, searched: int) -> list[int]:
-        """For each byte a number whose bit i says that token i takes it."""
+        """For each byte a number whose bit i is set if token i matches it."""
         width = (searched + 7) // 8
         every = bytearray(width)
         rows: dict[int, bytearray] = {}
@@ -132,7 +132,7 @@ class Stretch:
 
 
 class Glob:
-    """A parsed pattern. Create one for a command, then ask `matches` for every name."""
+    """A parsed pattern. Create one per command, then call `matches` for every name."""
 
     __slots__ = ("_head", "_inner", "_size_min", "_tail", "pattern")
 
@@ -145,7 +145,7 @@ class Glob:
         self._inner = stretches[1:-1]
 
     def matches(self, name: bytes) -> bool:
-        """Tell whether the pattern covers all of a name."""
+        """Tell whether the pattern matches a whole name."""
         size = len(name)
         if not size:
             return not self.pattern
@@ -171,7 +171,7 @@ class Glob:
 
 
 def matches(pattern: bytes, name: bytes, ignore_case: bool = False) -> bool:
-    """Tell whether a pattern covers all of a name. For many names, make a Glob once."""
+    """Tell whether a pattern matches a whole name. For many names, make a Glob once."""
     return Glob(pattern, ignore_case).matches(name)
 
 
@@ -206,7 +206,7 @@ def _parse(pattern: bytes, ignore_case: bool) -> list[Stretch]:
 
 
 def _parse_set(pattern: bytes, at: int, ignore_case: bool, stretch: Stretch) -> int:
-    """Add the set that begins behind its bracket; return the place behind it."""
+    """Add the set that starts after its bracket; return the position after it."""
     size = len(pattern)
     negated = at < size and pattern[at] == _NOT
     if negated:
@@ -233,7 +233,7 @@ def _both_cases(byte: int) -> int:
 
 
 def _range(first: int, last: int, ignore_case: bool) -> int:
-    """The set of all bytes from one to another, by their values as signed chars."""
+    """The set of all bytes in a range, compared as signed chars."""
     low, high = sorted((first ^ 0x80, last ^ 0x80))
     if ignore_case:  # Redis puts the ends in order first, so that [Z-a] is empty
         low, high = _lower(low ^ 0x80) ^ 0x80, _lower(high ^ 0x80) ^ 0x80

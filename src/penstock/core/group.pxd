@@ -12,7 +12,7 @@ cdef long long _COUNT_MAX
 cdef long long _SCANS_PER_CLAIM
 
 
-# Numbers only, so that the type takes no part in garbage collection: 40 bytes an object.
+# Numbers only, so that the type needs no garbage collection: 40 bytes per object.
 @cython.final
 cdef class Pending:
     cdef public long long delivery_ms

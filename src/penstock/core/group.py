@@ -1,28 +1,28 @@
-"""Consumer groups: who has read what, and what is not acknowledged yet.
+"""Consumer groups: what each consumer has read, and what is not acknowledged yet.
 
     group "workers"   last id 5-0, entries read 5
       pending (rax)   3-0 ──> ● <── 3-0   consumer "a"   pending (rax)
                       4-0 ──> ● <── 4-0   consumer "b"
                       5-0 ──> ● <── 5-0   consumer "a"
 
-A delivered entry gets one record (●: when, how often, to whom), and both trees point to the same one: the
-group's for claims and summaries, the consumer's for its own history. Keys are the entries' ids.
+A delivered entry has one record (●: when, how often, to whom), and both trees point to it: the group's for
+claims and summaries, the consumer's for its own history. Keys are the entries' ids.
 
 Invariants
   G1  every record is in the group's tree and in exactly one consumer's tree, the one it names.
-  G2  a consumer's number is its place in the group's list; numbers of deleted consumers are reused.
+  G2  a consumer's number is its index in the group's list; numbers of deleted consumers are reused.
   G3  entries_read is -1 (unknown), or from 0 to 2**63 - 1.
-  G4  pending ids need not exist in the stream any more, nor lie below last_id: entries can be deleted, and
-      a group can be set back.
-  G5  no pending id is 0-0. Times are not below zero, but for an active_ms of NEVER_MS. Counts and times are
-      at most 2**63 - 1; a count stays there.
+  G4  pending ids need not exist in the stream any more, nor be below last_id: entries can be deleted, and
+      a group can be moved back.
+  G5  no pending id is 0-0. Times are not negative, except an active_ms of NEVER_MS. Counts and times are at
+      most 2**63 - 1; a count stays there.
 
-A record names its consumer by number, not by reference. That makes it an object without references: the
-garbage collector never looks at it (a full collection over a million records took 63 ms), there is no cycle
-to break when a consumer goes, and it is 16 bytes smaller.
+A record names its consumer by number, not by reference. So it is an object without references: the garbage
+collector never scans it (a full collection over a million records took 63 ms), deleting a consumer leaves no
+cycle, and the record is 16 bytes smaller.
 
 Cost: deliver and acknowledge are two rax operations each; a summary is O(consumers); rows and claims are
-O(rows looked at). Nothing here reads a clock: `now_ms` comes in.
+O(rows examined). Nothing here reads a clock: callers pass `now_ms`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ ENTRIES_READ_UNKNOWN = -1
 _NEVER_MS = NEVER_MS
 _UNKNOWN = ENTRIES_READ_UNKNOWN
 _COUNT_MAX = COUNT_MAX
-_SCANS_PER_CLAIM = 10  # an autoclaim looks at ten rows for each that it may return
+_SCANS_PER_CLAIM = 10  # an autoclaim examines ten rows for each that it may return
 
 
 class Pending:
-    """One delivery that waits for its acknowledgement."""
+    """One delivery that is not acknowledged yet."""
 
     __slots__ = ("consumer_number", "delivery_count", "delivery_ms")
 
@@ -54,7 +54,7 @@ class Pending:
 
 
 def _made_pending(consumer_number: int, delivery_ms: int, delivery_count: int) -> Pending:
-    """A record from numbers that C has at hand already: the quick way, for every delivery."""
+    """Make a record from C numbers; fast, for every delivery."""
     made = Pending.__new__(Pending)
     made.consumer_number = consumer_number
     made.delivery_ms = delivery_ms
@@ -70,13 +70,13 @@ class Consumer:
     def __init__(self, name: bytes, number: int, now_ms: int) -> None:
         self.name = name
         self.number = number
-        self.seen_ms = now_ms  # when it last asked
-        self.active_ms = _NEVER_MS  # when it last got something
+        self.seen_ms = now_ms  # its last request
+        self.active_ms = _NEVER_MS  # its last request that returned something
         self.pending = Rax()
 
 
 class ClaimOptions:
-    """How XCLAIM changes the records it takes over."""
+    """How XCLAIM changes the records that it moves."""
 
     __slots__ = ("delivery_count", "delivery_ms", "force", "idle_ms_min", "just_id")
 
@@ -96,7 +96,7 @@ class ClaimOptions:
 
 
 class Group:
-    """A position in a stream and what was delivered from it.
+    """A position in a stream, and the deliveries from it.
 
     Consumers: consumer_or_none, create_consumer, delete_consumer, consumer_by_number.
     Reading: deliver, redeliver, acknowledge. Taking over: claim, autoclaim.
@@ -122,17 +122,17 @@ class Group:
         self.consumers = Rax()
         self._by_number: list[Consumer | None] = []
         self._free_numbers: list[int] = []
-        # Without it every read would walk half a node to find where the last one stopped, twice
+        # Without it every read would walk half a node, twice, to find where the last one stopped
         # (benchmarks/core.py, "read and acknowledge").
         self._bookmark: Bookmark | None = None
 
     @property
     def last_id(self) -> StreamID:
-        """The last id that was delivered."""
+        """The last delivered id."""
         return stream_id.make(self.last_ms, self.last_seq)
 
     def set_position(self, last: StreamID, entries_read: int) -> None:
-        """Go on reading behind this id. What is pending stays pending."""
+        """Continue reading after this id. Pending entries stay pending."""
         self.last_ms = last.ms
         self.last_seq = last.seq
         self.entries_read = entries_read
@@ -172,7 +172,7 @@ class Group:
         return consumer
 
     def create_consumer(self, name: bytes, now_ms: int) -> Consumer:
-        """Add a consumer that is not there yet."""
+        """Add a consumer that does not exist yet."""
         if self._free_numbers:
             number = self._free_numbers.pop()
         else:
@@ -184,7 +184,7 @@ class Group:
         return consumer
 
     def delete_consumer(self, consumer: Consumer) -> int:
-        """Remove a consumer and forget what it has pending; return how much that was."""
+        """Remove a consumer and its pending records; return their number."""
         forgotten = consumer.pending.count
         records = consumer.pending.iterator()
         records.seek("^")
@@ -200,9 +200,9 @@ class Group:
     def deliver(
         self, stream: Stream, consumer: Consumer, limit: int, now_ms: int, ack: bool
     ) -> EntryRange | None:
-        """Give the next entries, at most `limit` (0: all), to a consumer; None if there are none.
+        """Deliver the next entries, at most `limit` (0: all), to a consumer; None if there are none.
 
-        With `ack` they become pending. The range covers exactly what was delivered.
+        With `ack` they become pending. The range covers exactly the delivered entries.
         """
         if stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) >= 0:
             return None
@@ -233,7 +233,7 @@ class Group:
         return found
 
     def _bookmark_or_none(self) -> Bookmark | None:
-        """Where the last delivered entry lies, if it was noted and the group was not moved since."""
+        """The position of the last delivered entry, if it is known and the group was not moved since."""
         bookmark = self._bookmark
         if bookmark is None or (
             stream_id.compare(bookmark.ms, bookmark.seq, self.last_ms, self.last_seq) != 0
@@ -242,7 +242,7 @@ class Group:
         return bookmark
 
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
-        """Move the position to the entry of a cursor, and count it if that can be done."""
+        """Move the position to the cursor's entry, and count it if possible."""
         entry_id = stream_id.make(cursor.entry.ms, cursor.entry.seq)
         if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(entry_id):
             if self.entries_read != _COUNT_MAX:
@@ -253,7 +253,7 @@ class Group:
         self.last_seq = entry_id.seq
 
     def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
-        """Note a first delivery; an entry that is pending already (the group was set back) moves."""
+        """Record a first delivery. An entry that is already pending (the group was moved back) moves."""
         record = _made_pending(consumer.number, now_ms, 1)
         if not self.pending.try_insert(key, record):
             record = self.pending.find(key)
@@ -264,7 +264,7 @@ class Group:
         consumer.pending.insert(key, record)
 
     def _hand_over(self, key: bytes, record: Pending, consumer: Consumer) -> None:
-        """Give a record to a consumer, whoever has it now (G1)."""
+        """Give a record to a consumer, whichever consumer has it now (G1)."""
         if record.consumer_number == consumer.number:
             return
         self.consumer_by_number(record.consumer_number).pending.remove(key)
@@ -274,9 +274,9 @@ class Group:
     def redeliver(
         self, stream: Stream, consumer: Consumer, after: StreamID, limit: int, now_ms: int
     ) -> list[tuple[bytes, list[bytes] | None]]:
-        """What a consumer has pending behind an id: (id, fields), or (id, None) if it was deleted.
+        """A consumer's pending entries after an id: (id, fields), or (id, None) if the entry was deleted.
 
-        Counts as a delivery of each entry that is still there.
+        Counts as a delivery of each entry that still exists.
         """
         found: list[tuple[bytes, list[bytes] | None]] = []
         if after == stream_id.LARGEST:
@@ -297,7 +297,7 @@ class Group:
         return found
 
     def acknowledge(self, entry_id: StreamID) -> bool:
-        """Forget a delivery; False if it was not pending."""
+        """Remove a pending record; False if there was none."""
         key = memory.key_pair(entry_id.ms, entry_id.seq)
         record: Pending | None = self.pending.pop(key)
         if record is None:
@@ -305,7 +305,7 @@ class Group:
         self.consumer_by_number(record.consumer_number).pending.remove(key)
         return True
 
-    # --- Taking over -----------------------------------------------------------------------------
+    # --- Claiming --------------------------------------------------------------------------------
 
     def claim(
         self,
@@ -315,9 +315,9 @@ class Group:
         options: ClaimOptions,
         now_ms: int,
     ) -> bool:
-        """Give one pending entry to a consumer; False if it may not have it.
+        """Give one pending entry to a consumer; False if the conditions are not met.
 
-        An entry that is gone from the stream is forgotten instead.
+        If the entry no longer exists in the stream, its record is removed instead.
         """
         if not stream.contains(entry_id):
             self.acknowledge(entry_id)
@@ -327,7 +327,7 @@ class Group:
         if record is None:
             if not options.force:
                 return False
-            # It starts as if delivered once, and is counted again below: so does Redis.
+            # It starts with one delivery and is counted again below, as in Redis.
             record = _made_pending(consumer.number, now_ms, 1)
             self.pending.insert(key, record)
             consumer.pending.insert(key, record)
@@ -352,9 +352,9 @@ class Group:
         consumer: Consumer,
         options: ClaimOptions,
     ) -> AutoClaim:
-        """Take over idle entries from an id on, looking at no more than ten rows for each wanted.
+        """Claim idle entries from an id on; examines at most ten rows for each entry wanted.
 
-        Entries that are gone from the stream are forgotten, reported, and use up the limit.
+        Records of entries that no longer exist are removed and reported, and count towards the limit.
         """
         found = AutoClaim()
         now_ms = options.delivery_ms
@@ -378,10 +378,10 @@ class Group:
         found.cursor = stream_id.from_key(records.key) if records.next() else stream_id.SMALLEST
         return found
 
-    # --- Looking ---------------------------------------------------------------------------------
+    # --- Inspection ------------------------------------------------------------------------------
 
     def consumer_counts(self) -> list[tuple[bytes, int]]:
-        """The consumers that have something pending, and how much, by name."""
+        """The consumers with pending entries and their number of entries, by name."""
         counts: list[tuple[bytes, int]] = []
         consumers = self.consumers.iterator()
         consumers.seek("^")
@@ -428,10 +428,10 @@ class Group:
         return rows
 
     def lag_or_none(self, stream: Stream, after_trims: bool = False) -> int | None:
-        """How many entries of the stream are still to be delivered, or None where nobody can know.
+        """The number of entries not delivered yet, or None if it cannot be known.
 
-        Below zero where the group was told (ENTRIESREAD) that it has read more than there was. With
-        `after_trims`, what was trimmed away before the group came to it does not count.
+        Negative if the group was told (ENTRIESREAD) that it has read more than was added. With
+        `after_trims`, entries that were trimmed before the group read them do not count.
         """
         if stream.entries_added == 0:
             return 0
@@ -448,7 +448,7 @@ class Group:
 
 
 class PendingRow:
-    """One line of a pending list, as people see it."""
+    """One row of a pending list."""
 
     __slots__ = ("consumer", "delivery_count", "delivery_ms", "id")
 
@@ -462,7 +462,7 @@ class PendingRow:
 
 
 class AutoClaim:
-    """What an autoclaim did: where to go on (0-0: at the end), what was taken, what was gone."""
+    """The result of an autoclaim: the next start (0-0: at the end), claimed ids, deleted ids."""
 
     __slots__ = ("claimed", "cursor", "deleted")
 

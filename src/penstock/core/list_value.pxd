@@ -20,7 +20,7 @@ cdef class ListLimits:
     cpdef void set_listpack_size(self, long long size) except *
 
 
-# Indexes and counts are signed: a negative index is one from the end.
+# Indexes and counts are signed: a negative index counts from the end.
 @cython.final
 cdef class ListValue:
     cdef readonly ListLimits limits

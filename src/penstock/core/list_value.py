@@ -1,53 +1,53 @@
-"""The value of a list: elements in a row of listpacks, worked on from both ends.
+"""The value of a list: elements in a row of listpacks, changed at both ends.
 
-    RPUSH l job:1 job:2 17 18           with at most two elements a node
+    RPUSH l job:1 job:2 17 18           with at most two elements per node
 
     nodes   [ job:1 job:2 ]   [ 17 18 ]  + room          length 4
               head              tail
             12000000 0200 85"job:1"06 85"job:2"06 ff
                               0b000000 0200 1101 1201 ff
 
-A node is what Redis keeps in one node of its quicklist, byte for byte: a snapshot is the nodes one after the
-other. An element goes to the node at its end of the list, unless that is full; then to a new one. Elements
-are written as listpacks write them, so 17 takes two bytes, and come back as the strings that they were.
+A node equals one node of Redis's quicklist, byte for byte: a snapshot is the nodes one after the other. An
+element is added to the node at its end of the list, or to a new node if that is full. Elements are encoded
+as in any listpack, so 17 takes two bytes, and are returned as the strings that they were.
 
-A node is full for an element when its bytes, the raw bytes of the element and eight for what an encoding may
-add are more than bytes_max, or when it has entries_max elements. The first element of a node fits always: one
-that is larger than any node has a node to itself.
+A node is full for an element if its bytes, the element's raw bytes and eight for the encoding exceed
+bytes_max, or if it has entries_max elements. A node always takes its first element: an element larger than
+the limit gets a node of its own.
 
-The two end nodes may have room behind their listpack (see L1), so that a push writes into memory that is
-there already. A node that is full is replaced by an exact copy, for a bytearray that has grown keeps its room
-for ever, and its buffer, large enough already, becomes the next node.
+The two end nodes may have room after their listpack (see L1), so that a push writes into existing memory. A
+full node is replaced by an exact copy, because a bytearray that has grown never shrinks. Its buffer, already
+large enough, becomes the next node.
 
-The nodes stand in a plain list, the first of them at `_first`: what was taken from the left leaves a gap,
-and a new node there goes into the gap.
+The nodes are in a plain list, the first of them at `_first`: nodes removed from the left leave a gap, and
+new nodes at the left fill it.
 
     _nodes   [ None  None  A  B  C ]     _first 2
 
-The gap is closed when it is more than three quarters of the list, and made as wide as the list when a new
-node finds none. Both copy the list, at most once in half as many nodes.
+The gap is closed when it is more than three quarters of the list. If a new node finds no gap, one as wide as
+the list is made. Both copy the list, at most once per half as many nodes.
 
 Invariants
-  Q1  every node is a sound listpack with at least one element.
+  Q1  every node is a valid listpack with at least one element.
   Q2  length is the number of elements of all nodes.
-  Q3  only the first and the last node have room behind their listpack.
-  Q4  before `_first` there are no nodes, behind it nothing else.
-  Q5  a node of more than one element has at most bytes_max bytes and entries_max elements, as the limits were
-      when they came; nodes from elsewhere excepted.
+  Q3  only the first and the last node have room after their listpack.
+  Q4  all places before `_first` are empty, and all others hold a node.
+  Q5  a node of more than one element has at most bytes_max bytes and entries_max elements, by the limits at
+      the time of the push. Loaded nodes are exempt.
 
 Cost: a push or pop at the right end is O(bytes of the element), amortised; at the left end it also moves
-what the node holds, 8 KiB by default. An index is O(nodes) from the nearer end plus a walk inside one node; a
-range as much plus what it takes; a trim O(nodes dropped) plus one node; remove O(everything up to the last
-match).
+the node's contents, 8 KiB by default. An index is O(nodes) from the nearer end plus a walk inside one node; a
+range costs the same plus its elements; a trim O(nodes dropped) plus one node; remove O(everything up to the
+last match).
 
-Nodes have the boundaries of Redis 7.0 after any sequence of these operations: it joins neighbours only after
-LINSERT, which is not here. Two things differ. Redis fixes the limits of a list when it is made, here they are
-shared and hold for the next push. An element of 1 GiB or more is no listpack there but a plain string (later
-versions: one larger than a node); here it is a listpack of one element, and what loads a snapshot has to make
-one of it.
+Node boundaries equal those of Redis 7.0 after any sequence of these operations: it joins neighbours only
+after LINSERT, which is not supported. Two things differ. Redis fixes the limits of a list when it is created;
+here they are shared and apply to the next push. Redis stores an element of 1 GiB or more as a plain string
+(later versions: one larger than a node); here it is a listpack of one element, and the snapshot loader
+converts it.
 
-Rejected: a deque of nodes. It occupies 760 bytes before the first node comes, and there may be a list for
-every user. A deque of elements: 49 bytes for one of 8 where a listpack takes 10.
+Rejected: a deque of nodes. It takes 760 bytes before the first node, and there may be a list for every user.
+A deque of elements: 49 bytes for an element of 8, where a listpack takes 10.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ _HEADER_BYTES = listpack.HEADER_BYTES
 _END = listpack.END
 _COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
 _OVERHEAD_MAX = listpack.ELEMENT_OVERHEAD_MAX
-_OVERHEAD_ESTIMATE = 8  # Redis's guess, by which node boundaries are equal
+_OVERHEAD_ESTIMATE = 8  # Redis's estimate: node boundaries depend on it
 _KEPT_ROOM_FACTOR = 4
 _SLACK_BYTES_MAX = 16  # not worth a copy
 _EMPTY = listpack.new()
 
 
 class ListLimits:
-    """How large a node may become; shared by all lists of an engine, so it can change for all."""
+    """The size limits of a node. All lists of an engine share them, so a change applies to all."""
 
     __slots__ = ("bytes_max", "entries_max")
 
@@ -82,10 +82,10 @@ class ListLimits:
         self.entries_max = entries_max
 
     def set_listpack_size(self, size: int) -> None:
-        """Set both from Redis's list-max-listpack-size: -1 to -5 are 4 to 64 KiB, else elements.
+        """Set both from Redis's list-max-listpack-size: -1 to -5 mean 4 to 64 KiB, else elements.
 
-        Numbers beyond what Redis can keep count as the last that it can. A limit of elements comes with one
-        of 8 KiB; the byte limits need none of elements, for the shortest takes two bytes.
+        Numbers outside Redis's range become the nearest valid one. A limit on elements implies a limit of
+        8 KiB. A limit on bytes needs no limit on elements, because every element takes two bytes or more.
         """
         if size < 0:
             self.bytes_max = 2048 << min(-size, 5)
@@ -96,11 +96,11 @@ class ListLimits:
 
 
 class ListValue:
-    """Elements in order, added and taken at both ends.
+    """Elements in order, pushed and popped at both ends.
 
     Add: push_left, push_right, push_piece. Remove: pop_left_or_none, pop_right_or_none, remove, trim.
-    Read: length, get_or_none, range. Many at once from one end: range, then trim.
-    Save and restore: nodes, load_node, copy. Look inside: inside, memory_bytes.
+    Read: length, get_or_none, range. To pop many at once: range, then trim.
+    Save and restore: nodes, load_node, copy. Inspect: inside, memory_bytes.
     """
 
     __slots__ = ("_first", "_nodes", "length", "limits")
@@ -114,22 +114,22 @@ class ListValue:
     # --- Adding ----------------------------------------------------------------------------------
 
     def push_left(self, data: bytes) -> None:
-        """Add an element before the first. Raises: CommandError if it is too large for any node."""
+        """Add an element before the first. Raises: TooLarge if it fits into no node."""
         self.push_piece(bytearray(data), 0, len(data), True)
 
     def push_right(self, data: bytes) -> None:
-        """Add an element behind the last. Raises: CommandError if it is too large for any node."""
+        """Add an element after the last. Raises: TooLarge if it fits into no node."""
         self.push_piece(bytearray(data), 0, len(data), False)
 
     def push_piece(self, source: bytearray, start: int, size: int, left: bool) -> None:
-        """Add a piece of a buffer (of a frame) at one end, without the copies that the other two make."""
+        """Add a piece of a buffer (such as a frame) at one end, without copying it first."""
         listpack.check_room(_EMPTY, size + _OVERHEAD_MAX)
         if start < 0 or size < 0 or start > len(source) - size:
             raise IndexError(f"{size} bytes at {start}, in a buffer of {len(source)}")
         node = self._node_for(size, left)
         total = memory.load32(node, 0)
         if left:
-            # Written behind the listpack first: only then it is known how far the others have to move.
+            # Written after the listpack first: only then is it known how far the others must move.
             grown = listpack.put_string(node, total, source, start, size) - total
             memory.move(node, _HEADER_BYTES + grown, _HEADER_BYTES, total - _HEADER_BYTES)
             listpack.put_string(node, _HEADER_BYTES, source, start, size)
@@ -141,7 +141,7 @@ class ListValue:
         self.length += 1
 
     def _node_for(self, size: int, left: bool) -> bytearray:
-        """The node at one end, or a new one, with room for an element of so many raw bytes."""
+        """The node at one end, or a new one, with room for an element of `size` raw bytes."""
         if self.length == 0:
             fresh = self._fresh(size)
             self._nodes.append(fresh)
@@ -158,8 +158,8 @@ class ListValue:
         return self._begin_node(node, size, left)
 
     def _begin_node(self, full: bytearray, size: int, left: bool) -> bytearray:
-        """Seal the node at one end and put an empty one there, with room for an element."""
-        # What memory may be missing for comes before the first change.
+        """Seal the node at one end and add an empty one there, with room for an element."""
+        # Everything that can run out of memory comes before the first change.
         sealed = _sealed(full)
         if sealed is full or len(full) > _KEPT_ROOM_FACTOR * self.limits.bytes_max:
             fresh = self._fresh(size)
@@ -179,19 +179,19 @@ class ListValue:
         return fresh
 
     def _fresh(self, size: int) -> bytearray:
-        """An empty node with room for an element of so many raw bytes."""
+        """An empty node with room for an element of `size` raw bytes."""
         made = listpack.new()
         stream_node.lengthen(made, len(made) + size + _OVERHEAD_MAX)
         return made
 
     def _open_gap(self) -> None:
-        """Make places before the first node."""
+        """Make room before the first node."""
         gap = len(self._nodes)
         self._nodes[:0] = [None] * gap
         self._first = gap
 
     def _node(self, number: int) -> bytearray:
-        """A node by its place, from `_first` on (Q4)."""
+        """A node by its index in the list, from `_first` on (Q4)."""
         node = self._nodes[number]
         assert node is not None
         return node
@@ -199,7 +199,7 @@ class ListValue:
     # --- Removing --------------------------------------------------------------------------------
 
     def pop_left_or_none(self) -> bytes | None:
-        """Take the first element."""
+        """Remove and return the first element."""
         if self.length == 0:
             return None
         node = self._node(self._first)
@@ -211,7 +211,7 @@ class ListValue:
         return data
 
     def pop_right_or_none(self) -> bytes | None:
-        """Take the last element."""
+        """Remove and return the last element."""
         if self.length == 0:
             return None
         node = self._node(len(self._nodes) - 1)
@@ -235,7 +235,7 @@ class ListValue:
         self._close_gap()
 
     def _close_gap(self) -> None:
-        """Remove the places before the first node if they are most of the list."""
+        """Remove the gap before the first node if it is most of the list."""
         if 4 * self._first > 3 * len(self._nodes):
             del self._nodes[: self._first]
             self._first = 0
@@ -243,7 +243,7 @@ class ListValue:
     def trim(self, start: int, end: int) -> None:
         """Keep only the elements from `start` to `end`; none if start is above end.
 
-        Both count from the left and lie inside the list: negative ones are the caller's to resolve.
+        Both count from the left and are inside the list: the caller resolves negative ones.
         """
         if start > end:
             self._nodes.clear()
@@ -256,7 +256,7 @@ class ListValue:
         self._drop_left(start)
 
     def _drop_left(self, count: int) -> None:
-        """Remove the first elements, fewer than there are."""
+        """Remove the first `count` elements, fewer than there are."""
         self.length -= count
         while count > 0:
             node = self._node(self._first)
@@ -268,7 +268,7 @@ class ListValue:
             count -= present
 
     def _drop_right(self, count: int) -> None:
-        """Remove the last elements, fewer than there are."""
+        """Remove the last `count` elements, fewer than there are."""
         self.length -= count
         while count > 0:
             node = self._node(len(self._nodes) - 1)
@@ -280,14 +280,14 @@ class ListValue:
             count -= present
 
     def remove(self, value: bytes, count: int) -> int:
-        """Remove elements equal to a value and return how many went.
+        """Remove elements equal to a value; return how many were removed.
 
-        At most `count` of them from the left, or -count from the right; with 0, all.
+        At most `count` of them from the left, or -count from the right; 0 removes all.
         """
         needle = _Needle(value)
         nodes = self._nodes
         backwards = count < 0
-        # Compared, not negated: the smallest of 64 bits has no counterpart.
+        # Compared, not negated: the smallest 64-bit number has no positive counterpart.
         limit = abs(count) if count and -self.length < count < self.length else self.length
         removed = 0
         emptied = False
@@ -311,7 +311,7 @@ class ListValue:
     # --- Reading ---------------------------------------------------------------------------------
 
     def get_or_none(self, index: int) -> bytes | None:
-        """The element of this number, negative ones from the end (-1 is the last)."""
+        """The element with this index; negative ones count from the end (-1 is the last)."""
         if index < 0:
             index += self.length
         if not 0 <= index < self.length:
@@ -341,7 +341,7 @@ class ListValue:
         return found
 
     def _find(self, index: int) -> tuple[int, int]:
-        """The place of the node that holds an element, and the element's number in it."""
+        """The index of the node that holds an element, and the element's index in it."""
         if index < self.length >> 1:
             number = self._first
             present = listpack.length(self._node(number))
@@ -353,29 +353,29 @@ class ListValue:
         number = len(self._nodes) - 1
         first = self.length - listpack.length(
             self._node(number)
-        )  # the node's first element's number
+        )  # the index of the node's first element
         while index < first:
             number -= 1
             first -= listpack.length(self._node(number))
         return number, index - first
 
-    # --- Saving and looking inside ---------------------------------------------------------------
+    # --- Saving and inspecting -------------------------------------------------------------------
 
     def nodes(self) -> Iterator[bytearray]:
-        """Every node as an exact listpack, to be read before the next change of the list."""
+        """Yield every node as an exact listpack. Read it before the list changes."""
         for node in self._present():
             total = listpack.total_bytes(node)
             yield node if len(node) == total else node[:total]
 
     def load_node(self, data: bytes | bytearray) -> None:
-        """Add the elements of a saved node behind the last, as a node; an empty one is passed over.
+        """Add a saved node after the last one; an empty one is skipped.
 
         Raises: CorruptData.
         """
         node = listpack.validate(data)
         count = listpack.length(node)
         if count == 0:
-            return  # as Redis does: old versions have saved such nodes
+            return  # as Redis does: old versions saved such nodes
         if self.length > 0:
             last = len(self._nodes) - 1
             self._nodes[last] = _sealed(self._node(last))
@@ -383,14 +383,14 @@ class ListValue:
         self.length += count
 
     def copy(self) -> ListValue:
-        """Another list with the same elements in the same nodes. Cost: O(bytes)."""
+        """A copy with the same elements in the same nodes. Cost: O(bytes)."""
         made = ListValue(self.limits)
         made._nodes = [stream_node.sealed(node) for node in self._present()]
         made.length = self.length
         return made
 
     def inside(self) -> tuple[list[bytearray | None], int]:
-        """The places of the nodes, with their room, and which is the first: for check_list."""
+        """The list of nodes, with their room, and the index of the first: for check_list."""
         return self._nodes, self._first
 
     def _present(self) -> list[bytearray]:
@@ -408,7 +408,7 @@ class ListValue:
 
 
 def _sealed(node: bytearray) -> bytearray:
-    """The node without its room: a copy, or itself if there is next to none."""
+    """The node without its room: a copy, or itself if the room is small."""
     total = memory.load32(node, 0)
     if len(node) - total > _SLACK_BYTES_MAX:
         return stream_node.sealed(node)
@@ -422,14 +422,14 @@ def _seek(node: bytearray, index: int, count: int) -> int:
 
 
 def _cut(node: bytearray, at: int, until: int, count: int) -> None:
-    """Remove the `count` elements from `at` up to `until`; the bytes that are left over become room."""
+    """Remove the `count` elements from `at` up to `until`; their bytes become room."""
     total = memory.load32(node, 0)
     memory.move(node, at, until, total - until)
     _shrink(node, total - (until - at), count)
 
 
 def _cut_all(node: bytearray, places: list[int]) -> None:
-    """Remove the elements at these rising positions, each byte that stays being moved once."""
+    """Remove the elements at these ascending positions; every byte that stays moves once."""
     total = memory.load32(node, 0)
     end = places[0]
     index = 0
@@ -443,7 +443,7 @@ def _cut_all(node: bytearray, places: list[int]) -> None:
 
 
 def _shrink(node: bytearray, total: int, removed: int) -> None:
-    """Put the header right after a removal. A count that is not known stays so, as in Redis."""
+    """Update the header after a removal. An unknown count stays unknown, as in Redis."""
     memory.store32(node, 0, total)
     count = memory.load16(node, 4)
     if count != _COUNT_UNKNOWN:
@@ -451,7 +451,7 @@ def _shrink(node: bytearray, total: int, removed: int) -> None:
 
 
 class _Needle:
-    """A value to look for in nodes, in both forms that an element may have."""
+    """A value to search for, in both encodings that an element can have."""
 
     __slots__ = ("_is_int", "_number", "_size", "_source")
 
@@ -464,7 +464,7 @@ class _Needle:
         self._number = listpack.get_int(element, 0) if self._is_int else 0
 
     def places(self, node: bytearray, limit: int, backwards: bool) -> list[int]:
-        """The positions of the first (or last) so many matches in a node, rising."""
+        """The positions of the first (or last) `limit` matches in a node, ascending."""
         found: list[int] = []
         at = listpack.last(node) if backwards else listpack.first(node)
         while at and len(found) < limit:
@@ -478,5 +478,5 @@ class _Needle:
     def _is_at(self, node: bytearray, at: int) -> bool:
         if listpack.is_int(node, at):
             return self._is_int and listpack.get_int(node, at) == self._number
-        # An integer's text may still be stored as a string, in a node that an old version has written.
+        # In a node of an old version, an integer may be stored as a string.
         return listpack.equals(node, at, self._source, 0, self._size)

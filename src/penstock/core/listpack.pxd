@@ -15,7 +15,7 @@ cdef Py_ssize_t _INT64_DIGITS_MAX
 cdef unsigned long long _MAGNITUDE_MAX
 
 # Positions and sizes are Py_ssize_t: signed, so that arithmetic on corrupt lengths goes negative and
-# fails a bounds check instead of wrapping to a valid place. Values are long long: what an element holds.
+# fails a bounds check instead of wrapping to a valid position. Element values are long long.
 cpdef bytearray new()
 cpdef Py_ssize_t total_bytes(bytearray lp) except -1
 @cython.locals(count=Py_ssize_t, at=Py_ssize_t)
@@ -54,7 +54,7 @@ cdef unsigned long long _magnitude(bytearray source, Py_ssize_t start, Py_ssize_
 cpdef Py_ssize_t backlen_size(Py_ssize_t size) noexcept
 @cython.locals(left=Py_ssize_t, behind=Py_ssize_t, continued="unsigned int")
 cdef Py_ssize_t _put_backlen(bytearray lp, Py_ssize_t at, Py_ssize_t size) except -1
-# Seven bits of the fifth byte, shifted by 28, do not fit the int that a byte is in C.
+# Seven bits of the fifth byte, shifted by 28, do not fit C's int.
 @cython.locals(size=Py_ssize_t, bits=Py_ssize_t, shift=int)
 cdef Py_ssize_t _read_backlen(bytearray lp, Py_ssize_t at) except -1
 

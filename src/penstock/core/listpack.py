@@ -1,14 +1,14 @@
 # cython: wraparound=False
-r"""Listpacks: a list of strings and integers in one run of bytes, walked from either end.
+r"""Listpacks: a list of strings and integers in one run of bytes, readable from either end.
 
     07 00 00 00 | 00 00 | ff                       the empty listpack
     total bytes   count   end
 
-An element is its encoding, its content, and its own length written backwards (the "backlen", by which
-a walk from the end finds where the element starts). `hello`, then 1024:
+An element is its encoding, its content, and its own length written backwards (the "backlen", with which a
+walk from the end finds the start of the element). `hello`, then 1024:
 
     11 00 00 00 | 02 00 | 85 h e l l o  06 | c4 00  02 | ff
-                          \_ encoding    \_ backlen: 6 bytes stand before it
+                          \_ encoding    \_ backlen: 6 bytes precede it
 
     encoding   content                                     content bytes
     0xxxxxxx   integer 0..127                              none
@@ -21,39 +21,39 @@ a walk from the end finds where the element starts). `hello`, then 1024:
     11110011   integer of 32 bits                          4
     11110100   integer of 64 bits                          8
 
-Integers are little-endian; a negative one is stored as its two's complement in that many bits. A string
-that is exactly how an integer is written (`-7`, not `007`, not `+7`) is stored as that integer, in the
-shortest form: so equal strings have equal bytes. The backlen holds seven bits a byte, most significant
-first; every byte but the first carries the high bit, which is what stops a reader that comes from behind.
+Integers are little-endian; a negative one is stored as its two's complement in that many bits. A string in
+the canonical form of an integer (`-7`, but not `007` or `+7`) is stored as that integer, in the shortest
+encoding: so equal strings have equal bytes. The backlen holds seven bits per byte, most significant first;
+every byte but the first has the high bit set, so a reader from behind knows where it ends.
 
-Positions are offsets into the bytearray. An element never lies at 0, the header does: so 0 is "no
-element", and a walk is `while at: ...; at = next_at(lp, at)`.
+Positions are offsets into the bytearray. Position 0 is the header, so 0 means "no element", and a walk is
+`while at: ...; at = next_at(lp, at)`.
 
 Invariants
   L1  total is the number of bytes from the header to the end byte, both included, below 2**32. The
-      bytearray may be longer: what lies behind the end byte is room to grow (stream nodes use that).
+      bytearray may be longer: the bytes after the end byte are room to grow (stream nodes use this).
   L2  count is the number of elements, or 65535 for "65535 or more, walk to find out".
   L3  every element is one of the nine encodings, in the shortest form for its content, and its backlen
       is its length.
   L4  the byte after the last element is 0xff, and nothing else starts with 0xff.
 
-Cost: a step either way is O(1), a seek O(index), an insert O(bytes behind it). Nothing here allocates by a
-length that it has read before it has checked that length against the buffer.
+Cost: a step either way is O(1), a seek O(index), an insert O(bytes after it). No function allocates by a
+length that it has read before checking that length against the buffer.
 
 Rejected: pointers in the .pxd. Bounds checks cost a few percent and turn a corrupt node into an IndexError
-instead of somebody else's memory.
+instead of a read of foreign memory.
 """
 
 from __future__ import annotations
 
 from penstock.core import memory
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CorruptData, TooLarge
 
 HEADER_BYTES = 6
 END = 0xFF
 COUNT_UNKNOWN = 0xFFFF
 TOTAL_BYTES_MAX = 2**32 - 1
-ELEMENT_OVERHEAD_MAX = 10  # 5 bytes before a string's content, 5 of backlen behind it
+ELEMENT_OVERHEAD_MAX = 10  # 5 bytes before a string's content, 5 bytes of backlen after it
 
 BEFORE = 0
 AFTER = 1
@@ -67,7 +67,7 @@ _OVERHEAD_MAX = ELEMENT_OVERHEAD_MAX
 _BEFORE = BEFORE
 _AFTER = AFTER
 _REPLACE = REPLACE
-_NOT_AN_INTEGER = 2**64 - 1  # no magnitude of up to 19 digits is this large
+_NOT_AN_INTEGER = 2**64 - 1  # larger than any magnitude of up to 19 digits
 _INT64_DIGITS_MAX = 19
 _MAGNITUDE_MAX = 2**63 - 1
 
@@ -77,7 +77,7 @@ def new() -> bytearray:
     return bytearray((7, 0, 0, 0, 0, 0, 255))
 
 
-# --- Looking ---------------------------------------------------------------------------------------
+# --- Reading ---------------------------------------------------------------------------------------
 
 
 def total_bytes(lp: bytearray) -> int:
@@ -86,7 +86,7 @@ def total_bytes(lp: bytearray) -> int:
 
 
 def length(lp: bytearray) -> int:
-    """Number of elements. Cost: O(1), or a walk when the header does not know (L2)."""
+    """Number of elements. Cost: O(1), or a walk if the header does not know it (L2)."""
     count = memory.load16(lp, 4)
     if count != _COUNT_UNKNOWN:
         return count
@@ -109,13 +109,13 @@ def last(lp: bytearray) -> int:
 
 
 def next_at(lp: bytearray, at: int) -> int:
-    """Position of the element behind the one at `at`, or 0."""
+    """Position of the element after the one at `at`, or 0."""
     at = skip(lp, at)
     return 0 if lp[at] == _END else at
 
 
 def skip(lp: bytearray, at: int) -> int:
-    """Position right behind the element at `at`: of the next element, or of the end byte."""
+    """Position right after the element at `at`: the next element or the end byte."""
     lead = lp[at]
     if lead < 0x80:
         return at + 2
@@ -137,7 +137,7 @@ def previous_at(lp: bytearray, at: int) -> int:
 
 
 def seek(lp: bytearray, index: int) -> int:
-    """Position of an element by number, negative ones from the end (-1 is the last), or 0."""
+    """Position of an element by index, or 0; negative indexes count from the end (-1 is the last)."""
     if index >= 0:
         at = first(lp)
         while at and index > 0:
@@ -152,7 +152,7 @@ def seek(lp: bytearray, index: int) -> int:
 
 
 def encoded_size(lp: bytearray, at: int) -> int:
-    """Bytes of encoding and content of an element, without its backlen."""
+    """Bytes of an element's encoding and content, without its backlen."""
     lead = lp[at]
     if lead < 0x80:
         return 1
@@ -207,7 +207,7 @@ def string_size(lp: bytearray, at: int) -> int:
 
 
 def string_at(lp: bytearray, at: int) -> int:
-    """Where the content of a string element begins."""
+    """Position of a string element's content."""
     return at + _lead_bytes(lp[at])
 
 
@@ -219,7 +219,7 @@ def _lead_bytes(lead: int) -> int:
 
 
 def get_bytes(lp: bytearray, at: int) -> bytes:
-    """An element as the string that was put in, whichever way it is stored."""
+    """An element as the string that was stored, even if it is encoded as an integer."""
     lead = lp[at]
     if 0x80 <= lead < 0xC0:
         return memory.cut(lp, at + 1, lead & 0x3F)
@@ -229,25 +229,25 @@ def get_bytes(lp: bytearray, at: int) -> bytes:
 
 
 def get(lp: bytearray, at: int) -> int | bytes:
-    """An element as it is stored: an integer or a string."""
+    """An element as it is encoded: an integer or a string."""
     return get_int(lp, at) if is_int(lp, at) else get_bytes(lp, at)
 
 
 def equals(lp: bytearray, at: int, source: bytearray, start: int, size: int) -> bool:
-    """Tell whether an element is this string, given as a piece of another buffer."""
+    """Tell whether an element equals a string, which is given as a piece of another buffer."""
     lead = lp[at]
-    if 0x80 <= lead < 0xC0:  # the case of nearly every field name
+    if 0x80 <= lead < 0xC0:  # nearly every field name
         return lead & 0x3F == size and memory.equal(lp, at + 1, source, start, size)
     if is_int(lp, at):
         return get_bytes(lp, at) == memory.cut(source, start, size)
     return string_size(lp, at) == size and memory.equal(lp, string_at(lp, at), source, start, size)
 
 
-# --- Writing one element into room that is known to be there ------------------------------------------
+# --- Writing one element where there is enough room ---------------------------------------------------
 
 
 def put_int(lp: bytearray, at: int, value: int) -> int:
-    """Write an integer element at `at` and return the position behind it."""
+    """Write an integer element at `at`; return the position after it."""
     if 0 <= value <= 127:
         memory.store16(lp, at, 0x0100 | value)  # the element and its backlen, 1, at once
         return at + 2
@@ -279,7 +279,7 @@ def put_int(lp: bytearray, at: int, value: int) -> int:
 
 
 def int_size(value: int) -> int:
-    """Bytes that `put_int` writes for a value."""
+    """The number of bytes that `put_int` writes for a value."""
     if 0 <= value <= 127:
         return 2
     if -4096 <= value <= 4095:
@@ -292,9 +292,9 @@ def int_size(value: int) -> int:
 
 
 def put_string(lp: bytearray, at: int, source: bytearray, start: int, size: int) -> int:
-    """Write a piece of a buffer as an element, as an integer if it reads as one (L3).
+    """Write a piece of a buffer as an element, encoded as an integer if it is one (L3).
 
-    Returns the position behind the element. `lp` must have room for size + ELEMENT_OVERHEAD_MAX.
+    Returns the position after the element. `lp` must have room for size + ELEMENT_OVERHEAD_MAX.
     """
     if 0 < size <= _INT64_DIGITS_MAX + 1 and source[start] <= 57:
         magnitude = _magnitude(source, start, size)
@@ -319,7 +319,7 @@ def put_string(lp: bytearray, at: int, source: bytearray, start: int, size: int)
 
 
 def _magnitude(source: bytearray, start: int, size: int) -> int:
-    """The number without its sign, if the piece is exactly how a 64-bit integer is written."""
+    """The absolute value, if the piece is the canonical form of a 64-bit integer."""
     at = start
     end = start + size
     negative = source[at] == 45
@@ -343,9 +343,9 @@ def _magnitude(source: bytearray, start: int, size: int) -> int:
 
 
 def backlen_size(size: int) -> int:
-    """Bytes needed to write an element's length backwards.
+    """The number of bytes of an element's backlen.
 
-    Redis's limits are strict (16383 would fit two bytes but takes three); equal bytes need equal quirks.
+    As in Redis, 16383 takes three bytes although two would do: the bytes must be equal.
     """
     if size <= 127:
         return 1
@@ -357,7 +357,7 @@ def backlen_size(size: int) -> int:
 
 
 def _put_backlen(lp: bytearray, at: int, size: int) -> int:
-    """Write a backlen and return the position behind it."""
+    """Write a backlen; return the position after it."""
     left = backlen_size(size)
     behind = at + left
     continued = 0
@@ -370,7 +370,7 @@ def _put_backlen(lp: bytearray, at: int, size: int) -> int:
 
 
 def _read_backlen(lp: bytearray, at: int) -> int:
-    """Read a backlen from its last byte at `at` towards the front."""
+    """Read a backlen backwards from its last byte at `at`."""
     size = 0
     shift = 0
     while True:
@@ -409,7 +409,7 @@ def insert(lp: bytearray, at: int, data: bytes, where: int) -> int:
     elif where not in (_BEFORE, _REPLACE):
         raise ValueError(f"where is BEFORE, AFTER or REPLACE, not {where}")
     replaced = skip(lp, at) - at if where == _REPLACE else 0
-    # Before anything is sized by the data: a listpack that cannot hold it is not worth a copy of it.
+    # Checked before anything is allocated: data that does not fit must not be copied.
     check_room(lp, len(data) - replaced)
     element = bytearray(len(data) + _OVERHEAD_MAX)
     end = put_string(element, 0, bytearray(data), 0, len(data))
@@ -419,7 +419,7 @@ def insert(lp: bytearray, at: int, data: bytes, where: int) -> int:
 
 
 def replace_int(lp: bytearray, at: int, value: int) -> int:
-    """Overwrite the element at `at` by an integer; return by how many bytes the rest has moved."""
+    """Replace the element at `at` by an integer; return by how many bytes the rest moved."""
     old = skip(lp, at) - at
     if old == int_size(value):
         put_int(lp, at, value)
@@ -429,15 +429,15 @@ def replace_int(lp: bytearray, at: int, value: int) -> int:
 
 
 def delete(lp: bytearray, at: int) -> int:
-    """Remove the element at `at`; return the position of the one that followed it, or 0."""
+    """Remove the element at `at`; return the position of the next one, or 0."""
     _splice(lp, at, skip(lp, at) - at, bytearray(), -1)
     return 0 if lp[at] == _END else at
 
 
 def check_room(lp: bytearray, more: int) -> None:
-    """Refuse to grow past what the header can say (L1). Raises: CommandError."""
+    """Make sure that the header can express the new size (L1). Raises: TooLarge."""
     if memory.load32(lp, 0) + more > _TOTAL_BYTES_MAX:
-        raise CommandError(f"A listpack cannot exceed {TOTAL_BYTES_MAX} bytes")
+        raise TooLarge(f"a listpack cannot exceed {TOTAL_BYTES_MAX} bytes")
 
 
 def _int_element(value: int) -> bytearray:
@@ -447,7 +447,7 @@ def _int_element(value: int) -> bytearray:
 
 
 def _splice(lp: bytearray, at: int, old: int, element: bytearray, added: int) -> None:
-    """Replace `old` bytes at `at` by an element, and put the header right."""
+    """Replace `old` bytes at `at` by an element, and update the header."""
     check_room(lp, len(element) - old)
     total = memory.load32(lp, 0)
     count = memory.load16(lp, 4)
@@ -463,14 +463,14 @@ def _splice(lp: bytearray, at: int, old: int, element: bytearray, added: int) ->
             memory.store16(lp, 4, count)
 
 
-# --- Bytes from elsewhere ------------------------------------------------------------------------------
+# --- Untrusted bytes -----------------------------------------------------------------------------------
 
 
 def validate(data: bytes | bytearray, deep: bool = True) -> bytearray:
-    """Check bytes that come from outside and return them as a listpack of their own.
+    """Check untrusted bytes and return them as a new listpack.
 
-    Shallow looks at the header and the end byte; deep also at every element (L1 to L4, forms that are
-    not the shortest excepted: old versions may have written them). Never reads outside the data.
+    A shallow check covers the header and the end byte, a deep check also every element (L1 to L4). Encodings
+    that are not the shortest are accepted: old versions may have written them. Never reads outside the data.
     Raises: CorruptData.
     """
     size = len(data)
@@ -503,7 +503,7 @@ def _validate_elements(lp: bytearray) -> None:
 
 
 def _validate_element(lp: bytearray, at: int, end: int) -> int:
-    """Check one element that must lie before `end`, and return the position behind it."""
+    """Check one element that must end before `end`; return the position after it."""
     lead = lp[at]
     lead_bytes = 5 if lead == 0xF0 else 2 if 0xE0 <= lead < 0xF0 else 1
     if lead_bytes > end - at:

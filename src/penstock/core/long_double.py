@@ -1,13 +1,13 @@
-"""Adding decimal numbers the way Redis does on x86: in an 80-bit long double, printed with 17 decimals.
+"""Adds decimal numbers as Redis does on x86: in an 80-bit long double, printed with 17 decimals.
 
     "3.0"  + "0.1"  ->  3.10000000000000000002   (64 bits of mantissa)   ->  "3.1"
     "1e20" + "0.5"  ->  100000000000000000000    (the half is lost)      ->  "100000000000000000000"
 
-A Python float has 53 bits and would show its rounding in the 17 decimals; Decimal rounds to ten, not to two.
-So a number here is mantissa * 2 ** exponent in plain integers: exact where it is read, added and printed, and
-rounded to 64 bits (to the even one of two neighbours) where the processor would. What strtold reads is
-read: decimals, hexadecimals, infinity. A Redis on a machine with another long double (ARM has 113 bits)
-differs in the last digits; we are the same everywhere.
+A Python float has 53 bits, and its rounding would show in the 17 decimals; Decimal rounds in base ten, not in
+base two. So a number here is mantissa * 2 ** exponent in plain integers. It is exact while it is read, added
+and printed, and rounded to 64 bits (half to even) where the processor would round. Everything that strtold
+accepts is accepted: decimal, hexadecimal, infinity. A Redis on a machine with another long double (ARM has
+113 bits) differs in the last digits; penstock gives the same result everywhere.
 
 Cost: microseconds for usual numbers; at most 5119 characters are read, as in Redis.
 """
@@ -28,9 +28,9 @@ _HEXADECIMAL = re.compile(
     rb"([+-]?)0[xX](?=\.?[0-9a-fA-F])([0-9a-fA-F]*)(?:\.([0-9a-fA-F]*))?(?:[pP]([+-]?)([0-9]+))?"
 )
 _INFINITY = re.compile(rb"([+-]?)inf(?:inity)?", re.IGNORECASE)
-_MAGNITUDE_MAX = 5000  # powers of ten far beyond what fits: not worth computing
+_MAGNITUDE_MAX = 5000  # larger powers of ten are far out of range: not worth computing
 _EXPONENT_DIGITS_MAX = 9
-_CHUNK_DIGITS = 4000  # Python converts no more than 4300 digits at once
+_CHUNK_DIGITS = 4000  # Python converts at most 4300 digits at once
 
 
 class LongDouble(NamedTuple):
@@ -42,7 +42,7 @@ class LongDouble(NamedTuple):
 
 
 def parse_or_none(text: bytes) -> LongDouble | None:
-    """The number that a text is, rounded; None for no number, or one that rounds to infinity or to 0."""
+    """Parse a number and round it; None if it is no number, or rounds to infinity or to 0."""
     if not 0 < len(text) <= TEXT_BYTES_MAX:
         return None
     if found := _DECIMAL.fullmatch(text):
@@ -103,7 +103,7 @@ def _rounded(numerator: int, denominator: int) -> LongDouble | None:
 
 
 def _divided(numerator: int, denominator: int, exponent: int) -> int:
-    """numerator / denominator / 2 ** exponent, to the nearest integer, to the even one of two."""
+    """numerator / denominator / 2 ** exponent, rounded to the nearest integer, half to even."""
     if exponent < 0:
         numerator <<= -exponent
     else:
@@ -115,7 +115,7 @@ def _divided(numerator: int, denominator: int, exponent: int) -> int:
 
 
 def sum_or_none(one: LongDouble, other: LongDouble) -> LongDouble | None:
-    """The rounded sum; None if it is infinite or no number."""
+    """The rounded sum; None if it is infinite or not a number."""
     if one.infinite or other.infinite:
         return None
     exponent = min(one.exponent, other.exponent)
@@ -131,7 +131,7 @@ def sum_or_none(one: LongDouble, other: LongDouble) -> LongDouble | None:
 
 
 def text_of(number: LongDouble) -> bytes:
-    """A number with up to 17 decimals and no zeros behind them."""
+    """A number with up to 17 decimals and no trailing zeros."""
     scaled = _divided(abs(number.mantissa) * 10**DECIMALS, 1, -number.exponent)
     digits = _digits_of(scaled).rjust(DECIMALS + 1, b"0")
     text = (digits[:-DECIMALS] + b"." + digits[-DECIMALS:]).rstrip(b"0").rstrip(b".")

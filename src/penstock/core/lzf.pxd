@@ -11,7 +11,7 @@ cdef unsigned long long _HASH_FACTOR
 cdef unsigned long long _MASK32
 cdef Py_ssize_t _BASE_MAX
 
-# Signed, so that a difference which should not be negative compares as one.
+# Signed: a difference that should not be negative must compare as negative.
 @cython.locals(target=bytearray, at=Py_ssize_t, end=Py_ssize_t, out=Py_ssize_t, control=Py_ssize_t,
                length=Py_ssize_t, back=Py_ssize_t)
 cpdef bytearray decompress(bytearray source, Py_ssize_t start, Py_ssize_t size, Py_ssize_t promised)

@@ -1,27 +1,27 @@
 # cython: wraparound=False
-"""LZF: the quick compression of Redis's snapshots.
+"""LZF: the fast compression of Redis's snapshots.
 
     abcabcabcabcx  ->  02 a b c | e0 00 02 | 00 x           13 bytes in 9
                        \\ 3 literals           \\ 1 literal
                                    \\ 9 bytes, from 3 back
 
     000LLLLL               L + 1 bytes follow as they are
-    LLLooooo oooooooo      L + 2 bytes that stand o + 1 bytes back; L is 1 to 6
+    LLLooooo oooooooo      L + 2 bytes from o + 1 bytes back; L is 1 to 6
     111ooooo LLLLLLLL oooooooo      as before, L + 9 bytes
 
-What is repeated may overlap what is being written, as above. One pass finds repetitions: a table remembers
-for each hash of three bytes where they stood last. Positions in the table are counted on from call to call,
-so that it need not be emptied: what is below the number at which a call began is somebody else's.
+A repetition may overlap the bytes that it writes, as above. One pass finds repetitions: a table remembers for
+each hash of three bytes their last position. Positions in the table keep rising from call to call, so the
+table need not be cleared: positions below the one at which a call started belong to earlier calls.
 
-Our choice of repetitions is not Redis's; the format leaves it free, and every reader reads both.
+The choice of repetitions differs from Redis's. The format leaves it free, and every reader reads both.
 
 Invariants
   Z1  decompress writes exactly the promised bytes, or raises: it reads nothing outside of its input, and
-      copies from nothing that it has not written.
-  Z2  a promise of more than 88 times the input is refused before anything is allocated: three bytes can stand
-      for 264, and no more.
+      copies only bytes that it has written.
+  Z2  a promise of more than 88 times the input is refused before anything is allocated: three bytes expand
+      to at most 264.
 
-Cost: compressing 3 to 8 ns a byte, the more the less is repeated; decompressing 1 to 3 (compiled).
+Cost: compressing takes 3 to 8 ns per byte, more if less is repeated; decompressing 1 to 3 (compiled).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BASE_MAX = 1 << 30  # positions and a string of up to 1 GiB fit 32 bits
 
 
 def decompress(source: bytearray, start: int, size: int, promised: int) -> bytearray:
-    """The `promised` bytes that `size` bytes of a buffer stand for. Raises: CorruptData (Z1, Z2)."""
+    """Decompress `size` bytes of a buffer to `promised` bytes. Raises: CorruptData (Z1, Z2)."""
     if start < 0 or size < 0 or start > len(source) - size:
         raise IndexError(f"{size} bytes at {start}, in a buffer of {len(source)}")
     if promised < 0 or promised > size * _RATIO_MAX:
@@ -78,12 +78,12 @@ def decompress(source: bytearray, start: int, size: int, promised: int) -> bytea
         memory.repeat(target, out, back, length)
         out += length
     if out != promised:
-        raise CorruptData(f"LZF: {out} bytes came, {promised} were promised", size)
+        raise CorruptData(f"LZF: {out} bytes instead of {promised}", size)
     return target
 
 
 class Compressor:
-    """The table of places, kept from one call to the next."""
+    """The table of positions, kept from one call to the next."""
 
     __slots__ = ("_base", "_table")
 
@@ -94,9 +94,9 @@ class Compressor:
     def compress(
         self, source: bytearray, start: int, size: int, target: bytearray, room: int
     ) -> int:
-        """Compress a piece of one buffer to the beginning of another; 0 if it takes more than `room`.
+        """Compress a piece of one buffer to the start of another; 0 if the result exceeds `room`.
 
-        The caller's room decides what is worth it: Redis wants to save four bytes.
+        The caller chooses `room`: Redis wants to save at least four bytes.
         """
         if start < 0 or size < 0 or start > len(source) - size:
             raise IndexError(f"{size} bytes at {start}, in a buffer of {len(source)}")
@@ -114,7 +114,7 @@ class Compressor:
     ) -> int:
         table = self._table
         base = self._base
-        shift = base - start  # from a place in the source to a number in the table
+        shift = base - start  # from a position in the source to a number in the table
         end = start + size
         at = start
         pending = start  # literals from here on are not written yet
@@ -124,8 +124,8 @@ class Compressor:
             slot = (word * _HASH_FACTOR & _MASK32) >> _HASH_SHIFT << 2
             seen = memory.load32(table, slot)
             memory.store32(table, slot, at + shift)
-            # Compared before it is known whether the place is ours: which of the two holds cannot be
-            # foreseen, that three bytes differ nearly always can (random fields: 6.5 ns a byte become 5.6).
+            # Compared before checking that the position belongs to this call: that check is unpredictable,
+            # but three bytes nearly always differ (random fields: 6.5 ns per byte become 5.6).
             place = max(seen - shift, start)
             back = at - place
             if (
@@ -146,7 +146,7 @@ class Compressor:
             at += length
             pending = at
             if at < end - 3:
-                # The place before: fields of one width repeat where the last repetition has ended.
+                # The position before: fields of one width repeat where the last repetition ended.
                 word = memory.load32(source, at - 1) & 0xFFFFFF
                 slot = (word * _HASH_FACTOR & _MASK32) >> _HASH_SHIFT << 2
                 memory.store32(table, slot, at - 1 + shift)
@@ -156,12 +156,12 @@ class Compressor:
 
 
 def _literal_bytes(count: int) -> int:
-    """What so many bytes take as they are."""
+    """The size of this many bytes as literals."""
     return count + (count + 31 >> 5)
 
 
 def _put_literals(source: bytearray, at: int, until: int, target: bytearray, out: int) -> int:
-    """Write bytes as they are; return the place behind them."""
+    """Write literal bytes; return the position after them."""
     while at < until:
         run = min(until - at, _LITERALS_MAX)
         target[out] = run - 1
@@ -172,7 +172,7 @@ def _put_literals(source: bytearray, at: int, until: int, target: bytearray, out
 
 
 def _put_match(target: bytearray, out: int, back: int, length: int) -> int:
-    """Write a repetition, both numbers in their stored form; return the place behind it."""
+    """Write a repetition, both numbers in their stored form; return the position after it."""
     if length < 7:
         target[out] = length << 5 | back >> 8
     else:

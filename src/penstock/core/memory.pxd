@@ -1,15 +1,15 @@
-# The C twins of memory.py, inlined into every compiled module. Each checks once that all the bytes it
-# touches lie inside the buffer, in a form that cannot overflow, then does its work with memcpy and
-# friends. memory.py itself is not compiled: both builds run every test of this layer, so a twin that
-# drifts is found there.
+# The C versions of memory.py, inlined into every compiled module. Each checks once that all the bytes it
+# touches are inside the buffer, in a form that cannot overflow, and then uses memcpy and the like. memory.py
+# itself is not compiled: both builds run every test of this package, so a difference between the two
+# versions is found there.
 
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.string cimport memchr, memcmp, memcpy, memmove
 
 
-# C lets None pass for any bytearray or bytes. Every function refuses it with a TypeError, as Python does. A
-# bytearray that is None has the length -1, which no check lets through: looking for it costs nothing more.
+# C accepts None for any bytearray or bytes. Every function refuses it with a TypeError, as Python does. The
+# length of a None bytearray is -1, which fails every check: this test costs nothing extra.
 cdef inline Py_ssize_t _length(bytearray buffer) noexcept:
     return -1 if buffer is None else PyByteArray_GET_SIZE(buffer)
 
@@ -22,7 +22,7 @@ cdef inline Py_ssize_t _size(bytes data) except -1:
 
 cdef inline int _check(Py_ssize_t length, Py_ssize_t at, Py_ssize_t size) except -1:
     if at < 0 or size < 0 or at > length - size:
-        # One statement: with two of them gcc lays the callers out so that an xadd takes 5% longer.
+        # One statement: with two, gcc arranges the callers so that an xadd takes 5% longer.
         raise (TypeError if length < 0 else IndexError)(
             f"{size} bytes at {at} do not lie inside a buffer of {length}")
     return 0
@@ -135,7 +135,7 @@ cdef inline int put_part(bytearray target, Py_ssize_t at, bytes data, Py_ssize_t
     return 0
 
 
-# A str keeps its UTF-8 form once it was asked for (an ASCII one always has it): no bytes object is made.
+# A str caches its UTF-8 form (an ASCII str always has it): no bytes object is made.
 cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
 
@@ -157,7 +157,7 @@ cdef inline int move(bytearray buffer, Py_ssize_t at, Py_ssize_t start, Py_ssize
     return 0
 
 
-# A repetition is short and may read what it has just written, so memmove is no help.
+# A repetition is short and may read what it has just written, so memmove cannot be used.
 cdef inline int repeat(bytearray buffer, Py_ssize_t at, Py_ssize_t back, Py_ssize_t size) except -1:
     cdef char* target
     cdef Py_ssize_t i
@@ -216,7 +216,7 @@ cdef inline long long negate(unsigned long long magnitude) noexcept:
     return <long long> (0 - magnitude)
 
 
-# 20 digits are 2**64 - 1, the longest number; each function writes backwards from the end of its room.
+# The longest number, 2**64 - 1, has 20 digits; each function writes backwards from the end of its room.
 cdef inline char* _put_digits(char* end, unsigned long long value) noexcept:
     while True:
         end -= 1
@@ -413,7 +413,7 @@ cdef inline Py_ssize_t put_short_string(bytearray node, Py_ssize_t at, bytearray
     return at + size + 2
 
 
-# Two digits suffice for nearly every field; 26 bytes is the longest head with both line ends.
+# Two digits are enough for nearly every field; the longest head with both line ends has 26 bytes.
 cdef inline Py_ssize_t put_bulk(bytearray target, Py_ssize_t at, bytearray source, Py_ssize_t start,
                                 Py_ssize_t size) except -1:
     cdef char* place
@@ -492,7 +492,7 @@ cdef inline Py_ssize_t put_head(bytearray target, Py_ssize_t at, unsigned char k
     return _put_head(PyByteArray_AS_STRING(target) + at, kind, number) - PyByteArray_AS_STRING(target)
 
 
-# A few bytes too many are copied where both buffers have them: cheaper than a call of memcpy.
+# Copies a few bytes too many where both buffers have them: cheaper than calling memcpy.
 cdef inline Py_ssize_t put_short_bulk(bytearray target, Py_ssize_t at, bytearray node, Py_ssize_t place) except -1:
     cdef const char* source
     cdef char* line
@@ -554,7 +554,7 @@ cdef inline Py_ssize_t put_bulk_pair(bytearray target, Py_ssize_t at, unsigned l
     return place + 2 - PyByteArray_AS_STRING(target)
 
 
-# Sixteen bytes a step: their loads do not wait for each other. Of the tables 2048 bytes are one.
+# Sixteen bytes per step: their loads do not wait for each other. A table has 2048 bytes.
 cdef inline unsigned long long fold_crc(unsigned long long crc, bytearray tables, bytearray buffer,
                                         Py_ssize_t start, Py_ssize_t until) except? 0xFFFFFFFF:
     cdef const unsigned long long* table

@@ -1,13 +1,11 @@
-"""Reading and writing inside a bytearray, checked at its edges.
+"""Bounds-checked reads and writes inside a bytearray.
 
-Every structure of this layer lives in bytearrays. These few functions are the only ones that are
-written twice: here in Python, and in memory.pxd as C that the compiled modules inline. Both refuse to
-touch a byte outside the buffer (IndexError) and None in its place (TypeError). Both read and write
-little-endian, as Redis does on disk and on every machine that matters. The second half holds what C and
-Python do differently with numbers: wrapping at 64 bits, and turning them into text.
+Every structure of this package is stored in bytearrays. Only these functions exist twice: here in Python, and
+in memory.pxd as C that the compiled modules inline. Both refuse to touch a byte outside the buffer
+(IndexError) and None in place of a buffer (TypeError). Both read and write little-endian, as Redis does on
+disk. The second half handles numbers where C and Python differ: wrapping at 64 bits, and conversion to text.
 
-A caller writes `memory.load32(...)`, with the module's name: that is the form which Cython can resolve
-to the C twin.
+Callers write `memory.load32(...)`, with the module's name: only this form lets Cython use the C version.
 
 Cost: a load or a store is about 2 ns compiled, a copy about that plus the bytes.
 """
@@ -48,13 +46,13 @@ def store64(buffer: bytearray, at: int, value: int) -> None:
 
 
 def store_pair(buffer: bytearray, at: int, first: int, second: int) -> None:
-    """Two 64-bit numbers, one behind the other."""
+    """Store two 64-bit numbers, one after the other."""
     _check(len(buffer), at, 16)
     buffer[at : at + 16] = first.to_bytes(8, "little") + second.to_bytes(8, "little")
 
 
 def store_float(buffer: bytearray, at: int, value: float) -> None:
-    """A number of 32 bits, rounded; what is too large for one becomes infinite."""
+    """Store a 32-bit float, rounded; a number that is too large becomes infinite."""
     _check(len(buffer), at, 4)
     try:
         struct.pack_into("<f", buffer, at, value)
@@ -68,13 +66,13 @@ def store_double(buffer: bytearray, at: int, value: float) -> None:
 
 
 def span_start(spans: bytearray, index: int) -> int:
-    """Where the piece of this number begins, in a list of pairs (start, size)."""
+    """The start of a piece, in a list of pairs (start, size)."""
     _check(len(spans), index * 16, 16)
     return int.from_bytes(spans[index * 16 : index * 16 + 8], "little")
 
 
 def span_size(spans: bytearray, index: int) -> int:
-    """How long the piece of this number is, in a list of pairs (start, size)."""
+    """The size of a piece, in a list of pairs (start, size)."""
     _check(len(spans), index * 16, 16)
     return int.from_bytes(spans[index * 16 + 8 : index * 16 + 16], "little")
 
@@ -99,14 +97,14 @@ def put(target: bytearray, at: int, data: bytes) -> None:
 
 
 def put_part(target: bytearray, at: int, data: bytes, start: int, size: int) -> None:
-    """Copy `size` bytes of a bytes object into a buffer, without making a slice of them first."""
+    """Copy `size` bytes of a bytes object into a buffer, without making a slice."""
     _check(len(target), at, size)
     _check(len(data), start, size)
     target[at : at + size] = data[start : start + size]
 
 
 def put_text(target: bytearray, at: int, text: str) -> int:
-    """Copy a text into a buffer, in UTF-8, if there is room; return how many bytes it needs.
+    """Copy a text into a buffer, in UTF-8, if there is room; return the number of bytes it needs.
 
     Raises: UnicodeEncodeError for half a surrogate pair.
     """
@@ -118,14 +116,14 @@ def put_text(target: bytearray, at: int, text: str) -> int:
 
 
 def move(buffer: bytearray, at: int, start: int, size: int) -> None:
-    """Copy inside one buffer; the two places may overlap."""
+    """Copy inside one buffer; the two ranges may overlap."""
     _check(len(buffer), at, size)
     _check(len(buffer), start, size)
     buffer[at : at + size] = buffer[start : start + size]
 
 
 def repeat(buffer: bytearray, at: int, back: int, size: int) -> None:
-    """Write bytes that stand `back` bytes before, the first of those written perhaps among them."""
+    """Copy `size` bytes from `back` bytes before; the ranges may overlap, then the copy repeats."""
     _check(len(buffer), at, size)
     _check(len(buffer), at - back, 0)
     if back < 1:
@@ -159,7 +157,7 @@ def common_prefix(buffer: bytearray, at: int, size: int, key: bytes, start: int)
 
 
 def cut(buffer: bytearray, at: int, size: int) -> bytes:
-    """A piece of the buffer as bytes of its own."""
+    """A piece of the buffer as a bytes object."""
     _check(len(buffer), at, size)
     return bytes(buffer[at : at + size])
 
@@ -178,7 +176,7 @@ def advance(number: int, delta: int) -> int:
 
 
 def negate(magnitude: int) -> int:
-    """Minus a magnitude of at most 2**63, a number that C can hold only as unsigned."""
+    """Minus a magnitude of at most 2**63, which C can hold only as unsigned."""
     return -magnitude
 
 
@@ -188,7 +186,7 @@ def format_pair(ms: int, seq: int) -> bytes:
 
 
 def format_behind(prefix: bytes, number: int) -> bytes:
-    """A number in decimal behind a text that is there already."""
+    """A prefix followed by a number in decimal."""
     return prefix + b"%d" % number
 
 
@@ -208,27 +206,27 @@ def _check(length: int, at: int, size: int) -> None:
 
 
 def find_byte(buffer: bytearray, start: int, end: int, char: int) -> int:
-    """Where the first such byte in start <= place < end is; -1 if there is none."""
+    """The position of the first such byte in start <= position < end, or -1."""
     _check(len(buffer), start, end - start)
     return buffer.find(char, start, end)
 
 
 def put_number(target: bytearray, at: int, value: int) -> int:
-    """Write a 64-bit number in decimal digits; return the place behind it."""
+    """Write a 64-bit number in decimal; return the position after it."""
     text = b"%d" % value
     put(target, at, text)
     return at + len(text)
 
 
 def digits(value: int) -> int:
-    """How many decimal digits a number that is not negative has."""
+    """The number of decimal digits of a number that is not negative."""
     return len(str(value))
 
 
 def short_line(buffer: bytearray, at: int, end: int, kind: int) -> int:
     """Read a line of a type and one to three digits, such as `$16\\r\\n`: number << 3 | bytes of the line.
 
-    -1 for any other line, and for one whose end is not here.
+    -1 for any other line, and for an incomplete one.
     """
     _check(len(buffer), at, end - at)
     for size in (1, 2, 3):
@@ -246,8 +244,8 @@ def note_bulks(
 ) -> int:
     """Note the spans of up to `most` bulk strings with short sizes, from the span `first` on.
 
-    Stops at one that is not all here, at one with a long size, and where the spans are full; returns how
-    many were noted.
+    Stops at a string that is incomplete or has a long size, and when the spans are full; returns the number
+    of strings noted.
     """
     _check(len(buffer), at, end - at)
     _check(len(spans), 16 * first, 0)
@@ -265,7 +263,7 @@ def note_bulks(
 
 
 def put_bulk(target: bytearray, at: int, source: bytearray, start: int, size: int) -> int:
-    """Write `$size`, a line end, the bytes, a line end; return the place behind."""
+    """Write `$size`, a line end, the bytes, a line end; return the position after them."""
     text = b"$%d\r\n%b\r\n" % (size, cut(source, start, size))
     put(target, at, text)
     return at + len(text)
@@ -282,7 +280,7 @@ def put_bulk_number(target: bytearray, at: int, value: int) -> int:
 def put_short_bulk(target: bytearray, at: int, node: bytearray, place: int) -> int:
     """As put_bulk, for a listpack element that is a string of up to 63 bytes or a number of one byte.
 
-    0, and nothing is written, for any other element.
+    Writes nothing and returns 0 for any other element.
     """
     _check(len(node), place, 1)
     _check(len(target), 0, 0)
@@ -303,14 +301,14 @@ def put_bulk_pair(target: bytearray, at: int, ms: int, seq: int) -> int:
 
 
 def put_head(target: bytearray, at: int, kind: int, number: int) -> int:
-    """Write a type, a number that is not negative and a line end; return the place behind."""
+    """Write a type, a number that is not negative and a line end; return the position after them."""
     text = b"%c%d\r\n" % (kind, number)
     put(target, at, text)
     return at + len(text)
 
 
 def put_bulk_bytes(target: bytearray, at: int, data: bytes) -> int:
-    """As put_bulk, for bytes of their own."""
+    """As put_bulk, for a bytes object."""
     text = b"$%d\r\n%b\r\n" % (len(data), data)
     put(target, at, text)
     return at + len(text)
@@ -339,9 +337,9 @@ def is_short_string(
 def put_short_string(
     node: bytearray, at: int, spans: bytearray, index: int, source: bytearray
 ) -> int:
-    """Write a piece as a listpack string; return the place behind it.
+    """Write a piece as a listpack string; return the position after it.
 
-    0, and nothing is written, for one of more than 63 bytes, and for one that may be a number.
+    Writes nothing and returns 0 for a piece of more than 63 bytes, or one that may be a number.
     """
     start, size = span_start(spans, index), span_size(spans, index)
     _check(len(source), start, size)
@@ -356,9 +354,9 @@ def put_short_string(
 
 
 def put_small_numbers(node: bytearray, at: int, first: int, second: int, third: int) -> int:
-    """Write three listpack numbers that take a byte each, with their backlens; return the place behind.
+    """Write three listpack numbers of one byte each, with their backlens; return the position after them.
 
-    0, and nothing is written, if one is below 0 or above 127.
+    Writes nothing and returns 0 if a number is below 0 or above 127.
     """
     _check(len(node), 0, 0)
     if not (0 <= first <= 127 and 0 <= second <= 127 and 0 <= third <= 127):
@@ -368,7 +366,7 @@ def put_small_numbers(node: bytearray, at: int, first: int, second: int, third: 
 
 
 def fold_crc(crc: int, tables: bytearray, buffer: bytearray, start: int, until: int) -> int:
-    """A reflected CRC of 64 bits continued over some bytes; core/crc64 makes the sixteen tables."""
+    """Continue a reflected 64-bit CRC over some bytes; core/crc64 makes the sixteen tables."""
     _check(len(tables), 0, 32768)
     _check(len(buffer), start, until - start)
     with memoryview(tables) as view, view.cast("Q") as table:

@@ -11,20 +11,20 @@ cdef long long _SAME_FIELDS
 cdef Py_ssize_t _DIGITS_MAX
 cdef long long _FIXED_PIECES
 
-@cython.locals(elements=_Elements)
+@cython.locals(elements=_UntrustedElements)
 cpdef int validate_listpack(bytearray lp) except -1
-# Counts come out of elements of 64 bits, signed; what is added to them is bounded by the bytes at hand.
-@cython.locals(elements=_Elements, live="long long", deleted="long long", fields="long long", names_at=Py_ssize_t,
+# Counts are read from signed 64-bit elements; the numbers added to them are bounded by the buffer's size.
+@cython.locals(elements=_UntrustedElements, live="long long", deleted="long long", fields="long long", names_at=Py_ssize_t,
                names_end=Py_ssize_t, found="long long", found_deleted="long long", last_ms="unsigned long long",
                last_seq="unsigned long long", entry_ms="unsigned long long", entry_seq="unsigned long long",
                rising=bint, flags="long long", pieces="long long", stated="long long")
 cpdef StreamID validate_node(bytearray node, unsigned long long ms, unsigned long long seq)
-@cython.locals(made=_Elements)
-cdef _Elements _open(bytearray lp)
+@cython.locals(made=_UntrustedElements)
+cdef _UntrustedElements _open(bytearray lp)
 
 
 @cython.final
-cdef class _Elements:
+cdef class _UntrustedElements:
     cdef bytearray lp
     cdef Py_ssize_t at
     cdef Py_ssize_t end
@@ -36,7 +36,7 @@ cdef class _Elements:
     @cython.locals(stated=Py_ssize_t)
     cdef int close(self) except -1
     cdef int skip(self, long long count) except -1
-    # Not long long, which does not compile here (CONTRIBUTING.md); it has as many bits.
+    # Not long long, which does not compile here (CONTRIBUTING.md); it has the same number of bits.
     @cython.locals(at=Py_ssize_t, lp=bytearray)
     cdef Py_ssize_t integer(self) except? -1
     @cython.locals(lp=bytearray, at=Py_ssize_t, left=Py_ssize_t, lead="unsigned int", size=Py_ssize_t)

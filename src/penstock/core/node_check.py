@@ -1,16 +1,16 @@
 # cython: wraparound=False
-"""Nodes from elsewhere: may they be used as if we had written them?
+"""Checks untrusted nodes, from files and clients, before they are used.
 
-    validate_node      a stream's node: L1 to L4, N1 to N3, each element looked at once
+    validate_node      a stream's node: L1 to L4, N1 to N3, one pass over the elements
     validate_listpack  a list's node: L1 to L4
 
-check.py asks the same of structures that are ours, by their own readers, and takes its time. Here the bytes
-may be anything, so no reader is trusted before the element that it would read was found to lie inside. What
-passes, passes `check_node` too, with two exceptions that Redis can write. A node of tombstones only is sound
-here (`live` may be 0): whoever loads one leaves it out. And ids that do not rise (N2) are told, not refused:
-after XSETID below a tombstone, Redis 7.0 gives the same ids again.
+check.py checks our own structures with their own readers, slowly. Here the bytes can be anything, so no
+reader is used before the element is known to be inside the buffer. A node that passes also passes
+`check_node`, with two exceptions that Redis can write. A node with tombstones only is accepted (`live` may
+be 0); loaders drop it. And ids that do not rise (N2) are reported, not refused: after XSETID below a
+tombstone, Redis 7.0 assigns the same ids again.
 
-Cost: about 5 ns an element, compiled.
+Cost: about 5 ns per element, compiled.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FIXED_PIECES = 3
 
 
 def validate_listpack(lp: bytearray) -> None:
-    """Check L1 to L4 of a listpack without room behind it. Raises: CorruptData."""
+    """Check L1 to L4 of a listpack without spare bytes. Raises: CorruptData."""
     elements = _open(lp)
     while elements.at < elements.end:
         elements.step()
@@ -37,9 +37,9 @@ def validate_listpack(lp: bytearray) -> None:
 
 
 def validate_node(node: bytearray, ms: int, seq: int) -> StreamID | None:
-    """Check a stream's node under the key ms-seq; return the id of its last entry.
+    """Check a stream's node with the key ms-seq; return the id of its last entry.
 
-    None if all is well but the order of ids. Raises: CorruptData.
+    None if only the order of ids is wrong. Raises: CorruptData.
     """
     elements = _open(node)
     live = elements.integer()
@@ -89,14 +89,14 @@ def validate_node(node: bytearray, ms: int, seq: int) -> StreamID | None:
     return stream_id.make(last_ms, last_seq) if rising else None
 
 
-def _open(lp: bytearray) -> _Elements:
-    made = _Elements.__new__(_Elements)
+def _open(lp: bytearray) -> _UntrustedElements:
+    made = _UntrustedElements.__new__(_UntrustedElements)
     made._reset(lp)
     return made
 
 
-class _Elements:
-    """A walk over elements that are not trusted yet; `at` is never behind `end`, the end byte's place."""
+class _UntrustedElements:
+    """A walk over untrusted elements; `at` never passes `end`, the position of the end byte."""
 
     __slots__ = ("at", "count", "end", "lp")
 
@@ -118,31 +118,31 @@ class _Elements:
         raise CorruptData(what, self.at)
 
     def close(self) -> None:
-        """Check the count, at the end."""
+        """Check the count at the end."""
         stated = memory.load16(self.lp, 4)
-        # One that is below 65535 is told; a count that is not known is allowed to be any.
+        # A count below 65535 must be right; an unknown count may be anything.
         if stated != self.count and stated != _COUNT_UNKNOWN:
             raise CorruptData(f"listpack: header says {stated} elements, there are {self.count}", 4)
 
     def skip(self, count: int) -> None:
-        """Go over so many elements."""
+        """Skip `count` elements."""
         while count > 0:
             self.step()
             count -= 1
 
     def integer(self) -> int:
-        """The element that comes next, which must be an integer."""
+        """Read the next element, which must be an integer."""
         at = self.at
         lp = self.lp
         if self.end - at >= 2 and lp[at] < 0x80 and lp[at + 1] == 1:
-            self.at = at + 2  # nearly always
+            self.at = at + 2  # the usual case
             self.count += 1
             return lp[at]
         self.step()
         return listpack.get_int(lp, at)
 
     def step(self) -> None:
-        """Check the element that comes next, and go behind it."""
+        """Check the next element and move past it."""
         lp = self.lp
         at = self.at
         left = self.end - at
@@ -202,7 +202,7 @@ class _Elements:
                 self.refuse("listpack: an integer is stored as a string")
 
     def own_fields(self, header_fields: int, names_at: int, names_end: int) -> int:
-        """Go over the count, the names and values of an entry that has its own; return the count."""
+        """Check the count, names and values of an entry with its own names; return the count."""
         lp = self.lp
         fields = self.integer()
         if fields < 0 or fields > self.end - self.at:
@@ -212,7 +212,7 @@ class _Elements:
         while left > 0:
             at = self.at
             self.step()
-            # Elements in their shortest form are equal when their bytes are.
+            # Elements in their shortest form are equal if their bytes are.
             if same:
                 size = self.at - at
                 if size > names_end - names_at or not memory.equal(lp, at, lp, names_at, size):

@@ -1,4 +1,4 @@
-# Sizes are signed: what is left is compared with what a blob claims, which may be up to 2**32 - 1.
+# Sizes are signed: the bytes left are compared with a blob's claims, which reach 2**32 - 1.
 
 import cython
 
@@ -24,7 +24,7 @@ cdef class RowBlob:
     cpdef bint next(self, Frame frame) except -1
     @cython.locals(texts=Py_ssize_t, size=Py_ssize_t)
     cpdef bint skip(self) except -1
-    # -1 is an answer.
+    # -1 is a valid result.
     @cython.locals(texts=Py_ssize_t, place=Py_ssize_t)
     cdef Py_ssize_t _row(self) except -2
     @cython.locals(lead=int)

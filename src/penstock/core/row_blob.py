@@ -1,7 +1,7 @@
 # cython: wraparound=False
-"""Row blobs: many rows in one string, as a sink stages them before they are appended to a stream.
+"""Row blobs: many rows in one string. A sink stages them before they are appended to a stream.
 
-A blob is one MessagePack value: an array of rows, each an array of names and values in turn.
+A blob is one MessagePack value: an array of rows, each an array of alternating names and values.
 
     [["temp", "21"], ["temp", "22", "wet", "yes"]]
 
@@ -11,15 +11,15 @@ A blob is one MessagePack value: an array of rows, each an array of names and va
           a2 "21"
        94 a4 "temp" a2 "22" a3 "wet" a3 "yes"
 
-Of MessagePack there are arrays (fixarray, array16, array32) and texts (fixstr, str8 to str32, bin8 to bin32),
-nothing else. Any MessagePack library writes and reads that, Redis's own in Lua among them, and no blob has to
-be taken apart into objects here: a row becomes spans of a frame (frame.py), from which a stream appends.
+Only arrays (fixarray, array16, array32) and texts (fixstr, str8 to str32, bin8 to bin32) of MessagePack are
+used. Any MessagePack library writes and reads them, including the one in Redis's Lua. A blob is not decoded
+into objects here: a row becomes spans of a frame (frame.py), from which a stream appends.
 
 Invariants
-  B1  a row has a name and a value at least, and as many values as names.
+  B1  a row has at least one name and one value, and as many values as names.
   B2  nothing follows the last row.
 
-Cost: some 5 ns a text; nothing is copied.
+Cost: about 5 ns per text; nothing is copied.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BIN8, _BIN16, _BIN32 = 0xC4, 0xC5, 0xC6
 
 
 class RowBlob:
-    """A reader of blobs: open one, then `next` until it says False. Raises: ValueError for what is none."""
+    """Reads blobs: call `open`, then `next` until it returns False. Raises: ValueError for a bad blob."""
 
     __slots__ = ("_at", "_buffer", "_end", "_left", "_start")
 
@@ -42,7 +42,7 @@ class RowBlob:
         self.open(bytearray(b"\x90"), 0, 1)
 
     def open(self, buffer: bytearray, start: int, size: int) -> None:
-        """Read the blob that lies there. The buffer must stay as it is until the last row."""
+        """Start to read a blob. The buffer must not change until the last row is read."""
         if start < 0 or size < 0 or start + size > len(buffer):
             raise IndexError("a blob outside of its buffer")
         self._buffer = buffer
@@ -52,7 +52,7 @@ class RowBlob:
         self._left = self._array()
 
     def next(self, frame: Frame) -> bool:
-        """Add the texts of the next row to a frame over the same buffer; False behind the last row."""
+        """Add the texts of the next row to a frame over the same buffer; False after the last row."""
         texts = self._row()
         while texts > 0:
             size = self._text()
@@ -62,7 +62,7 @@ class RowBlob:
         return texts == 0
 
     def skip(self) -> bool:
-        """Look at every byte of the next row, as `next` does, and take nothing; False behind the last row."""
+        """Check every byte of the next row, as `next` does, without adding it; False after the last row."""
         texts = self._row()
         while texts > 0:
             size = self._text()
@@ -71,7 +71,7 @@ class RowBlob:
         return texts == 0
 
     def _row(self) -> int:
-        """How many texts the next row has; -1 behind the last one."""
+        """The number of texts of the next row; -1 after the last one."""
         if self._left == 0:
             if self._at != self._end:
                 raise ValueError(f"byte {self._at - self._start}: something follows the last row")
@@ -94,7 +94,7 @@ class RowBlob:
         raise ValueError(f"byte {self._at - 1 - self._start}: expected an array, found {lead}")
 
     def _text(self) -> int:
-        """The size of the text that begins where the reader then stands."""
+        """The size of the text that starts at the new position."""
         lead = self._byte()
         if lead >= _FIXSTR and lead <= _FIXSTR_END:
             size = lead & 0x1F
@@ -107,7 +107,9 @@ class RowBlob:
         else:
             raise ValueError(f"byte {self._at - 1 - self._start}: expected a text, found {lead}")
         if size > self._end - self._at:
-            raise ValueError(f"byte {self._at - self._start}: {size} bytes are not there")
+            raise ValueError(
+                f"byte {self._at - self._start}: a text of {size} bytes runs past the end"
+            )
         return size
 
     def _number(self, width: int) -> int:

@@ -21,8 +21,8 @@ cdef class NodeLimits:
     cdef public long long entries_max
 
 
-# Halves of ids are unsigned 64-bit numbers; counts are signed, so that a trim's subtractions may go below
-# zero and compare as such.
+# Halves of ids are unsigned 64-bit numbers. Counts are signed, so that a trim's subtractions can go below
+# zero.
 @cython.final
 cdef class Stream:
     cdef readonly NodeLimits limits

@@ -4,28 +4,28 @@
                     ...07-0 ──> [ 7-0  8-0  ]  + room          the tail: the only node appended to
     length 5, last id 8-0, entries added 6, max deleted id 2-0
 
-Adding goes to the tail, whose bytes and key are at hand: no walk down the rax. When the tail is full, an
-exact copy of it stays in the rax (a bytearray that has grown keeps its room for ever) and its buffer,
-already large enough, becomes the next tail.
+An append goes to the tail. Its bytes and key are at hand, so no walk down the rax is needed. When the tail is
+full, an exact copy of it stays in the rax (a bytearray that has grown never shrinks) and its buffer, already
+large enough, becomes the next tail.
 
-Reading goes through one cursor, forwards or backwards between two ids. It decodes an entry when it gets
-there, never before, so a range costs what is taken from it. The cursor survives changes: it notices that
-nodes have moved and finds its place again by id.
+All reads use one cursor, forwards or backwards between two ids. It decodes an entry only when it gets there,
+so a range costs only the entries taken from it. The cursor survives changes: it notices that nodes have
+moved and finds its position again by id.
 
 Invariants
-  S1  the rax's keys are the ids of the nodes' first entries (tombstones included) and every node is sound.
-  S2  length is the sum of the nodes' live entries; no node without one is kept.
-  S3  ids rise from node to node; last_id is not below any of them, and never falls but by set_last_id.
-  S4  entries_added is not below length and not above 2**63 - 1, where it stays (Redis counts on, into
-      negative numbers); max deleted id is not above last id.
-  S5  the tail is the rax's last node, or there is neither; no other node has room behind its listpack.
+  S1  the rax's keys are the ids of the nodes' first entries (tombstones included), and every node is valid.
+  S2  length is the sum of the nodes' live entries; a node without live entries is removed.
+  S3  ids rise from node to node; last_id is not below any of them, and only set_last_id lowers it.
+  S4  entries_added is at least length and at most 2**63 - 1, where it stays (in Redis it overflows into
+      negative numbers); the max deleted id is not above the last id.
+  S5  the tail is the rax's last node, or both are missing; no other node has spare bytes after its listpack.
 
 Cost: append O(bytes of the entry); delete and the start of a range O(log n) for the node plus a walk inside
-it, or O(1) for the node when it is the tail; an approximate trim O(nodes dropped).
+it, or O(1) for the node if it is the tail; an approximate trim O(nodes dropped).
 
-Two things differ from Redis on purpose. Trimming by MINID drops a node whose last live entry goes, where
+Two things differ from Redis on purpose. Trimming by MINID removes a node together with its last live entry;
 Redis keeps a node of tombstones that its own loader refuses (redis/redis issue 15808). The id of the first
-entry is found when asked for, not recorded: it cannot go stale.
+entry is looked up when needed, not stored, so it cannot become stale.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from penstock.core.frame import Frame
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
-from penstock.errors import elements_too_large, id_not_above_top, ids_exhausted
+from penstock.errors import IDNotAboveLast, IDsExhausted, TooLarge
 
 NODE_BYTES_MAX = 4096
 NODE_ENTRIES_MAX = 100
 ENTRY_BYTES_MAX = 1 << 30  # the hard limit of a node, and so of the raw bytes of one entry
-COUNT_MAX = 2**63 - 1  # where every count of streams and groups stays: a reply is signed
+COUNT_MAX = 2**63 - 1  # the limit of every count of streams and groups: replies are signed
 RANK_UNKNOWN = -1
 
 _MAX64 = stream_id.MAX64
@@ -55,7 +55,7 @@ _KEPT_ROOM_FACTOR = 4
 
 
 class NodeLimits:
-    """How large a node may become; shared by all streams of an engine, so it can change for all."""
+    """The size limits of a node. All streams of an engine share them, so a change applies to all."""
 
     __slots__ = ("bytes_max", "entries_max")
 
@@ -72,7 +72,7 @@ class Stream:
     Add: append, append_at, append_in_ms. Remove: delete, trim_length, trim_min_id.
     Read: range, cursor, contains, first_id, last_entry_id, last_id, max_deleted_id, length,
     entries_added.
-    Positions: rank_or_unknown, has_tombstones_from. Restore: set_last_id, load_node. Whole: copy.
+    Positions: rank_or_unknown, has_tombstones_from. Restore: set_last_id, load_node. Copy: copy.
     """
 
     __slots__ = (
@@ -110,49 +110,51 @@ class Stream:
         self.max_deleted_ms = 0
         self.max_deleted_seq = 0
         self.entries_added = 0
-        self.version = 0  # counts what moves or removes entries: a cursor must find its place again
+        self.version = (
+            0  # rises when entries move or go: cursors must then find their position again
+        )
 
     # --- Adding ----------------------------------------------------------------------------------
 
     def append(self, now_ms: int, frame: Frame, first: int) -> None:
-        """Add an entry under the next id at this time: the pieces of the frame from `first` on.
+        """Add an entry with the next id at this time: the pieces of the frame from `first` on.
 
-        The id is then last_ms, last_seq. Raises: CommandError when ids are exhausted.
+        Its id is then in last_ms, last_seq. Raises: IDsExhausted, TooLarge.
         """
         if now_ms > self.last_ms:
             self._append(now_ms, 0, frame, first)
         elif self.last_seq != _MAX64:
-            # The clock stands still or has stepped back: stay in the last millisecond, or readers
-            # would skip an entry that sorts before one they have already seen.
+            # The clock stands still or went back: stay in the last millisecond. Otherwise readers would
+            # miss an entry that sorts before one they have already seen.
             self._append(self.last_ms, self.last_seq + 1, frame, first)
         elif self.last_ms != _MAX64:
             self._append(self.last_ms + 1, 0, frame, first)
         else:
-            raise ids_exhausted()
+            raise IDsExhausted("the stream has used the largest id")
 
     def append_at(self, ms: int, seq: int, frame: Frame, first: int) -> None:
-        """Add an entry under a given id. Raises: CommandError unless it is above the last."""
+        """Add an entry with a given id. Raises: IDNotAboveLast, IDsExhausted, TooLarge."""
         if stream_id.compare(self.last_ms, self.last_seq, _MAX64, _MAX64) == 0:
-            raise ids_exhausted()
+            raise IDsExhausted("the stream has used the largest id")
         if stream_id.compare(ms, seq, self.last_ms, self.last_seq) <= 0:
-            raise id_not_above_top()
+            raise IDNotAboveLast(f"{ms}-{seq} is not above {self.last_ms}-{self.last_seq}")
         self._append(ms, seq, frame, first)
 
     def append_in_ms(self, ms: int, frame: Frame, first: int) -> None:
-        """Add an entry in a given millisecond, under the next free number there."""
+        """Add an entry in a given millisecond, with the next free seq. Raises: as append_at."""
         if ms != self.last_ms:
             self.append_at(ms, 0, frame, first)
         elif self.last_seq != _MAX64:
             self.append_at(ms, self.last_seq + 1, frame, first)
         elif self.last_ms == _MAX64:
-            raise ids_exhausted()
+            raise IDsExhausted("the stream has used the largest id")
         else:
-            raise id_not_above_top()
+            raise IDNotAboveLast(f"no id is left in millisecond {ms}")
 
     def _append(self, ms: int, seq: int, frame: Frame, first: int) -> None:
         raw_bytes = frame.bytes_from(first)
         if raw_bytes > _ENTRY_BYTES_MAX:
-            raise elements_too_large()
+            raise TooLarge(f"an entry has at most {_ENTRY_BYTES_MAX} bytes, not {raw_bytes}")
         tail = self._tail
         if tail is None or self._is_full(tail, raw_bytes):
             bound = stream_node.node_bound(frame, first, raw_bytes)
@@ -174,7 +176,7 @@ class Stream:
         self.last_seq = seq
 
     def _is_full(self, tail: bytearray, raw_bytes: int) -> bool:
-        """Tell whether an entry of so many raw bytes must go to a new node."""
+        """Tell whether an entry with `raw_bytes` bytes needs a new node."""
         bytes_max = self.limits.bytes_max
         if bytes_max <= 0 or bytes_max > _ENTRY_BYTES_MAX:
             bytes_max = _ENTRY_BYTES_MAX
@@ -184,20 +186,20 @@ class Stream:
         return entries_max > 0 and stream_node.entry_count(tail) >= entries_max
 
     def _begin_node(self, tail: bytearray | None, ms: int, seq: int, bound: int) -> bytearray:
-        """Seal the tail and give the room, `bound` bytes, for a node under this id."""
+        """Seal the tail; return a buffer of at least `bound` bytes for a node with this id."""
         if tail is None or len(tail) > _KEPT_ROOM_FACTOR * max(self.limits.bytes_max, 4096):
             fresh = bytearray(7)
         else:
             fresh = tail
-        # What memory may be missing for comes before the first change: the room for header and entry,
-        # the copy, the place in the rax. Nothing behind them can fail.
+        # Everything that can run out of memory comes before the first change: the room for header and entry,
+        # the copy, the place in the rax. Nothing after that can fail.
         stream_node.lengthen(fresh, bound)
         sealed = None if tail is None else stream_node.sealed(tail)
         self.nodes.insert(memory.key_pair(ms, seq), fresh)
         if sealed is not None:
             self.nodes.insert(memory.key_pair(self._tail_ms, self._tail_seq), sealed)
         if fresh is not tail:
-            # The old buffer may have been two nodes already, and has_reused() can no longer tell.
+            # The old buffer may already have held two nodes, and has_reused() could no longer tell.
             self.version += 1
         self._head = None
         self._tail = fresh
@@ -208,20 +210,20 @@ class Stream:
     # --- Removing --------------------------------------------------------------------------------
 
     def delete(self, entry_id: StreamID) -> bool:
-        """Remove one entry; False if there is none with this id. Cost: O(log n) plus one node."""
+        """Remove one entry; False if no entry has this id. Cost: O(log n) plus one node."""
         cursor = self.cursor(entry_id, entry_id)
         return cursor.advance() and cursor.remove()
 
     def trim_length(self, length_max: int, approximate: bool = False, limit: int = 0) -> int:
-        """Drop the oldest entries until `length_max` are left; return how many went.
+        """Remove the oldest entries until `length_max` are left; return how many were removed.
 
-        Approximate: whole nodes only, so some more may stay. `limit` > 0 caps what one call removes.
+        Approximate: whole nodes only, so a few more may stay. `limit` > 0 caps what one call removes.
         """
         removed = 0
         if self.length <= length_max:
             return 0
         if approximate and self.length - stream_node.live_count(self._first_node()) < length_max:
-            return 0  # what a producer who trims at every entry finds nearly always
+            return 0  # the usual case for a producer that trims with every entry
         nodes = self.nodes.iterator()
         nodes.seek("^")
         while self.length > length_max and nodes.next():
@@ -239,7 +241,7 @@ class Stream:
         return removed
 
     def trim_min_id(self, min_id: StreamID, approximate: bool = False, limit: int = 0) -> int:
-        """Drop the entries below an id; return how many went. Options as for trim_length."""
+        """Remove the entries below an id; return how many were removed. Options as for trim_length."""
         removed = 0
         nodes = self.nodes.iterator()
         nodes.seek("^")
@@ -261,7 +263,7 @@ class Stream:
         return removed
 
     def _trim_node(self, node: bytearray, key: bytes, most: int, min_id: StreamID) -> int:
-        """Delete up to `most` entries below `min_id` from the front of a node; return how many."""
+        """Delete up to `most` entries below `min_id` from the start of a node; return how many."""
         removed = 0
         entry = stream_node.new_cursor()
         entry.open(node, memory.load64_big(key, 0), memory.load64_big(key, 8))
@@ -282,7 +284,7 @@ class Stream:
         return removed
 
     def _first_node(self) -> bytearray:
-        """The first node of a stream that has one, remembered until nodes come or go."""
+        """The first node of a stream that has one; cached until a node is added or removed."""
         if self._head is None:
             nodes = self.nodes.iterator()
             nodes.seek("^")
@@ -325,15 +327,15 @@ class Stream:
     def cursor(
         self, start: StreamID = _SMALLEST, end: StreamID = _LARGEST, reverse: bool = False
     ) -> EntryCursor:
-        """A cursor before the first entry of a range, or behind its last one when reversed."""
+        """A cursor before the first entry of a range, or after its last entry if reversed."""
         return cursor_from(self, start, end, reverse, None)
 
     def contains(self, entry_id: StreamID) -> bool:
-        """Tell whether there is an entry with this id. Cost: as the start of a range."""
+        """Tell whether an entry has this id. Cost: as the start of a range."""
         return self.cursor(entry_id, entry_id).advance()
 
     def last_id_text(self) -> bytes:
-        """last_id as text. The digits of the milliseconds are kept: thousands of ids share them."""
+        """last_id as text. The milliseconds' digits are cached: thousands of ids share them."""
         if self._text_ms != self.last_ms:
             self._text_ms = self.last_ms
             self._text = memory.format_behind(b"", self.last_ms) + b"-"
@@ -341,16 +343,16 @@ class Stream:
 
     @property
     def last_id(self) -> StreamID:
-        """The largest id ever given out."""
+        """The largest id ever assigned."""
         return stream_id.make(self.last_ms, self.last_seq)
 
     @property
     def max_deleted_id(self) -> StreamID:
-        """The largest id that was deleted, trims not counted; 0-0 if none was."""
+        """The largest id that was deleted (not trimmed), or 0-0."""
         return stream_id.make(self.max_deleted_ms, self.max_deleted_seq)
 
     def first_id(self) -> StreamID:
-        """The id of the oldest entry, or 0-0 in an empty stream. Cost: a walk over its tombstones."""
+        """The id of the oldest entry, or 0-0 in an empty stream. Cost: a walk over tombstones before it."""
         cursor = self.cursor()
         if not cursor.advance():
             return _SMALLEST
@@ -364,29 +366,29 @@ class Stream:
         return stream_id.make(cursor.entry.ms, cursor.entry.seq)
 
     def tail_or_none(self) -> tuple[StreamID, bytearray] | None:
-        """The node that is appended to, and its key."""
+        """The node that is appended to, with its key."""
         if self._tail is None:
             return None
         return stream_id.make(self._tail_ms, self._tail_seq), self._tail
 
     def has_reused(self, node: bytearray, master_ms: int, master_seq: int) -> bool:
-        """Tell whether the buffer that was this node has become the next tail."""
+        """Tell whether this node's buffer has become the next tail."""
         return node is self._tail and (master_ms != self._tail_ms or master_seq != self._tail_seq)
 
     # --- Positions -------------------------------------------------------------------------------
 
     def has_tombstones_from(self, start: StreamID) -> bool:
-        """Tell whether something at or after `start`, and not before the first entry, was deleted."""
+        """Tell whether an entry at or after `start`, and not before the first entry, was deleted."""
         if self.length == 0 or (self.max_deleted_ms == 0 and self.max_deleted_seq == 0):
             return False
         if stream_id.compare(start.ms, start.seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
             return False
-        return self.first_id() <= self.max_deleted_id  # last, because it may walk over tombstones
+        return self.first_id() <= self.max_deleted_id  # last: it may walk over tombstones
 
     def rank_or_unknown(self, entry_id: StreamID) -> int:
         """How many entries were ever added up to this id, or RANK_UNKNOWN.
 
-        Known where no deletion can have disturbed the count: at the ends of the stream.
+        Known only where no deletion can have disturbed the count: at the ends of the stream.
         """
         if self.entries_added == 0:
             return 0
@@ -409,7 +411,7 @@ class Stream:
     # --- Restoring -------------------------------------------------------------------------------
 
     def set_last_id(self, last: StreamID, entries_added: int, max_deleted: StreamID) -> None:
-        """Put the counters where a snapshot or XSETID says. The caller has checked S3 and S4."""
+        """Set the counters as a snapshot or XSETID says. The caller has checked S3 and S4."""
         self.last_ms = last.ms
         self.last_seq = last.seq
         self.entries_added = entries_added
@@ -417,7 +419,7 @@ class Stream:
         self.max_deleted_seq = max_deleted.seq
 
     def load_node(self, master: StreamID, node: bytearray) -> None:
-        """Add a node from a snapshot behind all others. The caller has checked S1 to S3."""
+        """Add a node from a snapshot after all others. The caller has checked S1 to S3."""
         self.nodes.insert(master.key, node)
         self.length += stream_node.live_count(node)
         self._head = None
@@ -444,16 +446,16 @@ class Stream:
 
 
 class Bookmark:
-    """The place of one entry, to begin reading there without looking for it.
+    """The position of one entry, for a read that starts there without a search.
 
-    It holds as long as the bytes before the entry have not moved (`holds_in`); else it is of no use, and
-    the place is found by id as usual.
+    It is valid as long as the bytes before the entry have not moved (`holds_in`). After that the position is
+    found by id as usual.
     """
 
     __slots__ = ("_master_ms", "_master_seq", "_node", "_place", "_version", "ms", "seq")
 
     def move_to(self, stream: Stream, entry: NodeCursor) -> None:
-        """Mark another entry."""
+        """Move to another entry."""
         self.ms = entry.ms
         self.seq = entry.seq
         self._node = entry.node
@@ -463,16 +465,16 @@ class Bookmark:
         self._version = stream.version
 
     def holds_in(self, stream: Stream) -> bool:
-        """Tell whether the entry is still where it was."""
+        """Tell whether the entry is still at this position."""
         return self._version == stream.version and not stream.has_reused(
             self._node, self._master_ms, self._master_seq
         )
 
 
 class EntryRange:
-    """A range that nobody has read yet: what to read, not the entries themselves.
+    """A range to be read: its bounds, not the entries themselves.
 
-    Whoever encodes a reply walks `cursor()`; `entries` and `mappings` are for those who want objects.
+    The encoder of a reply walks `cursor()`; `entries` and `mappings` return objects.
     """
 
     __slots__ = ("bookmark", "end", "limit", "reverse", "start", "stream")
@@ -485,11 +487,11 @@ class EntryRange:
         self.end = end
         self.limit = limit
         self.reverse = reverse
-        # Of an entry that does not lie behind `start`, if somebody knows one.
+        # Of an entry that is not after `start`, if one is known.
         self.bookmark: Bookmark | None = None
 
     def cursor(self) -> EntryCursor:
-        """A fresh cursor over the range; the limit is the caller's to keep."""
+        """A new cursor over the range. The caller enforces the limit."""
         return cursor_from(self.stream, self.start, self.end, self.reverse, self.bookmark)
 
     def entries(self) -> list[tuple[bytes, list[bytes]]]:
@@ -517,24 +519,24 @@ class EntryRange:
 def cursor_from(
     stream: Stream, start: StreamID, end: StreamID, reverse: bool, bookmark: Bookmark | None
 ) -> EntryCursor:
-    """A cursor; the way to make one, without the detour over Python's call of a class."""
+    """Make a cursor; bypasses `type.__call__`."""
     made = EntryCursor.__new__(EntryCursor)
     made._open(stream, start, end, reverse, bookmark)
     return made
 
 
-_BEFORE_NODE = 0  # a node is open, its near end not entered yet
+_BEFORE_NODE = 0  # a node is open, its first entry not entered yet
 _IN_NODE = 1
-_BEHIND_NODE = 2  # the next node is to be opened
+_BEHIND_NODE = 2  # the next node must be opened
 _DONE = 3
 
 
 class EntryCursor:
-    """Stands on one live entry of a range after the other, in either direction.
+    """Moves over the live entries of a range, in either direction.
 
     Move: advance. The entry: id, bookmark, entry (a NodeCursor: ms, seq, next_field, fields, mapping).
-    Change: remove. Between steps the stream may change in any way; fields are to be read before it does. A
-    cursor that has come to its end stays there.
+    Change: remove. The stream may change in any way between steps; fields must be read before it does. A
+    cursor at its end stays there.
     """
 
     __slots__ = (
@@ -573,11 +575,11 @@ class EntryCursor:
 
     @property
     def id(self) -> StreamID:
-        """The id of the entry that the cursor stands on."""
+        """The id of the current entry."""
         return stream_id.make(self.entry.ms, self.entry.seq)
 
     def bookmark(self) -> Bookmark:
-        """The place of the entry that the cursor stands on."""
+        """The position of the current entry."""
         made = Bookmark.__new__(Bookmark)
         made.move_to(self.stream, self.entry)
         return made
@@ -601,7 +603,7 @@ class EntryCursor:
         return False
 
     def _step(self) -> bool:
-        """Go to the next physical entry, tombstones and those outside of the range included."""
+        """Go to the next physical entry, including tombstones and entries outside of the range."""
         entry = self.entry
         while self._state != _DONE:
             if self._state == _BEHIND_NODE:
@@ -620,13 +622,13 @@ class EntryCursor:
         return False
 
     def remove(self) -> bool:
-        """Delete the entry that the cursor stands on, unless it is gone; advance() goes on behind it."""
+        """Delete the current entry, unless it is gone; advance() then moves to the next one."""
         stream = self.stream
         entry = self.entry
         if self._state != _IN_NODE or entry.deleted:
             return False
         if self._is_stale():
-            return stream.delete(self.id)  # the bytes may have moved, or be another node's by now
+            return stream.delete(self.id)  # the bytes may have moved, or belong to another node now
         if (
             stream_id.compare(entry.ms, entry.seq, stream.max_deleted_ms, stream.max_deleted_seq)
             > 0
@@ -636,20 +638,20 @@ class EntryCursor:
         if entry.mark_deleted():
             stream.length -= 1
             stream.version += 1
-            self._version += 1  # the node cursor has moved along: no need to find the place again
+            self._version += 1  # the node cursor has moved too: no need to find the position again
         else:
             stream._drop_node(memory.key_pair(entry.master_ms, entry.master_seq), 1)
         return True
 
     def _is_stale(self) -> bool:
-        """Tell whether the cursor must find its place again."""
+        """Tell whether the cursor must find its position again."""
         entry = self.entry
         return self._version != self.stream.version or self.stream.has_reused(
             entry.node, entry.master_ms, entry.master_seq
         )
 
     def _narrow(self) -> None:
-        """Take what was returned already out of the range."""
+        """Exclude from the range what was already returned."""
         if not self._returned:
             return
         edge = _SMALLEST if self.reverse else _LARGEST
@@ -664,7 +666,7 @@ class EntryCursor:
             self._start_ms, self._start_seq = edge.ms, edge.seq
 
     def _seek(self, bookmark: Bookmark | None) -> None:
-        """Open the node in which the range begins."""
+        """Open the node in which the range starts."""
         stream = self.stream
         self._version = stream.version
         self._nodes: RaxIterator | None = None
@@ -685,7 +687,7 @@ class EntryCursor:
         else:
             near_ms, near_seq = self._start_ms, self._start_seq
         if stream_id.compare(near_ms, near_seq, stream._tail_ms, stream._tail_seq) >= 0:
-            self.entry.open(stream._tail, stream._tail_ms, stream._tail_seq)  # it is at hand
+            self.entry.open(stream._tail, stream._tail_ms, stream._tail_seq)  # no search needed
             return
         self._nodes = stream.nodes.iterator()
         if not self._nodes.seek("<=", memory.key_pair(near_ms, near_seq)):
@@ -696,10 +698,10 @@ class EntryCursor:
         self._open_next_node()
 
     def _open_next_node(self) -> None:
-        """Open the next node of the range, or be done."""
+        """Open the next node of the range, or end."""
         nodes = self._nodes
         if nodes is None:
-            # The node that is open was found without an iterator: go on from its key.
+            # The open node was found without an iterator: continue from its key.
             nodes = self._nodes = self.stream.nodes.iterator()
             key = memory.key_pair(self.entry.master_ms, self.entry.master_seq)
             nodes.seek("<" if self.reverse else ">", key)

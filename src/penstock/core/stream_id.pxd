@@ -2,7 +2,7 @@ import cython
 
 from penstock.core cimport memory
 
-# Unsigned, or ids past 2**63 would sort before all others.
+# Unsigned: otherwise ids above 2**63 would sort before all others.
 cdef unsigned long long _MAX64
 cdef Py_ssize_t _TEXT_BYTES_MAX
 cdef bytes _BLANKS
@@ -23,6 +23,6 @@ cpdef int compare(unsigned long long left_ms, unsigned long long left_seq,
 cpdef StreamID make(unsigned long long ms, unsigned long long seq)
 cpdef StreamID from_key(bytes key)
 cpdef StreamID parse(bytes text, unsigned long long missing_seq=*)
-# 19 digits never overflow 64 bits; the twentieth goes the long way round.
+# 19 digits never overflow 64 bits; a twentieth takes the slow path.
 @cython.locals(ms="unsigned long long", seq="unsigned long long", at=Py_ssize_t, end=Py_ssize_t, seq_start=Py_ssize_t)
 cpdef StreamID parse_span(bytearray buffer, Py_ssize_t start, Py_ssize_t size, unsigned long long missing_seq)

@@ -1,25 +1,25 @@
-"""Stream ids: 128 bits, `ms-seq`, a time and a number within it.
+"""Stream ids: 128 bits, `ms-seq`, a time and a number within that millisecond.
 
     1700000000000-3      ms  = 1700000000000  (since 1970)     seq = 3
     key                  00 00 01 8b cf e5 68 00 | 00 00 00 00 00 00 00 03
 
-The key is big-endian, so that comparing bytes compares ids; the rax sorts by it.
+The key is big-endian: comparing keys as bytes compares ids, and the rax sorts by it.
 
-What a text may be:
+Accepted texts:
 
-    5-1    complete            5     incomplete: the caller says what the missing seq is
-    -  +   smallest, largest   5-*   seq to be chosen (XADD only)
-    (5-1   not 5-1 itself but what follows it (start of a range) or precedes it (end of a range)
+    5-1    complete            5     incomplete: the caller chooses the missing seq
+    -  +   smallest, largest   5-*   seq chosen by the server (XADD only)
+    (5-1   exclusive: the id after it (start of a range) or before it (end of a range)
 
-`*`, `$` and `>` are words of the commands that take them, not ids.
+`*`, `$` and `>` are not ids: the commands that accept them handle them.
 
 Invariants
-  I1  both halves lie in 0 .. 2**64-1; next() of the largest and previous() of 0-0 are refused.
+  I1  both halves are in 0 .. 2**64-1; next() of the largest id and previous() of 0-0 raise an error.
   I2  a < b as ids exactly when a.key < b.key as bytes.
 
-Redis reads the halves with strtoull, so it takes a leading blank, a plus sign, leading zeros and, in the
-seq, minus zero; and it stops at a NUL. So do we: what a client has stored under such a text must be found
-by the same text. Plain digits, which is what everyone sends, take a short path.
+Redis reads the halves with strtoull: it accepts a leading blank, a plus sign, leading zeros and, in the seq,
+minus zero, and it stops at a NUL. This module does the same, so that an entry stored under such a text is
+found by the same text. Plain digits, the usual case, take a fast path.
 
 Cost: parse and format about 30 ns compiled.
 """
@@ -27,11 +27,11 @@ Cost: parse and format about 30 ns compiled.
 from __future__ import annotations
 
 from penstock.core import memory
-from penstock.errors import CommandError, invalid_stream_id
+from penstock.errors import InvalidID, NoIDAbove, NoIDBelow, shown
 
 MAX64 = 2**64 - 1
 _MAX64 = MAX64
-TEXT_BYTES_MAX = 127  # what Redis's buffer holds; a longer text is no id
+TEXT_BYTES_MAX = 127  # the size of Redis's buffer; longer texts are not ids
 _TEXT_BYTES_MAX = TEXT_BYTES_MAX
 _BLANKS = b" \t\n\v\f\r"
 
@@ -108,7 +108,7 @@ class StreamID:
 
 
 def make(ms: int, seq: int) -> StreamID:
-    """An id from two numbers that are known to be in range: the quick way, for hot paths."""
+    """An id from two numbers that are known to be in range; for hot paths."""
     made = StreamID.__new__(StreamID)
     made.ms = ms
     made.seq = seq
@@ -129,19 +129,19 @@ def compare(left_ms: int, left_seq: int, right_ms: int, right_seq: int) -> int:
 
 
 def from_key(key: bytes) -> StreamID:
-    """The id that a sixteen-byte key stands for."""
+    """The id of a sixteen-byte key."""
     if len(key) != 16:
         raise ValueError(f"a stream id's key has 16 bytes, not {len(key)}")
     return make(memory.load64_big(key, 0), memory.load64_big(key, 8))
 
 
 def parse(text: bytes, missing_seq: int = 0) -> StreamID:
-    """The id that a text names, `-` and `+` excluded. Raises: CommandError."""
+    """Parse an id; `-` and `+` are not ids here. Raises: InvalidID."""
     return parse_span(bytearray(text), 0, len(text), missing_seq)
 
 
 def parse_span(buffer: bytearray, start: int, size: int, missing_seq: int) -> StreamID:
-    """As `parse`, for a text that lies in a buffer."""
+    """As `parse`, for a text inside a buffer."""
     ms = 0
     seq = 0
     at = start
@@ -164,9 +164,9 @@ def parse_span(buffer: bytearray, start: int, size: int, missing_seq: int) -> St
 
 
 def _parse_odd(text: bytes, missing_seq: int) -> StreamID:
-    """The long way: everything that strtoull takes and the short path does not."""
+    """The slow path: everything that strtoull accepts and the fast path does not."""
     if len(text) > _TEXT_BYTES_MAX:
-        raise invalid_stream_id()
+        raise InvalidID(f"a stream id has at most {_TEXT_BYTES_MAX} bytes, not {len(text)}")
     text = text.split(b"\0", 1)[0]
     ms_text, dash, seq_text = text.partition(b"-")
     ms = _parse_half(ms_text)
@@ -174,47 +174,46 @@ def _parse_odd(text: bytes, missing_seq: int) -> StreamID:
 
 
 def _parse_half(text: bytes) -> int:
-    """One half as Redis reads it: a plain number, else whatever strtoull makes of it."""
+    """One half as Redis reads it: a plain number, else the result of strtoull."""
     digits = text.lstrip(_BLANKS)
     sign = digits[:1]
     if sign in (b"+", b"-"):
         digits = digits[1:]
     if not digits or digits.strip(b"0123456789"):
-        raise invalid_stream_id()
+        raise InvalidID(f"not a stream id: '{shown(text)}'")
     value = int(digits)
     if value > _MAX64:
-        raise invalid_stream_id()
+        raise InvalidID(f"not a stream id: '{shown(text)}'")
     if sign != b"-":
         return value
-    # A plain negative number is refused; one that is not plain (-0, -01) falls through to strtoull,
-    # which wraps it around.
+    # Redis refuses a plain negative number. Other forms (-0, -01) reach strtoull, which wraps them around.
     if text == b"-%d" % value and 0 < value <= 2**63:
-        raise invalid_stream_id()
+        raise InvalidID(f"not a stream id: '{shown(text)}'")
     return (_MAX64 + 1 - value) & _MAX64
 
 
 def parse_range_start(text: bytes) -> StreamID:
-    """The first id of a range: `-`, `+`, an id, or `(` and an id that is left out."""
+    """The first id of a range: `-`, `+`, an id, or `(` and an excluded id. Raises: InvalidID, NoIDAbove."""
     if text[:1] == b"(" and len(text) > 1:
         edge = parse(text[1:], 0)
         if edge == LARGEST:
-            raise CommandError("invalid start ID for the interval")
+            raise NoIDAbove("no id is above the largest")
         return edge.next()
     return parse_edge(text, 0)
 
 
 def parse_range_end(text: bytes) -> StreamID:
-    """The last id of a range: `-`, `+`, an id, or `(` and an id that is left out."""
+    """The last id of a range: `-`, `+`, an id, or `(` and an excluded id. Raises: InvalidID, NoIDBelow."""
     if text[:1] == b"(" and len(text) > 1:
         edge = parse(text[1:], MAX64)
         if edge == SMALLEST:
-            raise CommandError("invalid end ID for the interval")
+            raise NoIDBelow("no id is below 0-0")
         return edge.previous()
     return parse_edge(text, MAX64)
 
 
 def parse_edge(text: bytes, missing_seq: int) -> StreamID:
-    """An id, or `-` for the smallest and `+` for the largest. Raises: CommandError."""
+    """An id, or `-` for the smallest and `+` for the largest. Raises: InvalidID."""
     if len(text) <= _TEXT_BYTES_MAX:
         word = text.split(b"\0", 1)[0]
         if word == b"-":

@@ -16,7 +16,7 @@ cdef Py_ssize_t _ROOM_BYTES_MIN
 
 @cython.locals(fields=Py_ssize_t, at=Py_ssize_t, i=Py_ssize_t, piece=Py_ssize_t)
 cpdef int begin(bytearray node, Frame frame, Py_ssize_t first, Py_ssize_t raw_bytes) except -1
-# Distances are signed: they were wrapped by memory.distance and unwrap by memory.advance.
+# Distances are signed: memory.distance wraps them, memory.advance unwraps them.
 @cython.locals(fields=Py_ssize_t, at=Py_ssize_t, piece=Py_ssize_t, pieces=Py_ssize_t, same=bint, moved=Py_ssize_t,
                step=Py_ssize_t, end=Py_ssize_t, flags=int)
 cpdef bint append_entry(bytearray node, long long ms_delta, long long seq_delta, Frame frame, Py_ssize_t first,

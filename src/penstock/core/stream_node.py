@@ -6,16 +6,15 @@ values only, and ids as distances from the node's key (the first entry's id):
 
     key 1700000000000-0
     +------+---------+--------+------+-------+---+
-    | live | deleted | fields | temp | humid | 0 |      header; the 0 ends it for a walk from behind
+    | live | deleted | fields | temp | humid | 0 |      header; a walk backwards stops at the 0
     +------+---------+--------+------+-------+---+
     | SAME | +0 ms   | +0 seq | 21   | 63    | 5 |      entry  (5 = pieces to step back to SAME)
     | SAME | +17 ms  | +0 seq | 22   | 62    | 5 |
     | 0    | +18 ms  | +0 seq | 1    | door  | open | 6 |      other names: their number, then pairs
     +------+---------+--------+------+-------+---+
 
-Each box is one listpack element. Deleting an entry sets a flag and moves two counters; its bytes stay as a
-tombstone. That keeps a delete from copying half a node, and the node is dropped as a whole when `live`
-reaches zero.
+Each box is one listpack element. Deleting an entry sets a flag and updates two counters; its bytes stay as a
+tombstone. So a delete does not copy half a node. When `live` reaches zero, the whole node is removed.
 
 Invariants
   N1  live + deleted equals the entries physically present, and live is at least 1.
@@ -23,12 +22,11 @@ Invariants
       wrap at 64 bits: a later millisecond may have a smaller seq.
   N3  an entry carries SAME exactly when its names equal the header's; pieces to step back is the number
       of its elements before that one.
-  N4  a node holds at most `entries_max` entries; and before each but the first came, its bytes and the raw
-      bytes of that entry were below `bytes_max` together (stream.py decides when to begin a new node).
+  N4  a node holds at most `entries_max` entries. When any entry but the first was added, the node's bytes
+      plus the raw bytes of that entry were below `bytes_max` (stream.py decides when to begin a new node).
 
-The bytearray of the node that is being appended to is longer than its listpack (L1): room for the next
-entries, so that an append is one walk over the fields and one pass of writing, with no resize per element
-(benchmarks/core.py, "xadd").
+The bytearray of the tail node is longer than its listpack (L1). Because of this room, an append is one walk
+over the fields and one pass of writing, without a resize per element (benchmarks/core.py, "xadd").
 """
 
 from __future__ import annotations
@@ -46,15 +44,15 @@ _COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
 _EMPTY_BYTES = listpack.HEADER_BYTES + 1
 _OVERHEAD_MAX = listpack.ELEMENT_OVERHEAD_MAX
 _LIVE_AT = listpack.HEADER_BYTES  # the first element counts the live entries
-_SMALL_MAX = 127  # the largest integer that is one byte and its backlen
-_FIXED_BYTES_MAX = 64  # flags, two distances, two counts and the end byte, generously
+_SMALL_MAX = 127  # the largest integer that takes one byte and its backlen
+_FIXED_BYTES_MAX = 64  # an upper bound for flags, two distances, two counts and the end byte
 _ROOM_BYTES_MIN = 128
 
 
 def begin(node: bytearray, frame: Frame, first: int, raw_bytes: int) -> None:
-    """Write a fresh header for the fields from piece `first` on; the first entry is still to come.
+    """Write a new header for the fields from piece `first` on, without the first entry.
 
-    `raw_bytes` is the length of those pieces together.
+    `raw_bytes` is the total length of those pieces.
     """
     fields = (frame.count - first) // 2
     memory.store32(node, 0, _EMPTY_BYTES)
@@ -72,9 +70,9 @@ def begin(node: bytearray, frame: Frame, first: int, raw_bytes: int) -> None:
 def append_entry(
     node: bytearray, ms_delta: int, seq_delta: int, frame: Frame, first: int, raw_bytes: int
 ) -> bool:
-    """Write one entry behind the others, from the pieces of a frame: name, value, name, value, ...
+    """Append one entry from the pieces of a frame: name, value, name, value, ...
 
-    `raw_bytes` is the length of those pieces together. Returns True if the entries before it had to
+    `raw_bytes` is the total length of those pieces. Returns True if the entries before it had to
     move. Cost: O(bytes of the entry), amortised.
     """
     fields = (frame.count - first) // 2
@@ -94,7 +92,7 @@ def append_entry(
         at = listpack.put_int(node, at, seq_delta)
     if not same:
         at = listpack.put_int(node, at, fields)
-    # A loop with a step known only now would be a Python range: `while` stays in C.
+    # `while` stays in C; a range whose step is known only at run time would be a Python object.
     step = 2 if same else 1
     piece = first + step - 1
     while piece < frame.count:
@@ -115,12 +113,12 @@ def _put_piece(node: bytearray, at: int, frame: Frame, piece: int) -> int:
 
 
 def bytes_bound(fields: int, raw_bytes: int) -> int:
-    """More bytes than a header or an entry with these fields can take."""
+    """An upper bound for the bytes of a header or an entry with these fields."""
     return raw_bytes + 2 * fields * _OVERHEAD_MAX + _FIXED_BYTES_MAX
 
 
 def node_bound(frame: Frame, first: int, raw_bytes: int) -> int:
-    """More bytes than `begin` and the first `append_entry` ask for together."""
+    """An upper bound for the bytes that `begin` and the first `append_entry` need together."""
     fields = (frame.count - first) // 2
     names_bytes = 0
     for i in range(fields):
@@ -129,13 +127,13 @@ def node_bound(frame: Frame, first: int, raw_bytes: int) -> int:
 
 
 def reserve(node: bytearray, more: int) -> None:
-    """Make the bytearray longer, so that `more` bytes fit behind the listpack."""
+    """Lengthen the bytearray so that `more` bytes fit after the listpack."""
     listpack.check_room(node, more)
     lengthen(node, memory.load32(node, 0) + more)
 
 
 def lengthen(node: bytearray, size: int) -> None:
-    """Make the bytearray at least `size` bytes long; what it holds stays as it is."""
+    """Make the bytearray at least `size` bytes long; its contents stay."""
     missing = size - len(node)
     if missing > 0:
         # Doubling: a stream with one small entry stays small, one that fills nodes stops growing.
@@ -143,7 +141,7 @@ def lengthen(node: bytearray, size: int) -> None:
 
 
 def _finish(node: bytearray, at: int, elements: int) -> None:
-    """Put the end byte and count what was written."""
+    """Write the end byte and update the header's counts."""
     node[at] = _END
     memory.store32(node, 0, at + 1)
     count = memory.load16(node, 4)
@@ -175,12 +173,12 @@ def _has_header_fields(node: bytearray, frame: Frame, first: int, fields: int) -
 
 
 def live_count(node: bytearray) -> int:
-    """Entries of a node that are not deleted."""
+    """The number of entries that are not deleted."""
     return listpack.get_int(node, _LIVE_AT)
 
 
 def entry_count(node: bytearray) -> int:
-    """Entries of a node, tombstones included."""
+    """The number of entries, tombstones included."""
     live = node[_LIVE_AT]
     deleted = node[_LIVE_AT + 2]
     if live <= _SMALL_MAX and deleted <= _SMALL_MAX:
@@ -190,7 +188,7 @@ def entry_count(node: bytearray) -> int:
 
 
 def sealed(node: bytearray) -> bytearray:
-    """A copy without the room behind the listpack, for a node that takes no more entries."""
+    """A copy without spare bytes, for a node that takes no more entries."""
     return node[: listpack.total_bytes(node)]
 
 
@@ -198,7 +196,7 @@ _NO_NODE = bytearray()
 
 
 def new_cursor() -> NodeCursor:
-    """A cursor in no node yet, made without the detour over Python's call of a class."""
+    """A cursor that is not in a node yet; bypasses `type.__call__`."""
     made = NodeCursor.__new__(NodeCursor)
     made._reset()
     return made
@@ -246,7 +244,7 @@ class NodeCursor:
         self._names: list[bytes] | None = None
 
     def open(self, node: bytearray, master_ms: int, master_seq: int) -> None:
-        """Stand before the first entry of a node whose key is given."""
+        """Open a node with this key; the cursor is before its first entry."""
         self.node = node
         self.master_ms = master_ms
         self.master_seq = master_seq
@@ -260,7 +258,7 @@ class NodeCursor:
         self.place = 0
 
     def enter(self, at: int) -> bool:
-        """Go to the entry at a position that `place` gave, in the same node unmoved."""
+        """Go to the entry at a position that `place` returned. The node must not have changed since."""
         return self._enter(at)
 
     def first(self) -> bool:
@@ -319,7 +317,7 @@ class NodeCursor:
         return True
 
     def next_field(self) -> bool:
-        """Go to the entry's next field: name_at and value_at are its elements' positions."""
+        """Go to the entry's next field: name_at and value_at are the positions of its elements."""
         if self._left <= 0:
             return False
         if self.same_fields:
@@ -335,7 +333,7 @@ class NodeCursor:
         return True
 
     def fields(self) -> list[bytes]:
-        """All names and values of the entry in order, flat. Takes the place of next_field."""
+        """All names and values of the entry in order, flat. Do not combine with next_field."""
         flat: list[bytes] = []
         if self.same_fields:
             for name in self._header_names():
@@ -347,7 +345,7 @@ class NodeCursor:
         return flat
 
     def mapping(self) -> dict[bytes, bytes]:
-        """The entry's fields as a dictionary; of a name that stands twice, the last value."""
+        """The entry's fields as a dictionary; if a name occurs twice, the last value counts."""
         found: dict[bytes, bytes] = {}
         if self.same_fields:
             for name in self._header_names():
@@ -359,14 +357,14 @@ class NodeCursor:
         return found
 
     def _next_piece(self) -> bytes:
-        """The next name or value that stands in the entry itself."""
+        """The next name or value that is stored in the entry itself."""
         piece = listpack.get_bytes(self.node, self._piece_at)
         self._piece_at = listpack.skip(self.node, self._piece_at)
         self._left -= 1
         return piece
 
     def _header_names(self) -> list[bytes]:
-        """The header's names, decoded once for all entries of the node that share them."""
+        """The header's names, decoded once for all entries that share them."""
         if self._names is None:
             self._names = []
             at = self._fields_at
@@ -376,7 +374,7 @@ class NodeCursor:
         return self._names
 
     def mark_deleted(self) -> bool:
-        """Turn the entry into a tombstone; False, and nothing is changed, if it is the last live one.
+        """Turn the entry into a tombstone. If it is the last live one, change nothing and return False.
 
         The cursor stays on the entry.
         """
@@ -388,7 +386,7 @@ class NodeCursor:
         self.deleted = True
         deleted_at = listpack.skip(self.node, _LIVE_AT)
         deleted = listpack.get_int(self.node, deleted_at) + 1
-        # A counter that needs another width moves everything behind it, this cursor included.
+        # A counter that changes its width moves everything after it, including this cursor.
         moved = listpack.replace_int(self.node, deleted_at, deleted)
         moved += listpack.replace_int(self.node, _LIVE_AT, live - 1)
         if moved:

@@ -1,22 +1,22 @@
-"""Cutting a range of a stream into equal parts, and finding its nodes, without walking its entries.
+"""Splits a range of a stream into equal parts, and finds its nodes, without walking its entries.
 
     nodes     1-0 [ 100 live ]   4-7 [ 98 live ]   9-2 [ 41 live ]        range 2-0 .. 9-9
     in range        ..73               98                12..             183 entries
 
-A node's header counts its live entries, so a node that lies inside of the range as a whole costs one look.
-Only the node in which the range begins and the one in which it ends are walked, and those in which a cut
-falls: a part ends between two entries, not between two nodes.
+A node's header counts its live entries, so a node inside the range needs only a look at its header. Only the
+nodes in which the range starts, ends or is cut are walked: a part ends between two entries, not between two
+nodes.
 
     three parts of 61:   2-0 .. 3-9   3-10 .. 6-1   6-2 .. 9-8
 
 Invariants
-  P1  parts are in order, do not overlap, and hold every live entry of the range.
-  P2  no part is empty, and the counts of two parts differ by one at most.
-  P3  both ids of a part are those of live entries.
+  SP1  parts are in order, do not overlap, and hold every live entry of the range.
+  SP2  no part is empty, and the counts of two parts differ by at most one.
+  SP3  both ids of a part are ids of live entries.
 
-Cost: O(nodes in the range), and a walk over each node that holds an end of a part. Rejected: parts of
-whole nodes, which need no such walk. A node holds one entry or a hundred, and whoever plans by parts waits
-for the largest.
+Cost: O(nodes in the range), and a walk over each node that holds an end of a part. Rejected: parts of whole
+nodes, which need no walk. A node holds from one to a hundred entries, and a job takes as long as its largest
+part.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 
 
-class Part:
-    """A run of entries: its first id, its last id, and how many there are."""
+class StreamPart:
+    """A run of entries: its first id, its last id, and their number."""
 
     __slots__ = ("count", "first", "last")
 
@@ -41,17 +41,17 @@ class Part:
 
 
 class NodeInRange:
-    """A node of which at least one live entry lies in a range."""
+    """A node with at least one live entry in a range."""
 
     __slots__ = ("count", "master", "node")
 
     def __init__(self, master: StreamID, node: bytearray, count: int) -> None:
         self.master = master
-        self.node = node  # the stream's own, with the room behind its listpack
+        self.node = node  # the stream's own, with its room
         self.count = count  # live entries in the range
 
     def last_id(self) -> StreamID:
-        """The id of the node's last entry, tombstones included and the range left aside."""
+        """The id of the node's last entry, including tombstones and entries outside the range."""
         entry = NodeCursor()
         entry.open(self.node, self.master.ms, self.master.seq)
         entry.last()
@@ -62,7 +62,7 @@ def nodes_in(stream: Stream, start: StreamID, end: StreamID) -> Iterator[NodeInR
     """The nodes that hold live entries from `start` to `end`. The stream must not change meanwhile."""
     if start > end:
         return
-    start_key, end_key = start.key, end.key  # keys compare as ids do
+    start_key, end_key = start.key, end.key  # keys sort as ids do
     walk = stream.nodes.iterator()
     if not walk.seek("<=", start_key):
         walk.seek("^")
@@ -73,7 +73,7 @@ def nodes_in(stream: Stream, start: StreamID, end: StreamID) -> Iterator[NodeInR
         more = walk.next()
         master = stream_id.from_key(key)
         if key >= start_key and more and walk.key <= end_key:
-            # The next node begins in the range too: all of this one lies in it.
+            # The next node also starts in the range: so all of this one is in it.
             count = stream_node.live_count(node)
         else:
             count = len(_live_ids(master, node, start, end))
@@ -81,8 +81,8 @@ def nodes_in(stream: Stream, start: StreamID, end: StreamID) -> Iterator[NodeInR
             yield NodeInRange(master, node, count)
 
 
-def parts_of(stream: Stream, start: StreamID, end: StreamID, parts: int) -> list[Part]:
-    """Up to so many parts of a range, all of the same size give or take an entry (P1 to P3)."""
+def parts_of(stream: Stream, start: StreamID, end: StreamID, parts: int) -> list[StreamPart]:
+    """Up to `parts` parts of a range, equal in size give or take one entry (SP1 to SP3)."""
     nodes = list(nodes_in(stream, start, end))
     total = sum(node.count for node in nodes)
     parts = min(parts, total)
@@ -98,12 +98,13 @@ def parts_of(stream: Stream, start: StreamID, end: StreamID, parts: int) -> list
                 ids.append(found[ranks[len(ids)] - passed])
         passed += node.count
     return [
-        Part(ids[at], ids[at + 1], ranks[at + 1] - ranks[at] + 1) for at in range(0, len(ids), 2)
+        StreamPart(ids[at], ids[at + 1], ranks[at + 1] - ranks[at] + 1)
+        for at in range(0, len(ids), 2)
     ]
 
 
 def _live_ids(master: StreamID, node: bytearray, start: StreamID, end: StreamID) -> list[StreamID]:
-    """The ids of a node's live entries that lie in a range. Cost: a walk over the node."""
+    """The ids of a node's live entries in a range. Cost: a walk over the node."""
     ids: list[StreamID] = []
     entry = NodeCursor()
     entry.open(node, master.ms, master.seq)

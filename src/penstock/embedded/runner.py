@@ -100,7 +100,7 @@ class Runner:
         for waiter in self._engine.waiters.all():
             waiter.error = DatabaseClosed("the database was closed while this call waited")
             waiter.wake()
-            self._engine.give_up(waiter)
+            self._engine.unpark(waiter)
 
     def __del__(self) -> None:
         """A database that nobody has any more: let others have its directory."""
@@ -258,7 +258,7 @@ class Runner:
         interrupt: BaseException | None = None
         while True:
             try:
-                position = self._in_turn(lambda: self._give_up(waiter))
+                position = self._in_turn(lambda: self._unpark(waiter))
                 if position and self._keeper is not None:
                     self._keeper.wait(position)
             except BaseException as error:
@@ -268,9 +268,9 @@ class Runner:
             else:
                 return interrupt
 
-    def _give_up(self, waiter: ThreadWaiter) -> int:
+    def _unpark(self, waiter: ThreadWaiter) -> int:
         """Under the turn: take a waiter out of its queues; return the position to wait for."""
-        self._engine.give_up(waiter)
+        self._engine.unpark(waiter)
         keeper = self._keeper
         if keeper is None or self._engine.unfinished:
             return 0

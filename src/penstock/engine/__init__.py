@@ -8,7 +8,7 @@ context     what a command may use while it runs
 keyspace    the keys of one database and their values
 key_index   keys by position, for SCAN and RANDOMKEY
 waiters     blocked readers, by key
-effects     what a command changed, as commands that can be replayed
+effects     the changes of a command, as commands that can be replayed
 events      keyspace notifications
 channels    pub/sub
 compat      the differences between versions of Redis

@@ -1,8 +1,8 @@
-# A magnitude is unsigned: 2**63 is one, of the smallest number.
+# A magnitude is unsigned: that of the smallest number is 2**63.
 
 import cython
 
-from penstock.core cimport memory
+from penstock.core cimport memory, stream_id
 from penstock.core.frame cimport Frame
 
 cdef unsigned long long _INT64_MAX
@@ -14,3 +14,5 @@ cdef unsigned char _NINE
 @cython.locals(buffer=bytearray, at=Py_ssize_t, size=Py_ssize_t, end=Py_ssize_t, negative=bint,
                magnitude="unsigned long long")
 cpdef long long int_at(Frame frame, Py_ssize_t index, error=*) except? -1
+@cython.locals(ids=list, at=Py_ssize_t)
+cpdef list ids_from(Frame frame, Py_ssize_t first)

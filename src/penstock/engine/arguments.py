@@ -1,9 +1,10 @@
-"""Reading a command's arguments out of its frame, with Redis's errors when they are wrong."""
+"""Reads a command's arguments from its frame; raises Redis's errors for wrong ones."""
 
 from __future__ import annotations
 
-from penstock.core import long_double, memory
+from penstock.core import long_double, memory, stream_id
 from penstock.core.frame import Frame
+from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.errors import CommandError, no_such_database, not_an_integer
@@ -14,7 +15,7 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 
 _INT64_MAX = INT64_MAX
-_WRAPPED_MAX = -(2**62)  # nobody has counted up to here from -2**63
+_WRAPPED_MAX = -(2**62)  # no count can have risen from -2**63 to here
 _DIGITS_MAX = 19
 _MINUS = 45
 _ZERO = 48
@@ -22,7 +23,7 @@ _NINE = 57
 
 
 def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
-    """A 64-bit integer, written the one way Redis takes: no plus, no blank, no leading zero.
+    """A 64-bit integer in the only form that Redis accepts: no plus, no blank, no leading zero.
 
     Raises: CommandError, the given one or "value is not an integer or out of range".
     """
@@ -46,19 +47,27 @@ def int_at(frame: Frame, index: int, error: CommandError | None = None) -> int:
     raise not_an_integer() if error is None else error
 
 
+def ids_from(frame: Frame, first: int) -> list[StreamID]:
+    """The stream ids from one argument to the last. Raises: InvalidID."""
+    ids: list[StreamID] = []
+    for at in range(first, frame.count):
+        ids.append(stream_id.parse_span(frame.buffer, frame.start(at), frame.size(at), 0))
+    return ids
+
+
 def unwrapped(count: int) -> int:
-    """A count of a file as we keep it: one that Redis has let wrap into negative numbers is the largest."""
+    """A count from a file: if Redis let it wrap into negative numbers, it becomes the largest number."""
     return INT64_MAX if count < _WRAPPED_MAX else count
 
 
 def count_at(context: Context, frame: Frame, index: int, error: CommandError | None = None) -> int:
-    """As int_at, for a count that Redis may have let wrap before it wrote the log that is read."""
+    """As int_at, for a count that may have wrapped in Redis before it was logged."""
     count = int_at(frame, index, error)
     return unwrapped(count) if context.replaying else count
 
 
 def int_of(text: bytes) -> int:
-    """As int_at, of a text that is no argument: a key's value."""
+    """As int_at, for a key's value instead of an argument."""
     digits = text[1:] if text[:1] == b"-" else text
     if 0 < len(digits) <= _DIGITS_MAX and digits.isdigit() and (digits[0] != _ZERO or text == b"0"):
         value = int(text)
@@ -76,7 +85,7 @@ def int_between(frame: Frame, index: int, low: int, high: int, error: CommandErr
 
 
 def database_at(context: Context, frame: Frame, index: int) -> Keyspace:
-    """A database that an argument names by its number. Raises: CommandError if there is none."""
+    """The database with the number in an argument. Raises: CommandError if there is none."""
     number = int_at(frame, index)
     if not INT32_MIN <= number <= INT32_MAX:
         raise CommandError(f"value is out of range, value must between {INT32_MIN} and {INT32_MAX}")
@@ -84,14 +93,14 @@ def database_at(context: Context, frame: Frame, index: int) -> Keyspace:
 
 
 def database_of(context: Context, number: int) -> Keyspace:
-    """A database by its number. Raises: CommandError if there is none."""
+    """The database with this number. Raises: CommandError if there is none."""
     if not 0 <= number < len(context.databases):
         raise no_such_database()
     return context.databases[number]
 
 
 def timeout_at(frame: Frame, index: int) -> int:
-    """A time to wait in milliseconds, 0 for ever."""
+    """A timeout in milliseconds; 0 means none."""
     value = int_at(frame, index, CommandError("timeout is not an integer or out of range"))
     if value < 0:
         raise CommandError("timeout is negative")
@@ -99,13 +108,13 @@ def timeout_at(frame: Frame, index: int) -> int:
 
 
 def seconds_at(context: Context, frame: Frame, index: int) -> int:
-    """A time to wait, given in seconds with a fraction, in milliseconds; 0 for ever."""
+    """A timeout given in seconds with a fraction, in milliseconds; 0 means none."""
     seconds = long_double.parse_or_none(frame.piece(index))
     if seconds is None:
         raise CommandError("timeout is not a float or out of range")
     value = _milliseconds(seconds)
     has_end = context.compat.timeout_has_end
-    if value < 0 or (value > INT64_MAX and not has_end):  # beyond 64 bits, 7.0 sees a sign
+    if value < 0 or (value > INT64_MAX and not has_end):  # above 64 bits, 7.0 sees a sign
         raise CommandError("timeout is negative")
     if has_end and value > INT64_MAX - context.now_ms():
         raise CommandError("timeout is out of range")
@@ -113,7 +122,7 @@ def seconds_at(context: Context, frame: Frame, index: int) -> int:
 
 
 def _milliseconds(seconds: long_double.LongDouble) -> int:
-    """Whole milliseconds, rounded up, behind a product rounded as the processor does: 0.001 s is 1 ms."""
+    """Whole milliseconds, rounded up after the product was rounded as on x86: 0.001 s is 1 ms."""
     if seconds.infinite:
         return seconds.mantissa * (INT64_MAX + 1)
     product = 1000 * seconds.mantissa

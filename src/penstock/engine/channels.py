@@ -1,6 +1,6 @@
-"""Channels: who listens to what, and telling them. What is said to nobody is lost; streams are for the rest.
+"""Pub/sub: subscriptions by channel and by pattern. A message without a subscriber is lost.
 
-Cost: publishing is O(listeners of the channel + patterns).
+Cost: publishing is O(subscribers of the channel + patterns).
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from penstock.core.glob import Glob
 
 
 class Listener(Protocol):
-    """Whoever subscribes."""
+    """A subscriber."""
 
     def message(self, channel: bytes, text: bytes) -> None:
-        """A message on a channel that was asked for by name."""
+        """A message on a channel that was subscribed by name."""
 
     def pattern_message(self, pattern: bytes, channel: bytes, text: bytes) -> None:
         """A message on a channel that a pattern matched."""
 
 
 Listeners = dict[bytes, dict[Listener, None]]
-"""Who listens to what, in the order in which they began."""
+"""The subscribers of each name, in the order in which they subscribed."""
 
 
 class Channels:
-    """Subscriptions by name and by pattern; each keeps the order in which they were made."""
+    """Subscriptions by name and by pattern, each in the order in which they were made."""
 
     __slots__ = ("_globs", "by_name", "by_pattern")
 
@@ -35,7 +35,7 @@ class Channels:
         self._globs: dict[bytes, Glob] = {}
 
     def publish(self, channel: bytes, text: bytes) -> int:
-        """Tell everyone who listens; return how many were told."""
+        """Send a message to all subscribers; return how many received it."""
         told = 0
         for listener in self.by_name.get(channel, ()):
             listener.message(channel, text)
@@ -48,24 +48,24 @@ class Channels:
         return told
 
     def _glob(self, pattern: bytes) -> Glob:
-        """The pattern, parsed when it is first published to."""
+        """The parsed pattern, cached from the first message on."""
         glob = self._globs.get(pattern)
         if glob is None:
             if len(self._globs) > 2 * len(
                 self.by_pattern
-            ):  # most of them are of subscriptions that ended
+            ):  # most of them belong to subscriptions that ended
                 self._globs.clear()
             glob = self._globs[pattern] = Glob(pattern)
         return glob
 
     @staticmethod
     def add(table: Listeners, name: bytes, listener: Listener) -> None:
-        """Note a subscription in by_name or by_pattern."""
+        """Add a subscription to by_name or by_pattern."""
         table.setdefault(name, {})[listener] = None
 
     @staticmethod
     def drop(table: Listeners, name: bytes, listener: Listener) -> None:
-        """Forget a subscription."""
+        """Remove a subscription."""
         listeners = table.get(name)
         if listeners is not None:
             listeners.pop(listener, None)

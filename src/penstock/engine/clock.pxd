@@ -5,7 +5,7 @@ from penstock.engine cimport wall_clock
 cdef long long _US_PER_MS
 
 
-# Signed: a clock before 1970 is odd, but must not become a time in the far future.
+# Signed: a clock before 1970 is unusual, but must not become a time in the far future.
 cdef class Clock:
     cpdef long long now_us(self) except? -1
     cpdef long long steady_us(self) except? -1

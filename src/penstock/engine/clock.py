@@ -1,6 +1,6 @@
-"""Where the engine's time comes from: the system, or a test's hand.
+"""The engine's source of time: the system, or a test.
 
-This file and wall_clock.py are the only ones of core and engine that may look at a clock.
+In core and engine only this file and wall_clock.py may read a clock.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ _US_PER_MS = 1000
 
 
 class Clock:
-    """Two readings in microseconds: the date, and a time that never steps back.
+    """Two readings in microseconds: the date, and a time that never goes back.
 
-    The date is for what users and data see: ids, expiry, idle times of pending entries. Every interval that
-    the server itself waits for uses the steady time: an operator may set the date back.
+    The date is for users and data: ids, expiry, idle times of pending entries. All waits of the server use
+    the steady time, because an operator may set the date back.
     """
 
     __slots__ = ()
 
     def now_us(self) -> int:
-        """Microseconds since 1970, which may stand still or step back."""
+        """Microseconds since 1970; may stand still or go back."""
         raise NotImplementedError
 
     def steady_us(self) -> int:
-        """Microseconds since some moment, which never step back."""
+        """Microseconds since some moment; never goes back."""
         raise NotImplementedError
 
 
@@ -56,13 +56,13 @@ class ManualClock(Clock):
         return (self.at_ms - self._stepped_ms) * _US_PER_MS
 
     def step(self, ms: int) -> None:
-        """Set the date forward, or back; no time goes by."""
+        """Move the date forward or back without passing time."""
         self.at_ms += ms
         self._stepped_ms += ms
 
 
 class Instant:
-    """The time of the command that runs: read once, the same for all that it does."""
+    """The time of the running command: read once, constant until it ends."""
 
     __slots__ = ("_clock", "ms", "us")
 
@@ -72,16 +72,16 @@ class Instant:
         self.ms = 0
 
     def steady_us(self) -> int:
-        """The steady time now: read each time, because few ask for it."""
+        """The steady time now; not cached, because it is rarely used."""
         return self._clock.steady_us()
 
     def rewind(self) -> None:
-        """Stand at 1970 until the clock is read again: then no time is over."""
+        """Set the time to 1970 until the clock is read again: until then nothing expires."""
         self.us = 0
         self.ms = 0
 
     def advance(self) -> None:
         """Read the clock."""
         us = self._clock.now_us()
-        self.us = max(0, us)  # ids cannot tell of a time before 1970
+        self.us = max(0, us)  # ids cannot represent a time before 1970
         self.ms = self.us // _US_PER_MS

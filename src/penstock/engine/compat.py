@@ -1,16 +1,15 @@
-"""Where versions of Redis differ, and which one we are.
+"""The differences between versions of Redis, and the version that the engine follows.
 
-One row per version, one column per difference. Code asks for the difference (`compat.xread_plus`), never
-for the version, so a new version is a new row: the one before it, and what it changed. The newest row is
-the default.
+One row per version, one column per difference. Code asks for the difference (`compat.xread_plus`), never for
+the version. So a new version is a new row: the previous one plus its changes. The newest row is the default.
 
-An option that a version brought is a column too, asked where its word is read:
+An option that a version added is also a column, checked where its word is read:
 
     elif context.compat.xread_claim and frame.is_word(at, b"CLAIM"):
 
-so that an older level refuses the word by falling through to what it says of any word that it does not know.
-A command that a version brought has that version as its row's `since`; whoever makes the table of a level
-leaves out the rows above it, and engine/lookup.py then knows nothing of them, HELP lines aside.
+so that an older level refuses the word like any unknown word. A command that a version added has that version
+as its row's `since`; the command table of a level omits the rows above it. engine/lookup.py then does not
+find them; HELP still lists them.
 """
 
 from __future__ import annotations
@@ -22,21 +21,21 @@ from penstock.errors import ConfigError
 
 @dataclass(frozen=True, slots=True)
 class Compat:
-    """One version's answers."""
+    """One version."""
 
     version: str
     redis_version: str
-    """What INFO and HELLO call us: the last release of that version when this was written."""
+    """The version that INFO and HELLO report: the last release of that version at the time of writing."""
     consumer_activity: bool
-    """7.2: asking and getting are told apart (`inactive`, `active-time`); asking makes the consumer."""
+    """7.2: XINFO has separate times for asking and receiving (`inactive`); asking creates the consumer."""
     unblock_repeats_command: bool
-    """7.2: a blocked reader is told what its command would say now; before, a text of its own."""
+    """7.2: a blocked reader gets the error that its command would get now; before, a text of its own."""
     unbalanced_names_command: bool
-    """7.2: the complaint about keys without ids names the command; before, it was XREAD for both."""
+    """7.2: the error about keys without ids names the command; before, it said XREAD for both."""
     xsetid_deleted_first: bool
-    """7.2: XSETID looks at the largest deleted id before it looks at the entries."""
+    """7.2: XSETID checks the largest deleted id before the entries."""
     timeout_has_end: bool
-    """7.2: a time to wait that ends beyond 64 bits is refused; before, it did not end."""
+    """7.2: a timeout that ends above 64 bits is refused; before, it never ended."""
     small_lists_are_listpacks: bool
     """7.2: OBJECT ENCODING tells a list of one small node from a longer one."""
     xread_plus: bool
@@ -44,21 +43,21 @@ class Compat:
     history_is_change: bool
     """Before 7.4 a consumer that reads its own history counted as a change of the data."""
     lag_after_trims: bool
-    """7.4: what was trimmed before a group came to it is no lag."""
+    """7.4: entries trimmed before a group reads them do not count as lag."""
     client_lists_library: bool
-    """7.2: CLIENT LIST shows what CLIENT SETINFO was told."""
+    """7.2: CLIENT LIST shows the values of CLIENT SETINFO."""
     pushes_follow_reply: bool
-    """7.2: what a client says to its own channel comes behind the reply to PUBLISH; before, in front."""
+    """7.2: a client's message to its own channel comes after the reply to PUBLISH; before, in front."""
     hello_shows_version: bool
-    """7.2: what HELLO tells a stranger to use includes the version of the protocol."""
+    """7.2: the NOAUTH error of HELLO includes the protocol version."""
     reset_forgets_options: bool
     """7.2: RESET undoes CLIENT NO-EVICT and CLIENT NO-TOUCH."""
     client_lists_watches: bool
-    """7.4: CLIENT LIST shows how many keys a client watches."""
+    """7.4: CLIENT LIST shows the number of keys that a client watches."""
     kill_by_age: bool
     """7.4: CLIENT KILL takes MAXAGE."""
     rdb_version: int
-    """Of snapshots and of DUMP: what is written, and the newest payload that RESTORE takes."""
+    """The RDB version of snapshots and DUMP, and the newest payload that RESTORE accepts."""
 
     def knows(self, since: str) -> bool:
         """Tell whether a command of that version, such as 7.2.0, exists in this one."""
@@ -123,7 +122,7 @@ NEWEST = LEVELS["7.4"]
 
 
 def level(version: str) -> Compat:
-    """The row of a version. Raises: ConfigError for one that we do not implement."""
+    """The row of a version. Raises: ConfigError for an unsupported one."""
     if version not in LEVELS:
         known = ", ".join(map(repr, LEVELS))
         raise ConfigError(f"compat-version is one of {known}, not {version!r}")

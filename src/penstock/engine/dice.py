@@ -1,4 +1,4 @@
-"""Dice for an engine whose owner has brought none: always the same throws, so that a test can be repeated."""
+"""Random numbers for an engine whose owner sets none: always the same, so that tests are repeatable."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ _MASK = 2**64 - 1
 
 
 class Dice:
-    """Call it with n for a number below n (an xorshift; nothing secret may depend on it)."""
+    """Returns a number below n when called with n (an xorshift: not for secrets)."""
 
     __slots__ = ("_state",)
 

@@ -1,7 +1,7 @@
 """A digest of all data, the same as Redis's for the same data (DEBUG DIGEST).
 
-Values that are equal have equal digests, whatever their nodes look like; of a stream only its entries count.
-Two files or two servers hold the same data if the digests are equal, groups and counters aside.
+Equal values have equal digests, whatever their nodes look like; of a stream only the entries count. Two files
+or two servers with equal digests hold the same data, except for groups and counters.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.core.stream import Stream
 from penstock.engine.keyspace import Keyspace
 
 DIGEST_BYTES = 20
-_STRING, _LIST, _STREAM = 0, 1, 6  # Redis's numbers
+_STRING, _LIST, _STREAM = 0, 1, 6  # Redis's type numbers
 _EXPIRES = b"!!expire!!"
 
 
@@ -52,7 +52,7 @@ def _key_digest(keyspace: Keyspace, key: bytes, value: object) -> bytes:
 
 
 class _Digest:
-    """Add: in any order. Mix: the order counts."""
+    """`add` ignores the order, `mix` depends on it."""
 
     def __init__(self) -> None:
         self.value = bytes(DIGEST_BYTES)
@@ -69,7 +69,7 @@ class _Digest:
 
     @property
     def text(self) -> str:
-        """As people compare it."""
+        """The digest as hexadecimal text."""
         return self.value.hex()
 
 

@@ -1,19 +1,17 @@
-"""Effects: what a command has done, in words that do the same again without a clock and without dice.
+"""Effects: the changes of a command, as words that repeat them without a clock and without random numbers.
 
-    asked for                              effect
+    command                                effect
     XADD s MAXLEN ~ 1000 * temp 21         XADD s MAXLEN = 1042 1700000000000-0 temp 21
     XREADGROUP GROUP g c STREAMS s >       XCLAIM s g c 0 id ... TIME t RETRYCOUNT 1 FORCE JUSTID LASTID id
                                            XGROUP SETID s g id ENTRIESREAD n
     EXPIRE k 10                            PEXPIREAT k 1700000010000
-    GET k  (its time is over)              DEL k
+    GET k  (it has expired)                DEL k
 
-Most commands are their own effect: they change the same data in the same way whenever they run. A handler of
-which that is not true calls `Context.record` with other words; then its own words are not used. What one
-command does, or one transaction, is one unit: the sink is told where it begins and ends, and keeps together
-what belongs together.
+Most commands are their own effect: they change the same data in the same way whenever they run. The handler
+of any other command calls `Context.record` with other words, which replace its own. The effects of one
+command or one transaction are one unit: the sink is told where it begins and ends, and keeps it together.
 
-Effects are what a command did, not what it counted: `dirty` is Redis's number of changes, and there are
-deliveries that Redis does not count.
+Effects and `dirty` differ: `dirty` is Redis's count of changes, and Redis does not count some deliveries.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from penstock.core.frame import Frame
 
 
 class EffectSink:
-    """Who takes effects: persist/aof/journal.py. Units nest; the outermost counts."""
+    """Receives effects; implemented by persist/aof/journal.py. Units nest; the outermost counts."""
 
     __slots__ = ()
 
@@ -35,7 +33,7 @@ class EffectSink:
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """The unit that runs, however deep, was broken off: forget its effects."""
+        """The running unit was interrupted, at whatever depth: drop its effects."""
         raise NotImplementedError
 
     def verbatim(self, database: int, frame: Frame) -> None:
@@ -43,7 +41,7 @@ class EffectSink:
         raise NotImplementedError
 
     def words(self, database: int, words: list[bytes]) -> None:
-        """An effect by its words."""
+        """An effect, given by its words."""
         raise NotImplementedError
 
     def added(
@@ -51,6 +49,6 @@ class EffectSink:
     ) -> None:
         """An entry was added to the stream that the second word names: fields from `fields_at` on.
 
-        `trim`: how to trim the stream afterwards, as in XADD's options.
+        `trim`: how to trim the stream afterwards, as options of XADD.
         """
         raise NotImplementedError

@@ -1,6 +1,6 @@
-"""Keyspace events: which kinds there are, how they are written in a setting, and how they are told.
+"""Keyspace events: their kinds, the setting that enables them, and how they are published.
 
-notify-keyspace-events KEA        K and E say where an event is told, the others which
+notify-keyspace-events KEA        K and E choose the channels, the other letters the kinds of events
 
 SUBSCRIBE __keyspace@0__:orders   ->  xadd
 SUBSCRIBE __keyevent@0__:xadd     ->  orders
@@ -47,7 +47,7 @@ _LETTERS = {
 
 
 def parse_kinds_or_none(text: str) -> int | None:
-    """The kinds that a setting's letters name; None if one names nothing."""
+    """The kinds that a setting's letters name; None if a letter is unknown."""
     kinds = 0
     for letter in text:
         if letter == "A":
@@ -60,7 +60,7 @@ def parse_kinds_or_none(text: str) -> int | None:
 
 
 def kinds_text(kinds: int) -> str:
-    """The letters of a setting, as Redis writes them."""
+    """The letters of a setting, in Redis's order."""
     letters = ""
     rest = kinds
     if kinds & _ALL == _ALL:
@@ -68,7 +68,7 @@ def kinds_text(kinds: int) -> str:
     return letters + "".join(letter for letter, kind in _LETTERS.items() if rest & kind)
 
 
-def tell(channels: Channels, kinds: int, database: int, event: bytes, key: bytes) -> None:
+def publish(channels: Channels, kinds: int, database: int, event: bytes, key: bytes) -> None:
     """Publish an event where the kinds say."""
     if kinds & KEYSPACE:
         channels.publish(b"__keyspace@%d__:%b" % (database, key), event)

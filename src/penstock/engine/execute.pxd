@@ -1,4 +1,4 @@
-# Waiters are few and rarely looked at: a Python object is good enough for them.
+# Waiters are few and rarely used: a Python object is fast enough.
 
 import cython
 
@@ -24,6 +24,7 @@ cdef class Engine:
     @cython.locals(context=Context)
     cpdef object execute_now(self, Command command, Frame frame)
     cpdef object run(self, Command command, Frame frame)
+    cdef object _call(self, Command command, Frame frame)
     @cython.locals(context=Context, effects=EffectSink, database=Py_ssize_t, changes="long long")
     cdef object _run_recorded(self, Command command, Frame frame)
     @cython.locals(context=Context)

@@ -1,20 +1,20 @@
-"""Running a command: check it, run it, then let those who waited for what it changed have their turn.
+"""The Engine: checks a command, runs it, then serves the blocked readers of the keys that it changed.
 
     execute(command, frame)     1 arity   2 the time   3 run   4 waiters of the touched keys run again
 
-A transaction calls `run` for each of its commands and `serve_waiters` at its end: what it makes and takes
-away again wakes nobody. Where effects are kept, each command is a unit of them, and so is each that a
-waiter runs again. The engine knows no thread: its owner calls one command at a time.
+A transaction calls `run` for each of its commands and `serve_waiters` at its end: keys that it creates and
+removes again wake nobody. If effects are recorded, each command is a unit of effects, and so is each command
+that a waiter runs again. The engine has no threads: its owner runs one command at a time.
 
-A command that ends by anything but a reply or a CommandError was broken off: by a signal, for want of
-memory, by a bug. It may have changed a part of what it was to change. Its effects are dropped, and
-`unfinished` stays True: what is in memory must not be used any more. An owner that keeps a log reads it
-again; `adopt` ends the state.
+A command that ends by anything but a reply or a CommandError was interrupted: by a signal, by a lack of
+memory, by a bug. It may have made only some of its changes. Its effects are dropped, and `unfinished` stays
+True: the data in memory must not be used any more. An owner with a log loads it again; `adopt` ends this
+state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 from penstock.core.frame import Frame
@@ -46,7 +46,21 @@ from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
-from penstock.errors import CommandError, wrong_arity
+from penstock.errors import (
+    CommandError,
+    CoreError,
+    IDNotAboveLast,
+    IDsExhausted,
+    InvalidID,
+    NoIDAbove,
+    NoIDBelow,
+    TooLarge,
+    elements_too_large,
+    id_not_above_top,
+    ids_exhausted,
+    invalid_stream_id,
+    wrong_arity,
+)
 
 DATABASES = 16
 
@@ -60,13 +74,27 @@ TABLE: dict[str, Command] = {
     for command in module.COMMANDS
 }
 
+_WORDING: dict[type[CoreError], Callable[[], CommandError]] = {
+    InvalidID: invalid_stream_id,
+    NoIDAbove: lambda: CommandError("invalid start ID for the interval"),
+    NoIDBelow: lambda: CommandError("invalid end ID for the interval"),
+    IDNotAboveLast: id_not_above_top,
+    IDsExhausted: ids_exhausted,
+    TooLarge: elements_too_large,
+}
+
+
+def worded(error: CoreError) -> CommandError:
+    """Redis's error reply for an exception of core."""
+    return _WORDING[type(error)]()
+
 
 class Engine:
-    """Keys, commands and waiting readers, in memory.
+    """Keys, commands and blocked readers, in memory.
 
-    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, give_up. Time:
+    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark. Time:
     expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits, expired_keys.
-    `unfinished`: a command runs, or was broken off.
+    `unfinished`: a command is running, or was interrupted.
     """
 
     __slots__ = ("context", "expired_keys", "limits", "list_limits", "unfinished", "waiters")
@@ -78,7 +106,7 @@ class Engine:
         databases: int = DATABASES,
         like: Engine | None = None,
     ) -> None:
-        """`like`: share the limits of another engine, and behave as it does."""
+        """`like`: share the limits of another engine and its behaviour."""
         self.limits: NodeLimits = NodeLimits() if like is None else like.limits
         self.list_limits: ListLimits = ListLimits() if like is None else like.list_limits
         level = compat.NEWEST if compat_version is None else compat.level(compat_version)
@@ -94,18 +122,18 @@ class Engine:
             keyspace.on_expired = self._expire
 
     def spare(self) -> Engine:
-        """An empty engine of the same kind, to load data into while this one goes on."""
+        """An empty engine of the same kind, to load data into while this one keeps running."""
         made = Engine(databases=len(self.context.databases), like=self)
         made.context.compat = self.context.compat
         return made
 
     def replace_broken(self, loaded: Engine) -> None:
-        """After a command was broken off: have the data of a spare engine, and forget that command."""
+        """After an interrupted command: take the data of a spare engine, and drop that command."""
         self.context.start_over()
         self.adopt(loaded)
 
     def forget_broken(self) -> None:
-        """After a command was broken off, where nothing can be read again: go on with what is there."""
+        """After an interrupted command, if nothing can be loaded: continue with the data in memory."""
         self.context.start_over()
         for keyspace in self.context.databases:
             self.context.touch_waiting(keyspace)
@@ -113,7 +141,7 @@ class Engine:
         self.unfinished = False
 
     def adopt(self, loaded: Engine) -> None:
-        """Have the data of a spare engine in the place of one's own; who waits is served, watches break."""
+        """Replace the data by that of a spare engine; serves waiters and breaks watches."""
         context = self.context
         self.unfinished = True
         for keyspace, other in zip(context.databases, loaded.context.databases, strict=True):
@@ -132,16 +160,16 @@ class Engine:
         return self.execute_now(command, frame)
 
     def execute_now(self, command: Command, frame: Frame) -> Any:
-        """As execute, for a caller who has counted the words and read the time already."""
+        """As execute, for a caller that has already checked the arity and read the time."""
         context = self.context
         self.unfinished = True
         try:
             if context.effects is None:
-                reply = command.run(context, frame)
+                reply = self._call(command, frame)
             else:
                 reply = self._run_recorded(command, frame)
         except CommandError:
-            self.serve_waiters()  # a look at a key may have removed it
+            self.serve_waiters()  # a lookup may have removed an expired key
             self.unfinished = False
             raise
         if context.touched:
@@ -150,31 +178,38 @@ class Engine:
         return reply
 
     def run(self, command: Command, frame: Frame) -> Any:
-        """As execute_now, but those who wait go on waiting. Raises: CommandError."""
+        """As execute_now, without serving waiters. Raises: CommandError."""
         if self.context.effects is None:
-            return command.run(self.context, frame)
+            return self._call(command, frame)
         return self._run_recorded(command, frame)
 
+    def _call(self, command: Command, frame: Frame) -> Any:
+        """Run a command; an exception of core becomes Redis's error reply."""
+        try:
+            return command.run(self.context, frame)
+        except CoreError as error:
+            raise worded(error) from None
+
     def begin_unit(self) -> None:
-        """What runs from now on is one unit: a transaction. Then end_unit, or abandon_unit."""
+        """Start a unit: a transaction. Ends with end_unit or abandon_unit."""
         self.unfinished = True
         if self.context.effects is not None:
             self.context.effects.begin()
 
     def end_unit(self) -> None:
-        """The unit is done: its effects count, and those who waited for what it changed run."""
+        """End the unit: keep its effects and serve the waiters of the keys it changed."""
         if self.context.effects is not None:
             self.context.effects.end()
         self.serve_waiters()
         self.unfinished = False
 
     def abandon_unit(self) -> None:
-        """The unit was broken off: its effects are dropped, and memory must not be used any more."""
+        """The unit was interrupted: drop its effects. The data in memory must not be used any more."""
         if self.context.effects is not None:
             self.context.effects.abandon()
 
     def _run_recorded(self, command: Command, frame: Frame) -> Any:
-        """Run a command and let the sink have what it did: the words that it recorded, or its own."""
+        """Run a command and pass its effects to the sink: the words it recorded, or its own."""
         context = self.context
         effects = context.effects
         assert effects is not None
@@ -183,7 +218,7 @@ class Engine:
         context.recorded = False
         effects.begin()
         try:
-            reply = command.run(context, frame)
+            reply = self._call(command, frame)
             if not context.recorded and context.dirty - self.expired_keys != changes:
                 effects.verbatim(database, frame)
         except CommandError:
@@ -196,20 +231,20 @@ class Engine:
         return reply
 
     def park(self, waiter: Waiter) -> None:
-        """Let a blocked command wait. The caller waits, and calls give_up when its time is over."""
+        """Let a blocked command wait. The caller calls unpark when it stops waiting."""
         self.waiters.park(waiter)
         self.context.waiting = self.waiters.count
 
-    def give_up(self, waiter: Waiter) -> None:
-        """Stop waiting, unless the waiter was served already."""
+    def unpark(self, waiter: Waiter) -> None:
+        """Remove a waiter from its queues: it was served, timed out, or its caller left. Safe to repeat."""
         if not waiter.done:
-            self.waiters.free(waiter)
+            self.waiters.remove(waiter)
             self.context.waiting = self.waiters.count
 
     def serve_waiters(self) -> None:
-        """Run again what waits for the touched keys, and for those that this touches in turn.
+        """Run the waiters of the touched keys again, and then those of the keys that these touch.
 
-        This ends: whoever is served waits no longer.
+        This ends, because a served waiter no longer waits.
         """
         context = self.context
         selected = context.keyspace
@@ -217,8 +252,8 @@ class Engine:
             places = dict.fromkeys(context.touched)
             context.touched = []
             for place in places:
-                # A reader that finds nothing has found it for all who share its position. Without this
-                # every entry would run the commands of all who wait, and a thousand may.
+                # If one reader finds nothing, no other with the same position will. Without this check every
+                # entry would run the commands of all waiters, and there may be a thousand.
                 read_up: set[Hashable] = set()
                 for waiter in self.waiters.waiting_for(place):
                     if waiter.done:
@@ -230,7 +265,7 @@ class Engine:
         context.keyspace = selected
 
     def _serve(self, waiter: Waiter) -> bool:
-        """Run a waiting command again; False if it goes on waiting."""
+        """Run a waiting command again; False if it keeps waiting."""
         context = self.context
         context.keyspace = waiter.keyspace
         context.retrying = True
@@ -240,16 +275,16 @@ class Engine:
                 return False
             waiter.reply = reply
         except CommandError as error:
-            waiter.error = error.with_traceback(None)  # which would lead back to the waiter
+            waiter.error = error.with_traceback(None)  # the traceback refers to the waiter
         finally:
             context.retrying = False
-        # In this order: interrupted in between, the waiter finds itself still in its queues, and leaves.
+        # In this order: if interrupted in between, the waiter is still in its queues and removes itself.
         waiter.wake()
-        self.give_up(waiter)
+        self.unpark(waiter)
         return True
 
     def expire_due(self, most: int) -> int:
-        """Remove up to so many keys of each database whose time has come; return how many went."""
+        """Remove up to `most` expired keys of each database; return how many were removed."""
         context = self.context
         context.instant.advance()
         self.unfinished = True
@@ -264,7 +299,7 @@ class Engine:
         return removed
 
     def _expire(self, keyspace: Keyspace, key: bytes) -> None:
-        """Remove a key whose time has come, and tell whom it concerns."""
+        """Remove an expired key, record its effect and notify watchers, listeners and waiters."""
         context = self.context
         selected = context.keyspace
         context.keyspace = keyspace

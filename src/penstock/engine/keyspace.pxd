@@ -1,4 +1,4 @@
-# The dictionary holds values of every type; only streams are remembered between calls.
+# The dictionary holds values of every type; only the last stream is cached between calls.
 
 import cython
 

@@ -1,20 +1,20 @@
-"""The keys of one database and what they hold: streams, strings (bytes), lists.
+"""The keys of one database and their values: streams, strings (bytes), lists.
 
     values    key -> value
-    expires   key -> when it goes, in ms since 1970; only keys that do
-    _due      a heap of (when, key): what goes next. Entries that no longer hold are dropped when met.
-    _index    the keys by place, while somebody scans (key_index.py)
+    expires   key -> its expiry time in ms since 1970, if it has one
+    _due      a heap of (time, key): what expires next. Outdated items are dropped when they reach the top.
+    _index    the keys by position, while SCAN is in use (key_index.py)
 
-A key whose time is over is gone for everyone who looks it up, and is removed then (`find`) or by the
-engine's regular sweep (`take_due`), whichever comes first. In the very millisecond of that time it is still
-there, as in Redis. Removing is the engine's business, for others must hear of it: `find` calls `on_expired`.
+An expired key is invisible to lookups. It is removed by the first lookup (`find`) or by the engine's regular
+sweep (`take_due`), whichever comes first. In the millisecond of its expiry time it still exists, as in Redis.
+The engine removes it, because watchers and waiters must know: `find` calls `on_expired`.
 
 Invariants
-  K1  every key of `expires` is in `values`, and has its entry in the heap.
-  K2  the stream remembered by `stream_at` is under its key, and that key never expires.
-  K3  the index, if there is one, holds the keys of `values`.
+  K1  every key of `expires` is in `values`, and has an item in the heap.
+  K2  the stream cached by `stream_at` is stored under its key, and that key has no expiry time.
+  K3  the index, if there is one, holds exactly the keys of `values`.
 
-Cost: a lookup is one of a dictionary, two where any key expires. Setting a time is O(log n).
+Cost: a lookup is one dictionary lookup, two if any key has an expiry time. Setting a time is O(log n).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from penstock.engine.clock import Instant
 from penstock.engine.key_index import KeyIndex, place_of
 from penstock.errors import wrong_type
 
-_DUE_SLACK = 64  # the heap is made anew when this many entries, and half of all, no longer hold
-_INDEX_IDLE_MS_MAX = 60_000  # an index that nobody has asked for so long goes
-_WALK_KEYS_MAX = 64  # among so few keys a random one is found by walking
+_DUE_SLACK = 64  # the heap is rebuilt when this many items, and half of all, are outdated
+_INDEX_IDLE_MS_MAX = 60_000  # an index that was not used for this long is dropped
+_WALK_KEYS_MAX = 64  # among this few keys a random one is found by walking
 
 
 class Watch:
-    """What one client watches: broken as soon as one of the keys has changed."""
+    """The keys that one client watches: broken as soon as one of them changes."""
 
     __slots__ = ("broken",)
 
@@ -48,7 +48,7 @@ class Watch:
 class Keyspace:
     """One database.
 
-    Look: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove,
+    Read: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove,
     set_expiry, clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch,
     changed.
     """
@@ -86,10 +86,10 @@ class Keyspace:
         self._last_key = b""
         self._last_stream: Stream | None = None
 
-    # --- Looking -----------------------------------------------------------------------------------
+    # --- Reading -----------------------------------------------------------------------------------
 
     def find(self, key: bytes) -> object | None:
-        """What is under a key, or None; a key whose time has come is removed first."""
+        """The value of a key, or None; an expired key is removed first."""
         if self.expires and self.expires.get(key, self._instant.ms) < self._instant.ms:
             if self.on_expired is not None:
                 self.on_expired(self, key)
@@ -97,7 +97,7 @@ class Keyspace:
         return self.values.get(key)
 
     def stream_or_none(self, key: bytes) -> Stream | None:
-        """The stream under a key. Raises: CommandError (WRONGTYPE) if something else is there."""
+        """The stream of a key. Raises: CommandError (WRONGTYPE) for a value of another type."""
         value = self.find(key)
         if value is None:
             return None
@@ -106,10 +106,10 @@ class Keyspace:
         return value
 
     def stream_at(self, frame: Frame, index: int) -> Stream | None:
-        """As stream_or_none, for a key that lies in a frame.
+        """As stream_or_none, for a key in a frame.
 
-        The last one found is remembered: a producer adds to the same stream again and again, and
-        comparing a few bytes is a quarter of the cost of making a key and hashing it.
+        The last stream found is cached: a producer adds to the same stream again and again, and comparing a
+        few bytes takes a quarter of the time of making a key and hashing it.
         """
         start = frame.start(index)
         size = frame.size(index)
@@ -125,11 +125,11 @@ class Keyspace:
         return stream
 
     def new_stream(self) -> Stream:
-        """An empty stream that is under no key yet."""
+        """An empty stream without a key."""
         return Stream(self.limits)
 
     def list_or_none(self, key: bytes) -> ListValue | None:
-        """The list under a key. Raises: CommandError (WRONGTYPE) if something else is there."""
+        """The list of a key. Raises: CommandError (WRONGTYPE) for a value of another type."""
         value = self.find(key)
         if value is None:
             return None
@@ -138,20 +138,20 @@ class Keyspace:
         return value
 
     def new_list(self) -> ListValue:
-        """An empty list that is under no key yet."""
+        """An empty list without a key."""
         return ListValue(self.list_limits)
 
     # --- Changing ----------------------------------------------------------------------------------
 
     def put(self, key: bytes, value: object) -> None:
-        """Put a value under a key, in the place of any other. A time to go stays set."""
+        """Set the value of a key. Its expiry time stays."""
         self._last_stream = None
         if self._index is not None and key not in self.values:
             self._index.add(key)
         self.values[key] = value
 
     def remove(self, key: bytes) -> object | None:
-        """Take a key away with its time to go; return what was under it, or None."""
+        """Remove a key and its expiry time; return its value, or None."""
         self._last_stream = None
         self.expires.pop(key, None)
         if self._index is not None and key in self.values:
@@ -167,7 +167,7 @@ class Keyspace:
         self._index = None
 
     def swap_with(self, other: Keyspace) -> None:
-        """Exchange all keys with another database; who watches or waits stays where they are."""
+        """Exchange all keys with another database; watchers and waiters stay."""
         self._last_stream = None
         other._last_stream = None
         self.values, other.values = other.values, self.values
@@ -175,19 +175,19 @@ class Keyspace:
         self._due, other._due = other._due, self._due
         self._index, other._index = other._index, self._index
 
-    # --- Going through all keys --------------------------------------------------------------------
+    # --- Walking over all keys ---------------------------------------------------------------------
 
     def scan(self, cursor: int, count: int) -> tuple[int, list[bytes]]:
-        """About `count` keys from a place on, and the place to go on from; 0 at the end.
+        """About `count` keys from a cursor on, and the next cursor; 0 at the end.
 
-        Keys whose time is over may be among them.
+        Expired keys may be among them.
         """
         if self._index is None and len(self.values) <= count:
             return 0, [key for key in self.values if place_of(key) >= cursor]
         return self._made_index().scan(cursor, count)
 
     def random_key_or_none(self, dice: Callable[[int], int]) -> bytes | None:
-        """Some key, by the throw of dice; its time may be over."""
+        """A random key, which may be expired."""
         count = len(self.values)
         if count > _WALK_KEYS_MAX:
             return self._made_index().pick(dice)
@@ -200,11 +200,11 @@ class Keyspace:
         return self._index
 
     def index_or_none(self) -> KeyIndex | None:
-        """The index, while there is one; for those who want to look inside."""
+        """The index, if there is one; for inspection."""
         return self._index
 
     def drop_idle_index(self) -> None:
-        """Give back the index's memory if nobody has asked for it in the last minute."""
+        """Drop the index if it was not used in the last minute."""
         if self._index is not None and (
             not 0 <= self._instant.ms - self._index_used_ms <= _INDEX_IDLE_MS_MAX
         ):
@@ -213,11 +213,11 @@ class Keyspace:
     # --- Expiry ------------------------------------------------------------------------------------
 
     def expiry_or_none(self, key: bytes) -> int | None:
-        """When a key goes, in ms since 1970; None if it stays."""
+        """The expiry time of a key in ms since 1970; None if it has none."""
         return self.expires.get(key)
 
     def set_expiry(self, key: bytes, when_ms: int) -> None:
-        """Let a key that exists go at a time."""
+        """Set the expiry time of an existing key."""
         self._last_stream = None
         self.expires[key] = when_ms
         heapq.heappush(self._due, (when_ms, key))
@@ -226,11 +226,11 @@ class Keyspace:
             heapq.heapify(self._due)
 
     def clear_expiry(self, key: bytes) -> bool:
-        """Let a key stay; False if it would have stayed anyway."""
+        """Remove the expiry time of a key; False if it had none."""
         return self.expires.pop(key, None) is not None
 
     def take_due(self, most: int) -> list[bytes]:
-        """Up to so many keys whose time is over; the caller removes them."""
+        """Up to `most` expired keys; the caller removes them."""
         found: list[bytes] = []
         while self._due and len(found) < most:
             when, key = self._due[0]
@@ -248,7 +248,7 @@ class Keyspace:
         self.watches.setdefault(key, {})[watch] = None
 
     def unwatch(self, key: bytes, watch: Watch) -> None:
-        """Forget what watch() noted."""
+        """Undo watch()."""
         watchers = self.watches.get(key)
         if watchers is not None:
             watchers.pop(watch, None)

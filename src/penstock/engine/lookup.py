@@ -1,12 +1,12 @@
-"""Finding the row that a frame asks for, and the words for a frame that asks for none.
+"""Finds the table row for a command, or the error for an unknown one.
 
     XADD s * k v            the row XADD
     xgroup create s g 0     the row XGROUP CREATE
-    COMMAND                 the row COMMAND, which has subcommands and a meaning of its own
-    XGROUP                  nothing: a container has no meaning of its own
+    COMMAND                 the row COMMAND, which has subcommands and also works alone
+    XGROUP                  no row: this container does not work alone
 
-A name is looked up without regard to case. Whether the words are as many as the row wants is not asked
-here. Cost: one lookup in a dictionary, two for a subcommand, and the copy of each name.
+Names are matched in any case. The arity is not checked here. Cost: one dictionary lookup, two for a
+subcommand, and the copy of each name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.errors import no_such_command, no_such_subcommand, wrong_arity
 
 
 class Lookup:
-    """The rows of a table by name. `containers` has the rows of each container, under its name."""
+    """The rows of a table by name. `containers` holds the rows of each container by its name."""
 
     __slots__ = ("_rows", "_subcommands", "containers")
 
@@ -36,7 +36,7 @@ class Lookup:
                 self._rows[name.encode()] = row
 
     def find(self, frame: Frame) -> Command:
-        """The row of a frame that has at least one word. Raises: CommandError if there is none."""
+        """The row for a frame with at least one word. Raises: CommandError if there is none."""
         given = frame.piece(0)
         name = given.upper()
         subcommands = self._subcommands.get(name)

@@ -1,4 +1,4 @@
-# `run` is called as a Python object: a row must hold interpreted functions too.
+# `run` is called as a Python object, because some functions are interpreted.
 
 import cython
 

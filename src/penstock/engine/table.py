@@ -1,9 +1,9 @@
-"""The command table: one row says all there is to say of a command.
+"""The command table: one row describes one command.
 
-A row is made next to its function, at the end of the module in engine/commands (what works on data) or
-server/commands (what works on a client or on the server). Containers (XGROUP, CLIENT) have a row for each
-subcommand, named with a space: `XGROUP CREATE`. From the rows come arity, COMMAND and its documentation,
-docs/commands.md, and what a server checks before it runs a command.
+A row is defined next to its function, at the end of the module in engine/commands (commands on data) or
+server/commands (commands on a client or the server). Containers (XGROUP, CLIENT) have a row for each
+subcommand, named with a space: `XGROUP CREATE`. The rows define arity, COMMAND and its documentation,
+docs/commands.md, and the checks of a server before it runs a command.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Flags(IntFlag):
     DANGEROUS = auto()
     CONNECTION = auto()
     KEYSPACE = auto()
-    NOT_QUEUED = auto()  # runs at once inside of MULTI
-    WHILE_SUBSCRIBED = auto()  # allowed to a RESP2 client that listens to channels
-    PAUSED_WITH_WRITES = auto()  # changes no data, yet CLIENT PAUSE WRITE holds it back
-    PROTECTED = auto()  # only where enable-debug-command allows it
-    NO_ASYNC_LOADING = auto()  # not while a replica loads; shown, and never so here
+    NOT_QUEUED = auto()  # runs immediately inside MULTI
+    WHILE_SUBSCRIBED = auto()  # allowed for a RESP2 client with subscriptions
+    PAUSED_WITH_WRITES = auto()  # changes no data, but CLIENT PAUSE WRITE delays it
+    PROTECTED = auto()  # only if enable-debug-command allows it
+    NO_ASYNC_LOADING = auto()  # not while a replica loads; shown only, never the case here
 
 
 # First key, last key (-1: the last word, -2: the one before), distance between keys.
@@ -54,10 +54,10 @@ SUBCOMMAND_KEY = (2, 2, 1)
 class Command:
     """One row: the name, the function, and what callers must know before they call it.
 
-    `arity` counts the command's own words too; a negative one means "at least". `keys` tells where the
-    keys stand; `find_keys`, where given, finds those whose places depend on the arguments. `run` takes a
-    Context and a Frame, or with `in_session` a Session and a Frame. `syntax` shows the arguments the way
-    Redis's manual does: [optional], one|another, repeated ...
+    `arity` includes the command's own name; a negative one means "at least". `keys` gives the positions of
+    the keys; `find_keys`, if given, finds those that depend on the arguments. `run` takes a Context and a
+    Frame, or with `in_session` a Session and a Frame. `syntax` shows the arguments as in Redis's manual:
+    [optional], one|another, repeated ...
     """
 
     __slots__ = (
@@ -105,11 +105,11 @@ class Command:
         self.in_session = in_session
 
     def takes(self, words: int) -> bool:
-        """Tell whether the command may have so many words."""
+        """Tell whether the command accepts this number of words."""
         return words == self.arity if self.arity >= 0 else words >= -self.arity
 
     def key_places(self, frame: Frame) -> list[int]:
-        """Where in a frame the keys stand. Raises: CommandError for arguments that make no sense."""
+        """The positions of the keys in a frame. Raises: CommandError for invalid arguments."""
         if self.find_keys is not None:
             return self.find_keys(frame)
         first, last, step = self.keys

@@ -1,16 +1,16 @@
-"""Readers that wait for entries: who, for which keys, in which order.
+"""Blocked readers: which keys they wait for, and in which order.
 
-A blocking read that finds nothing returns a `Blocked`: the command again, with everything that depended on
-the moment of the call (the id behind `$`) already resolved. Its caller parks it here as a `Waiter` and does
-the waiting itself: the engine has no thread and no timer. When a key is touched, the waiters of that key
-run their command again, first come first served; one that finds something is freed from all its keys.
+A blocking read that finds nothing returns a `Blocked`: the command again, with everything that depends on the
+moment of the call (the id behind `$`) already resolved. The caller parks it here as a `Waiter` and does the
+waiting itself: the engine has no threads and no timers. When a key is touched, its waiters run their command
+again, first come first served; a waiter that finds something leaves the queues of all its keys.
 
 Invariants
   W1  a waiter is in the queue of each of its keys, or in none and done.
-  W2  a queue's order is the order in which its waiters blocked, over all keys.
+  W2  a queue is in the order in which its waiters blocked, across all keys.
 
-Cost: park and free are O(keys of the waiter); a waiter that nothing touches costs nothing. Of those that
-share a position (a group's readers, a list's) only those run that find something, and one more.
+Cost: park and remove are O(keys of the waiter); a waiter whose keys are not touched costs nothing. Of the
+waiters with the same position (of a group or a list), only those that find something run, and one more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from penstock.reply import NULL_ARRAY
 
 
 class Blocked:
-    """What a blocking command returns instead of a reply."""
+    """Returned by a blocking command instead of a reply."""
 
     __slots__ = ("frame", "keys", "on_timeout", "position", "timeout_ms")
 
@@ -39,14 +39,14 @@ class Blocked:
     ) -> None:
         self.frame = frame
         self.keys = keys
-        self.timeout_ms = timeout_ms  # 0: for ever
-        # Who shares a position takes from the same place: where one finds nothing, none does.
+        self.timeout_ms = timeout_ms  # 0: no timeout
+        # Waiters with the same position read from the same place: if one finds nothing, none does.
         self.position = position
-        self.on_timeout = on_timeout  # the reply when the time is over
+        self.on_timeout = on_timeout  # the reply after the timeout
 
 
 class Waiter:
-    """One parked command. A subclass's `wake` tells whoever waits that `reply` or `error` is there."""
+    """One parked command. A subclass implements `wake`: `reply` or `error` is now set."""
 
     def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         self.command = command
@@ -64,23 +64,23 @@ class Waiter:
 
 
 class Waiters:
-    """The queues, one for each key of each database that somebody waits for."""
+    """The queues, one for each key of each database with waiters."""
 
     __slots__ = ("_queues", "count")
 
     def __init__(self) -> None:
-        # A dict keeps order and removes in O(1).
+        # A dict keeps the order and removes in O(1).
         self._queues: dict[tuple[int, bytes], dict[Waiter, None]] = {}
         self.count = 0
 
     def park(self, waiter: Waiter) -> None:
-        """Put a waiter at the end of the queue of each of its keys."""
+        """Add a waiter to the end of the queue of each of its keys."""
         for key in waiter.keys:
             self._queues.setdefault((waiter.keyspace.index, key), {})[waiter] = None
         self.count += 1
 
-    def free(self, waiter: Waiter) -> None:
-        """Take a waiter out of all queues."""
+    def remove(self, waiter: Waiter) -> None:
+        """Remove a waiter from all queues."""
         for key in waiter.keys:
             place = (waiter.keyspace.index, key)
             queue = self._queues.get(place)
@@ -92,11 +92,11 @@ class Waiters:
         waiter.done = True
 
     def waiting_for(self, place: tuple[int, bytes]) -> list[Waiter]:
-        """The waiters of a key of a database, in the order in which they blocked."""
+        """The waiters for a key of a database, in the order in which they blocked."""
         return list(self._queues.get(place, ()))
 
     def places(self) -> list[tuple[int, bytes]]:
-        """Every database and key that somebody waits for."""
+        """Every database and key with waiters."""
         return list(self._queues)
 
     def all(self) -> list[Waiter]:

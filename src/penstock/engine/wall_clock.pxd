@@ -1,4 +1,4 @@
-# The twin of wall_clock.py (see core/memory.pxd for the pattern).
+# The C version of wall_clock.py (see core/memory.pxd for the pattern).
 
 from posix.time cimport CLOCK_MONOTONIC, CLOCK_REALTIME, clock_gettime, timespec
 

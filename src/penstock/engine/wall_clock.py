@@ -1,4 +1,4 @@
-"""The machine's clocks. Their C twins, in wall_clock.pxd, spare a command the making of Python objects."""
+"""The machine's clocks. The C versions, in wall_clock.pxd, make no Python objects."""
 
 from time import monotonic_ns, time_ns
 
@@ -9,5 +9,5 @@ def now_us() -> int:
 
 
 def steady_us() -> int:
-    """Microseconds since some moment; never steps back, whatever is done to the date."""
+    """Microseconds since some moment; never goes back, even if the date does."""
     return monotonic_ns() // 1000

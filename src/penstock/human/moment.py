@@ -16,7 +16,7 @@ from enum import Enum
 
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError
+from penstock.errors import InvalidID
 from penstock.human.show import EPOCH
 
 MS_PER_UNIT = {
@@ -72,7 +72,7 @@ def parse_moment(text: str) -> Moment:
             return stream_id.parse(text.encode())
         if found := _MS.fullmatch(text):
             return StreamID(int(found[1]), 0)
-    except (CommandError, OverflowError):
+    except (InvalidID, OverflowError):
         raise ValueError(f"{text!r}: both halves of an id end at 2^64-1") from None
     if _DURATION.fullmatch(text):
         return Ago(parse_duration(text))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from penstock.core import listpack, stream_id
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX, Stream
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CorruptData, InvalidID
 from penstock.persist.rdb import dump
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb.input import RdbInput
@@ -121,7 +121,7 @@ def parse_nodes_reply(reply: object) -> tuple[bytes | None, list[RawNode]]:
             raise surprise
         try:
             nodes.append(RawNode(stream_id.parse(row[0]), row[1]))
-        except CommandError:
+        except InvalidID:
             raise surprise from None
     return start, nodes
 

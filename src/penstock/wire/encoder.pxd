@@ -1,4 +1,4 @@
-# Places in the buffer are Py_ssize_t. Replies are Python objects of many types: only ranges are typed.
+# Positions in the buffer are Py_ssize_t. Replies are Python objects of many types: only ranges have C types.
 
 import cython
 
@@ -24,7 +24,7 @@ cdef unsigned short _CRLF
 
 
 @cython.final
-cdef class Output:
+cdef class ReplyBuffer:
     cdef readonly bytearray buffer
     cdef readonly Py_ssize_t size
     cdef public bint resp3

@@ -1,4 +1,4 @@
-"""From replies to bytes, in RESP2 or RESP3.
+"""Encodes replies as RESP2 or RESP3.
 
     value            RESP2                 RESP3
     None             $-1                   _
@@ -12,10 +12,10 @@
     OK               +OK                   +OK
     CommandError     -ERR text             -ERR text
 
-An `Output` is one growing buffer; whoever owns it takes what is in it and sends it. A range of a stream is
-not turned into objects on the way: its entries are written from the node's bytes straight into the buffer.
-How many there are is known only at their end, so room for the head is left in front, as wide as the expected
-count; if the guess was wrong the body moves by a byte or two.
+A `ReplyBuffer` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is not
+turned into objects: its entries are written from the node's bytes directly into the buffer. Their number is
+known only at the end, so room for the head is left in front, as wide as the expected count. If the guess was
+wrong, the body moves by a byte or two.
 
 Cost: O(bytes written), amortised.
 """
@@ -49,8 +49,8 @@ _ID_BYTES_MAX = 41
 _CRLF = 0x0A0D  # as a little-endian 16-bit number
 
 
-class Output:
-    """Bytes on their way to one client.
+class ReplyBuffer:
+    """The encoded replies for one client.
 
     Write: put, put_array_head, put_error, put_raw. Read: size, take, clear.
     """
@@ -65,19 +65,19 @@ class Output:
         self._ms_text = b""
 
     def take(self) -> bytes:
-        """All that was written, which is then forgotten here."""
+        """Return everything written and empty the buffer."""
         taken = memory.cut(self.buffer, 0, self.size)
         self.clear()
         return taken
 
     def clear(self) -> None:
-        """Forget what was written; a buffer that one huge reply blew up is given back."""
+        """Empty the buffer; if one huge reply enlarged it, free the memory."""
         self.size = 0
         if len(self.buffer) > _KEEP_BYTES_MAX:
             self.buffer = bytearray(_FIRST_BYTES)
 
     def cut_back(self, size: int) -> None:
-        """Forget what was written behind the first `size` bytes."""
+        """Remove everything after the first `size` bytes."""
         self.size = size
 
     def put(self, reply: Any) -> None:
@@ -125,31 +125,31 @@ class Output:
         elif isinstance(reply, bytearray):
             self.put_bulk(bytes(reply))
         else:
-            raise TypeError(f"no reply can be made of {type(reply).__name__}")
+            raise TypeError(f"a reply cannot be a {type(reply).__name__}")
 
     def put_error(self, error: PenstockError) -> None:
-        """Write a refusal, on one line whatever it quotes."""
+        """Write an error on one line, whatever it quotes."""
         text = getattr(error, "wire_text", None) or f"ERR {error}"
         line = text.encode("utf-8", "surrogateescape")
         self._put_line(_ERROR, line.replace(b"\r", b" ").replace(b"\n", b" "))
 
     def put_array_head(self, count: int) -> None:
-        """Begin an array; the caller writes its items."""
+        """Start an array; the caller writes its items."""
         self._put_head(_ARRAY, count)
 
     def put_raw(self, data: bytes) -> None:
-        """Write bytes that are RESP already."""
+        """Write bytes that are already RESP."""
         at = self._room(len(data))
         memory.put(self.buffer, at, data)
         self.size = at + len(data)
 
     def put_bulk(self, data: bytes) -> None:
-        """Write a string of any bytes."""
+        """Write a bulk string."""
         at = self._room(_HEAD_BYTES_MAX + len(data) + 2)
         self.size = memory.put_bulk_bytes(self.buffer, at, data)
 
     def _room(self, size: int) -> int:
-        """Make sure that so many bytes fit; return where they go."""
+        """Make sure that `size` bytes fit; return the position for them."""
         missing = self.size + size - len(self.buffer)
         if missing > 0:
             self.buffer.extend(bytes(max(missing, len(self.buffer))))
@@ -207,7 +207,7 @@ class Output:
             self.put_bulk(key)
             self.put(entries)
 
-    # --- Entries, from the node to the wire --------------------------------------------------------
+    # --- Entries, from the node to the buffer ------------------------------------------------------
 
     def _put_range(self, entries: EntryRange) -> None:
         limit = entries.limit
@@ -233,12 +233,12 @@ class Output:
     def _put_entry(self, entry: Any) -> None:
         """Write `*2 id *2n name value ...`."""
         node = entry.node
-        # No element is longer than its node, and none gains more than its head and two line ends.
+        # No element is longer than its node, and each adds at most its head and two line ends.
         at = self._room(len(node) + (2 * entry.field_count + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX)
         buffer = self.buffer
         memory.store32(buffer, at, 0x0A0D322A)  # *2 CR LF
         if entry.ms == self._ms:
-            # Neighbours share their milliseconds, so the digits are kept from the second on.
+            # Neighbours share their milliseconds, so the digits are cached from the second entry on.
             if len(self._ms_text) == 0:
                 self._ms_text = b"%d-" % entry.ms
             at = memory.put_bulk_id(buffer, at + 4, self._ms_text, entry.seq)
@@ -254,7 +254,7 @@ class Output:
 
 
 def _put_element(buffer: bytearray, at: int, node: bytearray, place: int) -> int:
-    """Write a listpack's element as a bulk string; return the place behind it."""
+    """Write a listpack element as a bulk string; return the position after it."""
     behind = memory.put_short_bulk(buffer, at, node, place)
     if behind:
         return behind
@@ -265,7 +265,7 @@ def _put_element(buffer: bytearray, at: int, node: bytearray, place: int) -> int
 
 
 def double_text(value: float) -> bytes:
-    """A float as Redis writes it: 17 digits at most, no fraction where there is none."""
+    """A float as Redis writes it: at most 17 digits, no fraction for whole numbers."""
     if value != value:
         return b"nan"
     if value in (float("inf"), float("-inf")):

@@ -1,4 +1,4 @@
-# Sizes are signed and 64 bits wide: what a client promises is compared before it is believed.
+# Sizes are signed 64-bit numbers: a client's number is compared before it is used.
 
 import cython
 

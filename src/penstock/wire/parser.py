@@ -1,26 +1,26 @@
-"""From bytes to commands: a parser that leaves every argument where it came in.
+"""Parses commands from bytes, leaving every argument where it was received.
 
-    *3\\r\\n$4\\r\\nXADD\\r\\n$1\\r\\ns\\r\\n$1\\r\\n*\\r\\n     an array of bulk strings, what clients send
-    XADD s * temp 21\\r\\n                              or a line, what people type
+    *3\\r\\n$4\\r\\nXADD\\r\\n$1\\r\\ns\\r\\n$1\\r\\n*\\r\\n     an array of bulk strings, as clients send
+    XADD s * temp 21\\r\\n                              or an inline command, as people type
 
-The parser walks a buffer that somebody else fills. For each complete command it notes the place of every
-argument in a frame; of an incomplete one it keeps how far it came (P1), so that a command that arrives byte
-by byte is not read again from its start each time.
+The parser reads a buffer that its owner fills. For each complete command it notes the span of every argument
+in a frame. For an incomplete command it remembers its position (P1), so that a command that arrives byte by
+byte is not parsed from its start each time.
 
-    start     where the command begins that is not complete yet: bytes before it are done with
-    at        where reading goes on
-    left      arguments of the command still to come; 0 between commands
-    bulk      size of the argument that is being read; -1 while its size is not known
+    start     where the incomplete command starts: bytes before it are no longer needed
+    at        where parsing continues
+    left      arguments of the command still missing; 0 between commands
+    bulk      size of the argument being read; -1 while it is unknown
 
 Invariants
-  P1  start <= at; no byte before `at` is looked at again.
-  P2  nothing is allocated by what a number promises: an argument's span is noted when its bytes are here.
+  P1  start <= at; no byte before `at` is read again.
+  P2  no number from a client causes an allocation: an argument's span is noted when its bytes have arrived.
 
-Limits are checked when a size is read, before its bytes come. Clients that have not yet proved who they are
-get small ones, with Redis's texts: 10 arguments, 16 KB an argument. Here that is also the limit of all
-arguments together, and of a line: a stranger must not make the server hold more than a password needs.
+Limits are checked when a size is read, before its bytes arrive. Clients that are not authenticated have small
+limits, with Redis's texts: 10 arguments, 16 KB per argument. Here that is also the limit of all arguments
+together, and of a line: an unknown client must not make the server hold more than a password needs.
 
-The two bytes behind an argument are taken for the end of a line without looking, as Redis does.
+The two bytes after an argument are assumed to be the line end without a check, as in Redis.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ARGUMENTS_MAX = ARGUMENTS_MAX
 _STRANGER_ARGUMENTS_MAX = STRANGER_ARGUMENTS_MAX
 _STRANGER_BULK_BYTES_MAX = STRANGER_BULK_BYTES_MAX
 _STRANGER_COMMAND_BYTES_MAX = STRANGER_COMMAND_BYTES_MAX
-_NUMBER_DIGITS_MAX = 18  # more never is a size; fewer cannot overflow 64 bits
+_NUMBER_DIGITS_MAX = 18  # a size never has more; fewer cannot overflow 64 bits
 _NOT_A_NUMBER = -(2**62)
 _STAR = 42
 _DOLLAR = 36
@@ -54,7 +54,7 @@ _LF = 10
 
 
 class WireLimits:
-    """The limit that a server may change while it runs; shared by all its parsers."""
+    """The limit that a server may change at run time; shared by all its parsers."""
 
     __slots__ = ("bulk_bytes_max",)
 
@@ -63,7 +63,7 @@ class WireLimits:
 
 
 class Parser:
-    """Reads commands out of a buffer, one at a time. See above for the state that it keeps."""
+    """Reads commands from a buffer, one at a time. The module docstring describes its state."""
 
     __slots__ = ("at", "bulk", "left", "limits", "start", "stranger")
 
@@ -76,7 +76,7 @@ class Parser:
         self.bulk = -1
 
     def next(self, frame: Frame, buffer: bytearray, end: int) -> bool:
-        """Read on to the end of a command; False if it is not all here. Raises: ProtocolError."""
+        """Parse up to the end of a command; False if it is incomplete. Raises: ProtocolError."""
         if self.left == 0 and not self._begin(frame, buffer, end):
             return False
         if self.left == 0:
@@ -113,12 +113,12 @@ class Parser:
         return False
 
     def rest_moved(self, back: int) -> None:
-        """What is left was moved nearer to the start of its buffer by so many bytes."""
+        """The remaining bytes were moved `back` bytes towards the start of their buffer."""
         self.at -= back
         self.start -= back
 
     def _begin(self, frame: Frame, buffer: bytearray, end: int) -> bool:
-        """Read the count of arguments, or all of an inline command."""
+        """Read the number of arguments, or a whole inline command."""
         while True:
             at = self.at
             self.start = at
@@ -150,7 +150,7 @@ class Parser:
                 return True
 
     def _line_end(self, buffer: bytearray, at: int, end: int, refusal: str) -> int:
-        """Where the line ends that starts here; -1 if its end is not here yet."""
+        """The end of the line that starts here; -1 if it has not arrived yet."""
         found = memory.find_byte(buffer, at, end, _CR)
         if found < 0 and end - at > self._line_bytes_max():
             raise ProtocolError(refusal)
@@ -173,7 +173,7 @@ class Parser:
         return size
 
     def _inline(self, frame: Frame, buffer: bytearray, end: int) -> int:
-        """Read a line of words; return how many there are, -1 if its end is not here yet."""
+        """Read an inline command; return the number of words, -1 if its end has not arrived yet."""
         line_end = memory.find_byte(buffer, self.at, end, _LF)
         if line_end < 0:
             if end - self.at > self._line_bytes_max():
@@ -217,7 +217,7 @@ _HEX = b"0123456789abcdefABCDEF"
 
 
 def split_words(line: bytes) -> list[bytes]:
-    """The words of a line, quoted as for redis-cli. Raises: ProtocolError for quotes that do not close."""
+    """Split a line into words, quoted as in redis-cli. Raises: ProtocolError for unbalanced quotes."""
     words: list[bytes] = []
     at = 0
     while True:
@@ -230,7 +230,7 @@ def split_words(line: bytes) -> list[bytes]:
 
 
 def _word(line: bytes, at: int) -> tuple[bytes, int]:
-    """The word that begins here, and the place behind it."""
+    """The word that starts here, and the position after it."""
     word = bytearray()
     quote = 0
     while at < len(line):
@@ -254,7 +254,7 @@ def _word(line: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _escape(line: bytes, at: int, quote: int, word: bytearray) -> int:
-    """Add what the backslash at `at` stands for; return how many bytes behind it belong to it."""
+    """Add the character that the escape at `at` means; return how many bytes after the backslash it has."""
     follows = line[at + 1]
     if quote == _APOSTROPHE:
         if follows != _APOSTROPHE:

@@ -1,4 +1,4 @@
-"""Words in double quotes, as Redis writes them. `parser.split_words` reads them back."""
+"""Quotes words as Redis does. `parser.split_words` reads them back."""
 
 from __future__ import annotations
 

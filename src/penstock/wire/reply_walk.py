@@ -1,13 +1,13 @@
-"""Walking over replies that are written already: how many there are, where each ends.
+"""Walks over encoded replies: finds where each ends, and replaces them.
 
-Needed where replies turn out not to be true after all: those that tell of a write which could not be kept are
-replaced, each by an error, so that a client who has sent ten commands still gets ten answers.
+Used when a write could not be persisted after its reply was encoded. Each affected reply is replaced by an
+error, so that a client that sent ten commands still gets ten replies.
 """
 
 from __future__ import annotations
 
 from penstock.errors import PenstockError
-from penstock.wire.encoder import Output
+from penstock.wire.encoder import ReplyBuffer
 
 _SIZED = b"$=!"
 _NESTED = {ord("*"): 1, ord("~"): 1, ord(">"): 1, ord("%"): 2}
@@ -15,7 +15,7 @@ _PUSH = ord(">")
 
 
 def end_of_reply(data: bytes, at: int) -> int:
-    """The place behind the reply that begins here."""
+    """The position after the reply that starts here."""
     left = 1
     while left:
         left -= 1
@@ -32,11 +32,11 @@ def end_of_reply(data: bytes, at: int) -> int:
 
 
 def refuse_all(data: bytes, error: PenstockError, spared: tuple[bytes, ...] = ()) -> bytes:
-    """The same number of replies, all of them this error. What was pushed to the client stays.
+    """The same number of replies, all of them this error. Pushed messages stay.
 
-    `spared`: how that begins which is a push too, though nothing marks it (RESP2).
+    `spared`: first bytes of messages that are pushes although RESP2 does not mark them.
     """
-    output = Output()
+    output = ReplyBuffer()
     at = 0
     while at < len(data):
         end = end_of_reply(data, at)

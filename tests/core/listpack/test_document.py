@@ -1,4 +1,4 @@
-"""The hex in docs/formats/listpack.md is what the code writes."""
+"""The hex in docs/formats/listpack.md equals what the code writes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DOCUMENTED_DAMAGE = re.findall(r"\| `([0-9a-f ]+)` \| (\d+) \|$", DOCUMENT, re.M
 
 
 def documented_value(text: str) -> bytes | int:
-    """What stands in the document: 5, "five", or "x" * 5."""
+    """Parse a value of the document: 5, "five", or "x" * 5."""
     content, _, times = text.partition(" * ")
     value = ast.literal_eval(content)
     return value if isinstance(value, int) else value.encode() * int(times or 1)

@@ -15,7 +15,7 @@ def test_damaged_bytes_are_refused_or_walk_the_same_both_ways() -> None:
     assert outcomes["accepted"] + outcomes["refused"] == cases(100_000)
     for damage in DAMAGES:
         assert outcomes[f"{damage.__name__} accepted"] + outcomes[f"{damage.__name__} refused"]
-    # A campaign in which nearly all is refused at the header would show little.
+    # A campaign in which nearly everything fails at the header would prove little.
     assert outcomes["accepted"] > cases(100_000) // 10
     assert outcomes["nothing refused"] == 0
     assert outcomes["wrong_total accepted"] == 0

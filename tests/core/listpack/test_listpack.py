@@ -1,4 +1,4 @@
-"""Listpacks: encodings, walking, editing, and what is refused."""
+"""Listpacks: encodings, walking, editing, and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fuzz.listpack import walk, walk_back
 from penstock.core import listpack
 from penstock.core.listpack import AFTER, BEFORE, REPLACE
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CorruptData, TooLarge
 from tests.support.engine.listpacks import (
     EDGE_INTEGERS,
     EDGE_STRING_SIZES,
@@ -29,12 +29,12 @@ def texts(lp: bytearray) -> list[bytes]:
 
 
 def body(lp: bytearray) -> bytes:
-    """The elements' bytes, without header and end."""
+    """The bytes of the elements, without header and end."""
     return bytes(lp[FIRST : listpack.total_bytes(lp) - 1])
 
 
 def check(lp: bytearray, expected: list[bytes]) -> None:
-    """The listpack is sound, and holds these elements from either end."""
+    """Check that the listpack is valid and holds these elements from either end."""
     assert listpack.validate(lp[: listpack.total_bytes(lp)]) == lp[: listpack.total_bytes(lp)]
     assert texts(lp) == expected
     assert walk_back(lp)[::-1] == walk(lp)
@@ -43,7 +43,7 @@ def check(lp: bytearray, expected: list[bytes]) -> None:
 
 # --- Encodings -----------------------------------------------------------------------------------------
 
-# Both ends of every integer encoding, and the bytes of the whole element.
+# Both limits of every integer encoding, and the bytes of the whole element.
 INTEGER_BYTES = [
     (0, "00 01"),
     (127, "7f 01"),
@@ -318,7 +318,7 @@ def test_seek_finds_the_same_element_from_either_end(elements: list[bytes | int]
 
 
 @given(st.lists(st.one_of(st.binary(max_size=300), st.sampled_from(EDGE_INTEGERS)), max_size=20))
-def test_what_we_write_passes_deep_validation(elements: list[bytes | int]) -> None:
+def test_our_own_listpacks_pass_deep_validation(elements: list[bytes | int]) -> None:
     lp = pack(*elements)
     check(lp, [b"%d" % e if isinstance(e, int) else e for e in elements])
 
@@ -514,7 +514,7 @@ def test_an_element_too_many_for_the_header_is_not_deleted() -> None:
 
 
 def nearly_full(room: int) -> bytearray:
-    """A listpack that says it can grow by `room` bytes, with one element and its bytes not there."""
+    """A listpack whose header leaves `room` bytes to grow; most of its claimed bytes do not exist."""
     lp = pack(b"abc")
     lp[:4] = (listpack.TOTAL_BYTES_MAX - room).to_bytes(4, "little")
     return lp
@@ -538,7 +538,7 @@ def test_no_edit_grows_past_what_the_header_can_say(
     for room in (0, more - 1):
         lp = nearly_full(room)
         before = bytes(lp)
-        with pytest.raises(CommandError, match="A listpack cannot exceed 4294967295 bytes"):
+        with pytest.raises(TooLarge, match="a listpack cannot exceed 4294967295 bytes"):
             edit(lp)
         assert lp == before, name
     lp = nearly_full(more)

@@ -1,4 +1,4 @@
-"""Bytes that are not listpacks are refused, and the place is named."""
+"""Bytes that are not listpacks are refused, and the error names the position."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_form_that_is_not_the_shortest_is_taken(element: bytes) -> None:
     assert listpack.equals(lp, FIRST, bytearray(b"5"), 0, 1)
 
 
-def test_what_was_validated_is_a_copy() -> None:
+def test_a_validated_listpack_is_a_copy() -> None:
     data = pack(b"abc")
     lp = listpack.validate(data)
     listpack.append(lp, b"d")

@@ -1,4 +1,4 @@
-"""Adding to a stream: ids, refusals, and when a node begins."""
+"""Appending to a stream: ids, errors, and when a new node begins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from penstock.core.check import check_stream
 from penstock.core.frame import Frame
 from penstock.core.stream import ENTRY_BYTES_MAX, NodeLimits, Stream
 from penstock.core.stream_id import MAX64, StreamID
-from penstock.errors import elements_too_large, id_not_above_top, ids_exhausted
+from penstock.errors import IDNotAboveLast, IDsExhausted, TooLarge
 from tests.support.engine.streams import (
     add,
     frame_of,
@@ -43,7 +43,7 @@ def test_an_automatic_id_takes_the_clock_and_starts_at_zero() -> None:
     assert ids_of(stream) == ["1000-0", "1001-0"]
 
 
-def test_an_automatic_id_goes_on_in_the_last_millisecond_when_the_clock_stands_or_steps_back() -> (
+def test_an_automatic_id_stays_in_the_last_millisecond_when_the_clock_stands_or_steps_back() -> (
     None
 ):
     stream = Stream()
@@ -80,25 +80,25 @@ def test_the_pieces_before_the_first_field_are_not_stored() -> None:
 @pytest.mark.parametrize("entry_id", ["5-5", "5-4", "4-9", "0-0"])
 def test_an_id_not_above_the_last_is_refused(entry_id: str) -> None:
     stream = stream_of("5-5")
-    assert refused(stream, lambda: add(stream, entry_id)) == str(id_not_above_top())
+    assert refused(stream, lambda: add(stream, entry_id)) is IDNotAboveLast
 
 
 def test_zero_is_above_no_id() -> None:
     stream = Stream()
-    assert refused(stream, lambda: add(stream, "0-0")) == str(id_not_above_top())
+    assert refused(stream, lambda: add(stream, "0-0")) is IDNotAboveLast
 
 
 def test_the_last_id_counts_even_when_its_entry_is_gone() -> None:
     stream = stream_of("5-5")
     stream.delete(sid("5-5"))
-    assert refused(stream, lambda: add(stream, "5-5")) == str(id_not_above_top())
+    assert refused(stream, lambda: add(stream, "5-5")) is IDNotAboveLast
 
 
 @pytest.mark.parametrize("ms", [5, 4])
 def test_a_millisecond_that_is_used_up_or_past_is_refused(ms: int) -> None:
     stream = stream_of(f"5-{MAX64}")
-    text = refused(stream, lambda: stream.append_in_ms(ms, frame_of(*KV), 0))
-    assert text == str(id_not_above_top())
+    error = refused(stream, lambda: stream.append_in_ms(ms, frame_of(*KV), 0))
+    assert error is IDNotAboveLast
 
 
 def test_nothing_can_be_added_above_the_largest_id() -> None:
@@ -111,7 +111,7 @@ def test_nothing_can_be_added_above_the_largest_id() -> None:
         lambda: stream.append_in_ms(5, frame_of(*KV), 0),
         lambda: stream.append_in_ms(MAX64, frame_of(*KV), 0),
     ]
-    assert {refused(stream, way) for way in ways} == {str(ids_exhausted())}
+    assert {refused(stream, way) for way in ways} == {IDsExhausted}
 
 
 @pytest.mark.parametrize("entry_id", [f"{2**63 - 1}-{2**63 - 1}", f"{2**63}-{2**63}", "0-1"])
@@ -128,10 +128,10 @@ def test_an_entry_of_more_than_a_gibibyte_is_refused_and_changes_nothing(entry_c
     frame = Frame()
     frame.add(bytes(1 << 20))
     for _ in range(ENTRY_BYTES_MAX >> 20):
-        frame.add_span(0, 1 << 20)  # the same bytes again and again: large by its sizes only
+        frame.add_span(0, 1 << 20)  # the same bytes again and again: large only by the sum of sizes
     stream = stream_of(*(f"{n}-0" for n in range(1, entry_count + 1)))
-    text = refused(stream, lambda: stream.append(1000, frame, 0))
-    assert text == str(elements_too_large())
+    error = refused(stream, lambda: stream.append(1000, frame, 0))
+    assert error is TooLarge
 
 
 def test_a_huge_entry_has_a_node_of_its_own() -> None:

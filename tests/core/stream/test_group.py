@@ -1,4 +1,4 @@
-"""Groups: delivering, acknowledging, taking over, and what is left when a consumer goes."""
+"""Groups: delivering, acknowledging, claiming, and removing consumers."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_nothing_is_skipped_when_the_buffer_of_the_last_node_read_is_given_up() 
     stream, group, a, _ = crew("1-0", "2-0", "3-0")
     assert ids(group.deliver(stream, a, 1, 100, True)) == ["1-0"]
     add(stream, "4-0", b"k", b"v" * 20_000)  # in the buffer of the first node
-    add(stream, "5-0")  # in a buffer of its own: the other has become too large to keep
+    add(stream, "5-0")  # in a buffer of its own: the other is too large to keep
     assert ids(group.deliver(stream, a, 0, 100, True)) == ["2-0", "3-0", "4-0", "5-0"]
 
 
@@ -205,7 +205,9 @@ def test_a_claim_moves_the_record_and_counts_a_delivery() -> None:
 @pytest.mark.parametrize(
     ("idle_ms_min", "taken"), [(0, True), (199, True), (200, True), (201, False)]
 )
-def test_a_claim_takes_only_what_is_idle_for_long_enough(idle_ms_min: int, taken: bool) -> None:
+def test_a_claim_takes_only_entries_that_are_idle_for_long_enough(
+    idle_ms_min: int, taken: bool
+) -> None:
     stream, group, a, b = crew("1-0")
     group.deliver(stream, a, 0, 100, True)
     assert group.claim(stream, sid("1-0"), b, options(idle_ms_min, 300), 300) == taken
@@ -238,7 +240,7 @@ def test_a_claim_by_the_owner_renews_the_record() -> None:
     check_group(group)
 
 
-def test_a_claim_of_what_is_not_pending_is_refused_unless_forced() -> None:
+def test_a_claim_of_an_entry_that_is_not_pending_is_refused_unless_forced() -> None:
     stream, group, a, _ = crew("1-0")
     assert not group.claim(stream, sid("1-0"), a, options(), 1000)
     assert pending_of(group) == []
@@ -246,7 +248,7 @@ def test_a_claim_of_what_is_not_pending_is_refused_unless_forced() -> None:
 
 @pytest.mark.parametrize(("just_id", "count"), [(False, 2), (True, 1)])
 def test_a_forced_claim_makes_a_record_that_counts_as_redis_does(just_id: bool, count: int) -> None:
-    """Redis makes the record as delivered once and then counts the claim on top."""
+    """Redis creates the record with one delivery and then counts the claim too."""
     stream, group, a, _ = crew("1-0")
     given = ClaimOptions(999_999, 300, force=True, just_id=just_id)  # the idle time does not matter
     assert group.claim(stream, sid("1-0"), a, given, 400)
@@ -264,7 +266,7 @@ def test_a_claim_of_a_deleted_entry_forgets_it() -> None:
     stream, group, a, b = crew("1-0", "2-0")
     group.deliver(stream, a, 0, 100, True)
     stream.delete(sid("1-0"))
-    given = ClaimOptions(999_999, 300)  # however short it has been idle
+    given = ClaimOptions(999_999, 300)  # however short the idle time
     assert not group.claim(stream, sid("1-0"), b, given, 300)
     assert pending_of(group) == [("2-0", b"a", 100, 1)]
     check_group(group)
@@ -277,7 +279,7 @@ def told(found: AutoClaim) -> tuple[str, list[str], list[str]]:
     return str(found.cursor), [*map(str, found.claimed)], [*map(str, found.deleted)]
 
 
-def test_autoclaim_takes_idle_entries_and_tells_where_to_go_on() -> None:
+def test_autoclaim_takes_idle_entries_and_returns_the_next_start() -> None:
     stream, group, a, b = crew(*(f"{n}-0" for n in range(1, 6)))
     group.deliver(stream, a, 0, 100, True)
     given = options(50, 200)
@@ -298,7 +300,7 @@ def test_autoclaim_of_ids_only_leaves_the_count() -> None:
     assert pending_of(group) == [("1-0", b"b", 200, 1)]
 
 
-def test_autoclaim_passes_over_what_is_not_idle_enough() -> None:
+def test_autoclaim_skips_entries_that_are_not_idle_enough() -> None:
     stream, group, a, b = crew("1-0", "2-0", "3-0")
     group.deliver(stream, a, 1, 100, True)
     group.deliver(stream, a, 1, 190, True)
@@ -311,7 +313,7 @@ def test_autoclaim_passes_over_what_is_not_idle_enough() -> None:
 
 
 @pytest.mark.parametrize(("idle_ms_min", "taken"), [(99, True), (100, True), (101, False)])
-def test_autoclaim_takes_what_is_idle_for_just_long_enough(idle_ms_min: int, taken: bool) -> None:
+def test_autoclaim_takes_entries_that_are_just_idle_enough(idle_ms_min: int, taken: bool) -> None:
     stream, group, a, b = crew("1-0")
     group.deliver(stream, a, 0, 100, True)
     found = group.autoclaim(stream, SMALLEST, 9, b, options(idle_ms_min, 200))
@@ -333,7 +335,7 @@ def test_autoclaim_reports_deleted_entries_forgets_them_and_counts_them() -> Non
 def test_autoclaim_looks_at_ten_rows_for_each_it_may_take(limit: int) -> None:
     stream, group, a, b = crew(*(f"{n}-0" for n in range(1, 31)))
     group.deliver(stream, a, 0, 100, True)
-    group.claim(stream, sid("30-0"), a, options(delivery_ms=1), 100)  # idle, but far behind
+    group.claim(stream, sid("30-0"), a, options(delivery_ms=1), 100)  # idle, but far away
     found = group.autoclaim(stream, SMALLEST, limit, b, options(50, 101))
     assert told(found) == (f"{10 * limit + 1}-0", [], [])
 
@@ -345,7 +347,7 @@ def test_autoclaim_with_nothing_pending_is_at_the_end() -> None:
     assert told(group.autoclaim(stream, sid("5-0"), 9, a, options())) == ("0-0", [], [])
 
 
-def test_autoclaim_of_everything_can_go_on_from_its_own_cursor() -> None:
+def test_autoclaim_of_everything_can_continue_from_its_own_cursor() -> None:
     stream, group, a, b = crew(*(f"{n}-0" for n in range(1, 8)))
     group.deliver(stream, a, 0, 100, True)
     cursor, claimed = SMALLEST, 0
@@ -358,7 +360,7 @@ def test_autoclaim_of_everything_can_go_on_from_its_own_cursor() -> None:
     assert claimed == b.pending.count == 7
 
 
-# --- Looking -----------------------------------------------------------------------------------------
+# --- Inspection --------------------------------------------------------------------------------------
 
 
 def test_the_summary_counts_by_consumer_and_knows_the_edges() -> None:
@@ -465,7 +467,7 @@ def test_a_consumer_is_found_by_name_and_by_number() -> None:
     assert (a.seen_ms, a.active_ms) == (0, NEVER_MS)
 
 
-def test_deleting_a_consumer_returns_what_was_pending_and_forgets_it() -> None:
+def test_deleting_a_consumer_removes_and_counts_its_pending_entries() -> None:
     stream, group, a, b = crew("1-0", "2-0", "3-0")
     group.deliver(stream, a, 2, 100, True)
     group.deliver(stream, b, 1, 100, True)
@@ -501,7 +503,7 @@ def test_many_consumers_come_and_go() -> None:
 
 
 def alive(kind: type) -> int:
-    """How many objects of a kind there are; of those that the collector knows."""
+    """The number of objects of a class that the garbage collector tracks."""
     gc.collect()
     return sum(isinstance(thing, kind) for thing in gc.get_objects())
 

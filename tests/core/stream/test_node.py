@@ -1,4 +1,4 @@
-"""One node: its bytes, its ids, its walk in both directions."""
+"""One node: its bytes, its ids, walking in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes from elsewhere: what passes can be used, and passes check_node; all else is refused."""
+"""Untrusted nodes: those that pass also pass check_node; all others are refused."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ def refused(node: bytearray) -> str:
     return caught.value.what
 
 
-def test_a_sound_node_tells_its_last_id() -> None:
+def test_a_valid_node_returns_its_last_id() -> None:
     assert node_check.validate_node(sample(), 5, 3) == sid("7-0")
 
 
-def test_a_node_of_tombstones_is_sound() -> None:
+def test_a_node_of_tombstones_is_valid() -> None:
     assert node_check.validate_node(pack(0, 1, 1, b"k", 0, 3, 0, 0, b"v", 4), 5, 3) == sid("5-3")
 
 
-def test_ids_that_do_not_rise_are_told() -> None:
-    """Redis 7.0 gives ids again after XSETID below a tombstone; whoever loads must look closer."""
+def test_ids_that_do_not_rise_are_reported() -> None:
+    """Redis 7.0 assigns ids again after XSETID below a tombstone; loaders must check further."""
     twice = pack(1, 1, 1, b"k", 0, 3, 0, 0, b"v", 4, 2, 0, 0, b"v", 4)
     assert node_check.validate_node(twice, 5, 3) is None
 
@@ -78,7 +78,7 @@ def test_ids_that_do_not_rise_are_told() -> None:
         ((1, 0, 1, b"k", 0, 2, 0, 0), "it ends where an element is expected"),
     ],
 )
-def test_what_is_wrong_is_said(elements: tuple[int | bytes, ...], said: str) -> None:
+def test_the_error_says_what_is_wrong(elements: tuple[int | bytes, ...], said: str) -> None:
     assert said in refused(pack(*elements))
 
 
@@ -114,7 +114,7 @@ def test_every_form_of_every_element_is_known() -> None:
 
 @pytest.mark.parametrize("seed", range(cases(100)))
 def test_it_agrees_with_check_node_on_damaged_nodes(seed: int) -> None:
-    """One walk over bytes, the other over readers: they must come to the same opinion."""
+    """One check reads bytes, the other uses the readers: both must agree."""
     dice = random.Random(seed)
     good = sample()
     accepted = 0

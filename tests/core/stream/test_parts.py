@@ -1,4 +1,4 @@
-"""Cutting ranges of streams into parts, and finding their nodes."""
+"""Splitting ranges of streams into parts, and finding their nodes."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_an_empty_stream_has_no_parts_and_no_nodes() -> None:
         ("0", "99", [("1-0", 2), ("4-0", 3), ("7-0", 1)]),
         ("3", "4", [("1-0", 1), ("4-0", 1)]),
         ("3-1", "5", [("4-0", 2)]),
-        ("5", "7-9", [("4-0", 2)]),  # of the last node only a tombstone lies in the range
+        ("5", "7-9", [("4-0", 2)]),  # only a tombstone of the last node is in the range
         ("8-1", "99", []),
         ("6", "3", []),
     ],
@@ -89,7 +89,7 @@ def test_only_nodes_with_live_entries_in_the_range_count(
     assert masters(stream, start, end) == found
 
 
-def test_a_node_knows_its_last_id_be_it_a_tombstone() -> None:
+def test_a_node_knows_its_last_id_even_of_a_tombstone() -> None:
     stream = stream_of("1-0", "2-0", "3-0", "4-0")
     stream.delete(sid("3-0"))
     [first, second] = nodes_in(stream, stream_id.SMALLEST, stream_id.LARGEST)

@@ -132,7 +132,7 @@ def test_a_cursor_removes_its_entry_even_after_the_bytes_have_moved() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_cursor_notices_a_buffer_that_became_another_node_and_was_then_given_up(
+def test_a_cursor_notices_a_buffer_that_became_another_node_and_was_then_dropped(
     reverse: bool,
 ) -> None:
     stream = stream_of("1-0", "2-0", "3-0", entries_max=3)
@@ -147,7 +147,7 @@ def test_a_cursor_notices_a_buffer_that_became_another_node_and_was_then_given_u
     assert rest == (["2-0", "1-0"] if reverse else ["2-0", "3-0"])
 
 
-def test_a_cursor_does_not_remove_what_somebody_else_has_removed() -> None:
+def test_a_cursor_does_not_remove_an_entry_twice() -> None:
     stream = stream_of("1-0", "2-0", "3-0")
     cursor = stream.cursor()
     assert cursor.advance()
@@ -168,7 +168,7 @@ def test_a_cursor_sees_what_is_appended_in_front_of_it() -> None:
     assert seen == list(range(1, 11))
 
 
-def test_a_cursor_goes_on_when_an_append_moves_the_entries() -> None:
+def test_a_cursor_continues_when_an_append_moves_the_entries() -> None:
     stream = stream_of(*(f"{n}-0" for n in range(1, 128)), entries_max=1000)
     for reverse in (False, True):
         cursor = stream.cursor(end=sid("127-0"), reverse=reverse)
@@ -181,7 +181,7 @@ def test_a_cursor_goes_on_when_an_append_moves_the_entries() -> None:
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_cursor_goes_on_when_its_node_and_its_neighbours_are_dropped(reverse: bool) -> None:
+def test_a_cursor_continues_when_its_node_and_its_neighbours_are_dropped(reverse: bool) -> None:
     stream = stream_of(*(f"{n}-0" for n in range(1, 14)))
     cursor = stream.cursor(reverse=reverse)
     while cursor.advance() and cursor.id.ms != 7:
@@ -193,7 +193,7 @@ def test_a_cursor_goes_on_when_its_node_and_its_neighbours_are_dropped(reverse: 
 
 
 @pytest.mark.parametrize("reverse", [False, True])
-def test_a_cursor_goes_on_after_a_trim(reverse: bool) -> None:
+def test_a_cursor_continues_after_a_trim(reverse: bool) -> None:
     stream = stream_of(*(f"{n}-0" for n in range(1, 11)))
     cursor = stream.cursor(reverse=reverse)
     assert cursor.advance()

@@ -6,7 +6,7 @@ from penstock.core import stream_id
 from penstock.core.check import check_stream
 from penstock.core.stream import RANK_UNKNOWN, Stream
 from penstock.core.stream_id import MAX64, SMALLEST
-from penstock.errors import id_not_above_top
+from penstock.errors import IDNotAboveLast
 from tests.support.engine.streams import (
     add,
     nodes_of,
@@ -33,7 +33,7 @@ def test_ranks_are_known_at_the_ends_of_a_stream_only() -> None:
     assert ranks(stream, "5-1", "6-0", "6-9", "7-1") == [RANK_UNKNOWN] * 4
 
 
-def test_a_trim_leaves_the_ranks_of_what_is_there() -> None:
+def test_a_trim_keeps_the_ranks_of_the_remaining_entries() -> None:
     stream = stream_of("5-0", "6-0", "7-0", "8-0")
     stream.trim_length(2)
     assert ranks(stream, "0-0", "6-0", "7-0", "8-0") == [2, 2, 3, 4]
@@ -59,7 +59,7 @@ def test_a_deletion_before_the_first_entry_hides_no_rank() -> None:
     assert ranks(stream, "0-0", "4-0", "5-0", "6-0", "7-0") == [1, 1, 1, 2, 3]
 
 
-def test_tombstones_count_from_where_they_lie() -> None:
+def test_tombstones_count_from_their_position() -> None:
     stream = stream_of("5-0", "6-0", "7-0")
     assert not stream.has_tombstones_from(SMALLEST)
     stream.delete(sid("6-0"))
@@ -99,7 +99,7 @@ def test_the_last_id_can_be_set_ahead() -> None:
         7,
         "8-0",
     )
-    assert refused(stream, lambda: add(stream, "9-0")) == str(id_not_above_top())
+    assert refused(stream, lambda: add(stream, "9-0")) is IDNotAboveLast
     add(stream, "9-1")
     assert stream.entries_added == 8
     assert stream_id.compare(stream.last_ms, stream.last_seq, 9, 1) == 0

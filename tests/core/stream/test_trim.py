@@ -1,4 +1,4 @@
-"""Taking away from a stream: deleting by id, trimming by length and by id."""
+"""Removing from a stream: deleting by id, trimming by length and by id."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_any_entry_can_be_deleted(doomed: str) -> None:
 
 
 @pytest.mark.parametrize("absent", ["0-0", "1-1", "3-5", "9-0", f"{MAX64}-{MAX64}"])
-def test_deleting_what_is_not_there_changes_nothing(absent: str) -> None:
+def test_deleting_a_missing_entry_changes_nothing(absent: str) -> None:
     stream = stream_of("1-0", "2-0", "3-0", "4-0")
     before = state_of(stream)
     assert not stream.delete(sid(absent))
@@ -145,7 +145,7 @@ def test_a_trim_skips_the_tombstones_of_the_node_it_cuts() -> None:
 
 
 @pytest.mark.parametrize("min_ms", range(12))
-def test_an_exact_trim_by_id_leaves_what_is_not_below_it(min_ms: int) -> None:
+def test_an_exact_trim_by_id_keeps_entries_not_below_it(min_ms: int) -> None:
     every = [f"{n}-0" for n in range(1, 11)]
     stream = stream_of(*every)
     assert stream.trim_min_id(StreamID(min_ms, 0)) == min(10, max(0, min_ms - 1))

@@ -8,7 +8,8 @@ import pytest
 import redis
 
 from penstock.core import stream_id
-from penstock.errors import CommandError
+from penstock.engine.execute import worded
+from penstock.errors import CoreError
 from tests.support.campaign import cases
 from tests.support.engine.id_texts import ID_TEXTS, NO_ID_TEXTS
 from tests.support.servers.answers import answers
@@ -23,8 +24,8 @@ def ours(text: bytes) -> object:
     """The id that a text names, `-` and `+` included, or the words of the refusal."""
     try:
         return stream_id.parse_edge(text, 0).text
-    except CommandError as error:
-        return str(error)
+    except CoreError as error:
+        return str(worded(error))
 
 
 def theirs(server: RedisServer, texts: list[bytes]) -> list[object]:
@@ -87,6 +88,6 @@ def test_edges_of_ranges_are_taken_and_refused_alike(
 def refusal_of_edge(text: bytes, is_start: bool) -> str:
     try:
         stream_id.parse_range_start(text) if is_start else stream_id.parse_range_end(text)
-    except CommandError as error:
-        return str(error)
+    except CoreError as error:
+        return str(worded(error))
     return ""

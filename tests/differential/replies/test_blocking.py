@@ -128,7 +128,7 @@ class Stage:
         theirs = {n: self.ends[n].read() for n in self.parked if self.ends[n].socket in ready}
         for n in [n for n, reply in theirs.items() if _is_empty(reply)]:
             del theirs[n]
-            self.bench.engine.give_up(self.parked.pop(n))
+            self.bench.engine.unpark(self.parked.pop(n))
         ours = {n: reader.got for n, reader in self.parked.items() if reader.woken}
         self.compare(ours, theirs)
         self.parked = {n: reader for n, reader in self.parked.items() if n not in ours}

@@ -59,7 +59,7 @@ def test_a_clock_before_1970_counts_as_1970() -> None:
     assert bench.ask("XADD s * k v") == b"0-1"
 
 
-def test_an_automatic_id_goes_on_in_the_next_millisecond_when_one_is_full() -> None:
+def test_an_automatic_id_moves_to_the_next_millisecond_when_one_is_full() -> None:
     bench = bench_with(f"{2**62}-{TOP}")
     assert bench.ask("XADD s * k v") == b"%d-0" % (2**62 + 1)
 
@@ -179,12 +179,12 @@ OPTION_REFUSALS = [
 
 
 @pytest.mark.parametrize(("options", "text"), OPTION_REFUSALS)
-def test_options_that_make_no_sense_are_refused_by_xadd(options: str, text: str) -> None:
+def test_invalid_options_are_refused_by_xadd(options: str, text: str) -> None:
     assert_refused(bench_with("1-0"), f"XADD s {options} 9-0 k v", text)
 
 
 @pytest.mark.parametrize(("options", "text"), OPTION_REFUSALS)
-def test_options_that_make_no_sense_are_refused_by_xtrim(options: str, text: str) -> None:
+def test_invalid_options_are_refused_by_xtrim(options: str, text: str) -> None:
     assert_refused(bench_with("1-0"), f"XTRIM s {options}", text)
 
 
@@ -211,7 +211,7 @@ def test_too_many_or_too_few_words_are_refused(line: str, text: str) -> None:
     assert_refused(bench_with("1-0"), line, text)
 
 
-# --- What is complained about first ---------------------------------------------------------------
+# --- The first error wins -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_a_stream_that_is_refused_its_first_entry_is_not_made() -> None:
 # --- Deleting -------------------------------------------------------------------------------------
 
 
-def test_deleting_counts_what_was_there() -> None:
+def test_deleting_counts_existing_entries() -> None:
     bench = bench_with("1-0", "2-0", "3-0")
     assert bench.ask("XDEL s 1-0 1-0 3 9-9") == 2
     assert ids_of(bench) == [b"2-0"]

@@ -1,4 +1,4 @@
-"""PENSTOCK APPENDBATCH: all of a batch or nothing, and once."""
+"""PENSTOCK APPENDBATCH: all of a batch or nothing, exactly once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NUMKEYS = "ERR numkeys must count record, stream and staging: 3 or more"
 
 @pytest.fixture
 def bench() -> Bench:
-    """Two staging keys: one of three rows in two blobs, and one of a row."""
+    """Two staging keys: one with three rows in two blobs, one with a single row."""
     bench = Bench()
     bench.run("RPUSH", "p0", TWO_ROWS, ONE_ROW)
     bench.run("RPUSH", "p1", blob_of(["k", "d"]))
@@ -42,7 +42,7 @@ def test_all_rows_are_appended_in_the_order_of_the_keys(bench: Bench) -> None:
     assert bench.ask("EXISTS p0 p1") == 0
 
 
-def test_ids_go_on_behind_those_that_are_there(bench: Bench) -> None:
+def test_ids_continue_after_the_existing_ones(bench: Bench) -> None:
     bench.ask("XADD s 1800000000000-5 k v")
     bench.run(*append_batch(0, "r", "s", "p1"))
     assert [entry[0] for entry in bench.ask("XRANGE s - +")][-1] == b"1800000000000-6"
@@ -136,14 +136,14 @@ def test_an_approximate_trim_has_no_limit_unless_one_is_given() -> None:
             "1 4 r s p0 bad",
             "ERR staging key 'bad' holds no rows: byte 0: expected an array, found 110",
         ),
-        ("1 4 r s p0 number", "ERR staging key 'number' holds a number, and no rows"),
+        ("1 4 r s p0 number", "ERR staging key 'number' holds a number instead of rows"),
         (
             "1 3 r last p0",
             "ERR The stream has exhausted the last possible ID, unable to add more items",
         ),
     ],
 )
-def test_what_is_refused_changes_nothing(bench: Bench, line: str, text: str) -> None:
+def test_a_refused_command_changes_nothing(bench: Bench, line: str, text: str) -> None:
     bench.run("RPUSH", "bad", ONE_ROW, "none")
     bench.run("RPUSH", "number", ONE_ROW, 17)
     bench.ask("XADD last 18446744073709551615-18446744073709551613 k v")
@@ -159,7 +159,7 @@ def test_the_last_two_ids_are_given_out() -> None:
     assert bench.run(*append_batch(1, "r", "s", "p")) == 2
 
 
-# --- What others see -------------------------------------------------------------------------------
+# --- Waiters, watchers and listeners ---------------------------------------------------------------
 
 
 def test_waiting_readers_are_served_once_with_all_of_it(bench: Bench) -> None:
@@ -170,7 +170,7 @@ def test_waiting_readers_are_served_once_with_all_of_it(bench: Bench) -> None:
     assert (key, len(entries)) == (b"s", 3)
 
 
-def test_every_change_is_told(bench: Bench) -> None:
+def test_every_change_is_published(bench: Bench) -> None:
     told = bench.listen()
     bench.run(*append_batch(1, "r", "s", "p0", "p1", trim="MAXLEN 1"))
     assert told.take() == [
@@ -179,7 +179,7 @@ def test_every_change_is_told(bench: Bench) -> None:
     ]
 
 
-def test_every_entry_is_told_where_the_count_of_entries_stands_still(bench: Bench) -> None:
+def test_every_entry_is_published_even_if_entries_added_is_at_its_limit(bench: Bench) -> None:
     bench.ask("XGROUP CREATE s g 0 MKSTREAM")
     bench.ask("XSETID s 0-0 ENTRIESADDED 9223372036854775807")
     told = bench.listen()

@@ -24,7 +24,7 @@ NO_KEY = "NOGROUP No such key 'missing' or consumer group 'g'"
 
 
 def pending_bench(compat_version: str | None = None) -> Bench:
-    """Entries 1-0 to 5-0 in s; a has 1-0 2-0 pending and b 3-0 4-0, since a second ago."""
+    """Entries 1-0 to 5-0 in s; a has 1-0 2-0 pending and b 3-0 4-0, for one second."""
     bench = grouped("1-0", "2-0", "3-0", "4-0", "5-0", version=compat_version)
     bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
     bench.ask("XREADGROUP GROUP g b COUNT 2 STREAMS s >")
@@ -44,7 +44,7 @@ def rows(bench: Bench) -> list[list[object]]:
 
 
 def consumers(bench: Bench) -> dict[bytes, list[object]]:
-    """What is known of each consumer."""
+    """The times of each consumer."""
     return {row[1]: row[2:] for row in bench.ask("XINFO CONSUMERS s g")}
 
 
@@ -119,7 +119,7 @@ def test_a_clock_that_steps_back_makes_nothing_less_than_just_delivered(bench: B
         ("XPENDING string g", WRONG_TYPE),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_query_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -136,7 +136,7 @@ def test_claiming_moves_an_entry_counts_it_and_makes_it_young(bench: Bench) -> N
     ]
 
 
-def test_only_what_is_idle_long_enough_can_be_claimed(bench: Bench) -> None:
+def test_only_entries_idle_long_enough_can_be_claimed(bench: Bench) -> None:
     assert bench.ask("XCLAIM s g c 1001 1-0") == []
     assert bench.ask("XCLAIM s g c 1000 1-0") == [[b"1-0", KV]]
     assert bench.ask("XCLAIM s g c 1 1-0") == []
@@ -181,14 +181,14 @@ def test_the_count_of_deliveries_can_be_set(bench: Bench, given: str, count: int
 
 
 def test_the_count_of_deliveries_stops_at_the_largest_number(bench: Bench) -> None:
-    """Redis 7 goes on counting, into negative numbers."""
+    """In Redis 7 the count overflows into negative numbers."""
     bench.ask("XCLAIM s g c 0 1-0 RETRYCOUNT 9223372036854775807")
     bench.ask("XCLAIM s g c 0 1-0")
     bench.ask("XREADGROUP GROUP g c STREAMS s 0")
     assert rows(bench)[0][3] == 2**63 - 1
 
 
-def test_what_is_not_pending_is_claimed_by_force_only(bench: Bench) -> None:
+def test_an_entry_that_is_not_pending_is_claimed_only_by_force(bench: Bench) -> None:
     assert bench.ask("XCLAIM s g c 0 5-0") == []
     assert bench.ask("XCLAIM s g c 5000 5-0 FORCE") == [[b"5-0", KV]]
     assert rows(bench)[-1] == [b"5-0", b"c", 0, 2]
@@ -199,7 +199,7 @@ def test_force_makes_no_row_for_an_entry_that_is_not_there(bench: Bench) -> None
     assert len(rows(bench)) == 4
 
 
-def test_an_entry_that_is_gone_is_forgotten_when_somebody_claims_it(bench: Bench) -> None:
+def test_a_claim_removes_the_record_of_a_deleted_entry(bench: Bench) -> None:
     bench.ask("XDEL s 1-0")
     assert bench.ask("XCLAIM s g c 5000 1-0") == []
     assert [row[0] for row in rows(bench)] == [b"2-0", b"3-0", b"4-0"]
@@ -236,7 +236,7 @@ def test_an_entry_named_twice_is_claimed_twice(bench: Bench) -> None:
         ("XCLAIM s g c 0 1-0 LASTID 5-0 FORCE IDLE", "ERR Unrecognized XCLAIM option 'IDLE'"),
     ],
 )
-def test_a_claim_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_claim_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -260,7 +260,7 @@ def test_autoclaim_goes_through_all_that_is_idle_with_a_cursor(bench: Bench) -> 
     assert [row[1:] for row in rows(bench)] == [[b"c", 0, 2]] * 4
 
 
-def test_autoclaim_begins_where_it_is_told(bench: Bench) -> None:
+def test_autoclaim_starts_at_the_given_id(bench: Bench) -> None:
     assert bench.ask("XAUTOCLAIM s g c 0 (2-0 JUSTID COUNT 1") == [b"4-0", [b"3-0"], []]
     assert bench.ask("XAUTOCLAIM s g c 0 - COUNT 1 JUSTID") == [b"2-0", [b"1-0"], []]
     assert bench.ask("XAUTOCLAIM s g c 0 + JUSTID") == [b"0-0", [], []]
@@ -275,7 +275,7 @@ def test_autoclaim_looks_at_ten_rows_for_each_that_it_may_take() -> None:
     assert bench.ask("XAUTOCLAIM s g c 1 0 COUNT 2") == [b"21-0", [], []]
 
 
-def test_autoclaim_forgets_and_reports_what_is_gone_and_that_uses_up_the_count(
+def test_autoclaim_removes_and_reports_deleted_entries_which_count_towards_the_limit(
     bench: Bench,
 ) -> None:
     bench.ask("XDEL s 1-0 3-0")
@@ -303,25 +303,25 @@ def test_autoclaim_forgets_and_reports_what_is_gone_and_that_uses_up_the_count(
         ("XAUTOCLAIM string g c 0 oops", INVALID_ID),
     ],
 )
-def test_an_autoclaim_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_autoclaim_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
 @pytest.mark.parametrize("count", ["576460752303423487", "9000000000000"])
 def test_a_count_that_no_memory_can_hold_is_refused(bench: Bench, count: str) -> None:
-    """Found by the random campaign: Redis makes room for all the ids that it might have to report."""
+    """Found by the random campaign: Redis allocates memory for all the ids that it might report."""
     text = "ERR Insufficient memory, failed allocating transient memory, COUNT too high."
     assert_refused(bench, f"XAUTOCLAIM s g c 0 0 COUNT {count}", text)
 
 
-# --- Who asked ------------------------------------------------------------------------------------
+# --- The consumer ---------------------------------------------------------------------------------
 
 ASKS_IN_VAIN = ["XCLAIM s g {} 5000 1-0", "XCLAIM s g {} 0 9-0", "XAUTOCLAIM s g {} 5000 0"]
 
 
 @pytest.mark.parametrize("line", ASKS_IN_VAIN)
-def test_who_claims_in_vain_leaves_no_trace_before_7_2(line: str) -> None:
-    """Found by the random campaign: only 7.2 makes a consumer of everyone who asks."""
+def test_a_claim_without_result_leaves_no_trace_before_7_2(line: str) -> None:
+    """Found by the random campaign: only since 7.2 every request creates a consumer."""
     bench = pending_bench("7.0")
     assert_unchanged = bench.state()
     bench.ask(line.format("new"))
@@ -330,7 +330,7 @@ def test_who_claims_in_vain_leaves_no_trace_before_7_2(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ASKS_IN_VAIN)
-def test_who_claims_in_vain_has_been_seen_since_7_2(line: str) -> None:
+def test_a_claim_without_result_updates_the_seen_time_since_7_2(line: str) -> None:
     bench = pending_bench("7.2")
     bench.ask(line.format("new"))
     bench.ask(line.format("a"))
@@ -340,7 +340,7 @@ def test_who_claims_in_vain_has_been_seen_since_7_2(line: str) -> None:
 
 @pytest.mark.parametrize("line", ["XCLAIM s g c 0 1-0", "XAUTOCLAIM s g c 0 0 COUNT 1"])
 @pytest.mark.parametrize("version", ["7.0", "7.2"])
-def test_who_gets_something_is_a_consumer_and_was_seen(version: str, line: str) -> None:
+def test_a_successful_read_creates_the_consumer_and_sets_its_times(version: str, line: str) -> None:
     bench = pending_bench(version)
     bench.ask("XGROUP CREATECONSUMER s g c")
     bench.clock.at_ms += 77

@@ -1,4 +1,4 @@
-"""What stream commands tell of their changes, to listeners, to those who watch, and to whoever saves."""
+"""Stream commands report their changes: events, broken watches, counted changes."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def outcome(bench: Bench, line: str) -> tuple[tuple[str, ...], int, bool]:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_a_command_tells_what_it_did(change: Change) -> None:
+def test_a_command_publishes_its_events(change: Change) -> None:
     expected = (change.events, change.dirty, change.breaks_watch)
     assert outcome(prepared(change.before), change.line) == expected
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_with_nobody_there_a_command_counts_the_same(change: Change) -> None:
+def test_without_listeners_a_command_counts_the_same(change: Change) -> None:
     bench = prepared(change.before)
     dirty = bench.engine.context.dirty
     bench.ask(change.line)
@@ -45,7 +45,7 @@ def test_with_nobody_there_a_command_counts_the_same(change: Change) -> None:
 
 
 @pytest.mark.parametrize(("before", "blocked", "change"), WOKEN, ids=str)
-def test_a_reader_that_is_woken_tells_after_what_woke_it(
+def test_a_served_reader_publishes_after_the_command_that_served_it(
     before: str, blocked: str, change: Change
 ) -> None:
     bench = prepared(before)
@@ -57,7 +57,7 @@ def test_a_reader_that_is_woken_tells_after_what_woke_it(
 # --- Later versions -------------------------------------------------------------------------------
 
 
-def test_who_asks_in_vain_is_told_of_since_7_2() -> None:
+def test_a_consumer_created_by_an_empty_read_is_published_since_7_2() -> None:
     for line in (
         "XREADGROUP GROUP g b STREAMS s >",
         "XCLAIM s g b 0 9",

@@ -24,7 +24,7 @@ PARTS = "ERR number of parts must be between 1 and 65536"
 
 @pytest.fixture
 def bench() -> Bench:
-    """Ten entries, three a node; 4-0 and 6-0 are deleted."""
+    """Ten entries, three per node; 4-0 and 6-0 are deleted."""
     bench = Bench()
     bench.engine.limits.entries_max = 3
     for n in range(1, 11):
@@ -34,7 +34,7 @@ def bench() -> Bench:
 
 
 def live_ids(nodes: list[Any]) -> list[str]:
-    """What a reader finds in the nodes of a reply."""
+    """The entries that a reader finds in the nodes of a reply."""
     ids = []
     for master_text, listpack in nodes:
         master = stream_id.parse(master_text)
@@ -87,7 +87,7 @@ def test_nothing_is_cut_into_nothing(bench: Bench) -> None:
         ("PENSTOCK SPLITS string - + 1", WRONG_TYPE),
     ],
 )
-def test_splits_that_make_no_sense_are_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_splits_call_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -106,7 +106,7 @@ def test_nodes_hold_the_range_and_whatever_else_is_in_them(bench: Bench) -> None
     assert live_ids(nodes) == ["1-0", "2-0", "3-0", "5-0"]
 
 
-def test_a_reader_goes_on_where_the_last_reply_says(bench: Bench) -> None:
+def test_a_reader_continues_where_the_last_reply_says(bench: Bench) -> None:
     start: bytes | None = b"-"
     seen = []
     while start is not None:
@@ -115,13 +115,13 @@ def test_a_reader_goes_on_where_the_last_reply_says(bench: Bench) -> None:
         seen.append((start, live_ids(nodes)))
     assert seen == [
         (b"(3-0", ["1-0", "2-0", "3-0"]),
-        (b"(6-0", ["5-0"]),  # 6-0 is a tombstone: the place counts, not the entry
+        (b"(6-0", ["5-0"]),  # 6-0 is a tombstone: the position counts, not the entry
         (b"(9-0", ["7-0", "8-0", "9-0"]),
         (None, ["10-0"]),
     ]
 
 
-def test_what_is_added_between_two_calls_is_in_the_next_one(bench: Bench) -> None:
+def test_an_entry_added_between_two_calls_is_in_the_next_one(bench: Bench) -> None:
     start, _ = bench.ask("PENSTOCK NODES s - + COUNT 3")
     bench.ask("XADD s 11-0 k 11")
     more, nodes = bench.ask(f"PENSTOCK NODES s {start.decode()} +")
@@ -129,7 +129,7 @@ def test_what_is_added_between_two_calls_is_in_the_next_one(bench: Bench) -> Non
 
 
 def test_a_node_that_has_grown_since_comes_whole_and_is_filtered_by_id(bench: Bench) -> None:
-    """A reader at the tail asks behind the last id that it has seen, in the middle of a node."""
+    """A reader at the tail asks for entries after its last id, in the middle of a node."""
     bench.ask("XADD s 11-0 k 11")
     _, nodes = bench.ask("PENSTOCK NODES s (10-0 +")
     assert live_ids(nodes) == ["10-0", "11-0"]
@@ -153,7 +153,7 @@ def test_a_missing_stream_has_no_nodes(bench: Bench) -> None:
         ("PENSTOCK NODES string - +", WRONG_TYPE),
     ],
 )
-def test_nodes_that_make_no_sense_are_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_nodes_call_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 

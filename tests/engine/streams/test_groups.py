@@ -95,12 +95,12 @@ def test_options_of_create_come_in_any_order_and_case() -> None:
         ("XGROUP CREATE s new 0 ENTRIESREAD many", NOT_A_NUMBER),
         ("XGROUP CREATE missing new 0 ENTRIESREAD -2", ENTRIES_READ),
         ("XGROUP CREATE s new", "ERR wrong number of arguments for 'xgroup|create' command"),
-        # More words than the two options have are refused, though only behind the key.
+        # More words than the two options have are refused, but only after the key was checked.
         ("XGROUP CREATE s g 0 MKSTREAM MKSTREAM ENTRIESREAD 1", unknown("CREATE")),
         ("XGROUP CREATE missing g 0 ENTRIESREAD 1 ENTRIESREAD 1", NEEDS_KEY),
     ],
 )
-def test_a_group_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_xgroup_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -141,7 +141,7 @@ def test_a_group_moves_forwards_and_backwards(bench: Bench, given: str, last: by
         ("XGROUP SETID s none 0 ENTRIESREAD 1 ENTRIESREAD 2", NO_GROUP),
     ],
 )
-def test_a_move_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_move_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -162,7 +162,7 @@ def test_a_consumer_is_made_once(bench: Bench) -> None:
     assert bench.ask("XGROUP CREATECONSUMER s g a") == 0
 
 
-def test_a_removed_consumer_forgets_what_it_had_pending(bench: Bench) -> None:
+def test_removing_a_consumer_removes_its_pending_entries(bench: Bench) -> None:
     assert bench.ask("XGROUP DELCONSUMER s g a") == 2
     assert bench.ask("XGROUP DELCONSUMER s g a") == 0
     assert bench.ask("XPENDING s g") == [0, None, None, NULL_ARRAY]
@@ -194,7 +194,7 @@ def test_consumers_of_nothing_are_refused(bench: Bench, line: str, text: str) ->
 # --- Acknowledging --------------------------------------------------------------------------------
 
 
-def test_acknowledging_counts_what_was_pending(bench: Bench) -> None:
+def test_acknowledging_counts_pending_entries(bench: Bench) -> None:
     assert bench.ask("XACK s g 1-0 1-0 3-0 9") == 1
     assert bench.ask("XPENDING s g") == [1, b"2-0", b"2-0", [[b"a", b"1"]]]
 
@@ -251,7 +251,7 @@ def test_a_deletion_behind_the_first_entry_hides_the_lag() -> None:
 
 
 def test_entries_read_stops_at_the_largest_number() -> None:
-    """Redis 7 goes on counting, into negative numbers."""
+    """In Redis 7 the count overflows into negative numbers."""
     lines = (
         "XGROUP CREATE s g 0 ENTRIESREAD 9223372036854775806",
         "XREADGROUP GROUP g a STREAMS s >",

@@ -83,7 +83,7 @@ def test_a_full_description_has_entries_groups_and_consumers() -> None:
     ("words", "entries"),
     [("FULL", 10), ("full count 0", 11), ("FULL COUNT -3", 10), ("FULL COUNT 1", 1)],
 )
-def test_a_full_description_is_limited_to_ten_entries_unless_told(words: str, entries: int) -> None:
+def test_a_full_description_is_limited_to_ten_entries_by_default(words: str, entries: int) -> None:
     found = pairs(described("7.0").ask(f"XINFO STREAM s {words}"))[b"entries"]
     assert isinstance(found, list)
     assert len(found) == entries
@@ -137,5 +137,5 @@ def test_consumers_come_by_name_with_how_long_they_were_quiet() -> None:
         ("XINFO CONSUMERS s", "ERR wrong number of arguments for 'xinfo|consumers' command"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_refused(line: str, text: str) -> None:
+def test_an_invalid_query_is_refused(line: str, text: str) -> None:
     assert_refused(described("7.0"), line, text)

@@ -104,14 +104,14 @@ def test_a_range_of_no_entries_is_null_but_without_the_key_it_is_empty(
         ("XRANGE string - + COUNT 0", WRONG_TYPE),
     ],
 )
-def test_a_range_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_range_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
 # --- XREAD ----------------------------------------------------------------------------------------
 
 
-def test_xread_gives_what_follows_an_id_of_the_streams_that_have_something(bench: Bench) -> None:
+def test_xread_returns_the_entries_after_an_id_of_streams_that_have_some(bench: Bench) -> None:
     bench.ask("XADD t 5-0 k v")
     assert bench.ask("XREAD STREAMS s t missing 1-0 0 0") == [
         [b"s", entries("1-1", "3-0")],
@@ -142,7 +142,7 @@ def test_xread_does_not_answer_behind_deleted_entries(bench: Bench) -> None:
     assert bench.ask("XREAD STREAMS s 1-1") is NULL_ARRAY
 
 
-def test_xread_serves_at_once_what_is_there_even_if_it_may_block(bench: Bench) -> None:
+def test_xread_returns_existing_entries_at_once_even_with_block(bench: Bench) -> None:
     assert bench.ask("XREAD BLOCK 0 STREAMS missing s 0 1-1") == [[b"s", entries("3-0")]]
 
 
@@ -174,7 +174,7 @@ def test_xread_serves_at_once_what_is_there_even_if_it_may_block(bench: Bench) -
         ("XREAD STREAMS s string 0 0", WRONG_TYPE),
     ],
 )
-def test_xread_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_xread_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -209,7 +209,7 @@ def test_without_acknowledgement_nothing_becomes_pending_but_the_group_moves(ben
     assert bench.ask("XINFO CONSUMERS s g")[0][1] == b"a"
 
 
-def test_history_is_what_this_consumer_has_pending(bench: Bench) -> None:
+def test_history_is_the_pending_entries_of_this_consumer(bench: Bench) -> None:
     bench.ask("XREADGROUP GROUP g a COUNT 2 STREAMS s >")
     bench.ask("XREADGROUP GROUP g b STREAMS s >")
     assert bench.ask("XREADGROUP GROUP g a STREAMS s 0") == [[b"s", entries("1-0", "1-1")]]
@@ -264,7 +264,7 @@ def test_a_group_that_was_set_back_hands_pending_entries_to_the_new_reader(bench
         ("XREADGROUP GROUP g a LATEST 1 STREAMS s >", SYNTAX),
     ],
 )
-def test_xreadgroup_that_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_an_invalid_xreadgroup_is_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
@@ -282,7 +282,7 @@ def test_names_in_a_refusal_end_at_a_nul_and_stay_on_one_line() -> None:
 
 
 def test_the_largest_id_means_new_entries_as_in_redis(bench: Bench) -> None:
-    """`>` has no id of its own in Redis: it becomes the largest one, so that one reads new entries, too."""
+    """In Redis `>` is the largest id, so that id reads new entries too."""
     found = bench.ask(f"XREADGROUP GROUP g a COUNT 1 STREAMS s {TOP}-{TOP}")
     assert found == [[b"s", entries("1-0")]]
 

@@ -32,7 +32,7 @@ def bench() -> Bench:
 
 
 def counters(bench: Bench) -> list[object]:
-    """The last id, the largest deleted one, and how many were added."""
+    """The last id, the largest deleted id, and the number of entries added."""
     found = bench.ask("XINFO STREAM s")
     return [found[7].decode(), found[9].decode(), found[11]]
 
@@ -50,15 +50,13 @@ def counters(bench: Bench) -> list[object]:
         ("9 maxdeletedid 4 EntriesAdded 5 maxdeletedid 5", ["9-0", "5-0", 5]),
     ],
 )
-def test_ids_and_counters_are_where_they_were_told_to_be(
-    bench: Bench, words: str, found: list[object]
-) -> None:
+def test_ids_and_counters_are_set_as_given(bench: Bench, words: str, found: list[object]) -> None:
     assert bench.ask(f"XSETID s {words}") == "OK"
     assert counters(bench) == found
 
 
 def test_the_count_of_entries_added_stops_at_the_largest_number(bench: Bench) -> None:
-    """Redis 7 goes on counting, into negative numbers."""
+    """In Redis 7 the count overflows into negative numbers."""
     bench.ask("XSETID s 9 ENTRIESADDED 9223372036854775806")
     assert [bench.ask(f"XADD s {n} k v") and counters(bench)[2] for n in (10, 11, 12)] == [
         *(2**63 - 1, 2**63 - 1, 2**63 - 1)
@@ -100,12 +98,12 @@ def test_an_empty_stream_may_go_back_to_an_id_that_it_had() -> None:
         ("XSETID s 5 ENTRIESADDED 1", TOO_FEW),
     ],
 )
-def test_what_makes_no_sense_is_refused(bench: Bench, line: str, text: str) -> None:
+def test_invalid_arguments_are_refused(bench: Bench, line: str, text: str) -> None:
     assert_refused(bench, line, text)
 
 
 def test_an_id_that_was_deleted_is_not_given_out_again(bench: Bench) -> None:
-    """Redis 7.0 does, and has a tombstone and an entry under one id."""
+    """Redis 7.0 allows it, and then has a tombstone and an entry with the same id."""
     bench.ask("XDEL s 3-0")
     assert bench.ask("XSETID s 1-0") == Refusal(BELOW_DELETED)
     bench.ask("XSETID s 9-0 MAXDELETEDID 1-0")
@@ -116,7 +114,7 @@ def test_an_id_that_was_deleted_is_not_given_out_again(bench: Bench) -> None:
     )
 
 
-def test_nobody_who_waits_is_woken(bench: Bench) -> None:
+def test_no_waiter_is_woken(bench: Bench) -> None:
     reader = bench.park("XREAD BLOCK 0 STREAMS s $")
     bench.ask("XSETID s 9")
     assert reader.woken == 0
@@ -124,7 +122,7 @@ def test_nobody_who_waits_is_woken(bench: Bench) -> None:
     assert reader.woken == 1
 
 
-def test_which_of_two_ids_is_in_the_way_is_said_as_the_version_says_it() -> None:
+def test_the_error_about_two_ids_depends_on_the_version() -> None:
     for version, text in (("7.0", BELOW_TOP), ("7.2", BELOW_DELETED), ("7.4", BELOW_DELETED)):
         bench = grouped("1-0", "2-0", "3-0", version=version)
         bench.ask("XDEL s 2-0")

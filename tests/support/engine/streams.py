@@ -13,7 +13,7 @@ from penstock.core.group import Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError
+from penstock.errors import CoreError
 
 
 def sid(text: str) -> StreamID:
@@ -83,14 +83,14 @@ def state_of(stream: Stream) -> tuple[object, ...]:
     )
 
 
-def refused(stream: Stream, append: Callable[[], None]) -> str:
-    """The text of the error that an append raises, having changed nothing."""
+def refused(stream: Stream, append: Callable[[], None]) -> type[CoreError]:
+    """The class of the error that an append raises. The stream has not changed."""
     before = state_of(stream)
-    with pytest.raises(CommandError) as caught:
+    with pytest.raises(CoreError) as caught:
         append()
     assert state_of(stream) == before
     check_stream(stream)
-    return str(caught.value)
+    return caught.type
 
 
 def pending_of(group: Group) -> list[tuple[str, bytes, int, int]]:

@@ -192,7 +192,7 @@ class Work:
     def _park(self, reader: Reader) -> None:
         self._waiting = [other for other in self._waiting if not other.done]
         if len(self._waiting) == WAITERS_MAX:
-            self.recorder.engine.give_up(self._waiting.pop(0))
+            self.recorder.engine.unpark(self._waiting.pop(0))
         self._waiting.append(reader)
         self.recorder.engine.park(reader)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
-from penstock.errors import CommandError
+from penstock.errors import InvalidID
 from penstock.web.refusal import Refused
 from tests.web.conftest import NO_UI, Live
 
@@ -50,7 +50,7 @@ def test_without_bounds_all_of_a_stream_is_meant() -> None:
     ],
 )
 def test_what_cannot_be_read_is_refused_in_words(words: dict[str, str]) -> None:
-    with pytest.raises((ValueError, CommandError)) as caught:
+    with pytest.raises((ValueError, InvalidID)) as caught:
         parse_selection(({"name": "s"} if words else {}) | words, NOW_MS)
     assert "literal" not in str(caught.value)
 

@@ -17,7 +17,7 @@ from penstock.cli.terminal.outcome import Failure, Unreachable
 from penstock.client.replies import Reply, blob, mapping, number, number_or_none
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CorruptData, InvalidID
 from penstock.human.show import harmless, size_text
 from penstock.inspect import files, stored
 from penstock.inspect.files import Contents, FileKind, FoundStream
@@ -65,7 +65,7 @@ def parse_node(text: str | None, limit: int) -> Wanted:
         return Wanted(limit, number=int(text))
     try:
         return Wanted(limit, entry_id=stream_id.parse(text.encode()))
-    except (CommandError, UnicodeError):
+    except (InvalidID, UnicodeError):
         raise typer.BadParameter(
             f"--node {text} is no number of a node (3, -1) and no id (1700000000000-0)"
         ) from None

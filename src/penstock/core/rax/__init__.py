@@ -2,5 +2,5 @@
 
 tree   Rax itself: find, insert, remove, iterate
 heap   how nodes and values are stored in memory
-view   looking at a tree: walk, draw, check
+view   inspecting a tree: walk, draw, check
 """

@@ -1,7 +1,7 @@
 # The C side of heap.py.
 #
-# Places, links, headers and slots are all Py_ssize_t, although 32 bits are stored: 4 * link would wrap in
-# 32 bits beyond 4 GiB, and -1 stands for "none" in several of them.
+# Positions, links, headers and slots are all Py_ssize_t, although 32 bits are stored: 4 * link would wrap in
+# 32 bits above 4 GiB, and -1 means "none" in several of them.
 
 import cython
 
@@ -13,9 +13,9 @@ cdef Py_ssize_t _COMPRESSED
 cdef Py_ssize_t _LEAF
 cdef Py_ssize_t _NO_VALUE
 cdef Py_ssize_t _BARE
-cdef Py_ssize_t _HEAP_UNITS_MAX
+cdef Py_ssize_t _HEAP_CELLS_MAX
 cdef Py_ssize_t _SPARE_BYTES_MAX
-cdef Py_ssize_t _TIDY_UNITS_MIN
+cdef Py_ssize_t _TIDY_CELLS_MIN
 cdef Py_ssize_t _TIDY_SLOTS_MIN
 cdef bytearray _NO_BYTES
 cdef list _NO_VALUES
@@ -43,8 +43,8 @@ cdef class NodeHeap:
 
     @cython.locals(header=Py_ssize_t)
     cdef Py_ssize_t _slot(self, Py_ssize_t link) except? -1
-    cdef Py_ssize_t _units(self, Py_ssize_t link) except -1
-    @cython.locals(units=Py_ssize_t, at=Py_ssize_t)
+    cdef Py_ssize_t _cells(self, Py_ssize_t link) except -1
+    @cython.locals(cells=Py_ssize_t, at=Py_ssize_t)
     cdef Py_ssize_t _node(self, Py_ssize_t header, Py_ssize_t slot) except -1
     @cython.locals(at=Py_ssize_t)
     cdef Py_ssize_t _single(self, Py_ssize_t size, Py_ssize_t slot, Py_ssize_t child) except -1
@@ -54,10 +54,10 @@ cdef class NodeHeap:
     @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, before=Py_ssize_t, after=Py_ssize_t,
                    place=Py_ssize_t)
     cdef int _set_slot_of_node(self, Py_ssize_t link_at, Py_ssize_t slot) except -1
-    @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, units=Py_ssize_t,
+    @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, cells=Py_ssize_t,
                    links=Py_ssize_t, words=Py_ssize_t, place=Py_ssize_t, new_links=Py_ssize_t)
     cdef int _add_child(self, Py_ssize_t link_at, Py_ssize_t index, Py_ssize_t char, Py_ssize_t child) except -1
-    @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, units=Py_ssize_t,
+    @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, cells=Py_ssize_t,
                    links=Py_ssize_t, words=Py_ssize_t, place=Py_ssize_t, new_links=Py_ssize_t)
     cdef int _remove_child(self, Py_ssize_t link_at, Py_ssize_t index) except -1
 
@@ -72,11 +72,11 @@ cdef class NodeHeap:
     cdef int _start(self) except -1
     cdef int _drop(self) except -1
     @cython.locals(missing=Py_ssize_t)
-    cdef int _reserve(self, Py_ssize_t units) except -1
+    cdef int _reserve(self, Py_ssize_t cells) except -1
     @cython.locals(place=Py_ssize_t, at=Py_ssize_t)
-    cdef Py_ssize_t _take(self, Py_ssize_t units) except -1
+    cdef Py_ssize_t _take(self, Py_ssize_t cells) except -1
     @cython.locals(place=Py_ssize_t)
-    cdef int _give(self, Py_ssize_t at, Py_ssize_t units) except -1
+    cdef int _give(self, Py_ssize_t at, Py_ssize_t cells) except -1
     @cython.locals(slot=Py_ssize_t)
     cdef Py_ssize_t _keep(self, object value) except -1
     cdef object _release(self, Py_ssize_t slot)
@@ -84,16 +84,16 @@ cdef class NodeHeap:
     @cython.locals(slots=Py_ssize_t)
     cdef int _tidy(self) except -1
     @cython.locals(old=bytearray, heap=bytearray, values=list, top=Py_ssize_t, scan=Py_ssize_t,
-                   link_at=Py_ssize_t, links=Py_ssize_t, link=Py_ssize_t, units=Py_ssize_t,
+                   link_at=Py_ssize_t, links=Py_ssize_t, link=Py_ssize_t, cells=Py_ssize_t,
                    header=Py_ssize_t, slot=Py_ssize_t)
     cdef int _copy(self) except -1
 
 
 cdef Py_ssize_t _key_bits(Py_ssize_t slot) noexcept
 @cython.locals(size=Py_ssize_t, links=Py_ssize_t)
-cpdef Py_ssize_t units_of(Py_ssize_t header) noexcept
+cpdef Py_ssize_t cells_of(Py_ssize_t header) noexcept
 cpdef Py_ssize_t links_of(Py_ssize_t at, Py_ssize_t size) noexcept
 @cython.locals(shift=int)
-cdef Py_ssize_t _free_list(Py_ssize_t units) noexcept
+cdef Py_ssize_t _free_list(Py_ssize_t cells) noexcept
 @cython.locals(shift=int)
-cpdef Py_ssize_t block_units(Py_ssize_t units) noexcept
+cpdef Py_ssize_t block_cells(Py_ssize_t cells) noexcept

@@ -1,9 +1,9 @@
-r"""The nodes of a rax and the values of its keys: where they lie, and how they come and go.
+r"""The memory of a rax: where nodes and values are stored, how blocks are allocated and freed.
 
-Nodes are not Python objects. They are ranges of one growing bytearray, the heap, cut into units of four
-bytes. A link is a unit number, so that 31 bits reach 8 GiB:
+Nodes are not Python objects. They are ranges of one growing bytearray, the heap, cut into cells of four
+bytes. A link is a cell number, so 31 bits reach 8 GiB:
 
-    unit 0   link to the head
+    cell 0   link to the head
     node     +------------------------+-------------+-------------+-------------------+
              | bits: key, null,       | characters, | links: one, | slot of the value |
              | compressed; size (29)  | padded to 4 | or one each | if key, not null  |
@@ -14,30 +14,28 @@ bytes. A link is a unit number, so that 31 bits reach 8 GiB:
              1c 00 00 00 | 66 6f 6f 00 | link to [bt]                           compressed, size 3
              11 00 00 00 | 62 74 00 00 | link to "ar", link to "er" | 00 00 00 00        key, size 2
 
-A compressed node has one child whatever its size; a branching one has a child for each character, and is
-called a fork if it has two or more. A leaf has neither characters nor links: it needs no node. Bit 31 of
-the link says so, and the other bits are the slot of its value in the list `values`. So an id among its
+A compressed node has one child whatever its size; a branching node has one child per character, and is
+called a fork if it has two or more. A leaf has neither characters nor links, so it needs no node: bit 31
+of the link marks it, and the other bits are the slot of its value in the list `values`. So an id among its
 neighbours costs 1 byte for its character, 4 for its link and 8 in the list. An object per node would cost
-60 and more, give the garbage collector a million things to look at, and overrun the C stack when a long
-chain is freed.
+60 bytes and more, give the garbage collector a million objects to scan, and overflow the C stack when a
+long chain is freed.
 
-A node that grows or shrinks moves to a block of another size. There are blocks of 1, 2, ... 64 units and
-then 32 sizes to every doubling (a full fork of 256 wastes 28 bytes of 1312); each size has a list of free
-blocks, linked through their first unit. When two thirds of the heap or of the list lie idle, all is copied
-to new ones: the memory of a million acknowledged entries is given back. An empty tree owns nothing but
-itself.
+A node that grows or shrinks moves to a block of another size. Blocks have 1, 2, ... 64 cells, then 32 sizes
+per doubling (a full fork of 256 wastes 28 bytes of 1312). Each size has a list of free blocks, linked through
+their first cell. When two thirds of the heap or of the list are free, everything is copied to new ones: the
+memory of a million acknowledged entries is returned. An empty tree owns no heap and no list.
 
 Invariants
-  R6  every unit below `top` is the head's link, or of one node's block, or of one free block; `live` counts
-      those of nodes.
+  R6  every cell below `top` belongs to the head's link, to one node's block, or to one free block; `live`
+      counts the cells of nodes.
   R7  every slot of `values` belongs to one key, or is free; a free slot holds the next one's number.
 
-Cost: a block is taken or given in O(1), a node changed in O(its size). `_reserve` goes before every change
-and is the one step that can fail: so a change happens or does not.
+Cost: taking or freeing a block is O(1), changing a node O(its size). `_reserve` runs before every change and
+is the only step that can fail: so a change happens completely or not at all.
 
 Rejected: joining free neighbours, as an allocator would. In a tree that grows in order the nodes pass
-through the same sizes one after another, and find each other's blocks; for all other cases there is the
-copy.
+through the same sizes one after another and reuse each other's blocks. The copy handles all other cases.
 """
 
 from __future__ import annotations
@@ -49,32 +47,32 @@ from penstock.core import memory
 KEY = 1  # header bits
 NULL = 2
 COMPRESSED = 4
-CHARACTERS_MAX = 2**29 - 1  # what the header has room for
+CHARACTERS_MAX = 2**29 - 1  # the largest size that fits the header
 LEAF = 2**31  # a link to a leaf; below it, a link to a node
 NO_VALUE = LEAF - 1  # slot of a key whose value is None
 BARE = LEAF + LEAF - 2  # the head of an empty tree: neither key nor children
-HEAP_UNITS_MAX = 2**31  # leaves are fewer than units, so a slot always fits beside the tag
-TIDY_UNITS_MIN = 16384  # 64 KiB: below, idle memory is not worth a copy
+HEAP_CELLS_MAX = 2**31  # leaves are fewer than cells, so a slot always fits beside the tag
+TIDY_CELLS_MIN = 16384  # 64 KiB: below this, free memory is not worth a copy
 TIDY_SLOTS_MIN = 8192
 
-_KEY = KEY  # C twins, see heap.pxd
+_KEY = KEY  # copies for C, see heap.pxd
 _NULL = NULL
 _COMPRESSED = COMPRESSED
 _LEAF = LEAF
 _NO_VALUE = NO_VALUE
 _BARE = BARE
-_HEAP_UNITS_MAX = HEAP_UNITS_MAX
+_HEAP_CELLS_MAX = HEAP_CELLS_MAX
 _SPARE_BYTES_MAX = 256
-_TIDY_UNITS_MIN = TIDY_UNITS_MIN
+_TIDY_CELLS_MIN = TIDY_CELLS_MIN
 _TIDY_SLOTS_MIN = TIDY_SLOTS_MIN
 
-# Empty trees share these and never write to them: there is a tree for every consumer.
+# Empty trees share these and never write to them: every consumer has a tree.
 _NO_BYTES = bytearray()
 _NO_VALUES: list[Any] = []
 
 
 class Trail:
-    """The nodes passed on the way down, and which child was taken in each."""
+    """The nodes on the way down, and the child taken in each."""
 
     __slots__ = ("depth", "frames")
 
@@ -91,7 +89,7 @@ class Trail:
 
 
 class NodeHeap:
-    """Nodes, links and values of one tree. Rax adds what they mean."""
+    """Nodes, links and values of one tree. Rax gives them their meaning."""
 
     __slots__ = (
         "characters_max",
@@ -111,10 +109,10 @@ class NodeHeap:
         self.heap = _NO_BYTES
         self._drop()
 
-    # Nodes: `at` is a place in the heap, in bytes; `link_at` is the place of a link.
+    # Nodes: `at` is a byte position in the heap, `link_at` the position of a link.
 
     def _slot(self, link: int) -> int:
-        """The slot of the value of the key at this link; -1 if it is no key."""
+        """The slot of the value of the key at this link; -1 if it is not a key."""
         if link >= _LEAF:
             return link - _LEAF if link != _BARE else -1
         header = memory.load32(self.heap, 4 * link)
@@ -122,20 +120,20 @@ class NodeHeap:
             return -1
         if header & _NULL:
             return _NO_VALUE
-        return memory.load32(self.heap, 4 * (link + units_of(header)) - 4)
+        return memory.load32(self.heap, 4 * (link + cells_of(header)) - 4)
 
-    def _units(self, link: int) -> int:
-        """How many units the node at this link needs."""
-        return units_of(memory.load32(self.heap, 4 * link)) if link < _LEAF else 0
+    def _cells(self, link: int) -> int:
+        """The number of cells that the node at this link needs."""
+        return cells_of(memory.load32(self.heap, 4 * link)) if link < _LEAF else 0
 
     def _node(self, header: int, slot: int) -> int:
-        """Make a node that holds `slot` as a key (-1: it is none); its characters and links come later."""
+        """Make a node; `slot` is its value as a key (-1: not a key). Characters and links come later."""
         header |= _key_bits(slot)
-        units = units_of(header)
-        at = self._take(units)
+        cells = cells_of(header)
+        at = self._take(cells)
         memory.store32(self.heap, at, header)
         if slot >= 0 and slot != _NO_VALUE:
-            memory.store32(self.heap, at + 4 * units - 4, slot)
+            memory.store32(self.heap, at + 4 * cells - 4, slot)
         return at
 
     def _single(self, size: int, slot: int, child: int) -> int:
@@ -145,12 +143,12 @@ class NodeHeap:
         return at
 
     def _move_to_fit(self, link_at: int, before: int, after: int) -> int:
-        """Give the node another block if it needs one for `after` units; the contents are left behind.
+        """Give the node another block if `after` cells need one; the contents are not copied.
 
-        They stay readable there until the next block is taken, but for the header.
+        They stay readable in the old block until the next block is taken, except the header.
         """
         at = 4 * memory.load32(self.heap, link_at)
-        if block_units(before) == block_units(after):
+        if block_cells(before) == block_cells(after):
             return at
         place = self._take(after)
         self._give(at, before)
@@ -158,7 +156,7 @@ class NodeHeap:
         return place
 
     def _set_slot(self, link_at: int, slot: int) -> None:
-        """Let a node or a leaf hold `slot` as a key; a node may also stop being one (-1)."""
+        """Set the slot of a node or a leaf; -1 makes a node stop being a key."""
         if memory.load32(self.heap, link_at) >= _LEAF:
             memory.store32(self.heap, link_at, _LEAF + slot)
         else:
@@ -168,9 +166,9 @@ class NodeHeap:
         heap = self.heap
         at = 4 * memory.load32(heap, link_at)
         header = memory.load32(heap, at)
-        before = units_of(header)
+        before = cells_of(header)
         header = header >> 2 << 2 | _key_bits(slot)
-        after = units_of(header)
+        after = cells_of(header)
         place = self._move_to_fit(link_at, before, after)
         if place != at:
             memory.move(heap, place + 4, at + 4, 4 * min(before, after) - 4)
@@ -179,15 +177,15 @@ class NodeHeap:
             memory.store32(heap, place + 4 * after - 4, slot)
 
     def _add_child(self, link_at: int, index: int, char: int, child: int) -> None:
-        """Give a branching node a child at `index`."""
+        """Add a child at `index` to a branching node."""
         heap = self.heap
         at = 4 * memory.load32(heap, link_at)
         header = memory.load32(heap, at)
         size = header >> 3
-        units = units_of(header)
+        cells = cells_of(header)
         links = links_of(at, size)
-        words = units - (links - at >> 2)  # the links, and the slot if there is one
-        place = self._move_to_fit(link_at, units, units_of(header + 8))
+        words = cells - (links - at >> 2)  # the links, and the slot if there is one
+        place = self._move_to_fit(link_at, cells, cells_of(header + 8))
         new_links = links_of(place, size + 1)
         # From the back to the front: in place, everything moves towards the end.
         memory.move(heap, new_links + 4 * index + 4, links + 4 * index, 4 * (words - index))
@@ -202,15 +200,15 @@ class NodeHeap:
         self.node_count += 1
 
     def _remove_child(self, link_at: int, index: int) -> None:
-        """Take a child from a node that has others."""
+        """Remove a child from a node that has others."""
         heap = self.heap
         at = 4 * memory.load32(heap, link_at)
         header = memory.load32(heap, at)
         size = header >> 3
-        units = units_of(header)
+        cells = cells_of(header)
         links = links_of(at, size)
-        words = units - (links - at >> 2)
-        place = self._move_to_fit(link_at, units, units_of(header - 8))
+        words = cells - (links - at >> 2)
+        place = self._move_to_fit(link_at, cells, cells_of(header - 8))
         new_links = links_of(place, size - 1)
         # From the front to the back: in place, everything moves towards the start.
         memory.store32(heap, place, header - 8)
@@ -224,9 +222,9 @@ class NodeHeap:
     # Nodes in a row.
 
     def _chain(self, key: bytes, start: int, slot: int, tip: int) -> int:
-        """Build the nodes for the key from `start` on, down to the link `tip`; return the link to them.
+        """Build the nodes for the key from `start` on, down to the link `tip`; return the link to the first.
 
-        `slot` is what the first of them holds as a key (-1: it is none).
+        `slot` is the first node's value as a key (-1: not a key).
         """
         size = len(key) - start
         if size == 0:
@@ -243,9 +241,9 @@ class NodeHeap:
         return tip
 
     def _compress(self, link_at: int) -> None:
-        """Make one node of a node with one child and those below it that are neither key nor fork.
+        """Join a node with one child and the nodes below it that are neither key nor fork into one node.
 
-        Where there is a fork, or nothing to join, nothing happens.
+        Does nothing at a fork, or if there is nothing to join.
         """
         heap = self.heap
         link = memory.load32(heap, link_at)
@@ -262,7 +260,7 @@ class NodeHeap:
             self._merge(link_at, nodes, size, link)
 
     def _merge(self, link_at: int, nodes: int, size: int, tip: int) -> None:
-        """Make one node of so many in a row, which have `size` characters together and end at `tip`."""
+        """Join `nodes` nodes in a row, with `size` characters together and ending at `tip`, into one."""
         heap = self.heap
         first = memory.load32(heap, link_at)
         self._reserve((size >> 2) + 4)
@@ -275,70 +273,68 @@ class NodeHeap:
             memory.move(heap, merged + 4 + size, 4 * first + 4, header >> 3)
             size += header >> 3
             link = memory.load32(heap, links_of(4 * first, header >> 3))
-            self._give(4 * first, units_of(header))
+            self._give(4 * first, cells_of(header))
             first = link
             nodes -= 1
 
     # Memory: blocks of the heap, slots of the list.
 
     def _drop(self) -> None:
-        """Forget everything: the tree is as new."""
+        """Reset the tree to empty."""
         self.count = 0
         self.node_count = 1  # the head
         self.free = _NO_BYTES
         if len(self.heap) > _SPARE_BYTES_MAX:
-            self.heap = (
-                _NO_BYTES  # a small one is kept: whoever acks one by one empties a tree each time
-            )
+            self.heap = _NO_BYTES  # a small one is kept: acks one by one empty a tree each time
         self.values: list[Any] = _NO_VALUES
         self.top = self.live = self.slots_free = 0
         self.free_slot = -1
 
     def _start(self) -> None:
-        """Own a heap and a list, before the first key."""
+        """Allocate heap and list before the first key."""
         if len(self.heap) == 0:
             self.heap = bytearray(4)
         memory.store32(self.heap, 0, _BARE)
         self.values = []
         self.top = 1
 
-    def _reserve(self, units: int) -> None:
-        """Make sure that a few blocks, of so many units together, can be taken.
+    def _reserve(self, cells: int) -> None:
+        """Make sure that a few blocks, `cells` cells together, can be taken.
 
         Raises: MemoryError when the heap would pass 8 GiB.
         """
-        units += self.top + (units >> 5) + 4  # blocks are rounded up
-        if units > _HEAP_UNITS_MAX:
+        cells += self.top + (cells >> 5) + 4  # blocks are rounded up
+        if cells > _HEAP_CELLS_MAX:
             raise MemoryError("a rax holds at most 8 GiB of nodes")
-        missing = 4 * units - len(self.heap)
+        missing = 4 * cells - len(self.heap)
         if missing > 0:
             self.heap += bytes(max(missing, (len(self.heap) >> 3) + 32))
 
-    def _take(self, units: int) -> int:
+    def _take(self, cells: int) -> int:
         """Take a block from its free list, or from the end; return its place."""
-        place = 4 * _free_list(units)
-        units = block_units(units)
-        self.live += units
+        place = 4 * _free_list(cells)
+        cells = block_cells(cells)
+        self.live += cells
         if place < len(self.free):
             at = 4 * memory.load32(self.free, place)
             if at:
                 memory.store32(self.free, place, memory.load32(self.heap, at))
                 return at
         at = 4 * self.top
-        self.top += units
+        self.top += cells
         return at
 
-    def _give(self, at: int, units: int) -> None:
+    def _give(self, at: int, cells: int) -> None:
         """Put a block on its free list."""
-        place = 4 * _free_list(units)
+        place = 4 * _free_list(cells)
         if place >= len(self.free):
             self.free = self.free + bytes(place + 4 - len(self.free))
         memory.store32(self.heap, at, memory.load32(self.free, place))
         memory.store32(self.free, place, at >> 2)
-        self.live -= block_units(units)
+        self.live -= block_cells(cells)
 
     def _keep(self, value: Any) -> int:
-        """Find a slot for the value."""
+        """Store the value in a slot and return the slot."""
         if value is None:
             return _NO_VALUE
         slot = self.free_slot
@@ -351,7 +347,7 @@ class NodeHeap:
         return slot
 
     def _release(self, slot: int) -> Any:
-        """Free a slot; return what was in it."""
+        """Free a slot; return its value."""
         if slot == _NO_VALUE:
             return None
         value = self.values[slot]
@@ -364,12 +360,12 @@ class NodeHeap:
         return None if slot == _NO_VALUE else self.values[slot]
 
     def _tidy(self) -> None:
-        """Copy the tree when two thirds of the heap or of the list lie idle.
+        """Copy the tree when two thirds of the heap or of the list are free.
 
-        Cost: what is copied is half of what was freed since the last time, so O(1) a removal.
+        Cost: the copy is half the size of what was freed since the last one, so O(1) per removal.
         """
         slots = len(self.values)
-        if (self.top > _TIDY_UNITS_MIN and 3 * self.live < self.top) or (
+        if (self.top > _TIDY_CELLS_MIN and 3 * self.live < self.top) or (
             slots > _TIDY_SLOTS_MIN and 3 * (slots - self.slots_free) < slots
         ):
             self._copy()
@@ -377,8 +373,8 @@ class NodeHeap:
     def _copy(self) -> None:
         """Copy all nodes to a new heap and all values to a new list.
 
-        The new heap is its own queue: nodes are copied as the links to them are met, and the links of the
-        copies are met in turn (Cheney's way of copying without a stack).
+        The new heap is its own queue: nodes are copied when a link to them is found, and then the links of
+        the copies are followed (Cheney's algorithm, which needs no stack).
         """
         values: list[Any] = []
         old = self.heap
@@ -391,15 +387,15 @@ class NodeHeap:
             for _ in range(links):
                 link = memory.load32(heap, link_at)
                 if link < _LEAF:
-                    units = units_of(memory.load32(old, 4 * link))
-                    memory.copy(heap, 4 * top, old, 4 * link, 4 * units)
+                    cells = cells_of(memory.load32(old, 4 * link))
+                    memory.copy(heap, 4 * top, old, 4 * link, 4 * cells)
                     memory.store32(heap, link_at, top)
-                    top += block_units(units)
+                    top += block_cells(cells)
                 elif link < _BARE:
                     memory.store32(heap, link_at, _LEAF + len(values))
                     values.append(self.values[link - _LEAF])
                 link_at += 4
-            scan += block_units(units_of(memory.load32(heap, 4 * scan))) if scan else 1
+            scan += block_cells(cells_of(memory.load32(heap, 4 * scan))) if scan else 1
             if scan == top:
                 break
             header = memory.load32(heap, 4 * scan)
@@ -423,29 +419,29 @@ def _key_bits(slot: int) -> int:
     return _KEY | _NULL if slot == _NO_VALUE else _KEY
 
 
-def units_of(header: int) -> int:
-    """How many units a node needs."""
+def cells_of(header: int) -> int:
+    """The number of cells a node needs."""
     size = header >> 3
     links = 1 if header & _COMPRESSED else size
     return 1 + (size + 3 >> 2) + links + (1 if header & (_KEY | _NULL) == _KEY else 0)
 
 
 def links_of(at: int, size: int) -> int:
-    """Where the links of a node begin."""
+    """The position of a node's first link."""
     return at + 4 + (size + 3 & -4)
 
 
-def _free_list(units: int) -> int:
-    """Which free list a block of so many units is on."""
+def _free_list(cells: int) -> int:
+    """The free list for blocks of this size."""
     shift = 0
-    while (units - 1) >> shift >= 64:
+    while (cells - 1) >> shift >= 64:
         shift += 1
-    return 32 * shift + ((units - 1) >> shift)
+    return 32 * shift + ((cells - 1) >> shift)
 
 
-def block_units(units: int) -> int:
-    """How large a block is that holds so many units."""
+def block_cells(cells: int) -> int:
+    """The size of the block that holds this many cells."""
     shift = 0
-    while (units - 1) >> shift >= 64:
+    while (cells - 1) >> shift >= 64:
         shift += 1
-    return (((units - 1) >> shift) + 1) << shift
+    return (((cells - 1) >> shift) + 1) << shift

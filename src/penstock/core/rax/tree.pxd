@@ -1,4 +1,4 @@
-# The C side of tree.py. Links, places and sizes are Py_ssize_t, for the reasons given in heap.pxd.
+# The C side of tree.py. Links, positions and sizes are Py_ssize_t; heap.pxd says why.
 
 import cython
 
@@ -16,7 +16,7 @@ cdef Py_ssize_t _BARE
 @cython.final
 cdef class Rax(NodeHeap):
     cdef readonly bint chained
-    # Changes with every change of the shape; an iterator compares it with what it was.
+    # Changes whenever the shape changes; an iterator compares it with the value it remembers.
     cdef readonly Py_ssize_t version
     cdef readonly Py_ssize_t _matched
     cdef readonly Py_ssize_t _stop
@@ -41,7 +41,7 @@ cdef class Rax(NodeHeap):
                    branch_at=Py_ssize_t, branch_index=Py_ssize_t, branch_run=Py_ssize_t, link=Py_ssize_t,
                    at=Py_ssize_t, header=Py_ssize_t, size=Py_ssize_t, index=Py_ssize_t, fork=bint)
     cdef int _walk(self, bytes key, Trail trail) except -1
-    @cython.locals(rest=Py_ssize_t, units=Py_ssize_t, header=Py_ssize_t, slot=Py_ssize_t, link=Py_ssize_t)
+    @cython.locals(rest=Py_ssize_t, cells=Py_ssize_t, header=Py_ssize_t, slot=Py_ssize_t, link=Py_ssize_t)
     cdef int _add(self, bytes key, object value) except -1
     @cython.locals(slot=Py_ssize_t)
     cdef int _replace(self, object value) except -1

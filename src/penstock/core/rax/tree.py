@@ -1,55 +1,44 @@
-r"""Rax: a sorted map from byte strings to objects, in which common beginnings are stored once.
+r"""Rax: a sorted map from byte strings to objects that stores common prefixes once.
 
-A trie spends a node on every character. A rax writes a run of characters without a fork into one
+A trie spends a node on every character. A rax puts a run of characters without a fork into one
 *compressed* node. `draw()` shows `foo`, `foobar` and `footer` like this; a star marks a key:
 
     "foo" -> [bt]*                         quoted: a compressed node, several characters and one child
-             |-(b) "ar" -> []*             in brackets: a branching node, a child for each character
+             |-(b) "ar" -> []*             in brackets: a branching node, one child per character
              `-(t) "er" -> []*             empty: a leaf
 
 A node stands for the characters that lead *to* it. The star at [bt] is `foo`; b and t belong to its
-children. A key whose walk ends at a node or between nodes is hung there. One that ends inside a compressed
-node splits it:
+children. A new key whose walk ends at a node or between nodes is added there. A key that ends inside a
+compressed node splits it (see "Splitting" below).
 
-    "annibale" -> []*                      before
+Removing a key cuts its branch up to the next key or fork. If that leaves a chain of only children, the
+chain becomes one compressed node again.
 
-    "anni" -> [bs]                         with `annis`: they differ at a character, which becomes a fork
-              |-(b) "ale" -> []*
-              `-(s) []*
-    "anni" -> "bale"* -> []*               with `anni`: it ends between two characters
-    [ab]                                   with `b`: nothing before the fork, and no node for nothing
-    |-(a) "nnibale" -> []*
-    `-(b) []*
-
-Removing a key cuts the branch that nobody else needs, up to the next key or fork; then what has become a
-chain of only children is one compressed node again.
-
-How nodes lie in memory is told in heap.py. Here a link is a number: below LEAF a node, from LEAF on a
-leaf, which has no node of its own, and BARE for the head of an empty tree. `at` and `link_at` are places
-in the heap, in bytes.
+heap.py describes how nodes are stored. Here a link is a number: below LEAF it is a node, from LEAF on a
+leaf, which has no node of its own, and BARE is the head of an empty tree. `at` and `link_at` are byte
+positions in the heap.
 
 Invariants
   R1  count is the number of keys. node_count is the number of nodes as Redis counts them: a leaf is one
       although it takes no block, and an empty tree has one, its head.
   R2  the characters of a branching node strictly increase.
   R3  a compressed node has at least two characters, and no node more than characters_max.
-  R4  there are no dead branches: what has no child is a key, but for the head of an empty tree.
-  R5  no chain is left uncompressed: an only child is a key, a fork or a leaf. (Not so once the tree has
-      held a key of more than characters_max, which takes several nodes in a row, as in Redis.)
+  R4  there are no dead branches: a node without children is a key, except the head of an empty tree.
+  R5  no chain is left uncompressed: an only child is a key, a fork or a leaf. (Not once the tree has held
+      a key longer than characters_max, which takes several nodes in a row, as in Redis.)
   R6, R7  see heap.py.
 
 By R5 the keys alone determine the shape. In Redis it depends on history: a compressed node that stops
 being a key, and a key that is left with one child, are not joined with their neighbours (redis issue 7429,
-antirez/rax pull request 21). That takes a key which is the beginning of another. Ids are none: for them
-shape and counts are those of Redis.
+antirez/rax pull request 21). That needs a key which is a prefix of another key. Stream ids never are: for
+them shape and counts equal those of Redis.
 
-Cost: find, insert and remove are O(length of the key); in a fork they look at one character when ids are
-dense, at up to nine when not. A step of an iterator is O(1) on average. Nothing is recursive, for a chain
-of nodes may be as deep as a key is long.
+Cost: find, insert and remove are O(length of the key). In a fork they look at one character if ids are
+dense, and at up to nine if not. An iterator step is O(1) on average. Nothing is recursive, because a chain
+of nodes can be as deep as a key is long.
 
-Rejected: Redis's linear scan of a fork (see `_find_child`), and its stack of the nodes above. All that a
-removal wants to know of the way down is the last key or fork and where the chains begin: the walk keeps
-those in five numbers.
+Rejected: Redis's linear scan of a fork (see `_find_child`), and its stack of parent nodes. A removal only
+needs the last key or fork on the way down and where the chains begin: the walk keeps those in five numbers.
 """
 
 from __future__ import annotations
@@ -73,7 +62,7 @@ from penstock.core.rax.heap import (
 )
 from penstock.core.rax.view import Node, Walk
 
-_KEY = KEY  # C twins, see tree.pxd
+_KEY = KEY  # copies for C, see tree.pxd
 _COMPRESSED = COMPRESSED
 _LEAF = LEAF
 _NO_VALUE = NO_VALUE
@@ -81,7 +70,7 @@ _BARE = BARE
 
 
 class Generator(Protocol):
-    """What a random walk needs of random.Random."""
+    """The part of random.Random that a random walk uses."""
 
     def randrange(self, stop: int, /) -> int: ...
 
@@ -89,8 +78,8 @@ class Generator(Protocol):
 class Rax(NodeHeap):
     """A sorted map from bytes to objects.
 
-    Keys: find, insert, try_insert, remove, pop, clear. In order: iterator. To look inside: walk, nodes,
-    draw, check, memory_bytes.
+    Keys: find, insert, try_insert, remove, pop, clear. In order: iterator. Inspection: walk, nodes, draw,
+    check, memory_bytes.
     """
 
     __slots__ = (
@@ -117,14 +106,14 @@ class Rax(NodeHeap):
     def __contains__(self, key: bytes) -> bool:
         return self._locate(key)
 
-    # Values are Any: a cdef class cannot be generic, and its users know what they put in.
+    # Values are Any: a cdef class cannot be generic.
 
     def find(self, key: bytes, default: Any = None) -> Any:
         """Return the key's value, or `default`."""
         return self._value(self._slot(self._stop)) if self._locate(key) else default
 
     def insert(self, key: bytes, value: Any) -> bool:
-        """Set the key's value; tell whether the key is new."""
+        """Set the key's value; return whether the key is new."""
         if self._locate(key):
             self._replace(value)
             return False
@@ -132,52 +121,52 @@ class Rax(NodeHeap):
         return True
 
     def try_insert(self, key: bytes, value: Any) -> bool:
-        """Insert the key unless it is there; tell whether it is new."""
+        """Insert the key unless it exists; return whether it is new."""
         if self._locate(key):
             return False
         self._add(key, value)
         return True
 
     def remove(self, key: bytes) -> bool:
-        """Remove the key; tell whether it was there."""
+        """Remove the key; return whether it existed."""
         if not self._locate(key):
             return False
         self._detach()
         return True
 
     def pop(self, key: bytes, default: Any = None) -> Any:
-        """Remove the key and return its value; `default` if it is not there."""
+        """Remove the key and return its value, or `default` if it does not exist."""
         return self._detach() if self._locate(key) else default
 
     def clear(self) -> None:
-        """Remove all keys and give the memory back."""
+        """Remove all keys and free the memory."""
         self._empty(True)
 
     def iterator(self) -> RaxIterator:
-        """Make an iterator, which is nowhere until it seeks."""
+        """Return an iterator without a position; call its seek() first."""
         return RaxIterator(self)
 
     def pairs(self) -> Iterator[tuple[bytes, Any]]:
-        """All keys with their values, in order; the tree must not change meanwhile."""
+        """Yield all keys with their values, in order. The tree must not change meanwhile."""
         found = self.iterator()
         found.seek("^")
         while found.next():
             yield found.key, found.value
 
     def memory_bytes(self) -> int:
-        """Count the bytes of the heap and of the list of values, not those of the values."""
+        """Count the bytes of the heap and of the list of values, without the values themselves."""
         if self.top == 0:
             return sys.getsizeof(self.heap) if self.heap else 0
         return sys.getsizeof(self.heap) + sys.getsizeof(self.free) + sys.getsizeof(self.values)
 
     def walk(self, key: bytes) -> Walk:
-        """Follow the key and tell where that ends."""
+        """Follow the key and return where it ends."""
         trail = Trail()
         self._walk(key, trail)
         return rax_view.walk(self, trail)
 
     def nodes(self) -> Iterator[Node]:
-        """Go through all nodes, parents before children."""
+        """Yield all nodes, parents before children."""
         return rax_view.nodes(self)
 
     def draw(self) -> str:
@@ -185,26 +174,26 @@ class Rax(NodeHeap):
         return rax_view.draw(self)
 
     def check(self) -> None:
-        """Raise InvariantBroken, with the invariant's number, if the tree is not as the essays say."""
+        """Raise InvariantBroken, with the invariant's number, if an invariant does not hold."""
         rax_view.check(self)
 
-    # The way down.
+    # Walking down.
 
     def _locate(self, key: bytes) -> bool:
-        """Walk to the key; tell whether it is there."""
+        """Walk to the key; return whether it exists."""
         self._walk(key, None)
         return self._matched == len(key) and self._split == 0 and self._slot(self._stop) >= 0
 
     def _walk(self, key: bytes, trail: Trail | None) -> None:
-        """Follow the key down, and leave in attributes what that shows:
+        """Follow the key down and store the result in attributes:
 
-        _matched                    how many bytes of the key led somewhere
-        _stop, _link_at             the link at which the walk ended, and where in the heap it is stored
-        _split                      in a compressed node how many characters matched, in a branching node
-                                    which place a child for the next byte would take, else 0
-        _run                        the place of the link to where a chain through the stop node begins
-        _branch_at, _branch_index   the place of the link to the lowest node above that is a key or a fork
-        _branch_run                 (-1: there is none), the child taken there, and where its chain begins
+        _matched                    the number of key bytes that matched
+        _stop, _link_at             the link at which the walk ended, and where the heap stores it
+        _split                      in a compressed node the number of characters that matched, in a branching
+                                    node the index that a child for the next byte would get, else 0
+        _run                        where the link is stored that starts the chain through the stop node
+        _branch_at, _branch_index   where the link to the lowest key or fork above is stored (-1: none), and
+        _branch_run                 the child taken there; where the chain of that node starts
         """
         if type(key) is not bytes:
             raise TypeError(f"a key is bytes, not {type(key).__name__}")
@@ -249,22 +238,22 @@ class Rax(NodeHeap):
         self._branch_index = branch_index
         self._branch_run = branch_run
 
-    # Adding a key: the walk has shown that it is missing, and where.
+    # Adding a key: the walk has shown that it is missing, and where it belongs.
 
     def _add(self, key: bytes, value: Any) -> None:
-        """Add the key that was not located."""
+        """Add a key that _locate did not find."""
         if self.top == 0:
             self._start()
         rest = len(key) - self._matched
-        units = (rest >> 2) + 4
+        cells = (rest >> 2) + 4
         if len(key) > self.characters_max:
             self.chained = True
-            units += 3 * (rest // self.characters_max)
+            cells += 3 * (rest // self.characters_max)
         header = 0
         if self._stop < _LEAF:
             header = memory.load32(self.heap, 4 * self._stop)
-            units += rax_heap.units_of(header) + 12
-        self._reserve(units)
+            cells += rax_heap.cells_of(header) + 12
+        self._reserve(cells)
         slot = self._keep(value)
         if rest == 0 and self._split == 0:
             self._set_slot(self._link_at, slot)
@@ -283,19 +272,36 @@ class Rax(NodeHeap):
         self._tidy()
 
     def _replace(self, value: Any) -> None:
-        """Set the value of the key that was located."""
+        """Set the value of the key that _locate found."""
         slot = self._slot(self._stop)
         if slot != _NO_VALUE and value is not None:
             self.values[slot] = value
         elif slot != _NO_VALUE or value is not None:
-            self._reserve(self._units(self._stop) + 1)
+            self._reserve(self._cells(self._stop) + 1)
             replaced = self._release(slot)
             self._set_slot(self._link_at, self._keep(value))
             self.version += 1
-            del replaced  # not before: its destructor may look at the tree
+            del replaced  # only now: its destructor may use the tree
+
+    # Splitting. The walk ended inside the compressed node `at`, after `before` matching characters. Its
+    # pieces become new nodes; the link to `at` then leads to the first of them, and its block is freed.
+    #
+    #      "annibale" -> child      before = 4:  |a n n i|b|a l e|   after = 3
+    #
+    # The key differs:   annis         "anni" -> [bs]            front, fork, tail; the fork's characters are
+    #                                            |-(b) "ale"     sorted, and so are its links
+    #                                            `-(s) []*
+    #      before = 0:   b             [ab]                      no front: if the old node was a key, the fork
+    #                                  |-(a) "nnibale"           takes over its slot
+    #                                  `-(b) []*
+    #      after = 0:    annibali      "annibal" -> [ei]         no tail: the fork links to the old child
+    # The key ends:      anni          "anni" -> "bale"*         front and tail; the tail is the new key
+    #
+    # A compressed node has at least two characters (R3), so a fork always has a front or a tail beside it. A
+    # piece of one character becomes a branching node, [a] and not "a"; `_single` does that.
 
     def _split_where_they_differ(self, key: bytes, slot: int) -> None:
-        """Put a fork into the stop node, where its character is another than the key's."""
+        """Put a fork where the stop node's character differs from the key's."""
         heap = self.heap
         matched = self._matched
         at = 4 * self._stop
@@ -322,12 +328,12 @@ class Rax(NodeHeap):
             memory.move(heap, front + 4, at + 4, before)
             link = front >> 2
             self.node_count += 1
-        self._give(at, rax_heap.units_of(header))
+        self._give(at, rax_heap.cells_of(header))
         memory.store32(heap, self._link_at, link)
         self.node_count += 1
 
     def _split_where_it_ends(self, slot: int) -> None:
-        """Cut the stop node in two, the second of which is the new key."""
+        """Cut the stop node in two; the second half is the new key."""
         heap = self.heap
         at = 4 * self._stop
         header = memory.load32(heap, at)
@@ -337,14 +343,14 @@ class Rax(NodeHeap):
         memory.move(heap, tail + 4, at + 4 + before, after)
         front = self._single(before, self._slot(self._stop), tail >> 2)
         memory.move(heap, front + 4, at + 4, before)
-        self._give(at, rax_heap.units_of(header))
+        self._give(at, rax_heap.cells_of(header))
         memory.store32(heap, self._link_at, front >> 2)
         self.node_count += 1
 
     # Removing a key: the walk has shown where it is.
 
     def _detach(self) -> Any:
-        """Remove the key that was just located; return its value."""
+        """Remove the key that _locate found; return its value."""
         slot = self._slot(self._stop)
         if self._stop >= _LEAF and self._branch_at < 0:
             value = self._value(slot)
@@ -355,7 +361,7 @@ class Rax(NodeHeap):
             self._prune()
             chain_at = self._branch_run
         else:
-            self._reserve(self._units(self._stop))
+            self._reserve(self._cells(self._stop))
             self._set_slot(self._link_at, -1)
         value = self._release(slot)
         self.count -= 1
@@ -365,8 +371,8 @@ class Rax(NodeHeap):
         return value
 
     def _empty(self, give_back: bool) -> None:
-        """Remove all keys; a small heap is kept for the next one unless it is to be given back."""
-        doomed = self.values  # destructors may look at the tree: they run when it has become empty
+        """Remove all keys; keep a small heap for the next one unless `give_back` is set."""
+        doomed = self.values  # destructors may use the tree: they run after it has become empty
         self.version += 1
         self._drop()
         if give_back:
@@ -374,34 +380,33 @@ class Rax(NodeHeap):
         del doomed
 
     def _prune(self) -> None:
-        """Cut off the branch whose only key is the stop link's leaf."""
+        """Cut off the branch that leads only to the stop leaf."""
         heap = self.heap
         at = 4 * memory.load32(heap, self._branch_at)
         header = memory.load32(heap, at)
-        self._reserve(rax_heap.units_of(header))
+        self._reserve(rax_heap.cells_of(header))
         link = memory.load32(heap, rax_heap.links_of(at, header >> 3) + 4 * self._branch_index)
         while link < _LEAF:
             doomed = memory.load32(heap, 4 * link)
             below = memory.load32(heap, rax_heap.links_of(4 * link, doomed >> 3))
-            self._give(4 * link, rax_heap.units_of(doomed))
+            self._give(4 * link, rax_heap.cells_of(doomed))
             self.node_count -= 1
             link = below
         self.node_count -= 1
         if header & _COMPRESSED or header >> 3 == 1:
             memory.store32(heap, self._branch_at, _LEAF + self._slot(at >> 2))
-            self._give(at, rax_heap.units_of(header))
+            self._give(at, rax_heap.cells_of(header))
         else:
             self._remove_child(self._branch_at, self._branch_index)
 
 
 class RaxIterator:
-    """A place in a tree, from which one can go to the next key and to the previous one.
+    """A position in a tree, with steps to the next and the previous key.
 
-    `key` and `value` are those of the element where it stands, as they were when it got there. The tree may
-    be changed meanwhile: then the next step starts with a new search for the remembered key, and goes to the
-    first key after it (or before it) that is there now. An iterator that ran off an end is nowhere, and stays
-    there until it seeks. `on_node` is called with every node entered while moving, and must not change the
-    tree.
+    `key` and `value` are those of the current element, as they were on arrival. The tree may change between
+    steps: the next step then looks for the remembered key again and goes to the first key after (or before)
+    it. An iterator that ran off an end has no position until the next seek. `on_node` is called with every
+    node entered while moving, and must not change the tree.
     """
 
     __slots__ = (
@@ -425,19 +430,19 @@ class RaxIterator:
         self.on_node: Callable[[Node], object] | None = None
         self._trail = Trail()
         self._path = bytearray(32)  # the characters that lead to `_here`
-        self._size = 0  # and how many they are
+        self._size = 0  # and their number
         self._here = _BARE  # a link
         self._somewhere = False
-        self._fresh = False  # just sought: the next step is to stay
+        self._fresh = False  # just found by seek: the next step stays
         self._version = 0
 
     def seek(self, op: str, key: bytes = b"") -> bool:
-        """Find the element that `op` asks for, so that the next step either way returns it.
+        """Find the element that `op` asks for; the next step in either direction returns it.
 
         `^` the first, `$` the last; `=`, `>`, `>=`, `<`, `<=` compared with `key`. False if there is none.
         """
         if op not in ("^", "$", "=", ">", ">=", "<", "<="):
-            raise ValueError(f"seek knows ^ $ = > >= < <=, not {op!r}")
+            raise ValueError(f"seek takes ^ $ = > >= < <=, not {op!r}")
         if type(key) is not bytes:
             raise TypeError(f"a key is bytes, not {type(key).__name__}")
         self._somewhere = False
@@ -483,7 +488,7 @@ class RaxIterator:
         return self._arrive(self._go_back())
 
     def random_walk(self, steps: int, generator: Generator) -> bool:
-        """Go up and down at random, past `steps` keys, and stay on the last of them.
+        """Move up and down at random, past `steps` keys, and stay on the last of them.
 
         0 steps: about twice the logarithm of the count. False in an empty tree.
         """
@@ -498,7 +503,7 @@ class RaxIterator:
             children = self._children()
             choices = children + (self._trail.depth > 0)
             if choices == 0:
-                break  # the empty key is all there is
+                break  # the empty key is the only one
             choice = generator.randrange(choices)
             if choice == children:
                 self._leave()
@@ -532,7 +537,7 @@ class RaxIterator:
         return 1 if header & _COMPRESSED else header >> 3
 
     def _is_at(self, key: bytes) -> bool:
-        """Tell whether the walk that has just ended found a node for exactly this key."""
+        """Tell whether the last walk ended at a node for exactly this key."""
         return self.rax._matched == len(key) and self.rax._split == 0
 
     def _go_to(self, key: bytes) -> None:
@@ -587,7 +592,7 @@ class RaxIterator:
         return self._is_key() or self._go_back()
 
     def _go_on(self) -> bool:
-        """Go to the next key: under this node, else behind it."""
+        """Go to the next key: below this node, else after it."""
         while True:
             if self._here < _LEAF:
                 self._enter(0)
@@ -597,11 +602,11 @@ class RaxIterator:
                 return True
 
     def _go_past(self) -> bool:
-        """Go to the next key that is not under this node."""
+        """Go to the next key that is not below this node."""
         return self._go_aside() and (self._is_key() or self._go_on())
 
     def _go_aside(self) -> bool:
-        """Go to the next child of the lowest node above that has one; False if none has."""
+        """Go to the next child of the lowest ancestor that has one; False if none has."""
         trail = self._trail
         heap = self.rax.heap
         while trail.depth > 0:
@@ -624,7 +629,7 @@ class RaxIterator:
         return False
 
     def _go_back(self) -> bool:
-        """Go to the previous key: the last one under the sibling before, or the parent."""
+        """Go to the previous key: the last one below the previous sibling, or the parent."""
         while self._trail.depth > 0:
             index = self._leave()
             if index > 0:
@@ -659,7 +664,7 @@ class RaxIterator:
         self._tell()
 
     def _leave(self) -> int:
-        """Go up to the parent; return which of its children this was."""
+        """Go up to the parent; return the index of the child left."""
         trail = self._trail
         trail.depth -= 1
         self._here = memory.load32(trail.frames, 8 * trail.depth)
@@ -676,10 +681,9 @@ class RaxIterator:
 
 
 def _find_child(heap: bytearray, at: int, size: int, char: int) -> int:
-    """Find a character among `size` sorted ones; -1 - its place if it is missing."""
-    # Of 256 characters all but `size` are missing: so it stands at most that far before its own number,
-    # and never behind it. Ids are dense, filled from the front and emptied from the front too: it is at
-    # one end of that range nearly always.
+    """Find a character among `size` sorted ones; -1 - its index if it is missing."""
+    # At most 256 - size characters are missing before it, so its index is between char - (256 - size) and
+    # char. Ids are dense, and are added and removed in order: it is nearly always at one end of that range.
     high = min(char, size - 1)
     found = heap[at + high]
     if found <= char:

@@ -1,7 +1,6 @@
-"""Looking at a rax: its nodes one by one, the way of a key, a drawing, and the check of its invariants.
+"""Inspects a rax: yields its nodes, follows a key, draws the tree, checks its invariants.
 
-Nothing here is fast and nothing is needed to use a tree. The invariants are those of the essays in tree.py
-and heap.py.
+None of this is fast, and none is needed to use a tree. The invariants are those of tree.py and heap.py.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from penstock.core.rax.heap import (
     NO_VALUE,
     NULL,
     Trail,
-    block_units,
+    block_cells,
+    cells_of,
     links_of,
-    units_of,
 )
 from penstock.errors import InvariantBroken
 
@@ -43,7 +42,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How far a key leads: `stop` and the `path` to it are links, `link_at` is where `stop` is stored."""
+    """Where a key leads: `stop` and the `path` to it are links, `link_at` is where `stop` is stored."""
 
     matched: int
     stop: int
@@ -54,13 +53,13 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Raw:
-    """What one link leads to."""
+    """The node or leaf behind one link."""
 
     slot: int  # -1: not a key
     characters: bytes = b""
     links: tuple[int, ...] = ()
     is_compressed: bool = False
-    units: int = 0
+    cells: int = 0
 
     @property
     def is_key(self) -> bool:
@@ -79,7 +78,7 @@ def _raw(tree: Rax, link: int) -> _Raw:
     if header & KEY:
         slot = NO_VALUE if header & NULL else memory.load32(tree.heap, first + 4 * count)
     characters = memory.cut(tree.heap, 4 * link + 4, size)
-    return _Raw(slot, characters, links, bool(header & COMPRESSED), units_of(header))
+    return _Raw(slot, characters, links, bool(header & COMPRESSED), cells_of(header))
 
 
 def _head(tree: Rax) -> int:
@@ -94,7 +93,7 @@ def node(tree: Rax, link: int, depth: int, edge: int | None) -> Node:
 
 
 def nodes(tree: Rax) -> Iterator[Node]:
-    """Go through all nodes, parents before children."""
+    """Yield all nodes, parents before children."""
     pending: list[tuple[int, int, int | None]] = [(_head(tree), 0, None)]
     while pending:
         link, depth, edge = pending.pop()
@@ -106,18 +105,18 @@ def nodes(tree: Rax) -> Iterator[Node]:
 
 
 def walk(tree: Rax, trail: Trail) -> Walk:
-    """Put the results of the tree's last walk into a value."""
+    """Return the results of the tree's last walk as one value."""
     path = tuple(memory.load32(trail.frames, 8 * i) for i in range(trail.depth))
     return Walk(tree._matched, tree._stop, tree._link_at, tree._split, path)
 
 
 def draw(tree: Rax, label: Callable[[Any], str] | None = None) -> str:
-    """Draw the tree: nodes with one child go on in the line, forks begin a line for each child.
+    """Draw the tree: nodes with one child continue the line, each child of a fork gets a line of its own.
 
-    `label` makes of a key's value what is to stand behind its node.
+    `label` turns a key's value into the text after its node.
     """
     lines = []
-    pending = [(_head(tree), "", "")]  # link, what the line begins with, and the lines below it
+    pending = [(_head(tree), "", "")]  # link, the start of its line, and of the lines below it
     while pending:
         link, line, below = pending.pop()
         raw = _raw(tree, link)
@@ -150,8 +149,8 @@ def _printable(characters: bytes) -> str:
 
 
 def check(tree: Rax) -> None:
-    """Raise InvariantBroken unless the tree is what the essays say."""
-    blocks: list[tuple[int, int]] = []  # first unit and size
+    """Raise InvariantBroken if an invariant does not hold."""
+    blocks: list[tuple[int, int]] = []  # first cell and size
     slots: list[int] = []
     keys = seen = 0
     pending = [(_head(tree), 0)]
@@ -161,8 +160,8 @@ def check(tree: Rax) -> None:
         _check_node(tree, link, raw, length)
         seen += 1
         keys += raw.is_key
-        if raw.units:
-            blocks.append((link, block_units(raw.units)))
+        if raw.cells:
+            blocks.append((link, block_cells(raw.cells)))
         if raw.is_key and raw.slot != NO_VALUE:
             slots.append(raw.slot)
         length += len(raw.characters) if raw.is_compressed else len(raw.links) > 0
@@ -190,23 +189,23 @@ def _check_node(tree: Rax, link: int, raw: _Raw, length: int) -> None:
 
 
 def _check_blocks(tree: Rax, blocks: list[tuple[int, int]]) -> None:
-    live = sum(units for _, units in blocks)
-    _demand(live == tree.live, "R6", f"{live} live units are counted as {tree.live}")
+    live = sum(cells for _, cells in blocks)
+    _demand(live == tree.live, "R6", f"{live} live cells are counted as {tree.live}")
     for place in range(0, len(tree.free), 4):
-        number = place // 4  # of the list, from which the size of its blocks follows
+        number = place // 4  # the number of the list, which determines the size of its blocks
         shift = max(number // 32 - 1, 0)
-        units = (number - 32 * shift + 1) << shift
-        unit = memory.load32(tree.free, place)
-        while unit:
-            blocks.append((unit, units))
-            _demand(len(blocks) <= tree.top, "R6", f"the free list of {units} units has a circle")
-            unit = memory.load32(tree.heap, 4 * unit)
+        cells = (number - 32 * shift + 1) << shift
+        cell = memory.load32(tree.free, place)
+        while cell:
+            blocks.append((cell, cells))
+            _demand(len(blocks) <= tree.top, "R6", f"the free list of {cells} cells has a circle")
+            cell = memory.load32(tree.heap, 4 * cell)
     end = min(tree.top, 1)
-    for unit, units in sorted(blocks):
-        _demand(unit == end, "R6", f"units {end} to {unit} are lost, or used twice")
-        end = unit + units
-    _demand(end == tree.top, "R6", f"units {end} to {tree.top} are lost, or used twice")
-    _demand(4 * tree.top <= len(tree.heap), "R6", f"the heap ends before unit {tree.top}")
+    for cell, cells in sorted(blocks):
+        _demand(cell == end, "R6", f"cells {end} to {cell} are lost, or used twice")
+        end = cell + cells
+    _demand(end == tree.top, "R6", f"cells {end} to {tree.top} are lost, or used twice")
+    _demand(4 * tree.top <= len(tree.heap), "R6", f"the heap ends before cell {tree.top}")
 
 
 def _check_slots(tree: Rax, slots: list[int]) -> None:

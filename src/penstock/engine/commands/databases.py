@@ -1,4 +1,4 @@
-"""Between databases, and databases as wholes: COPY, MOVE, SWAPDB, FLUSHDB, FLUSHALL, DBSIZE."""
+"""Commands on databases: COPY, MOVE, SWAPDB, FLUSHDB, FLUSHALL, DBSIZE."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from penstock.reply import OK, Status
 
 
 def move(context: Context, frame: Frame) -> int:
-    """Take a key to another database, unless one of that name is there."""
+    """Move a key to another database, unless it exists there."""
     source, target = context.keyspace, database_at(context, frame, 2)
     if source is target:
         raise same_object()
@@ -35,7 +35,7 @@ def move(context: Context, frame: Frame) -> int:
 def _put_in(
     context: Context, keyspace: Keyspace, key: bytes, value: object, when_ms: int | None
 ) -> None:
-    """Put a value under a key that is free, with its time to go."""
+    """Set a key that does not exist, with its expiry time."""
     keyspace.put(key, value)
     if when_ms is not None:
         keyspace.set_expiry(key, when_ms)
@@ -43,7 +43,7 @@ def _put_in(
 
 
 def copy(context: Context, frame: Frame) -> int:
-    """Put a copy of a value under another key, or in another database, or both."""
+    """Copy a value to another key, or to another database, or both."""
     source = target = context.keyspace
     replace = False
     at = 3
@@ -78,14 +78,14 @@ def _copied(value: Any) -> object:
 
 
 def swapdb(context: Context, frame: Frame) -> Status:
-    """Exchange the keys of two databases under the feet of all who use them."""
+    """Exchange the keys of two databases for all clients."""
     numbers = [
         int_between(frame, at, INT32_MIN, INT32_MAX, CommandError(f"invalid {word} DB index"))
         for at, word in ((1, "first"), (2, "second"))
     ]
     one, other = (database_of(context, number) for number in numbers)
     if one is other:
-        context.recorded = True  # a change to count, as in Redis, but nothing to do again
+        context.recorded = True  # counted as a change, as in Redis, but there is no effect
     else:
         _break_watches(one, other)
         _break_watches(other, one)
@@ -97,7 +97,7 @@ def swapdb(context: Context, frame: Frame) -> Status:
 
 
 def _break_watches(keyspace: Keyspace, other: Keyspace | None) -> None:
-    """Break the watches on all keys that go with the others of a database, or come with those of another."""
+    """Break the watches on all keys that leave a database, or arrive from another."""
     for key in list(keyspace.watches):
         if key in keyspace.values or (other is not None and key in other.values):
             keyspace.changed(key)
@@ -114,7 +114,7 @@ def flushall(context: Context, frame: Frame) -> Status:
 
 
 def _flush(context: Context, frame: Frame, databases: list[Keyspace]) -> Status:
-    """ASYNC and SYNC are taken and are the same: memory is given back at once."""
+    """Accepts ASYNC and SYNC, which are the same here: memory is freed at once."""
     if frame.count > 2 or (
         frame.count == 2 and not (frame.is_word(1, b"ASYNC") or frame.is_word(1, b"SYNC"))
     ):
@@ -128,7 +128,7 @@ def _flush(context: Context, frame: Frame, databases: list[Keyspace]) -> Status:
 
 
 def dbsize(context: Context, _frame: Frame) -> int:
-    """How many keys there are."""
+    """The number of keys."""
     return len(context.keyspace.values)
 
 
@@ -141,7 +141,7 @@ COMMANDS = (
         -3,
         Flags.WRITE | Flags.DENY_OOM | Flags.KEYSPACE,
         TWO_KEYS,
-        "Put a copy of a value under another key or in another database.",
+        "Copy a value to another key or another database.",
         syntax="source destination [DB destination-db] [REPLACE]",
         since="6.2.0",
         complexity="O(size of the value)",
@@ -153,7 +153,7 @@ COMMANDS = (
         3,
         Flags.WRITE | Flags.FAST | Flags.KEYSPACE,
         ONE_KEY,
-        "Take a key to another database.",
+        "Move a key to another database.",
         syntax="key db",
         group="generic",
     ),

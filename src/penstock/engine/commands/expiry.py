@@ -1,4 +1,4 @@
-"""When keys go: EXPIRE and its relatives, TTL, PERSIST. Times are kept in milliseconds since 1970."""
+"""Expiry times: EXPIRE and its variants, TTL, PERSIST. Times are kept in milliseconds since 1970."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _MS_PER_SECOND = 1000
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """How a command gives a time: in seconds or milliseconds, from now on or since 1970."""
+    """How a command gives a time: in seconds or milliseconds, from now or since 1970."""
 
     command: str
     in_seconds: bool
     from_now: bool
 
     def read(self, context: Context, frame: Frame, at: int) -> int:
-        """The time in ms since 1970, which may be over. Raises: CommandError beyond 64 bits."""
+        """The time in ms since 1970, which may be in the past. Raises: CommandError above 64 bits."""
         given = int_at(frame, at)
         if self.in_seconds:
             if abs(given) > INT64_MAX // _MS_PER_SECOND:
@@ -38,7 +38,7 @@ class Moment:
         return when_ms
 
     def read_positive(self, context: Context, frame: Frame, at: int) -> int:
-        """As read, for commands that take no number below one. Raises: CommandError."""
+        """As read, for commands that need a positive number. Raises: CommandError."""
         when_ms = self.read(context, frame, at)
         if int_at(frame, at) <= 0:
             raise invalid_expire_time(self.command)
@@ -46,14 +46,14 @@ class Moment:
 
 
 def remove_now(context: Context, key: bytes) -> None:
-    """Remove a key that is there, and say so."""
+    """Remove an existing key and publish it."""
     context.keyspace.remove(key)
     context.changed(key, events.GENERIC, b"del")
     context.touch(key)
 
 
 class Conditions:
-    """NX, XX, GT, LT: which times an EXPIRE may replace. A key that stays has an infinite one."""
+    """NX, XX, GT, LT: which expiry times may be replaced. A key without one counts as infinite."""
 
     __slots__ = ("absent", "later", "present", "sooner")
 
@@ -76,7 +76,7 @@ class Conditions:
             raise CommandError("GT and LT options at the same time are not compatible")
 
     def allow(self, old_ms: int | None, new_ms: int) -> bool:
-        """Tell whether a time may replace another."""
+        """Tell whether one time may replace another."""
         if old_ms is None:
             return not (self.present or self.later)
         if self.absent or (self.later and new_ms <= old_ms):
@@ -85,22 +85,22 @@ class Conditions:
 
 
 def expire(context: Context, frame: Frame) -> int:
-    """Let a key go after some seconds."""
+    """Set a key's expiry in seconds from now."""
     return _expire(context, frame, Moment("expire", True, True))
 
 
 def pexpire(context: Context, frame: Frame) -> int:
-    """Let a key go after some milliseconds."""
+    """Set a key's expiry in milliseconds from now."""
     return _expire(context, frame, Moment("pexpire", False, True))
 
 
 def expireat(context: Context, frame: Frame) -> int:
-    """Let a key go at a time in seconds."""
+    """Set a key's expiry in seconds since 1970."""
     return _expire(context, frame, Moment("expireat", True, False))
 
 
 def pexpireat(context: Context, frame: Frame) -> int:
-    """Let a key go at a time in milliseconds."""
+    """Set a key's expiry in milliseconds since 1970."""
     return _expire(context, frame, Moment("pexpireat", False, False))
 
 
@@ -121,14 +121,14 @@ def _expire(context: Context, frame: Frame, moment: Moment) -> int:
 
 
 def remove_over(context: Context, key: bytes) -> None:
-    """Remove a key that was given a time which is over already."""
+    """Remove a key whose new expiry time is in the past."""
     remove_now(context, key)
     if context.effects is not None:
         context.record([b"DEL", key])
 
 
 def change_expiry(context: Context, key: bytes, when_ms: int) -> None:
-    """Let a key that is there go at a time, and say so."""
+    """Set the expiry time of an existing key and publish it."""
     context.keyspace.set_expiry(key, when_ms)
     context.changed(key, events.GENERIC, b"expire")
     if context.effects is not None:
@@ -136,7 +136,7 @@ def change_expiry(context: Context, key: bytes, when_ms: int) -> None:
 
 
 def persist(context: Context, frame: Frame) -> int:
-    """Let a key stay."""
+    """Remove a key's expiry time."""
     key = frame.piece(1)
     if context.keyspace.find(key) is None or not context.keyspace.clear_expiry(key):
         return 0
@@ -145,7 +145,7 @@ def persist(context: Context, frame: Frame) -> int:
 
 
 def _expiry(context: Context, frame: Frame) -> int:
-    """When a key goes in ms since 1970, NO_EXPIRY if it stays, NO_KEY if there is none."""
+    """A key's expiry time in ms since 1970, NO_EXPIRY if it has none, NO_KEY if it does not exist."""
     key = frame.piece(1)
     if context.keyspace.find(key) is None:
         context.missed(key)
@@ -155,23 +155,23 @@ def _expiry(context: Context, frame: Frame) -> int:
 
 
 def ttl(context: Context, frame: Frame) -> int:
-    """How many seconds a key has left."""
+    """The seconds until a key expires."""
     return _in_seconds(pttl(context, frame))
 
 
 def pttl(context: Context, frame: Frame) -> int:
-    """How many milliseconds a key has left."""
+    """The milliseconds until a key expires."""
     when_ms = _expiry(context, frame)
     return when_ms if when_ms < 0 else max(0, when_ms - context.now_ms())
 
 
 def expiretime(context: Context, frame: Frame) -> int:
-    """When a key goes, in seconds since 1970."""
+    """A key's expiry time in seconds since 1970."""
     return _in_seconds(_expiry(context, frame))
 
 
 def pexpiretime(context: Context, frame: Frame) -> int:
-    """When a key goes, in milliseconds since 1970."""
+    """A key's expiry time in milliseconds since 1970."""
     return _expiry(context, frame)
 
 
@@ -190,7 +190,7 @@ COMMANDS = (
         -3,
         _SETS,
         ONE_KEY,
-        "Let a key go after some seconds.",
+        "Set a key's expiry in seconds from now.",
         syntax=f"key seconds {_CONDITIONS}",
         group="generic",
     ),
@@ -200,7 +200,7 @@ COMMANDS = (
         -3,
         _SETS,
         ONE_KEY,
-        "Let a key go after some milliseconds.",
+        "Set a key's expiry in milliseconds from now.",
         syntax=f"key milliseconds {_CONDITIONS}",
         since="2.6.0",
         group="generic",
@@ -211,7 +211,7 @@ COMMANDS = (
         -3,
         _SETS,
         ONE_KEY,
-        "Let a key go at a time in seconds since 1970.",
+        "Set a key's expiry in seconds since 1970.",
         syntax=f"key unix-time-seconds {_CONDITIONS}",
         since="1.2.0",
         group="generic",
@@ -222,7 +222,7 @@ COMMANDS = (
         -3,
         _SETS,
         ONE_KEY,
-        "Let a key go at a time in milliseconds since 1970.",
+        "Set a key's expiry in milliseconds since 1970.",
         syntax=f"key unix-time-milliseconds {_CONDITIONS}",
         since="2.6.0",
         group="generic",
@@ -233,7 +233,7 @@ COMMANDS = (
         2,
         _SETS,
         ONE_KEY,
-        "Let a key stay.",
+        "Remove a key's expiry time.",
         syntax="key",
         since="2.2.0",
         group="generic",
@@ -244,7 +244,7 @@ COMMANDS = (
         2,
         _TELLS,
         ONE_KEY,
-        "Tell how many seconds a key has left.",
+        "Tell the seconds until a key expires.",
         syntax="key",
         group="generic",
     ),
@@ -254,7 +254,7 @@ COMMANDS = (
         2,
         _TELLS,
         ONE_KEY,
-        "Tell how many milliseconds a key has left.",
+        "Tell the milliseconds until a key expires.",
         syntax="key",
         since="2.6.0",
         group="generic",
@@ -265,7 +265,7 @@ COMMANDS = (
         2,
         _TELLS,
         ONE_KEY,
-        "Tell when a key goes, in seconds since 1970.",
+        "Tell a key's expiry time in seconds since 1970.",
         syntax="key",
         since="7.0.0",
         group="generic",
@@ -276,7 +276,7 @@ COMMANDS = (
         2,
         _TELLS,
         ONE_KEY,
-        "Tell when a key goes, in milliseconds since 1970.",
+        "Tell a key's expiry time in milliseconds since 1970.",
         syntax="key",
         since="7.0.0",
         group="generic",

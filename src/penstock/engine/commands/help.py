@@ -1,6 +1,6 @@
-"""What the HELP of a container says: a header, the lines of its subcommands, and HELP itself.
+"""The replies to HELP: a header, the lines of the subcommands, and HELP itself.
 
-The lines that show words are those of Redis, for people grep them; what stands indented below is ours.
+The lines that show syntax are Redis's, because people grep them; the indented lines below them are ours.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keys, whatever they hold: DEL, EXISTS, TYPE, RENAME, OBJECT."""
+"""Commands on keys of any type: DEL, EXISTS, TYPE, RENAME, OBJECT."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from penstock.engine.table import (
 from penstock.errors import CommandError, no_such_key
 from penstock.reply import OK, Status
 
-_EMBEDDED_BYTES_MAX = 44  # Redis keeps shorter strings beside their header
+_EMBEDDED_BYTES_MAX = 44  # Redis stores shorter strings next to their header
 _INTEGER_BYTES_MAX = 20
-_SHARED_INTEGERS = 10_000  # of these Redis has one object each
+_SHARED_INTEGERS = 10_000  # Redis shares one object for each of these
 
 _HELP = (
     "OBJECT <subcommand> [<arg> ...]. Subcommands are:",
@@ -32,23 +32,23 @@ _HELP = (
     "FREQ <key>",
     "    How often the value is used; not tracked.",
     "IDLETIME <key>",
-    "    How long the value was not used; not tracked.",
+    "    How long the value has not been used; not tracked.",
     "REFCOUNT <key>",
     "    How many references to the value Redis would count.",
     "HELP",
-    "    This text.",
+    "    Show these lines.",
 )
 
 
 def type_name(value: object) -> str:
-    """What TYPE calls a value."""
+    """The name that TYPE returns."""
     if isinstance(value, Stream):
         return "stream"
     return "string" if isinstance(value, bytes) else "list"
 
 
 def del_(context: Context, frame: Frame) -> int:
-    """Remove keys; return how many were there."""
+    """Remove keys; return how many existed."""
     removed = 0
     for at in range(1, frame.count):
         key = frame.piece(at)
@@ -59,7 +59,7 @@ def del_(context: Context, frame: Frame) -> int:
 
 
 def exists(context: Context, frame: Frame) -> int:
-    """Count the keys that are there, one named twice twice."""
+    """Count the keys that exist; one named twice counts twice."""
     found = 0
     for at in range(1, frame.count):
         key = frame.piece(at)
@@ -71,7 +71,7 @@ def exists(context: Context, frame: Frame) -> int:
 
 
 def type_(context: Context, frame: Frame) -> Status:
-    """What kind of value a key holds."""
+    """The type of a key's value."""
     key = frame.piece(1)
     value = context.keyspace.find(key)
     if value is None:
@@ -81,13 +81,13 @@ def type_(context: Context, frame: Frame) -> Status:
 
 
 def rename(context: Context, frame: Frame) -> Status:
-    """Give a value another key, whatever that one held."""
+    """Move a value to another key, replacing that key's value."""
     _rename(context, frame, True)
     return OK
 
 
 def renamenx(context: Context, frame: Frame) -> int:
-    """Give a value another key, unless that one holds something."""
+    """Move a value to another key, unless that key exists."""
     return 1 if _rename(context, frame, False) else 0
 
 
@@ -115,8 +115,8 @@ def _rename(context: Context, frame: Frame, replace: bool) -> bool:
 def object_encoding(context: Context, frame: Frame) -> bytes | None:
     """How Redis would store a value.
 
-    Of a string we keep the bytes only: where Redis remembers how it came about (APPEND and SETRANGE leave
-    `raw`, INCRBYFLOAT never `int`), we say what a SET of the same bytes would be.
+    Only the bytes of a string are kept. Redis remembers how they were made (APPEND and SETRANGE leave `raw`,
+    INCRBYFLOAT never `int`); the reply here is that for a SET of the same bytes.
     """
     value = context.keyspace.find(frame.piece(2))
     if value is None:
@@ -133,7 +133,7 @@ def object_encoding(context: Context, frame: Frame) -> bytes | None:
 
 
 def _is_small(value: ListValue) -> bool:
-    """Tell whether a list is one node that keeps to the limits; a huge element has one for itself."""
+    """Tell whether a list is one node within the limits; a huge element has a node of its own."""
     nodes, first = value.inside()
     return len(nodes) - first == 1 and len(next(value.nodes())) <= value.limits.bytes_max
 
@@ -149,7 +149,7 @@ def _is_integer(value: bytes) -> bool:
 
 
 def object_refcount(context: Context, frame: Frame) -> int | None:
-    """How many references Redis would count: one; of a small integer, which is shared, the largest number."""
+    """The reference count in Redis: one, or the largest number for a small integer, which is shared."""
     value = context.keyspace.find(frame.piece(2))
     if value is None:
         return None
@@ -158,13 +158,13 @@ def object_refcount(context: Context, frame: Frame) -> int | None:
 
 
 def object_idletime(context: Context, frame: Frame) -> None:
-    """Refused: nothing is evicted, so nobody notes when a key was last used, and a number would be a lie."""
+    """Refused: penstock evicts nothing, so it does not track when a key was last used."""
     if context.keyspace.find(frame.piece(2)) is not None:
         raise CommandError("idle time not tracked: penstock evicts no keys")
 
 
 def object_freq(context: Context, frame: Frame) -> None:
-    """Refused in the words of a Redis that counts no uses."""
+    """Refused with Redis's text for a policy without LFU."""
     if context.keyspace.find(frame.piece(2)) is not None:
         raise CommandError(
             "An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when"
@@ -173,7 +173,7 @@ def object_freq(context: Context, frame: Frame) -> None:
 
 
 def object_help(_context: Context, _frame: Frame) -> list[Status]:
-    """What OBJECT can do."""
+    """The subcommands of OBJECT."""
     return [Status(line) for line in _HELP]
 
 
@@ -210,7 +210,7 @@ COMMANDS = (
         -2,
         _TELLS,
         ALL_KEYS,
-        "Count the keys that are there.",
+        "Count the keys that exist.",
         syntax="key [key ...]",
         complexity="O(keys)",
         group="generic",
@@ -221,7 +221,7 @@ COMMANDS = (
         -2,
         _TELLS,
         ALL_KEYS,
-        "Count the keys that are there; the same as EXISTS, for no use is noted.",
+        "Count the keys that exist; the same as EXISTS, because access times are not tracked.",
         syntax="key [key ...]",
         since="3.2.1",
         complexity="O(keys)",
@@ -233,7 +233,7 @@ COMMANDS = (
         2,
         _TELLS,
         ONE_KEY,
-        "Tell what kind of value a key holds.",
+        "Tell the type of a key's value.",
         syntax="key",
         group="generic",
     ),
@@ -243,7 +243,7 @@ COMMANDS = (
         3,
         Flags.WRITE | Flags.KEYSPACE,
         TWO_KEYS,
-        "Give a value another key, whatever that one held.",
+        "Rename a key, replacing the other if it exists.",
         syntax="key newkey",
         group="generic",
     ),
@@ -253,7 +253,7 @@ COMMANDS = (
         3,
         Flags.WRITE | Flags.FAST | Flags.KEYSPACE,
         TWO_KEYS,
-        "Give a value another key, unless that one holds something.",
+        "Rename a key, unless the other exists.",
         syntax="key newkey",
         group="generic",
     ),
@@ -274,7 +274,7 @@ COMMANDS = (
         3,
         _OBJECT,
         SUBCOMMAND_KEY,
-        "Tell how many references to a value Redis would count.",
+        "Tell the reference count that Redis would show.",
         syntax="key",
         since="2.2.3",
         group="generic",
@@ -285,7 +285,7 @@ COMMANDS = (
         3,
         _OBJECT,
         SUBCOMMAND_KEY,
-        "Tell how long a value was not used: not tracked.",
+        "Tell how long a value has not been used: not tracked.",
         syntax="key",
         since="2.2.3",
         group="generic",
@@ -307,7 +307,7 @@ COMMANDS = (
         2,
         Flags.LOADING | Flags.STALE | Flags.KEYSPACE,
         NO_KEYS,
-        "Tell what OBJECT can do.",
+        "Show the subcommands of OBJECT.",
         since="6.2.0",
         group="generic",
     ),

@@ -1,12 +1,12 @@
-"""From one list to another, and waiting for a list: LMOVE, RPOPLPUSH, BLPOP, BRPOP, BLMOVE, BRPOPLPUSH.
+"""Moves between lists, and blocking list commands: LMOVE, RPOPLPUSH, BLPOP, BRPOP, BLMOVE, BRPOPLPUSH.
 
-Whoever waits for a list waits for its elements, from whichever end: all such waiters share one position (see
-engine/waiters), and those behind the first who finds nothing are not even asked. A waiter whose key holds
-something else by now goes on waiting; where an element is to go to is looked at only when there is one.
+A client that waits for a list waits for any element, at either end: all waiters of a list share one position
+(see engine/waiters), and after the first one that finds nothing the others are not tried. A waiter whose key
+now holds another type keeps waiting; the destination is checked only when there is an element to move.
 
-A blocked command is run again as it was given, so a client that waits for several keys gets the first of
-them, in its own order, that has an element by then. Redis does so from 7.2 on; 7.0 gave the one that was
-pushed to first, which differs where a transaction has filled two of them.
+A blocked command runs again as it was given, so a client that waits for several keys gets an element of the
+first key, in its own order, that has one. Redis does so since 7.2; 7.0 returned the key that was pushed to
+first, which differs if a transaction filled two of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.engine.waiters import Blocked
 from penstock.errors import syntax_error
 from penstock.reply import NULL_ARRAY
 
-_POSITION = "list"  # a group's readers have its name, in bytes: never equal to this
+_POSITION = "list"  # positions of groups are bytes: never equal to this
 _ALL_BUT_LAST = (1, -2, 1)
 
 
@@ -32,7 +32,7 @@ _ALL_BUT_LAST = (1, -2, 1)
 
 
 def lmove(context: Context, frame: Frame) -> bytes | None:
-    """Take an element from an end of one list and add it at an end of another."""
+    """Pop an element from one end of a list and push it to one end of another."""
     from_left, to_left = _is_left(frame, 3), _is_left(frame, 4)
     value = context.keyspace.list_or_none(frame.piece(1))
     return None if value is None else _move(context, frame, value, from_left, to_left)
@@ -45,7 +45,7 @@ def rpoplpush(context: Context, frame: Frame) -> bytes | None:
 
 
 def _is_left(frame: Frame, index: int) -> bool:
-    """Which end a word names."""
+    """Tell whether a word names the left end."""
     if frame.is_word(index, b"LEFT"):
         return True
     if frame.is_word(index, b"RIGHT"):
@@ -56,7 +56,7 @@ def _is_left(frame: Frame, index: int) -> bool:
 def _move(
     context: Context, frame: Frame, value: ListValue, from_left: bool, to_left: bool
 ) -> bytes | None:
-    """Move an element of a list to the one whose key is the second argument; both may be the same."""
+    """Move an element to the list whose key is the second argument; both lists may be the same."""
     key, target_key = frame.piece(1), frame.piece(2)
     found = context.keyspace.list_or_none(target_key)
     target = context.keyspace.new_list() if found is None else found
@@ -78,12 +78,12 @@ def _move(
 
 
 def blpop(context: Context, frame: Frame) -> Any:
-    """Take the first element of the first list that has one, waiting for it if none has."""
+    """Pop the first element of the first list that has one; wait if none has."""
     return _pop_or_wait(context, frame, True)
 
 
 def brpop(context: Context, frame: Frame) -> Any:
-    """As blpop, the last element."""
+    """As blpop, for the last element."""
     return _pop_or_wait(context, frame, False)
 
 
@@ -103,20 +103,20 @@ def _pop_or_wait(context: Context, frame: Frame, left: bool) -> Any:
 
 
 def blmove(context: Context, frame: Frame) -> Any:
-    """As lmove, waiting for an element if there is none."""
+    """As lmove; wait if there is no element."""
     from_left, to_left = _is_left(frame, 3), _is_left(frame, 4)
     return _move_or_wait(context, frame, b"LMOVE", from_left, to_left)
 
 
 def brpoplpush(context: Context, frame: Frame) -> Any:
-    """As rpoplpush, waiting for an element if there is none."""
+    """As rpoplpush; wait if there is no element."""
     return _move_or_wait(context, frame, b"RPOPLPUSH", False, True)
 
 
 def _move_or_wait(
     context: Context, frame: Frame, name: bytes, from_left: bool, to_left: bool
 ) -> Any:
-    """Do what the command called `name` does without waiting, or wait."""
+    """Move as the command `name` does without blocking, or wait."""
     timeout_ms = seconds_at(context, frame, frame.count - 1)
     key = frame.piece(1)
     value = _awaited(context, key)
@@ -126,12 +126,12 @@ def _move_or_wait(
             context.record([name, *(frame.piece(at) for at in range(1, frame.count - 1))])
         return element
     if not context.may_block:
-        return None  # unlike the null array of one whose time is over
+        return None  # unlike the null array after a timeout
     return Blocked(frame.copy(), [key], timeout_ms, _POSITION)
 
 
 def _awaited(context: Context, key: bytes) -> ListValue | None:
-    """The list to take from. To one that waits already, a key of another type is one without elements."""
+    """The list to pop from. For a command that already waits, a key of another type counts as empty."""
     if not context.retrying:
         return context.keyspace.list_or_none(key)
     value = context.keyspace.find(key)
@@ -170,7 +170,7 @@ COMMANDS = (
         -3,
         _WAITS,
         _ALL_BUT_LAST,
-        "Take the first element of the first list that has one, or wait for it.",
+        "Remove and return the first element of the first list that has one, or wait for it.",
         syntax="key [key ...] timeout",
         since="2.0.0",
         complexity="O(keys)",
@@ -182,7 +182,7 @@ COMMANDS = (
         -3,
         _WAITS,
         _ALL_BUT_LAST,
-        "Take the last element of the first list that has one, or wait for it.",
+        "Remove and return the last element of the first list that has one, or wait for it.",
         syntax="key [key ...] timeout",
         since="2.0.0",
         complexity="O(keys)",

@@ -1,4 +1,4 @@
-# Only the ends are typed: a queue pushes to one and pops from the other, and looks nowhere else.
+# Only pushes and pops have C types: a queue uses nothing else.
 
 import cython
 

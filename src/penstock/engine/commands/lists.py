@@ -1,8 +1,8 @@
-"""Lists, at their ends and by index: LPUSH, LPOP, LLEN, LRANGE, LINDEX, LREM, LTRIM and their like.
+"""Lists, at their ends and by index: LPUSH, LPOP, LLEN, LRANGE, LINDEX, LREM, LTRIM and variants.
 
-A list is never empty: what takes the last element takes the key away too. Events, counts of changes and their
-order are Redis's, for what listens to a queue of jobs relies on them: a push tells `rpush` once for all its
-elements, what empties a list tells `del` behind its own event.
+A list is never empty: removing the last element removes the key. Events, counts of changes and their order
+are Redis's, because consumers of job queues rely on them: a push publishes `rpush` once for all its elements,
+and a command that empties a list publishes `del` after its own event.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import CommandError, elements_too_large, wrong_arity
 from penstock.reply import NULL_ARRAY, OK, NullArray, Status
 
-# All elements of a push together: well below what one listpack can hold, so that none is refused midway.
+# All elements of a push together: well below the size of a listpack, so that none is refused midway.
 PUSH_BYTES_MAX = 1 << 31
 
 
@@ -24,23 +24,23 @@ PUSH_BYTES_MAX = 1 << 31
 
 
 def lpush(context: Context, frame: Frame) -> int:
-    """Add elements before the first, one after the other."""
+    """Add elements before the first, one by one."""
     return _push(context, frame, True)
 
 
 def rpush(context: Context, frame: Frame) -> int:
-    """Add elements behind the last."""
+    """Add elements after the last."""
     return _push(context, frame, False)
 
 
 def lpushx(context: Context, frame: Frame) -> int:
-    """As lpush, unless there is no list."""
+    """As lpush, if the list exists."""
     found = context.keyspace.list_or_none(frame.piece(1))
     return 0 if found is None else _push(context, frame, True)
 
 
 def rpushx(context: Context, frame: Frame) -> int:
-    """As rpush, unless there is no list."""
+    """As rpush, if the list exists."""
     found = context.keyspace.list_or_none(frame.piece(1))
     return 0 if found is None else _push(context, frame, False)
 
@@ -61,7 +61,7 @@ def _push(context: Context, frame: Frame, left: bool) -> int:
 
 
 def put_new(context: Context, key: bytes, value: ListValue) -> None:
-    """Put a list under a key that holds nothing; only then can somebody have waited for it."""
+    """Create the key of a new list and touch it: only a missing list can have waiters."""
     context.keyspace.put(key, value)
     context.created(context.keyspace, key)
     context.touch(key)
@@ -76,12 +76,12 @@ def push_event(left: bool) -> bytes:
 
 
 def lpop(context: Context, frame: Frame) -> bytes | list[bytes] | NullArray | None:
-    """Take the first element, or the first few."""
+    """Remove and return the first element, or several."""
     return _pop(context, frame, True)
 
 
 def rpop(context: Context, frame: Frame) -> bytes | list[bytes] | NullArray | None:
-    """Take the last element, or the last few, the last one first."""
+    """Remove and return the last element, or several, the last one first."""
     return _pop(context, frame, False)
 
 
@@ -113,31 +113,31 @@ def _pop(context: Context, frame: Frame, left: bool) -> bytes | list[bytes] | Nu
 
 
 def pop_one(context: Context, key: bytes, value: ListValue, left: bool) -> bytes | None:
-    """Take one element from the list under a key, and tell."""
+    """Remove and return one element, and publish it."""
     element = value.pop_left_or_none() if left else value.pop_right_or_none()
     popped(context, key, value, left, 1)
     return element
 
 
 def popped(context: Context, key: bytes, value: ListValue, left: bool, count: int) -> None:
-    """Tell that elements were taken from an end of the list under a key, and remove it if it is empty."""
+    """Publish that elements were popped, and remove the key if the list is empty."""
     context.changed(key, events.LIST, b"lpop" if left else b"rpop")
     context.dirty += count - 1
     _remove_if_empty(context, key, value)
 
 
 def _remove_if_empty(context: Context, key: bytes, value: ListValue) -> None:
-    """Take the key of an emptied list away. The change itself was told already."""
+    """Remove the key of an empty list. The change itself is already counted."""
     if value.length == 0:
         context.keyspace.remove(key)
         context.event(events.GENERIC, b"del", key)
 
 
-# --- Looking --------------------------------------------------------------------------------------
+# --- Reading --------------------------------------------------------------------------------------
 
 
 def _read(context: Context, key: bytes) -> ListValue | None:
-    """The list to look at; those who listen hear of a key that is not there."""
+    """The list to read; publishes a missing key."""
     value = context.keyspace.list_or_none(key)
     if value is None:
         context.missed(key)
@@ -151,13 +151,13 @@ def llen(context: Context, frame: Frame) -> int:
 
 
 def lindex(context: Context, frame: Frame) -> bytes | None:
-    """One element."""
+    """Return one element."""
     value = _read(context, frame.piece(1))
     return None if value is None else value.get_or_none(int_at(frame, 2))
 
 
 def lrange(context: Context, frame: Frame) -> list[bytes]:
-    """The elements from one index to another."""
+    """Return the elements from one index to another."""
     first, last = int_at(frame, 2), int_at(frame, 3)
     value = _read(context, frame.piece(1))
     if value is None:
@@ -167,7 +167,7 @@ def lrange(context: Context, frame: Frame) -> list[bytes]:
 
 
 def _resolved(first: int, last: int, length: int) -> tuple[int, int]:
-    """Two indexes, negative ones from the end, inside of a list; the first is above if none is between."""
+    """Two indexes clipped to a list, negative ones from the end; first > last if the range is empty."""
     start = max(0, first + length if first < 0 else first)
     end = min(length - 1, last + length if last < 0 else last)
     return start, end
@@ -201,7 +201,7 @@ def ltrim(context: Context, frame: Frame) -> Status:
     before = value.length
     start, end = _resolved(first, last, before)
     value.trim(start, end)
-    # Told, and breaking watches, even if all is kept: so does Redis.
+    # Published, and breaks watches, even if nothing is removed, as in Redis.
     context.changed(key, events.LIST, b"ltrim")
     context.dirty += before - value.length - 1
     _remove_if_empty(context, key, value)
@@ -240,7 +240,7 @@ COMMANDS = (
         -3,
         _PUSHES,
         ONE_KEY,
-        "Add elements at the left end of a list that exists.",
+        "Add elements at the left end of an existing list.",
         syntax="key element [element ...]",
         since="2.2.0",
         complexity="O(elements)",
@@ -252,7 +252,7 @@ COMMANDS = (
         -3,
         _PUSHES,
         ONE_KEY,
-        "Add elements at the right end of a list that exists.",
+        "Add elements at the right end of an existing list.",
         syntax="key element [element ...]",
         since="2.2.0",
         complexity="O(elements)",
@@ -264,9 +264,9 @@ COMMANDS = (
         -2,
         _POPS,
         ONE_KEY,
-        "Take elements from the left end of a list.",
+        "Remove and return elements from the left end of a list.",
         syntax="key [count]",
-        complexity="O(elements taken)",
+        complexity="O(elements removed)",
         group="list",
     ),
     Command(
@@ -275,9 +275,9 @@ COMMANDS = (
         -2,
         _POPS,
         ONE_KEY,
-        "Take elements from the right end of a list.",
+        "Remove and return elements from the right end of a list.",
         syntax="key [count]",
-        complexity="O(elements taken)",
+        complexity="O(elements removed)",
         group="list",
     ),
     Command(
@@ -320,7 +320,7 @@ COMMANDS = (
         ONE_KEY,
         "Remove elements that are equal to a value.",
         syntax="key count element",
-        complexity="O(elements up to the last that goes)",
+        complexity="O(elements up to the last one removed)",
         group="list",
     ),
     Command(

@@ -1,4 +1,4 @@
-"""Strings that are numbers: INCR and its relatives. The number is read and written anew each time."""
+"""Numbers in strings: INCR and its variants. Each command parses the number and formats it again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def incr(context: Context, frame: Frame) -> int:
 
 
 def decr(context: Context, frame: Frame) -> int:
-    """Take one away."""
+    """Subtract one."""
     return _add(context, frame.piece(1), -1)
 
 
@@ -28,7 +28,7 @@ def incrby(context: Context, frame: Frame) -> int:
 
 
 def decrby(context: Context, frame: Frame) -> int:
-    """Take an integer away."""
+    """Subtract an integer."""
     amount = int_at(frame, 2)
     if amount == INT64_MIN:
         raise CommandError("decrement would overflow")
@@ -46,7 +46,7 @@ def _add(context: Context, key: bytes, amount: int) -> int:
 
 
 def incrbyfloat(context: Context, frame: Frame) -> bytes:
-    """Add a number with a fraction."""
+    """Add a decimal number."""
     key = frame.piece(1)
     text = string_or_none(context, key)
     value = long_double.parse_or_none(b"0" if text is None else text)
@@ -60,7 +60,7 @@ def incrbyfloat(context: Context, frame: Frame) -> bytes:
     put_string(context, key, shown)
     context.changed(key, events.STRING, b"incrbyfloat")
     if context.effects is not None:
-        # The sum, not the amount: another machine's long double may round it otherwise.
+        # The sum, not the increment: another machine's long double may round differently.
         context.record([b"SET", key, shown, b"KEEPTTL"])
     return shown
 
@@ -70,7 +70,7 @@ _ADDS = Flags.WRITE | Flags.DENY_OOM | Flags.FAST
 COMMANDS = (
     Command("INCR", incr, 2, _ADDS, ONE_KEY, "Add one to a number.", syntax="key", group="string"),
     Command(
-        "DECR", decr, 2, _ADDS, ONE_KEY, "Take one from a number.", syntax="key", group="string"
+        "DECR", decr, 2, _ADDS, ONE_KEY, "Subtract one from a number.", syntax="key", group="string"
     ),
     Command(
         "INCRBY",
@@ -88,7 +88,7 @@ COMMANDS = (
         3,
         _ADDS,
         ONE_KEY,
-        "Take an integer from a number.",
+        "Subtract an integer from a number.",
         syntax="key decrement",
         group="string",
     ),
@@ -98,7 +98,7 @@ COMMANDS = (
         3,
         _ADDS,
         ONE_KEY,
-        "Add a number with a fraction to a number.",
+        "Add a decimal number to a number.",
         syntax="key increment",
         since="2.6.0",
         group="string",

@@ -1,4 +1,4 @@
-"""Finding keys: KEYS, SCAN, RANDOMKEY. How SCAN goes through a database is told in engine/key_index.py."""
+"""Finds keys: KEYS, SCAN, RANDOMKEY. engine/key_index.py describes how SCAN walks over a database."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CURSOR = re.compile(rb"[+-]?[0-9]+|")
 
 
 def keys(context: Context, frame: Frame) -> list[bytes]:
-    """All keys that a pattern matches."""
+    """All keys that match a pattern."""
     glob = _glob_or_none(frame.piece(1))
     keyspace = context.keyspace
     now_ms = context.now_ms()
@@ -33,12 +33,12 @@ def keys(context: Context, frame: Frame) -> list[bytes]:
 
 
 def _glob_or_none(pattern: bytes) -> Glob | None:
-    """The pattern, parsed; None for a lone star, which matches an empty key too."""
+    """The parsed pattern; None for a lone star, which also matches an empty key."""
     return None if pattern == _ALL else Glob(pattern)
 
 
 class ScanOptions:
-    """MATCH, COUNT and TYPE; of each the last one counts."""
+    """MATCH, COUNT and TYPE; the last one of each counts."""
 
     __slots__ = ("count", "glob", "type")
 
@@ -61,7 +61,7 @@ class ScanOptions:
                 raise syntax_error()
 
     def want(self, context: Context, key: bytes) -> bool:
-        """Tell whether a key is to be shown; one whose time is over goes instead."""
+        """Tell whether to return a key; an expired one is removed instead."""
         if self.glob is not None and not self.glob.matches(key):
             return False
         value = context.keyspace.find(key)
@@ -73,7 +73,7 @@ class ScanOptions:
 
 
 def scan(context: Context, frame: Frame) -> list[Any]:
-    """Some keys, and where to go on."""
+    """Some keys, and the next cursor."""
     cursor = _cursor_at(frame, 1)
     options = ScanOptions(frame)
     cursor, found = context.keyspace.scan(cursor, options.count)
@@ -81,7 +81,7 @@ def scan(context: Context, frame: Frame) -> list[Any]:
 
 
 def _cursor_at(frame: Frame, index: int) -> int:
-    """A cursor, read like C's strtoul: up to a NUL, nothing is 0, a minus counts from the top."""
+    """A cursor, read as by C's strtoul: up to a NUL, empty is 0, a minus counts from the top."""
     text = frame.piece(index).partition(b"\0")[0]
     if not _CURSOR.fullmatch(text) or len(text.lstrip(b"+-0")) > len(str(CURSOR_MAX)):
         raise CommandError("invalid cursor")
@@ -92,11 +92,11 @@ def _cursor_at(frame: Frame, index: int) -> int:
 
 
 def randomkey(context: Context, _frame: Frame) -> bytes | None:
-    """Some key."""
+    """A random key."""
     keyspace = context.keyspace
     key = keyspace.random_key_or_none(context.dice)
     while key is not None and keyspace.find(key) is None:
-        key = keyspace.random_key_or_none(context.dice)  # that one's time was over: it is gone now
+        key = keyspace.random_key_or_none(context.dice)  # the last one had expired, and is gone now
     return key
 
 
@@ -107,7 +107,7 @@ COMMANDS = (
         2,
         Flags.READ | Flags.DANGEROUS | Flags.KEYSPACE,
         NO_KEYS,
-        "List all keys that a pattern matches.",
+        "List all keys that match a pattern.",
         syntax="pattern",
         complexity="O(keys of the database)",
         group="generic",
@@ -118,7 +118,7 @@ COMMANDS = (
         -2,
         Flags.READ | Flags.KEYSPACE,
         NO_KEYS,
-        "List some keys, and tell where to go on.",
+        "List some keys and the next cursor.",
         syntax="cursor [MATCH pattern] [COUNT count] [TYPE type]",
         since="2.8.0",
         complexity="O(count); the first call in a while O(keys of the database)",
@@ -130,7 +130,7 @@ COMMANDS = (
         1,
         Flags.READ | Flags.KEYSPACE,
         NO_KEYS,
-        "Name some key.",
+        "Return a random key.",
         complexity="O(1); the first call in a while O(keys of the database)",
         group="generic",
     ),

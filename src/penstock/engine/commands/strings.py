@@ -1,4 +1,4 @@
-"""Strings as wholes: GET, SET and what both do at once. A string is `bytes`, whatever it looks like."""
+"""Whole strings: GET, SET and their combinations. A string is always `bytes`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.errors import syntax_error, wrong_arity, wrong_type
 from penstock.reply import OK, Status
 
 _EXPIRY_WORDS = (b"EX", b"PX", b"EXAT", b"PXAT")
-_SET_WORDS = 3  # of a SET without options
+_SET_WORDS = 3  # in a SET without options
 
 
 def string_or_none(context: Context, key: bytes) -> bytes | None:
-    """The string under a key. Raises: CommandError (WRONGTYPE) if something else is there."""
+    """The string of a key. Raises: CommandError (WRONGTYPE) for a value of another type."""
     value = context.keyspace.find(key)
     if value is None or isinstance(value, bytes):
         return value
@@ -23,7 +23,7 @@ def string_or_none(context: Context, key: bytes) -> bytes | None:
 
 
 def read_string_or_none(context: Context, key: bytes) -> bytes | None:
-    """As string_or_none, for a reader: those who listen hear of a key that is not there."""
+    """As string_or_none, for readers: publishes a missing key."""
     value = string_or_none(context, key)
     if value is None:
         context.missed(key)
@@ -31,7 +31,7 @@ def read_string_or_none(context: Context, key: bytes) -> bytes | None:
 
 
 def put_string(context: Context, key: bytes, value: bytes) -> None:
-    """Put a string under a key, whatever is there. A time to go stays set."""
+    """Set a key to a string, whatever its value. Its expiry time stays."""
     is_new = context.keyspace.find(key) is None
     context.keyspace.put(key, value)
     if is_new:
@@ -39,7 +39,7 @@ def put_string(context: Context, key: bytes, value: bytes) -> None:
 
 
 def _replace(context: Context, key: bytes, value: bytes) -> None:
-    """Let a key hold a string and stay, whatever it was."""
+    """Set a key to a string and remove its expiry time."""
     put_string(context, key, value)
     context.keyspace.clear_expiry(key)
     _tell_set(context, key)
@@ -47,11 +47,11 @@ def _replace(context: Context, key: bytes, value: bytes) -> None:
 
 def _tell_set(context: Context, key: bytes) -> None:
     context.changed(key, events.STRING, b"set")
-    context.touch(key)  # a group's reader may have waited for the stream that was here
+    context.touch(key)  # a group's reader may be waiting for the stream that was here
 
 
 class StringOptions:
-    """The options of SET or GETEX. Of those about the time to go only one may be given, but often."""
+    """The options of SET or GETEX. Only one kind of expiry option may be given, but repeatedly."""
 
     __slots__ = ("expiry", "expiry_at", "get", "only_new", "only_old")
 
@@ -60,7 +60,7 @@ class StringOptions:
         self.only_old = False
         self.get = False
         self.expiry = b""  # EX, PX, EXAT, PXAT, KEEPTTL or PERSIST
-        self.expiry_at = 0  # where its number stands
+        self.expiry_at = 0  # the index of its number
 
     def read(self, frame: Frame, first: int, setting: bool) -> None:
         """Read the words from `first` on. Raises: CommandError."""
@@ -95,7 +95,7 @@ class StringOptions:
         self.expiry = word
 
     def moment_or_none(self, context: Context, frame: Frame, command: str) -> int | None:
-        """When the key is to go, if the options say so. Raises: CommandError for a time that cannot be."""
+        """The expiry time in the options, if there is one. Raises: CommandError for an invalid time."""
         if not self.expiry_at:
             return None
         moment = Moment(command, self.expiry in (b"EX", b"EXAT"), self.expiry in (b"EX", b"PX"))
@@ -103,12 +103,12 @@ class StringOptions:
 
 
 def get(context: Context, frame: Frame) -> bytes | None:
-    """What a string is."""
+    """Return a string."""
     return read_string_or_none(context, frame.piece(1))
 
 
 def set_(context: Context, frame: Frame) -> bytes | Status | None:
-    """Make a key a string, on conditions, for a time, telling what it was."""
+    """Set a key to a string, with conditions, an expiry time and the old value if asked for."""
     options = StringOptions()
     options.read(frame, 3, True)
     when_ms = options.moment_or_none(context, frame, "set")
@@ -124,14 +124,14 @@ def set_(context: Context, frame: Frame) -> bytes | Status | None:
     if when_ms is not None:
         _set_expiry(context, key, frame.piece(2), when_ms)
     elif frame.count > _SET_WORDS and context.effects is not None:
-        # Without conditions and questions: that they were met is known.
+        # Without conditions and GET: the conditions were met.
         kept = [b"KEEPTTL"] if options.expiry else []
         context.record([b"SET", key, frame.piece(2), *kept])
     return old if options.get else OK
 
 
 def _set_expiry(context: Context, key: bytes, value: bytes, when_ms: int) -> None:
-    """Set the time to go of a key that was just made a string."""
+    """Set the expiry time of a key that was just set."""
     context.keyspace.set_expiry(key, when_ms)
     context.event(events.GENERIC, b"expire", key)
     if context.effects is not None:
@@ -139,7 +139,7 @@ def _set_expiry(context: Context, key: bytes, value: bytes, when_ms: int) -> Non
 
 
 def setnx(context: Context, frame: Frame) -> int:
-    """Make a key a string unless it holds something."""
+    """Set a key to a string unless it exists."""
     key = frame.piece(1)
     if context.keyspace.find(key) is not None:
         return 0
@@ -148,12 +148,12 @@ def setnx(context: Context, frame: Frame) -> int:
 
 
 def setex(context: Context, frame: Frame) -> Status:
-    """Make a key a string for some seconds."""
+    """Set a key to a string with an expiry in seconds."""
     return _set_for(context, frame, Moment("setex", True, True))
 
 
 def psetex(context: Context, frame: Frame) -> Status:
-    """Make a key a string for some milliseconds."""
+    """Set a key to a string with an expiry in milliseconds."""
     return _set_for(context, frame, Moment("psetex", False, True))
 
 
@@ -166,7 +166,7 @@ def _set_for(context: Context, frame: Frame, moment: Moment) -> Status:
 
 
 def getset(context: Context, frame: Frame) -> bytes | None:
-    """Make a key a string and tell what it was."""
+    """Set a key to a string; return its old value."""
     key = frame.piece(1)
     old = read_string_or_none(context, key)
     _replace(context, key, frame.piece(2))
@@ -174,7 +174,7 @@ def getset(context: Context, frame: Frame) -> bytes | None:
 
 
 def getdel(context: Context, frame: Frame) -> bytes | None:
-    """Remove a string and tell what it was."""
+    """Remove a string; return its value."""
     key = frame.piece(1)
     old = read_string_or_none(context, key)
     if old is not None:
@@ -183,7 +183,7 @@ def getdel(context: Context, frame: Frame) -> bytes | None:
 
 
 def getex(context: Context, frame: Frame) -> bytes | None:
-    """Tell what a string is, and change when it goes."""
+    """Return a string and change its expiry time."""
     options = StringOptions()
     options.read(frame, 2, False)
     key = frame.piece(1)
@@ -204,7 +204,7 @@ def getex(context: Context, frame: Frame) -> bytes | None:
 
 
 def mget(context: Context, frame: Frame) -> list[bytes | None]:
-    """What several keys hold; nothing, where that is no string."""
+    """The values of several keys; None for a value that is not a string."""
     found: list[bytes | None] = []
     for at in range(1, frame.count):
         key = frame.piece(at)
@@ -216,7 +216,7 @@ def mget(context: Context, frame: Frame) -> list[bytes | None]:
 
 
 def mset(context: Context, frame: Frame) -> Status:
-    """Make several keys strings."""
+    """Set several keys to strings."""
     if not frame.count & 1:
         raise wrong_arity("mset")
     for at in range(1, frame.count, 2):
@@ -225,7 +225,7 @@ def mset(context: Context, frame: Frame) -> Status:
 
 
 def msetnx(context: Context, frame: Frame) -> int:
-    """Make several keys strings, unless one of them holds something."""
+    """Set several keys to strings, unless one of them exists."""
     if not frame.count & 1:
         raise wrong_arity("msetnx")
     for at in range(1, frame.count, 2):
@@ -254,7 +254,7 @@ COMMANDS = (
         -3,
         _SETS,
         ONE_KEY,
-        "Make a key a string, whatever it was.",
+        "Set a key to a string, replacing any value.",
         syntax="key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds"
         "|PXAT unix-time-milliseconds|KEEPTTL]",
         group="string",
@@ -265,7 +265,7 @@ COMMANDS = (
         3,
         _SETS | Flags.FAST,
         ONE_KEY,
-        "Make a key a string unless it holds something.",
+        "Set a key to a string unless it exists.",
         syntax="key value",
         group="string",
     ),
@@ -275,7 +275,7 @@ COMMANDS = (
         4,
         _SETS,
         ONE_KEY,
-        "Make a key a string for some seconds.",
+        "Set a key to a string with an expiry in seconds.",
         syntax="key seconds value",
         since="2.0.0",
         group="string",
@@ -286,7 +286,7 @@ COMMANDS = (
         4,
         _SETS,
         ONE_KEY,
-        "Make a key a string for some milliseconds.",
+        "Set a key to a string with an expiry in milliseconds.",
         syntax="key milliseconds value",
         since="2.6.0",
         group="string",
@@ -297,7 +297,7 @@ COMMANDS = (
         3,
         _SETS | Flags.FAST,
         ONE_KEY,
-        "Make a key a string and tell what it was.",
+        "Set a key to a string and return its old value.",
         syntax="key value",
         group="string",
     ),
@@ -307,7 +307,7 @@ COMMANDS = (
         2,
         Flags.WRITE | Flags.FAST,
         ONE_KEY,
-        "Remove a string and tell what it was.",
+        "Remove a string and return its value.",
         syntax="key",
         since="6.2.0",
         group="string",
@@ -318,7 +318,7 @@ COMMANDS = (
         -2,
         Flags.WRITE | Flags.FAST,
         ONE_KEY,
-        "Read a string and change when it goes.",
+        "Read a string and change its expiry time.",
         syntax="key [EX seconds|PX milliseconds|EXAT unix-time-seconds"
         "|PXAT unix-time-milliseconds|PERSIST]",
         since="6.2.0",
@@ -341,7 +341,7 @@ COMMANDS = (
         -3,
         _SETS,
         KEYS_WITH_VALUES,
-        "Make several keys strings.",
+        "Set several keys to strings.",
         syntax="key value [key value ...]",
         since="1.0.1",
         complexity="O(keys)",
@@ -353,7 +353,7 @@ COMMANDS = (
         -3,
         _SETS,
         KEYS_WITH_VALUES,
-        "Make several keys strings, unless one of them holds something.",
+        "Set several keys to strings, unless one of them exists.",
         syntax="key value [key value ...]",
         since="1.0.1",
         complexity="O(keys)",

@@ -1,7 +1,6 @@
 """Parts of strings: APPEND, GETRANGE, SETRANGE, STRLEN.
 
-A string is an immutable `bytes`, so a change of a part costs a copy of the whole. Logs and queues are what
-streams are for.
+A string is an immutable `bytes`, so changing a part copies the whole. For logs and queues, use streams.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ STRING_BYTES_MAX = 512 * 1024 * 1024  # Redis's proto-max-bulk-len
 
 
 def strlen(context: Context, frame: Frame) -> int:
-    """How long a string is."""
+    """The length of a string."""
     value = read_string_or_none(context, frame.piece(1))
     return 0 if value is None else len(value)
 
 
 def append(context: Context, frame: Frame) -> int:
-    """Add bytes at the end of a string."""
+    """Append bytes to a string."""
     key = frame.piece(1)
     old = string_or_none(context, key) or b""
     if len(old) + frame.size(2) > STRING_BYTES_MAX:
@@ -36,11 +35,11 @@ def append(context: Context, frame: Frame) -> int:
 
 
 def getrange(context: Context, frame: Frame) -> bytes:
-    """The bytes between two places, both included; negative ones count from the end."""
+    """The bytes between two positions, both included; negative ones count from the end."""
     start, end = int_at(frame, 2), int_at(frame, 3)
     value = read_string_or_none(context, frame.piece(1)) or b""
     if end < start < 0:
-        return b""  # below, both might become the first byte
+        return b""  # otherwise both could be clipped to the first byte
     if start < 0:
         start = max(0, len(value) + start)
     if end < 0:
@@ -49,7 +48,7 @@ def getrange(context: Context, frame: Frame) -> bytes:
 
 
 def setrange(context: Context, frame: Frame) -> int:
-    """Write bytes over a string from a place on, with zeros in between if it is shorter."""
+    """Overwrite a string from a position on; zeros fill the gap if it is shorter."""
     offset = int_at(frame, 2)
     if offset < 0:
         raise CommandError("offset is out of range")
@@ -72,7 +71,7 @@ COMMANDS = (
         2,
         Flags.READ | Flags.FAST,
         ONE_KEY,
-        "Measure a string.",
+        "Return the length of a string.",
         syntax="key",
         since="2.2.0",
         group="string",
@@ -83,7 +82,7 @@ COMMANDS = (
         3,
         Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
         ONE_KEY,
-        "Add bytes at the end of a string.",
+        "Append bytes to a string.",
         syntax="key value",
         since="2.0.0",
         complexity="O(bytes)",
@@ -118,7 +117,7 @@ COMMANDS = (
         4,
         Flags.WRITE | Flags.DENY_OOM,
         ONE_KEY,
-        "Write over a part of a string.",
+        "Overwrite a part of a string.",
         syntax="key offset value",
         since="2.2.0",
         complexity="O(bytes)",

@@ -33,7 +33,7 @@ from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import unwrapped
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CoreError, CorruptData
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb.input import RdbInput
 
@@ -136,7 +136,7 @@ def _in_order(source: RdbInput, stream: Stream, start: int) -> Stream:
 def _append(source: RdbInput, made: Stream, entry_id: StreamID, frame: Frame, start: int) -> None:
     try:
         made.append_at(entry_id.ms, entry_id.seq, frame, 0)
-    except CommandError as error:
+    except CoreError as error:
         raise source.corrupt(f"{entry_id} behind {made.last_id}: {error}", start) from None
 
 

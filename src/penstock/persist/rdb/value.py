@@ -18,7 +18,7 @@ from __future__ import annotations
 from penstock.core import listpack, node_check
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.stream import NodeLimits, Stream
-from penstock.errors import CommandError, CorruptData
+from penstock.errors import CoreError, CorruptData
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb import stream as rdb_stream
 from penstock.persist.rdb import ziplist
@@ -66,7 +66,7 @@ def read_value(source: RdbInput, kind: int, limits: ValueLimits, deep: bool) -> 
         start = source.offset
         try:
             _LIST_READERS[kind](source, value, deep)
-        except CommandError as error:
+        except CoreError as error:
             raise source.corrupt(f"a list: {error}", start) from None
         return value
     raise source.corrupt(str(refusal_or_none(kind)))

@@ -9,7 +9,7 @@ from penstock.engine.execute cimport Engine
 from penstock.engine.keyspace cimport Keyspace
 from penstock.server.server cimport Server
 from penstock.server.stats.tally cimport Tally
-from penstock.wire.encoder cimport Output
+from penstock.wire.encoder cimport ReplyBuffer
 from penstock.wire.parser cimport Parser
 
 cdef long long _STOPPED
@@ -36,7 +36,7 @@ cdef class Session:
     cdef public Keyspace keyspace
     cdef readonly Frame frame
     cdef readonly Parser parser
-    cdef readonly Output output
+    cdef readonly ReplyBuffer output
     cdef readonly bint behind
     cdef public long long counted_bytes
     cdef public bint due

@@ -44,7 +44,7 @@ from penstock.server.session.states import (
 from penstock.server.session.transaction import Transaction, Watching, leave
 from penstock.server.session.waiter import SessionWaiter
 from penstock.server.stats.tally import Tally
-from penstock.wire.encoder import Output
+from penstock.wire.encoder import ReplyBuffer
 from penstock.wire.parser import Parser
 
 _STOPPED = BLOCKED | CLOSING
@@ -111,7 +111,7 @@ class Session:
         self.keyspace = server.engine.context.databases[0]
         self.frame = Frame()
         self.parser = Parser(server.wire_limits)
-        self.output = Output()
+        self.output = ReplyBuffer()
         self.behind = False  # commands are here that have to wait for the next turn
         self.counted_bytes = 0  # what server/net/client_memory.py counts for it
         self.due = False

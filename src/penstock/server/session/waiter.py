@@ -54,7 +54,7 @@ class SessionWaiter(Waiter):
     def give_up(self) -> None:
         """Wait no longer."""
         self._stop_timer()
-        self._session.server.engine.give_up(self)
+        self._session.server.engine.unpark(self)
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from penstock.core.stream_id import parse
-from penstock.errors import CommandError
+from penstock.errors import InvalidID
 from penstock.spark.option_words import OptionError, Words
 from penstock.spark.source.options import CONNECTION, Place, parse_place
 
@@ -73,7 +73,7 @@ def _trim(words: Words) -> tuple[str, ...]:
         by, threshold = "MINID", words.text("minid")
         try:
             parse(threshold.encode())
-        except CommandError:
+        except InvalidID:
             raise OptionError(
                 "minid", threshold, "an id: 1700000000000 or 1700000000000-0"
             ) from None

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from penstock.core.stream_id import SMALLEST, StreamID, parse
-from penstock.errors import CommandError, PenstockError
+from penstock.errors import InvalidID, PenstockError
 
 VERSION = 1
 
@@ -81,7 +81,7 @@ def parse_offset(given: dict[str, Any]) -> Offset:
     _check_version(given, "streams", "exclusive")
     try:
         return Offset({name: _position(at) for name, at in given["streams"].items()})
-    except (KeyError, TypeError, AttributeError, CommandError):
+    except (KeyError, TypeError, AttributeError, InvalidID):
         raise _unreadable(given) from None
 
 

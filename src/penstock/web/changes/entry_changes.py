@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from penstock.client.replies import Entry, Reply, array, entries, number, parts
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
-from penstock.errors import CommandError
+from penstock.errors import InvalidID
 from penstock.human.show import quoted, size_text, time_text
 from penstock.web.http.names import escaped_text
 from penstock.web.model.facts import GroupFacts, StreamFacts
@@ -80,7 +80,7 @@ def _new_id(text: str) -> str:
         if _NEW_ID.fullmatch(text):
             parse(text.replace("*", "0").encode())
             return text
-    except CommandError:
+    except InvalidID:
         pass  # larger than ids are
     raise Refused(f"{quoted(text.encode())} is no id: write *, ms-* or ms-seq")
 

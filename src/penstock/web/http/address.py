@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import TypeVar
 
 from penstock.core.stream_id import SMALLEST, StreamID, parse
-from penstock.errors import CommandError
+from penstock.errors import InvalidID
 from penstock.human.show import harmless
 from penstock.web.http.names import parse_name
 from penstock.web.model.stream_page import NEWEST, Reading
@@ -49,7 +49,7 @@ class Words:
         """An id; the start of all if it is none."""
         try:
             return parse(text.encode("utf-8", "replace"))
-        except CommandError:
+        except InvalidID:
             return self._not(name, text, "an id", SMALLEST)
 
     def reading(self, name: str, text: str) -> Reading:
@@ -58,7 +58,7 @@ class Words:
             return NEWEST
         try:
             id_ = parse(text.removeprefix("-").encode("utf-8", "replace"))
-        except CommandError:
+        except InvalidID:
             return self._not(name, text, "an id", NEWEST)
         return Reading(id_, rising=not text.startswith("-"))
 

@@ -12,7 +12,7 @@ from nicegui import app
 
 from penstock.client.replies import UnexpectedReply
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
-from penstock.errors import CommandError
+from penstock.errors import InvalidID
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.where import parse_conditions
 from penstock.web.board import Board
@@ -41,7 +41,7 @@ def register(board: Board) -> None:
             pieces = export(board.server, selection, kind)
             # The first piece before the headers: what is refused gets a status that says so.
             first = await anext(pieces)
-        except (ValueError, CommandError, Refused, UnexpectedReply) as error:
+        except (ValueError, InvalidID, Refused, UnexpectedReply) as error:
             return PlainTextResponse(str(error), 400)
         except Away as error:
             return PlainTextResponse(str(error), 503)
@@ -51,14 +51,14 @@ def register(board: Board) -> None:
 
 
 async def find_selection(server: Server, words: Mapping[str, str]) -> Selection:
-    """As parse_selection, of a stream that there is. Raises: ValueError, CommandError, Refused, Away."""
+    """As parse_selection, of a stream that there is. Raises: ValueError, InvalidID, Refused, Away."""
     selection = parse_selection(words, await server.now_ms())
     await one_stream(server, selection.name)
     return selection
 
 
 def parse_selection(words: Mapping[str, str], now_ms: int) -> Selection:
-    """What the address asks for. Raises: ValueError, CommandError."""
+    """What the address asks for. Raises: ValueError, InvalidID."""
     if not words.get("name"):
         raise ValueError("name the stream: name=...")
     limit = words.get("limit", str(LIMIT_DEFAULT))

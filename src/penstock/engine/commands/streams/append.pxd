@@ -1,4 +1,4 @@
-# Places in a frame are Py_ssize_t, as there; lengths and limits come from clients and are 64 bits wide.
+# Positions in a frame are Py_ssize_t, as there; lengths and limits come from clients and have 64 bits.
 
 import cython
 
@@ -52,7 +52,5 @@ cdef int _append(Context context, Stream stream, AddArguments arguments, Frame f
 cpdef object xtrim(Context context, Frame frame)
 @cython.locals(stream=Stream, ids=list, removed="long long", entry_id=StreamID)
 cpdef object xdel(Context context, Frame frame)
-@cython.locals(ids=list, at=Py_ssize_t)
-cpdef list ids_from(Frame frame, Py_ssize_t first)
 @cython.locals(stream=Stream)
 cpdef object xlen(Context context, Frame frame)

@@ -1,4 +1,4 @@
-"""Adding to a stream and taking away from it: XADD, XTRIM, XDEL, XLEN, XSETID."""
+"""Changes the entries of a stream: XADD, XTRIM, XDEL, XLEN, XSETID."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 from penstock.engine import events
-from penstock.engine.arguments import count_at, int_at
+from penstock.engine.arguments import count_at, ids_from, int_at
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import (
@@ -21,8 +21,8 @@ from penstock.errors import (
 )
 from penstock.reply import OK, Status
 
-TRIM_NODES_DEFAULT = 100  # an approximate trim without LIMIT removes at most so many full nodes
-TRIM_ENTRIES_DEFAULT = 10_000  # ... or so many entries, where nodes have no limit
+TRIM_NODES_DEFAULT = 100  # the most full nodes that an approximate trim without LIMIT removes
+TRIM_ENTRIES_DEFAULT = 10_000  # ... or the most entries, if nodes have no limit
 TRIM_ENTRIES_MAX = 1_000_000
 
 _STAR = 42
@@ -33,7 +33,7 @@ _NOT_GIVEN = -1
 
 
 def _no_arguments() -> AddArguments:
-    """Options before they are read; made without the detour over Python's call of a class."""
+    """Options before they are read; bypasses `type.__call__`."""
     made = AddArguments.__new__(AddArguments)
     made._reset()
     return made
@@ -71,7 +71,7 @@ class AddArguments:
         self.fields_at = 0
 
     def read(self, frame: Frame, adding: bool) -> None:
-        """Read options from the third word on; of an XADD, up to its id. Raises: CommandError."""
+        """Read options from the third word on; for XADD, up to its id. Raises: CommandError."""
         at = 2
         while at < frame.count:
             if adding and frame.is_char(at, _STAR):
@@ -99,7 +99,7 @@ class AddArguments:
             at += 1
 
     def _read_trim(self, frame: Frame, at: int, trim_by: int) -> int:
-        """Read `MAXLEN|MINID [~|=] threshold` and return the threshold's place."""
+        """Read `MAXLEN|MINID [~|=] threshold`; return the index of the threshold."""
         if self.trim_by != _BY_NOTHING:
             raise syntax_error("MAXLEN and MINID options at the same time are not compatible")
         more = frame.count - 1 - at
@@ -130,13 +130,13 @@ class AddArguments:
             self.id = stream_id.parse(text)
 
     def settle(self, adding: bool, node_entries_max: int, replaying: bool) -> None:
-        """Check what goes together, and choose the limit of an approximate trim."""
+        """Check combinations of options, and choose the limit of an approximate trim."""
         if self.limit and self.trim_by == _BY_NOTHING:
             raise syntax_error("LIMIT cannot be used without specifying a trimming strategy")
         if not adding and self.trim_by == _BY_NOTHING:
             raise syntax_error("XTRIM must be called with a trimming strategy")
         if replaying:
-            self.limit = 0  # an effect says how much went; Redis leaves the LIMIT in, behind `=`
+            self.limit = 0  # an effect is exact; Redis logs the LIMIT too, after `=`
         elif self.limit_given:
             if not self.approximate:
                 raise syntax_error("LIMIT cannot be used without the special ~ option")
@@ -145,7 +145,7 @@ class AddArguments:
             self.limit = min(limit if limit > 0 else TRIM_ENTRIES_DEFAULT, TRIM_ENTRIES_MAX)
 
     def trim(self, stream: Stream) -> int:
-        """Trim a stream as the options say; return how many entries went."""
+        """Trim a stream; return how many entries were removed."""
         if self.trim_by == _BY_LENGTH:
             return stream.trim_length(self.length_max, self.approximate, self.limit)
         if self.min_id is not None:
@@ -153,7 +153,7 @@ class AddArguments:
         return 0
 
     def trim_words(self, stream: Stream) -> list[bytes]:
-        """Options that trim a stream, as it was before, to what it is now."""
+        """Options that repeat the trim that was just made."""
         if self.trim_by == _BY_LENGTH:
             return [b"MAXLEN", b"=", b"%d" % stream.length]
         assert self.min_id is not None
@@ -161,11 +161,11 @@ class AddArguments:
 
 
 def xadd(context: Context, frame: Frame) -> bytes | None:
-    """Add an entry. Everything is checked before the key is made or changed."""
+    """Add an entry. Everything is checked before the key is created or changed."""
     trimmed = 0
     fields_at = 3
     trim: list[bytes] | None = None
-    # XADD key * name value ...: what nearly everyone sends.
+    # XADD key * name value ...: the usual form.
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)
         stream = context.keyspace.new_stream() if found is None else found
@@ -190,7 +190,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         if trimmed and context.effects is not None:
             trim = arguments.trim_words(stream)
     if found is None:
-        # Only now that the entry is in it: a failed command leaves no empty stream behind.
+        # Only after the entry was added: a failed command leaves no empty stream behind.
         context.keyspace.put(frame.piece(1), stream)
         if context.event_kinds:
             context.created(context.keyspace, frame.piece(1))
@@ -206,7 +206,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
 
 
 def _report(context: Context, key: bytes, trimmed: int) -> None:
-    """Tell those who watch, listen or wait what an XADD has done."""
+    """Report an XADD to watchers, listeners and waiters."""
     context.changed(key, events.STREAM, b"xadd")
     if trimmed:
         context.event(events.STREAM, b"xtrim", key)
@@ -224,7 +224,7 @@ def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Fr
 
 
 def xtrim(context: Context, frame: Frame) -> int:
-    """Drop the oldest entries."""
+    """Remove the oldest entries."""
     arguments = _no_arguments()
     arguments.read(frame, False)
     arguments.settle(False, context.keyspace.limits.entries_max, context.replaying)
@@ -241,7 +241,7 @@ def xtrim(context: Context, frame: Frame) -> int:
 
 
 def xdel(context: Context, frame: Frame) -> int:
-    """Remove entries by id; all ids are read before the first is removed."""
+    """Remove entries by id; all ids are parsed before the first is removed."""
     stream = context.keyspace.stream_at(frame, 1)
     if stream is None:
         return 0
@@ -256,14 +256,6 @@ def xdel(context: Context, frame: Frame) -> int:
     return removed
 
 
-def ids_from(frame: Frame, first: int) -> list[StreamID]:
-    """The ids that a command ends with. Raises: CommandError if one is none."""
-    ids: list[StreamID] = []
-    for at in range(first, frame.count):
-        ids.append(stream_id.parse_span(frame.buffer, frame.start(at), frame.size(at), 0))
-    return ids
-
-
 def xlen(context: Context, frame: Frame) -> int:
     """Count the entries of a stream."""
     stream = context.keyspace.stream_at(frame, 1)
@@ -271,12 +263,12 @@ def xlen(context: Context, frame: Frame) -> int:
 
 
 class SetIDArguments:
-    """The words of XSETID: the last id, and what was ever added and deleted, where given."""
+    """The arguments of XSETID: the last id and, if given, the counters."""
 
     __slots__ = ("entries_added", "last", "max_deleted")
 
     def __init__(self, context: Context, frame: Frame) -> None:
-        """Raises: CommandError for words that make no sense, whatever the stream is like."""
+        """Raises: CommandError for arguments that are invalid for any stream."""
         self.last = stream_id.parse(frame.piece(2))
         self.entries_added = _NOT_GIVEN
         self.max_deleted = stream_id.SMALLEST
@@ -295,7 +287,7 @@ class SetIDArguments:
             at += 2
 
     def check(self, stream: Stream, deleted_first: bool) -> None:
-        """Raises: CommandError if an id could be given out twice, or more is there than was added."""
+        """Raises: CommandError if an id could be assigned twice, or entries_added is below the length."""
         if deleted_first:
             self._check_deleted(stream)
         if stream.length:
@@ -313,7 +305,7 @@ class SetIDArguments:
 
 
 def _top_id(stream: Stream) -> StreamID:
-    """The largest id in the nodes of a stream that is not empty, be it a tombstone's."""
+    """The largest id in the nodes of a stream that is not empty, tombstones included."""
     tail = stream.tail_or_none()
     assert tail is not None
     master, node = tail
@@ -324,14 +316,14 @@ def _top_id(stream: Stream) -> StreamID:
 
 
 def xsetid(context: Context, frame: Frame) -> Status:
-    """Set the id that the next entry must be above, and the counters behind a group's lag."""
+    """Set the last id and the counters that a group's lag depends on."""
     arguments = SetIDArguments(context, frame)
     key = frame.piece(1)
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         raise no_such_key()
     if context.replaying and arguments.last < stream.max_deleted_id:
-        # Redis 7.0 allows that, and logs it. Ids rise for ever, so the larger one counts.
+        # Redis 7.0 allows this, and logs it. Ids must keep rising, so the larger one is used.
         arguments.last = stream.max_deleted_id
     arguments.check(stream, context.compat.xsetid_deleted_first)
     stream.set_last_id(
@@ -341,15 +333,8 @@ def xsetid(context: Context, frame: Frame) -> Status:
         if arguments.max_deleted > stream_id.SMALLEST
         else stream.max_deleted_id,
     )
-    tell(context, key, b"xsetid")
+    context.changed_metadata(key, events.STREAM, b"xsetid")
     return OK
-
-
-def tell(context: Context, key: bytes, event: bytes) -> None:
-    """Count a change and tell of it. It breaks no WATCH: to Redis only entries are the key's value."""
-    context.dirty += 1
-    if context.event_kinds:
-        context.event(events.STREAM, event, key)
 
 
 COMMANDS = (
@@ -363,7 +348,7 @@ COMMANDS = (
         syntax="key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id>"
         " field value [field value ...]",
         since="5.0.0",
-        complexity="O(1); with a trim O(n) for the n entries that go",
+        complexity="O(1); with a trim O(n) for the n entries removed",
         group="stream",
     ),
     Command(
@@ -372,10 +357,10 @@ COMMANDS = (
         -4,
         Flags.WRITE,
         ONE_KEY,
-        "Drop the oldest entries of a stream.",
+        "Remove the oldest entries of a stream.",
         syntax="key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]",
         since="5.0.0",
-        complexity="O(n) for the n nodes that go; exact, one node more is walked",
+        complexity="O(n) for the n nodes removed; an exact trim walks one more node",
         group="stream",
     ),
     Command(
@@ -407,7 +392,7 @@ COMMANDS = (
         -3,
         Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
         ONE_KEY,
-        "Set the last id of a stream, and its counters.",
+        "Set the last id and the counters of a stream.",
         syntax="key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
         since="5.0.0",
         group="stream",

@@ -1,4 +1,4 @@
-# What is done once a row is C; what is done once a batch is not.
+# The work per row is typed; the work per batch is not.
 
 import cython
 

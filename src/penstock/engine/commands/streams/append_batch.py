@@ -1,13 +1,13 @@
-"""Appending a whole batch at once, once: PENSTOCK APPENDBATCH, the last step of an exactly-once sink.
+"""PENSTOCK APPENDBATCH: appends a whole batch exactly once. The last step of an exactly-once sink.
 
-Writers stage their rows under list keys, as blobs (core/row_blob.py), at their leisure. This command moves
-all of them to the stream and notes the batch's number in a string key, the record; asked for the same batch
-again it only clears the staging away. So whoever does not know whether a batch went through asks again.
+Writers first stage their rows under list keys, as blobs (core/row_blob.py). This command moves all of them to
+the stream and stores the batch's number in a string key, the record. If it is sent again for the same batch,
+it only deletes the staging keys. So a client that does not know whether a batch was appended sends it again.
 
-    1  the words, the types of all keys, every byte of the staging, the ids that are left: nothing changes
+    1  check the words, the types of all keys, every byte of the staging, the ids left: changes nothing
     2  append, trim, record, delete: nothing can be refused any more
 
-To the journal these are ordinary commands in one unit: XADD ..., XTRIM, SET, DEL.
+For the journal these are ordinary commands in one unit: XADD ..., XTRIM, SET, DEL.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from penstock.errors import (
 _BATCH_AT = 2
 _COUNT_AT = 3
 _KEYS_AT = 4
-_KEYS_MIN = 3  # record, stream and one of staging
-_FIELDS_AT = 2  # in a frame of a row, behind the place of the word XADD and the key
+_KEYS_MIN = 3  # record, stream and one staging key
+_FIELDS_AT = 2  # in a row's frame, after the word XADD and the key
 _MAX64 = stream_id.MAX64
 
 
 class BatchArguments:
-    """The words of the command, read and checked."""
+    """The arguments of the command, checked."""
 
     __slots__ = ("batch_id", "record", "staging", "stream", "trim")
 
@@ -58,7 +58,7 @@ class BatchArguments:
 
 
 def batch_keys(frame: Frame) -> list[int]:
-    """Where the keys stand. Raises: CommandError."""
+    """The positions of the keys. Raises: CommandError."""
     wrong = CommandError(f"numkeys must count record, stream and staging: {_KEYS_MIN} or more")
     count = int_between(frame, _COUNT_AT, _KEYS_MIN, INT64_MAX, wrong)
     if count > frame.count - _KEYS_AT:
@@ -67,7 +67,7 @@ def batch_keys(frame: Frame) -> list[int]:
 
 
 def _trim_or_none(context: Context, frame: Frame, first: int) -> AddArguments | None:
-    """The options that XTRIM has. Raises: CommandError."""
+    """The options of XTRIM, if given. Raises: CommandError."""
     if first == frame.count:
         return None
     words = Frame()
@@ -78,7 +78,7 @@ def _trim_or_none(context: Context, frame: Frame, first: int) -> AddArguments | 
         words.add(frame.piece(at))
         has_limit = has_limit or frame.is_word(at, b"LIMIT")
     if not has_limit and words.count > 3 and words.is_word(3, b"~"):
-        # XTRIM's own limit is meant for a call an entry; a batch may have to push out as much as it brings.
+        # XTRIM's default limit is meant for one call per entry; a batch may remove as many as it adds.
         words.add(b"LIMIT")
         words.add(b"0")
     arguments = AddArguments()
@@ -88,7 +88,7 @@ def _trim_or_none(context: Context, frame: Frame, first: int) -> AddArguments | 
 
 
 def penstock_appendbatch(context: Context, frame: Frame) -> int:
-    """Append what is staged, unless the record says that it was; return how many entries were added."""
+    """Append the staged rows, unless the record shows that they were; return the number of entries added."""
     arguments = BatchArguments(context, frame)
     keyspace = context.keyspace
     stream = keyspace.stream_or_none(arguments.stream)
@@ -117,7 +117,7 @@ def penstock_appendbatch(context: Context, frame: Frame) -> int:
 
 
 def _last_batch(context: Context, key: bytes) -> int:
-    """The number in the record, -1 if there is none. Raises: CommandError if it is something else."""
+    """The number in the record, -1 if there is none. Raises: CommandError for another value."""
     value = context.keyspace.find(key)
     if value is None:
         return -1
@@ -127,7 +127,7 @@ def _last_batch(context: Context, key: bytes) -> int:
 
 
 def _count_rows(key: bytes, staged: ListValue | None) -> int:
-    """How many rows a staging key holds, each of them looked at. Raises: CommandError."""
+    """Check and count the rows of a staging key. Raises: CommandError."""
     if staged is None:
         raise CommandError(
             f"no such staging key: '{shown(key)}'; it has expired, or the batch was given up"
@@ -138,7 +138,7 @@ def _count_rows(key: bytes, staged: ListValue | None) -> int:
         at = listpack.first(node)
         while at:
             if listpack.is_int(node, at):
-                raise CommandError(f"staging key '{shown(key)}' holds a number, and no rows")
+                raise CommandError(f"staging key '{shown(key)}' holds a number instead of rows")
             size = listpack.string_size(node, at)
             if size > ENTRY_BYTES_MAX:
                 raise elements_too_large()
@@ -158,7 +158,7 @@ def _append_all(
     found: Stream | None,
     staged: list[ListValue | None],
 ) -> None:
-    """Append what was counted, then trim."""
+    """Append the counted rows, then trim."""
     key = arguments.stream
     stream = context.keyspace.new_stream() if found is None else found
     before = stream.length
@@ -182,13 +182,13 @@ def _append_all(
 
 
 def _append_node(context: Context, key: bytes, stream: Stream, node: bytearray) -> None:
-    """Append the rows of the blobs in a node of a list."""
+    """Append the rows of the blobs in one node of a list."""
     blob = RowBlob()
     row = Frame()
     prefix = len(key)
     at = listpack.first(node)
     while at:
-        # An effect is written from a frame that has the stream's key too: it lies before the blob.
+        # An effect is written from a frame that also has the stream's key: it precedes the blob.
         size = listpack.string_size(node, at)
         buffer = bytearray(prefix + size)
         memory.put(buffer, 0, key)
@@ -216,7 +216,7 @@ COMMANDS = (
         -7,
         Flags.WRITE | Flags.DENY_OOM,
         NO_KEYS,
-        "Append staged rows to a stream, once for each batch.",
+        "Append staged rows to a stream, once per batch.",
         syntax="batch-id numkeys record stream staging [staging ...]"
         " [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]]",
         since="0.1.0",

@@ -1,4 +1,4 @@
-"""What is pending, and taking it over: XPENDING, XCLAIM, XAUTOCLAIM."""
+"""Shows and claims pending entries: XPENDING, XCLAIM, XAUTOCLAIM."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from penstock.core.frame import Frame
 from penstock.core.group import ClaimOptions, Group
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
+from penstock.engine import events
 from penstock.engine.arguments import INT64_MAX, count_at, int_at, int_between
-from penstock.engine.commands.streams.append import tell
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
-from penstock.errors import CommandError, no_such_group, shown, syntax_error
+from penstock.errors import CommandError, InvalidID, no_such_group, shown, syntax_error
 from penstock.reply import NULL_ARRAY
 
 AUTOCLAIM_COUNT_DEFAULT = 100
 AUTOCLAIM_COUNT_MAX = INT64_MAX // 16
-AUTOCLAIM_COUNT_IN_MEMORY = (1 << 47) // 16  # Redis makes room for so many ids; no machine has more
+AUTOCLAIM_COUNT_IN_MEMORY = (
+    1 << 47
+) // 16  # Redis allocates this many ids; no machine has more memory
 
 _NOT_GIVEN = -1
 _PENDING_WORDS = (3, 6, 7, 8, 9)
@@ -37,7 +39,7 @@ def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
 
 
 def xpending(context: Context, frame: Frame) -> list[Any]:
-    """A summary of what a group has pending, or its rows in a range of ids."""
+    """A summary of a group's pending entries, or its rows in a range of ids."""
     if frame.count not in _PENDING_WORDS:
         raise syntax_error()
     if frame.count == 3:
@@ -76,9 +78,9 @@ def _pending_summary(group: Group) -> list[Any]:
 
 
 class _Claimant:
-    """The consumer that asks for entries.
+    """The consumer that claims entries.
 
-    Since 7.2 asking makes and marks it. Before, only getting did: who asked in vain leaves no trace.
+    Since 7.2 any request creates the consumer and updates its times. Before, only a successful one did.
     """
 
     def __init__(self, context: Context, frame: Frame, group: Group) -> None:
@@ -88,14 +90,14 @@ class _Claimant:
         name = frame.piece(3)
         self._is_new = group.consumer_or_none(name) is None
         self.deliveries = Deliveries(context, self._key, group, frame.piece(2), name)
-        context.recorded = True  # what was claimed, not that somebody asked
+        context.recorded = True  # the claimed entries are recorded, not the request
         self.consumer = group.consumer_or_none(name) or group.create_consumer(
             name, context.now_ms()
         )
 
     def settle(self, got: list[StreamID], gone: list[StreamID], when_ms: int) -> None:
-        """Note the visit, now that it is known what it brought."""
-        # The time of a claim lies behind us, but where it is done again there is no other.
+        """Update the consumer, now that the result is known."""
+        # A claim's time is in the past; during a replay it is the only time known.
         now_ms = max(self._context.now_ms(), when_ms)
         if got:
             self.consumer.active_ms = now_ms
@@ -108,7 +110,7 @@ class _Claimant:
         if stays:
             self.consumer.seen_ms = now_ms
             if self._is_new:
-                tell(self._context, self._key, b"xgroup-createconsumer")
+                self._context.changed_metadata(self._key, events.STREAM, b"xgroup-createconsumer")
         elif self._is_new:
             self._group.delete_consumer(self.consumer)
 
@@ -124,8 +126,8 @@ def xclaim(context: Context, frame: Frame) -> list[Any]:
     while at < frame.count:
         try:
             ids.append(stream_id.parse(frame.piece(at)))
-        except CommandError:
-            break  # the first word that is no id begins the options
+        except InvalidID:
+            break  # the options start at the first word that is not an id
         at += 1
     options, last = _claim_options(context, frame, at, idle_ms_min)
     moved = last > group.last_id
@@ -140,8 +142,8 @@ def xclaim(context: Context, frame: Frame) -> list[Any]:
         if group.claim(stream, entry_id, claimant.consumer, options, now_ms):
             claimed.append(entry_id)
         elif group.pending.count < pending:
-            gone.append(entry_id)  # from the stream, and now its record as well
-    # A claim tells of the new position by the way, so that it counts only where nothing else does.
+            gone.append(entry_id)  # no longer in the stream; its record is removed too
+    # A claim also records the new position. It needs an effect of its own only if there is no other.
     context.dirty += len(claimed) + len(gone) or moved
     if moved and not claimed and context.effects is not None:
         claimant.deliveries.moved()
@@ -152,7 +154,7 @@ def xclaim(context: Context, frame: Frame) -> list[Any]:
 def _claim_options(
     context: Context, frame: Frame, at: int, idle_ms_min: int
 ) -> tuple[ClaimOptions, StreamID]:
-    """`[IDLE ms] [TIME ms] [RETRYCOUNT n] [FORCE] [JUSTID] [LASTID id]`, in any order."""
+    """Read `[IDLE ms] [TIME ms] [RETRYCOUNT n] [FORCE] [JUSTID] [LASTID id]`, in any order."""
     now_ms = context.now_ms()
     options = ClaimOptions(idle_ms_min, now_ms)
     last = stream_id.SMALLEST
@@ -195,7 +197,7 @@ def _claimed_entries(stream: Stream, ids: list[StreamID], just_id: bool) -> list
 
 
 def xautoclaim(context: Context, frame: Frame) -> list[Any]:
-    """Give idle pending entries to a consumer, scanning on from an id."""
+    """Give idle pending entries to a consumer, scanning from an id on."""
     idle_ms_min = max(
         0, int_at(frame, 4, CommandError("Invalid min-idle-time argument for XAUTOCLAIM"))
     )
@@ -238,10 +240,10 @@ COMMANDS = (
         -3,
         Flags.READ,
         ONE_KEY,
-        "Show what a group has pending.",
+        "Show the pending entries of a group.",
         syntax="key group [[IDLE min-idle-time] start end count [consumer]]",
         since="5.0.0",
-        complexity="O(n) for n rows looked at; the summary O(n) for n consumers",
+        complexity="O(n) for n rows examined; the summary O(n) for n consumers",
         group="stream",
     ),
     Command(
@@ -250,11 +252,11 @@ COMMANDS = (
         -6,
         Flags.WRITE | Flags.FAST,
         ONE_KEY,
-        "Take over pending entries by id.",
+        "Claim pending entries by id.",
         syntax="key group consumer min-idle-time id [id ...] [IDLE ms] [TIME unix-time-milliseconds]"
         " [RETRYCOUNT count] [FORCE] [JUSTID] [LASTID lastid]",
         since="5.0.0",
-        complexity="O(log n) for each id, with n entries pending",
+        complexity="O(log n) per id, with n pending entries",
         group="stream",
     ),
     Command(
@@ -263,10 +265,10 @@ COMMANDS = (
         -6,
         Flags.WRITE | Flags.FAST,
         ONE_KEY,
-        "Take over idle entries.",
+        "Claim idle pending entries.",
         syntax="key group consumer min-idle-time start [COUNT count] [JUSTID]",
         since="6.2.0",
-        complexity="O(n) for the n rows looked at, ten times COUNT at most",
+        complexity="O(n) for n rows examined, at most ten times COUNT",
         group="stream",
     ),
 )

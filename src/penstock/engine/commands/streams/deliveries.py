@@ -1,7 +1,7 @@
-"""The effects of deliveries: what a group read or a claim leaves behind, in words that need no clock.
+"""The effects of deliveries: the changes of a group read or a claim, as words that need no clock.
 
-Rows that a consumer got at one moment, for the same time, are one XCLAIM with many ids; Redis writes one for
-each. Where the group reads on, XGROUP SETID says so with the count behind its lag.
+Rows delivered to a consumer at one time, with the same count, are one XCLAIM with many ids; Redis writes one
+for each. If the group's position moved, XGROUP SETID records it with the count behind its lag.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from penstock.engine.context import Context
 
 
 class Deliveries:
-    """Records what happens in one group for one consumer."""
+    """Records the changes in one group for one consumer."""
 
     __slots__ = ("_consumer", "_context", "_group", "_group_name", "_key")
 
@@ -33,25 +33,25 @@ class Deliveries:
         self._context.record(words)
 
     def moved(self) -> None:
-        """The group reads on elsewhere."""
+        """The group's position moved."""
         group = self._group
         place = [group.last_id.text, b"ENTRIESREAD", b"%d" % group.entries_read]
         self._context.record([b"XGROUP", b"SETID", self._key, self._group_name, *place])
 
     def dropped(self, ids: list[StreamID]) -> None:
-        """Entries that are gone from the stream are pending no longer."""
+        """Records of entries that no longer exist were removed."""
         if ids:
             texts = [entry_id.text for entry_id in ids]
             self._context.record([b"XACK", self._key, self._group_name, *texts])
 
     def got(self, ids: list[bytes], when_ms: int, count: int) -> None:
-        """The consumer has these now, each delivered so many times, the last time then."""
+        """The consumer now owns these entries, each delivered `count` times, last at `when_ms`."""
         words = [b"XCLAIM", self._key, self._group_name, self._consumer, b"0", *ids]
         words += [b"TIME", b"%d" % when_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID"]
         self._context.record([*words, b"LASTID", self._group.last_id.text])
 
     def took(self, ids: Iterable[StreamID]) -> None:
-        """The consumer has these now; their records say when and how often."""
+        """The consumer now owns these entries; their records hold time and count."""
         alike: dict[tuple[int, int], list[bytes]] = {}
         for entry_id in ids:
             record: Pending = self._group.pending.find(entry_id.key)

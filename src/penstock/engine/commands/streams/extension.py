@@ -1,6 +1,6 @@
-"""What Redis has no command for: reading a stream in bulk. PENSTOCK SPLITS, PENSTOCK NODES, PENSTOCK HELP.
+"""Reads streams in bulk, which Redis cannot: PENSTOCK SPLITS, PENSTOCK NODES, PENSTOCK HELP.
 
-PENSTOCK APPENDBATCH is append_batch.py's. docs/extensions.md shows them at work.
+PENSTOCK APPENDBATCH is in append_batch.py. docs/extensions.md shows how to use them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PARTS_MAX = 65_536
 
 
 def penstock_splits(context: Context, frame: Frame) -> list[Any]:
-    """Cut a range into parts of equal size: the first id, the last id and the entries of each."""
+    """Split a range into parts of equal size: the first id, the last id and the count of each."""
     start = stream_id.parse_range_start(frame.piece(3))
     end = stream_id.parse_range_end(frame.piece(4))
     parts = int_at(frame, 5)
@@ -36,7 +36,7 @@ def penstock_splits(context: Context, frame: Frame) -> list[Any]:
 
 
 def penstock_nodes(context: Context, frame: Frame) -> list[Any]:
-    """The nodes of a range as they lie in memory, and where the next call goes on, or null."""
+    """The nodes of a range as they are in memory, and the start of the next call, or null."""
     start = stream_id.parse_range_start(frame.piece(3))
     end = stream_id.parse_range_end(frame.piece(4))
     limit = INT64_MAX
@@ -65,11 +65,11 @@ def penstock_help(_context: Context, _frame: Frame) -> list[Status]:
 
 _HELP = [
     "SPLITS <key> <start> <end> <parts>",
-    "    Cut a range into parts of equal size: the first id, last id and count of each.",
+    "    Split a range into parts of equal size: the first id, last id and count of each.",
     "NODES <key> <start> <end> [COUNT <count>]",
-    "    The listpacks that hold a range: where to go on, then the first id and bytes of each.",
+    "    The listpacks that hold a range: the next start, then the first id and bytes of each.",
     "APPENDBATCH <batch-id> <numkeys> <record> <stream> <staging> [...] [MAXLEN|MINID ...]",
-    "    Append staged rows to a stream, unless the record says that this batch was.",
+    "    Append staged rows to a stream, unless the record shows that this batch was appended.",
 ]
 
 _GROUP = "penstock"
@@ -81,7 +81,7 @@ COMMANDS = (
         6,
         Flags.READ,
         SUBCOMMAND_KEY,
-        "Cut a range of a stream into parts of equal size.",
+        "Split a range of a stream into parts of equal size.",
         syntax="key start end parts",
         since="0.1.0",
         complexity="O(n) for the n nodes of the range; those in which a part ends are walked",
@@ -93,7 +93,7 @@ COMMANDS = (
         -5,
         Flags.READ,
         SUBCOMMAND_KEY,
-        "Read the nodes of a stream as they are, in bulk.",
+        "Read the nodes of a stream in bulk.",
         syntax="key start end [COUNT count]",
         since="0.1.0",
         complexity="O(n) for the n nodes returned",

@@ -1,4 +1,4 @@
-# Only what every consumer calls for every entry is typed.
+# Only functions that run for every entry have C types.
 
 import cython
 

@@ -1,4 +1,4 @@
-"""Making, moving and removing groups and consumers, and acknowledging: XGROUP, XACK."""
+"""Creates, moves and removes groups and consumers, and acknowledges entries: XGROUP, XACK."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from penstock.core.group import ENTRIES_READ_UNKNOWN, Consumer, Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.engine import events
-from penstock.engine.arguments import count_at
+from penstock.engine.arguments import count_at, ids_from
 from penstock.engine.commands.help import help_of
-from penstock.engine.commands.streams.append import ids_from, tell
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, ONE_KEY, SUBCOMMAND_KEY, Command, Flags
 from penstock.errors import (
@@ -23,12 +22,12 @@ from penstock.errors import (
 from penstock.reply import OK, Status
 
 _DOLLAR = b"$"
-_CREATE_WORDS_MAX = 8  # so that each option can stand once; which ones they are is not looked at
+_CREATE_WORDS_MAX = 8  # room for each option once; which options they are is not checked
 _SETID_WORDS_MAX = 7
 
 
 def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
-    """A group of a stream that may not exist itself."""
+    """A group of a stream; both may be missing."""
     if stream is None or stream.groups is None:
         return None
     group: Group | None = stream.groups.find(name)
@@ -36,14 +35,14 @@ def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
 
 
 def make_consumer(context: Context, key: bytes, group: Group, name: bytes) -> Consumer:
-    """Add a consumer that is not there yet, and tell of it: by whatever command it was made."""
+    """Add a new consumer and publish it; used by all commands that create one."""
     consumer = group.create_consumer(name, context.now_ms())
-    tell(context, key, b"xgroup-createconsumer")
+    context.changed_metadata(key, events.STREAM, b"xgroup-createconsumer")
     return consumer
 
 
 def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
-    """What a subcommand about an existing group works on. Raises: CommandError without it."""
+    """The stream and the group of a subcommand. Raises: CommandError if one is missing."""
     key, name = frame.piece(2), frame.piece(3)
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
@@ -55,7 +54,7 @@ def _stream_and_group(context: Context, frame: Frame) -> tuple[Stream, Group]:
 
 
 def _read_options(context: Context, frame: Frame, creating: bool) -> tuple[bool, int]:
-    """`[MKSTREAM] [ENTRIESREAD n]` from the sixth word on."""
+    """Read `[MKSTREAM] [ENTRIESREAD n]` from the sixth word on."""
     make = False
     entries_read = ENTRIES_READ_UNKNOWN
     at = 5
@@ -74,7 +73,7 @@ def _read_options(context: Context, frame: Frame, creating: bool) -> tuple[bool,
 
 
 def xgroup_create(context: Context, frame: Frame) -> Status:
-    """Make a group that reads on behind an id."""
+    """Create a group that reads the entries after an id."""
     make, entries_read = _read_options(context, frame, True)
     key, name, text = frame.piece(2), frame.piece(3), frame.piece(4)
     stream = context.keyspace.stream_or_none(key)
@@ -99,12 +98,12 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
         context.created(context.keyspace, key)
         context.changed(key, events.STREAM, b"xgroup-create")
     else:
-        tell(context, key, b"xgroup-create")
+        context.changed_metadata(key, events.STREAM, b"xgroup-create")
     return OK
 
 
 def xgroup_setid(context: Context, frame: Frame) -> Status:
-    """Move a group to another id. Who waits for new entries goes on waiting, as in Redis."""
+    """Move a group to another id. Readers that wait for new entries keep waiting, as in Redis."""
     _, entries_read = _read_options(context, frame, False)
     stream, group = _stream_and_group(context, frame)
     if frame.count > _SETID_WORDS_MAX:
@@ -112,25 +111,25 @@ def xgroup_setid(context: Context, frame: Frame) -> Status:
     text = frame.piece(4)
     last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
     group.set_position(last, entries_read)
-    tell(context, frame.piece(2), b"xgroup-setid")
+    context.changed_metadata(frame.piece(2), events.STREAM, b"xgroup-setid")
     return OK
 
 
 def xgroup_destroy(context: Context, frame: Frame) -> int:
-    """Remove a group with all it knows; who waits in it is told."""
+    """Remove a group with its pending entries; its blocked readers get an error."""
     key, name = frame.piece(2), frame.piece(3)
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         raise group_needs_key()
     if stream.groups is None or not stream.groups.remove(name):
         return 0
-    tell(context, key, b"xgroup-destroy")
+    context.changed_metadata(key, events.STREAM, b"xgroup-destroy")
     context.touch(key)
     return 1
 
 
 def xgroup_createconsumer(context: Context, frame: Frame) -> int:
-    """Make a consumer; 0 if it is there already."""
+    """Create a consumer; 0 if it exists."""
     _, group = _stream_and_group(context, frame)
     name = frame.piece(4)
     if group.consumer_or_none(name) is not None:
@@ -140,12 +139,12 @@ def xgroup_createconsumer(context: Context, frame: Frame) -> int:
 
 
 def xgroup_delconsumer(context: Context, frame: Frame) -> int:
-    """Remove a consumer and forget what it has pending; return how much that was."""
+    """Remove a consumer and its pending entries; return their number."""
     _, group = _stream_and_group(context, frame)
     consumer = group.consumer_or_none(frame.piece(4))
     if consumer is None:
         return 0
-    tell(context, frame.piece(2), b"xgroup-delconsumer")
+    context.changed_metadata(frame.piece(2), events.STREAM, b"xgroup-delconsumer")
     return group.delete_consumer(consumer)
 
 
@@ -155,7 +154,7 @@ def xgroup_help(_context: Context, _frame: Frame) -> list[Status]:
 
 
 def xack(context: Context, frame: Frame) -> int:
-    """Acknowledge deliveries; all ids are read before the first counts."""
+    """Acknowledge entries; all ids are parsed before the first is acknowledged."""
     group = group_or_none(context.keyspace.stream_at(frame, 1), frame.piece(2))
     if group is None:
         return 0
@@ -170,19 +169,19 @@ def xack(context: Context, frame: Frame) -> int:
 
 _HELP = [
     "CREATE <key> <groupname> <id|$> [option]",
-    "    Make a group that reads on behind an id. Options are:",
+    "    Create a group that reads the entries after an id. Options are:",
     "    * MKSTREAM",
-    "      Make the stream too, if there is none.",
+    "      Create the stream if it does not exist.",
     "    * ENTRIESREAD entries_read",
-    "      How many entries it has read up to there, for its lag.",
+    "      The number of entries read up to that id, for the group's lag.",
     "CREATECONSUMER <key> <groupname> <consumer>",
-    "    Make a consumer of a group.",
+    "    Create a consumer of a group.",
     "DELCONSUMER <key> <groupname> <consumer>",
-    "    Remove a consumer and all that it has pending.",
+    "    Remove a consumer and its pending entries.",
     "DESTROY <key> <groupname>",
-    "    Remove a group and all that it has pending.",
+    "    Remove a group and its pending entries.",
     "SETID <key> <groupname> <id|$> [ENTRIESREAD entries_read]",
-    "    Let a group read on behind another id.",
+    "    Let a group continue after another id.",
 ]
 
 _MAKES = Flags.WRITE | Flags.DENY_OOM
@@ -194,7 +193,7 @@ COMMANDS = (
         -5,
         _MAKES,
         SUBCOMMAND_KEY,
-        "Make a consumer group.",
+        "Create a consumer group.",
         syntax="key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
         since="5.0.0",
         group="stream",
@@ -219,7 +218,7 @@ COMMANDS = (
         "Remove a group.",
         syntax="key group",
         since="5.0.0",
-        complexity="O(n) for the n entries that it has pending",
+        complexity="O(n) for n pending entries",
         group="stream",
     ),
     Command(
@@ -228,7 +227,7 @@ COMMANDS = (
         5,
         _MAKES,
         SUBCOMMAND_KEY,
-        "Make a consumer.",
+        "Create a consumer.",
         syntax="key group consumer",
         since="6.2.0",
         group="stream",
@@ -242,7 +241,7 @@ COMMANDS = (
         "Remove a consumer.",
         syntax="key group consumer",
         since="5.0.0",
-        complexity="O(n) for the n entries that it has pending",
+        complexity="O(n) for n pending entries",
         group="stream",
     ),
     Command(
@@ -261,7 +260,7 @@ COMMANDS = (
         -4,
         Flags.WRITE | Flags.FAST,
         ONE_KEY,
-        "Acknowledge deliveries.",
+        "Acknowledge entries.",
         syntax="key group id [id ...]",
         since="5.0.0",
         complexity="O(1) for each id",

@@ -1,4 +1,4 @@
-"""Looking at a stream from outside: XINFO STREAM, XINFO GROUPS, XINFO CONSUMERS, XINFO HELP."""
+"""Describes streams, groups and consumers: XINFO STREAM, XINFO GROUPS, XINFO CONSUMERS, XINFO HELP."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_FULL = -1
 
 
 def xinfo_stream(context: Context, frame: Frame) -> Pairs:
-    """What a stream is made of; with FULL, its first entries and its groups too."""
+    """Describe a stream; with FULL, also its first entries and its groups."""
     stream = _stream_at(context, frame)
     count = _NOT_FULL
     if frame.count > 3:
@@ -50,7 +50,7 @@ def xinfo_stream(context: Context, frame: Frame) -> Pairs:
 
 
 def _full_count(frame: Frame) -> int:
-    """`FULL [COUNT n]`: 0 stands for all, a negative number for the default."""
+    """Read `FULL [COUNT n]`: 0 means all, a negative number the default."""
     if frame.count not in (4, 6) or not frame.is_word(3, b"FULL"):
         raise unknown_subcommand("XINFO", frame.piece(1))
     if frame.count == 4:
@@ -74,7 +74,7 @@ def _edge_entry_or_none(stream: Stream, last: bool) -> Any:
 
 
 def _items(tree: Rax | None) -> Iterator[tuple[bytes, Any]]:
-    """Names and values of a tree that may not be there."""
+    """Names and values of a tree that may be missing."""
     if tree is None:
         return
     iterator = tree.iterator()
@@ -133,7 +133,7 @@ def xinfo_groups(context: Context, frame: Frame) -> list[Pairs]:
 
 
 def xinfo_consumers(context: Context, frame: Frame) -> list[Pairs]:
-    """The consumers of a group: what they have pending, and how long they have been quiet."""
+    """The consumers of a group: their pending entries and idle times."""
     stream = _stream_at(context, frame)
     group = group_or_none(stream, frame.piece(3))
     if group is None:
@@ -160,11 +160,11 @@ def xinfo_help(_context: Context, _frame: Frame) -> list[Status]:
 
 _HELP = [
     "CONSUMERS <key> <groupname>",
-    "    The consumers of a group, what they have pending and how long they have been quiet.",
+    "    The consumers of a group, their pending entries and idle times.",
     "GROUPS <key>",
-    "    The groups of a stream, what they have pending and how far they have read.",
+    "    The groups of a stream, their pending entries and positions.",
     "STREAM <key> [FULL [COUNT <count>]",
-    "    The stream itself; FULL shows its entries, groups and consumers too.",
+    "    The stream itself; FULL also shows its entries, groups and consumers.",
 ]
 
 COMMANDS = (

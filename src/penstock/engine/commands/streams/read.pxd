@@ -1,4 +1,4 @@
-# Places in a frame are Py_ssize_t, as there; counts and times come from clients and are 64 bits wide.
+# Positions in a frame are Py_ssize_t, as there; counts and times come from clients and have 64 bits.
 
 import cython
 

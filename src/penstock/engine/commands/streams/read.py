@@ -1,4 +1,4 @@
-"""Reading a stream: XRANGE, XREVRANGE, XREAD, XREADGROUP."""
+"""Reads streams: XRANGE, XREVRANGE, XREAD, XREADGROUP."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from penstock.errors import (
 )
 from penstock.reply import NULL_ARRAY, NullArray, Served
 
-_NEW = stream_id.LARGEST  # what `>` stands for: nothing can come after the largest id
+_NEW = stream_id.LARGEST  # stands for `>`: no entry comes after the largest id
 _LAST = 43
 _DOLLAR = 36
 _GREATER = 62
@@ -64,7 +64,7 @@ def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[A
 
 
 def _arguments(context: Context, frame: Frame, grouped: bool) -> ReadArguments:
-    """The options of a read; made without the detour over Python's call of a class."""
+    """The options of a read; bypasses `type.__call__`."""
     made = ReadArguments.__new__(ReadArguments)
     made._reset(grouped)
     made.read(context, frame)
@@ -72,7 +72,7 @@ def _arguments(context: Context, frame: Frame, grouped: bool) -> ReadArguments:
 
 
 class ReadArguments:
-    """The words of XREAD or XREADGROUP before the keys, and where keys and ids stand."""
+    """The arguments of XREAD or XREADGROUP before the keys, and the positions of keys and ids."""
 
     __slots__ = (
         "ack",
@@ -101,7 +101,7 @@ class ReadArguments:
     def read(self, context: Context | None, frame: Frame) -> None:
         """Read all options up to STREAMS. Raises: CommandError.
 
-        Without a context only the places count: numbers are stepped over, be they what they may.
+        Without a context only the positions matter: numbers are skipped without a check.
         """
         at = 1
         while at < frame.count:
@@ -156,24 +156,24 @@ class ReadArguments:
 
 
 def xread_keys(frame: Frame) -> list[int]:
-    """Where the keys of an XREAD stand. Raises: CommandError."""
+    """The positions of the keys of an XREAD. Raises: CommandError."""
     return _key_places(frame, False)
 
 
 def xreadgroup_keys(frame: Frame) -> list[int]:
-    """Where the keys of an XREADGROUP stand. Raises: CommandError."""
+    """The positions of the keys of an XREADGROUP. Raises: CommandError."""
     return _key_places(frame, True)
 
 
 def _key_places(frame: Frame, grouped: bool) -> list[int]:
-    """Found by whoever reads the command when it runs: a consumer named STREAMS fools neither."""
+    """Uses the same reader as the command itself: a consumer named STREAMS misleads neither."""
     arguments = ReadArguments(grouped)
     arguments.read(None, frame)
     return list(range(arguments.streams_at, arguments.streams_at + arguments.streams))
 
 
 def xread(context: Context, frame: Frame) -> Any:
-    """Entries behind an id, of several streams, waiting for them if asked to."""
+    """Entries after an id, from several streams; waits for them with BLOCK."""
     arguments = _arguments(context, frame, False)
     ids: list[StreamID] = []
     for index in range(arguments.streams):
@@ -193,7 +193,7 @@ def xread(context: Context, frame: Frame) -> Any:
 
 
 def _stream_to_read(context: Context, key: bytes) -> Stream | None:
-    """The stream under a key of an XREAD. To one that waits, a key of another type is one without entries."""
+    """The stream of a key in an XREAD. For a command that already waits, another type counts as empty."""
     if not context.retrying:
         return context.keyspace.stream_or_none(key)
     value = context.keyspace.find(key)
@@ -201,13 +201,13 @@ def _stream_to_read(context: Context, key: bytes) -> Stream | None:
 
 
 def _read_id(context: Context, frame: Frame, at: int, stream: Stream | None) -> StreamID:
-    """The id that an XREAD goes on behind."""
+    """The id after which an XREAD starts."""
     if frame.is_char(at, _DOLLAR):
         return stream_id.SMALLEST if stream is None else stream.last_id
     if frame.is_char(at, _GREATER):
         raise greater_only_in_group_read()
     if frame.is_char(at, _LAST) and context.compat.xread_plus:
-        # The last entry itself: go on behind whatever precedes it.
+        # The last entry itself: start after the id before it.
         if stream is None or stream.length == 0:
             return stream_id.SMALLEST if stream is None else stream.last_id
         return stream.last_entry_id().previous()
@@ -217,7 +217,7 @@ def _read_id(context: Context, frame: Frame, at: int, stream: Stream | None) -> 
 def _block_or_nothing(
     context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
 ) -> Any:
-    """There is nothing to read: wait, with ids that no longer depend on the moment, or say so."""
+    """There is nothing to read: wait, with ids that no longer depend on the time of the call, or return."""
     if arguments.timeout_ms == _NEVER or not context.may_block:
         return NULL_ARRAY
     again = Frame()
@@ -229,17 +229,17 @@ def _block_or_nothing(
     for index in range(arguments.streams):
         at = arguments.streams_at + arguments.streams + index
         if arguments.grouped or frame.is_char(at, _LAST):
-            again.add(frame.piece(at))  # what `>` and `+` stand for is seen when there is something
+            again.add(frame.piece(at))  # `>` and `+` are resolved when there is something to read
         else:
             again.add(ids[index].text)
     return Blocked(again, keys, arguments.timeout_ms, arguments.group)
 
 
 def xreadgroup(context: Context, frame: Frame) -> Any:
-    """New entries for a consumer of a group, or what it has pending already."""
+    """New entries for a consumer of a group, or its pending entries."""
     arguments = _arguments(context, frame, True)
     assert arguments.group is not None
-    context.recorded = True  # what is delivered, not that somebody asked
+    context.recorded = True  # the deliveries are recorded, not the request
     groups: list[Group] = []
     ids: list[StreamID] = []
     for index in range(arguments.streams):
@@ -258,7 +258,7 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
 
 
 def _group_of(context: Context, key: bytes, name: bytes) -> Group:
-    """The group to read from. Raises: CommandError (NOGROUP) without it."""
+    """The group to read from. Raises: CommandError (NOGROUP) if it is missing."""
     own_words = context.retrying and not context.compat.unblock_repeats_command
     if own_words and not isinstance(context.keyspace.find(key), Stream):
         raise stream_gone_while_blocked()
@@ -279,14 +279,14 @@ def _group_read_id(context: Context, frame: Frame, at: int) -> StreamID:
 
 
 def _is_new(after: StreamID) -> bool:
-    """Tell whether an id is what `>` stands for; compared by its halves, which C has at hand."""
+    """Tell whether an id stands for `>`; compares the halves, which are C numbers."""
     return after.ms == _NEW.ms and after.seq == _NEW.seq
 
 
 def _serve_group(
     context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
 ) -> Any:
-    """Entries for one stream of an XREADGROUP, or None if there are none."""
+    """The entries for one stream of an XREADGROUP, or None if there are none."""
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         return None
@@ -319,7 +319,7 @@ def _serve_group(
 
 
 def consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
-    """The consumer that asks, made if it is new, and seen now."""
+    """The consumer that reads, created if it is new; updates its seen time."""
     consumer = group.consumer_or_none(arguments.consumer)
     if consumer is None:
         return _made_consumer(context, key, group, arguments)
@@ -344,7 +344,7 @@ def _deliveries(context: Context, key: bytes, group: Group, arguments: ReadArgum
 def _record_delivery(
     context: Context, key: bytes, group: Group, arguments: ReadArguments, found: EntryRange
 ) -> None:
-    """Record new deliveries and where the group stands now."""
+    """Record new deliveries and the group's new position."""
     deliveries = _deliveries(context, key, group, arguments)
     if arguments.ack:
         ids: list[bytes] = []
@@ -386,7 +386,7 @@ COMMANDS = (
         -4,
         Flags.READ | Flags.BLOCKING,
         NO_KEYS,
-        "Read what follows an id, of several streams.",
+        "Read the entries after an id, from several streams.",
         syntax="[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
         since="5.0.0",
         complexity="O(n) for the n entries returned",
