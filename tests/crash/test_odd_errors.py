@@ -263,3 +263,24 @@ def test_a_rewrite_that_fails_is_not_tried_again_on_every_tick(
     bench.heal()
     assert seconds(3600) == 1, "an hour at most"
     assert seconds(1) == 0
+
+
+def test_a_fresh_base_that_cannot_take_its_place_is_not_retried_on_every_tick(
+    bench: DurableBench, client: ManualClient
+) -> None:
+    """The child writes the base, but the manifest cannot be saved: every tick forked another child."""
+    synced(bench, client, "XADD s 1-1 a 1")
+    client.tell("XADD s 1-2 a 1")
+    bench.fail()
+    bench.sync()
+    client.replies()
+    bench.disk.faulty_name = "manifest"
+    for _ in range(200):
+        bench.tick(100)
+        if bench.durability.is_rewriting:
+            bench.wait_for_child()
+    assert bench.server.facts.forks == 4, "after 1, 2, 4 and 8 seconds"
+    bench.heal()
+    bench.tick(10_000)
+    bench.wait_for_child()
+    assert synced(bench, client, "XADD s 1-3 a 1") == [b"1-3"]

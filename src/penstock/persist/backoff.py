@@ -52,6 +52,6 @@ def rewrites(clock: Callable[[], float] = time.monotonic) -> Backoff:
     return Backoff(first_s=60.0, longest_s=3600.0, free=2, clock=clock)
 
 
-def fresh_bases(clock: Callable[[], float] = time.monotonic) -> Backoff:
-    """For fresh bases after a failure of the log."""
-    return Backoff(first_s=1.0, longest_s=10.0, clock=clock)
+def fresh_bases(clock: Callable[[], float] = time.monotonic, at_once: bool = False) -> Backoff:
+    """For fresh bases after a failure of the log. `at_once`: that failure itself causes no pause."""
+    return Backoff(first_s=1.0, longest_s=10.0, free=1 if at_once else 0, clock=clock)
