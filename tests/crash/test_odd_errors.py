@@ -22,9 +22,13 @@ from tests.support.campaign import cases
 from tests.support.disk.durable_work import Work
 from tests.support.disk.fake_disk import FakeDisk, Fault
 from tests.support.disk.power_cuts import WORST
+from tests.support.servers import durable_bench
 from tests.support.servers.connections import ManualClient
 from tests.support.servers.durable_bench import DurableBench, synced
 from tests.support.servers.raw_redis import Refusal
+
+bench = durable_bench.bench
+client = durable_bench.client
 
 TIMEOUT = 30
 ODD: list[Callable[[], BaseException]] = [
@@ -125,16 +129,6 @@ def test_an_odd_error_outside_of_a_sync_is_a_failure_too() -> None:
 
 
 # --- A server --------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> DurableBench:
-    return DurableBench(tmp_path)
-
-
-@pytest.fixture
-def client(bench: DurableBench) -> ManualClient:
-    return bench.connect()
 
 
 def test_an_odd_error_at_the_end_of_a_turn_shows_nobody_what_is_in_no_log(

@@ -15,7 +15,7 @@ from penstock.persist.layout import Layout
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store
-from tests.support.disk.fake_disk import FakeDisk, Fault
+from tests.support.disk.fake_disk import FakeDisk, FakeFile, Fault
 
 OPTIONS = SnapshotOptions()
 
@@ -37,6 +37,9 @@ class Bench:
         assert self.store.commit is not None
         return self.store.commit
 
+    def state(self) -> State:
+        return self.health.state
+
     def fail(self) -> None:
         """Let every operation fail from now on, and let the log meet that."""
         for kind in ("write", "sync", "create", "sync_dir"):
@@ -47,11 +50,11 @@ class Bench:
 def test_a_failure_is_new_once() -> None:
     bench = Bench()
     assert not bench.health.note_failure()
-    assert bench.health.state is State.WORKING
+    assert bench.state() is State.WORKING
     bench.fail()
     assert bench.health.note_failure()
     assert not bench.health.note_failure()
-    assert bench.health.state is State.FAILED
+    assert bench.state() is State.FAILED
     assert bench.health.why == "No space left on device"
     assert str(bench.health.refusal()) == (
         "MISCONF Errors writing to the AOF file: No space left on device"
@@ -64,11 +67,11 @@ def test_a_fresh_base_in_three_steps() -> None:
     bench.health.note_failure()
     bench.disk.heal()
     rewrite = bench.health.begin_base(OPTIONS)
-    assert bench.health.state is State.REBUILDING
+    assert bench.state() is State.REBUILDING
     bench.store.write_base(rewrite.temporary, OPTIONS)
     bench.store.finish_rewrite(rewrite)
     bench.health.note_base_written()
-    assert bench.health.state is State.WORKING
+    assert bench.state() is State.WORKING
     assert bench.commit.failure is None
     assert bench.commit.is_based
     assert bench.health.is_retry_due()
@@ -84,7 +87,7 @@ def test_each_failure_of_a_fresh_base_doubles_the_pause() -> None:
         bench.now_s += 0.5
         assert bench.health.is_retry_due()
         bench.health.note_base_failed(OSError(errno.EIO, "Input/output error"))
-        assert bench.health.state is State.FAILED
+        assert bench.state() is State.FAILED
         assert bench.health.why == "Input/output error"
 
 
@@ -97,7 +100,7 @@ def test_a_log_that_fails_while_its_base_is_written_starts_the_next_pause() -> N
     bench.health.begin_base(OPTIONS)
     bench.fail()
     assert not bench.health.note_failure()  # clients know already
-    assert bench.health.state is State.FAILED
+    assert bench.state() is State.FAILED
     assert not bench.health.is_retry_due()
 
 
@@ -106,7 +109,7 @@ def test_the_first_base_of_a_new_log_may_fail_without_refusing_writes() -> None:
     bench.store.end_log()
     bench.store.begin_new_log(Policy.ALWAYS, OPTIONS)
     bench.health.note_base_failed(OSError(errno.ENOSPC, "No space left on device"))
-    assert bench.health.state is State.WORKING
+    assert bench.state() is State.WORKING
     assert bench.commit.failure is None
     assert not bench.health.is_retry_due()
 
@@ -125,7 +128,7 @@ def test_mending_is_retried_at_once_and_then_after_a_pause() -> None:
         bench.health.mend(OPTIONS, writes=True)
     bench.now_s = 1.0
     bench.health.mend(OPTIONS, writes=True)
-    assert bench.health.state is State.WORKING
+    assert bench.state() is State.WORKING
     assert bench.commit.failure is None
 
 
@@ -134,14 +137,14 @@ def test_a_read_neither_mends_nor_fails() -> None:
     bench.fail()
     bench.disk.heal()
     bench.health.mend(OPTIONS, writes=False)
-    assert bench.health.state is State.FAILED
+    assert bench.state() is State.FAILED
 
 
 def test_after_an_interrupt_a_read_mends_without_a_pause() -> None:
     bench = Bench()
     bench.commit.fail(KeyboardInterrupt())
     bench.health.mend(OPTIONS, writes=False)
-    assert bench.health.state is State.WORKING
+    assert bench.state() is State.WORKING
     assert bench.commit.is_based
 
 
@@ -154,5 +157,36 @@ def test_an_interrupted_mend_is_done_again_by_the_next_call() -> None:
     assert not bench.commit.is_based
     bench.disk.crash_at = -1
     bench.health.mend(OPTIONS, writes=False)
-    assert bench.health.state is State.WORKING
+    assert bench.state() is State.WORKING
     assert bench.commit.is_based
+
+
+def test_an_interrupt_while_the_old_file_is_closed_leaves_an_open_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The log still had the closed file, and the next write of another thread met EBADF."""
+    bench = Bench()
+    bench.commit.fail(KeyboardInterrupt())
+    close = FakeFile.close
+
+    def close_interrupted(file: FakeFile) -> None:
+        monkeypatch.undo()
+        close(file)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FakeFile, "close", close_interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        bench.health.mend(OPTIONS, writes=False)
+    assert bench.commit.failure is not None
+    bench.commit.file.append(b"")
+
+
+def test_an_interrupted_mend_accepts_no_write_of_another_thread() -> None:
+    """Until the base is on disk nothing is kept: a write in between was acknowledged at once."""
+    bench = Bench()
+    bench.commit.fail(KeyboardInterrupt())
+    bench.disk.crash_at = bench.disk.steps + 8
+    with pytest.raises(BaseException, match="temp-rewrite"):
+        bench.health.mend(OPTIONS, writes=False)
+    bench.store.journal.words(0, [b"DEL", b"s"])
+    assert not bench.commit.hand_over()

@@ -29,6 +29,7 @@ import errno
 from enum import Enum
 
 from penstock.errors import CommandError, disk_failed, outcome_unknown
+from penstock.persist.aof.commit import Commit
 from penstock.persist.backoff import Backoff
 from penstock.persist.disk import reason
 from penstock.persist.snapshot import SnapshotOptions
@@ -112,6 +113,10 @@ class LogHealth:
                 self._store.finish_rewrite(rewrite)
             except OSError as error:
                 self.note_base_failed(error)
+            except BaseException as error:
+                # Without its base the log keeps nothing. It must not accept another thread's writes.
+                self._commit.fail(error)
+                raise
             else:
                 self.note_base_written()
                 return
@@ -120,9 +125,13 @@ class LogHealth:
 
     def _was_interrupted(self) -> bool:
         """Tell whether a write, or the last `mend`, ended in an interrupt: then there is no base either."""
-        commit = self._store.commit
-        assert commit is not None
-        return commit.failure is None or commit.failure.errno == errno.EINTR
+        failure = self._commit.failure
+        return failure is None or failure.errno == errno.EINTR
+
+    @property
+    def _commit(self) -> Commit:
+        assert self._store.commit is not None
+        return self._store.commit
 
 
 def lost(failure: OSError) -> CommandError:

@@ -71,8 +71,9 @@ class SharedLog:
         if self._commit.failure is not None:
             self._server.turn.end()  # what it has done is in no log either
             self._on_failure()
-        else:
-            self._server.turn.release()
+            return
+        self._server.turn.release()
+        if self._commit.is_based:
             accept_writes(self._server)
 
     def _on_failure(self) -> None:

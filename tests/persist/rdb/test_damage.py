@@ -10,7 +10,7 @@ from penstock.errors import CorruptData
 from penstock.persist.rdb.dump import dump_value
 from tests.support.campaign import cases
 from tests.support.engine.engines import START_MS
-from tests.support.rdb.dumps import DumpBench, body_of, sealed
+from tests.support.rdb.dump_payloads import DumpBench, body_of, sealed
 from tests.support.rdb.whole_files import check_value, looks, read_all, reader_of, write_all
 from tests.support.servers.raw_redis import Refusal
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.persist.aof.journal import Journal
-from tests.support.rdb.dumps import DumpBench, body_of, sealed
+from tests.support.rdb.dump_payloads import DumpBench, body_of, sealed
 from tests.support.servers.raw_redis import Refusal, encode
 
 WRONG = Refusal("ERR DUMP payload version or checksum are wrong")

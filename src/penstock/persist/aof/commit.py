@@ -152,7 +152,7 @@ class Commit:
             self.wake()
             if is_full:
                 self.sync_round()
-        if self._is_known or not self.is_based:
+        if self._is_known or (self.failure is None and not self.is_based):
             self.released = self.position
 
     def _must_write(self) -> bool:
@@ -188,19 +188,22 @@ class Commit:
         self.wake()
 
     def start_afresh(self, file: Increment) -> None:
-        """Forget a failure: effects go on in a new file, whose base is still to be written."""
+        """Forget a failure: effects are written to a new file from now on. Its base is not on disk yet.
+
+        `failure` is cleared last. If this is interrupted, the log is still a failed one.
+        """
         with self._writing, self._state:
-            self.file.close()
-            self.file = file
+            old, self.file = self.file, file
+            old.close()
             self._queue.clear()
             self._queued_bytes = self.waiting = 0
-            self.failure = None
             self.is_based = self._is_known = False
             self._busy = self._owner_works = self._sync_works = False
             if self.journal.take():
                 self.position += 1  # the base will have it
             self.journal.forget_database()
             self.released = self._written = self._settled = self.position
+            self.failure = None
 
     def give_up_unreleased(self) -> None:
         """After a failure: the clients that wait have been told, and reads go on."""
