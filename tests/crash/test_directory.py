@@ -180,6 +180,22 @@ def test_a_removed_log_directory_is_made_again_and_named(tmp_path: Path) -> None
     assert ids == [b"1-1", b"1-2", b"1-3"]
 
 
+def test_a_log_directory_that_was_removed_while_nobody_used_it_is_reported(tmp_path: Path) -> None:
+    """The database was empty, and nothing said why."""
+    data = tmp_path / "data"
+    with penstock.open(data) as db:  # a fresh directory: nothing to report
+        db.xadd("s", {"k": "v"})
+    shutil.rmtree(data / "appendonlydir")
+    with pytest.warns(
+        RuntimeWarning, match=r"was used before, but has neither a log \(appendonlydir\)"
+    ):
+        penstock.open(data).close()
+    penstock.open(data).close()  # reported once: there is a log now
+    shutil.rmtree(data / "appendonlydir")
+    (text,) = DurableBench(data).recovered.warnings
+    assert "starting without data" in text
+
+
 def test_a_log_of_very_many_increments_gets_a_new_base_at_the_next_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

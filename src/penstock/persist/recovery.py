@@ -77,9 +77,15 @@ class Recovered:
     keys: int = 0
     commands: int = 0
     cut: Cut | None = None
+    missing: str | None = None  # why there should have been something to read
     # The last file ends with a batch, or what was cut off began behind one.
     is_vouched: bool = False
     lines_crc: int = 0  # of the last file (persist/aof/increment.py)
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the owner of the directory should know."""
+        return [str(warning) for warning in (self.cut, self.missing) if warning is not None]
 
 
 class Recovery:
@@ -100,6 +106,7 @@ class Recovery:
         self.skip_foreign = (
             False  # leave out values that we do not hold: only where nothing is written
         )
+        self.was_used = False  # an earlier process had the directory
         self.progress = Progress()
         self._found = Recovered(engine)
         self._noted: dict[str, LogFile] = {}  # by path: the files whose length the manifest notes
@@ -118,6 +125,11 @@ class Recovery:
                 self.read_files([layout.old_log])
             else:
                 self._load_snapshot()
+            if self.was_used and not self._found.sources:
+                self._found.missing = (
+                    f"{layout.directory} was used before, but has neither a log ({layout.appenddirname}) nor"
+                    f" a snapshot ({layout.dbfilename}): starting without data"
+                )
         return self._done()
 
     def snapshot_only(self) -> Recovered:

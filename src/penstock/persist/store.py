@@ -93,6 +93,7 @@ class Store:
         self._era = 0
         self._rows = list(rows)
         self._lock: Lock | None = None
+        self._was_used = False  # the lock file was there
 
     # --- Opening and closing -----------------------------------------------------------------------
 
@@ -103,6 +104,7 @@ class Store:
         has closed its files a moment later.
         """
         self.disk.make_dir(self.layout.directory)
+        self._was_used = self.disk.exists(self.layout.lock)
         deadline = time.monotonic() + LOCK_SECONDS_MAX
         while (lock := self.disk.lock(self.layout.lock)) is None:
             if time.monotonic() > deadline:
@@ -112,9 +114,11 @@ class Store:
 
     def recovery(self, load_truncated: bool) -> Recovery:
         """What reads the directory, into a spare engine that `engine` adopts afterwards."""
-        return Recovery(
+        recovery = Recovery(
             self.disk, self.layout, self.engine.spare(), self._rows, load_truncated=load_truncated
         )
+        recovery.was_used = self._was_used
+        return recovery
 
     def begin_log(self, recovered: Recovered, policy: Policy, options: SnapshotOptions) -> None:
         """Go on with the log that was read, or begin one with what is in memory. Raises: OSError."""
