@@ -214,7 +214,7 @@ def test_annotations_of_others_are_skipped_before_commands_that_nobody_vouches_f
         (words("EXEC"), "EXEC without MULTI"),
         (words("MULTI") + words("MULTI"), "MULTI within MULTI"),
         (b"PING\r\n", "where a command should begin"),
-        (b"*0\r\n" + words("SET a 1"), "no command"),
+        (b"*0\r\n" + words("SET a 1"), "not a command"),
         (b"*1\r\n:1\r\n" + words("SET a 1"), "expected '$'"),
         (encode_batch(words("SET a 1")[:-3], 0, 0) + words("SET a 1")[:-3], "checksum is right"),
         (encode_batch(words("MULTI"), 0, 0) + words("MULTI"), "within a transaction"),

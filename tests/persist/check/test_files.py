@@ -329,7 +329,7 @@ def test_a_manifest_cannot_name_a_file_outside_of_its_directory(ours: Path, name
     manifest.write_text(f'file "{name}" seq 1 type b\n')
     (file,) = check(manifest).files
     assert file.verdict is Verdict.DAMAGED
-    assert "names no file of this directory" in file.what
+    assert "does not name a file of this directory" in file.what
 
 
 @pytest.mark.parametrize("seq", ["0", "-1", "9" * 5000, "\u0663", "x"])
