@@ -103,7 +103,7 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_data_is_no_empty_one(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no log and no snapshot"):
+    with pytest.raises(FileNotFoundError, match="neither a log nor a snapshot"):
         rows(tmp_path)
     (tmp_path / "monday.rdb").write_bytes(b"REDIS")
     with pytest.raises(

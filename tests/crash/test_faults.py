@@ -298,19 +298,19 @@ def test_a_file_that_the_manifest_names_is_missing(number: int) -> None:
     ("text", "words"),
     [
         (b"", ["cut off or damaged", "at byte 0"]),
-        (b"\n", ["names no file"]),
+        (b"\n", ["does not name a file"]),
         (b"# nothing\n", ["names no files"]),
         (b"file a seq 1 type b\nfile c seq 2 type b\n", ["two bases", "a and c", "wrong one"]),
         (b"file a seq 1 type b\nfile a seq 2 type i\n", ["a twice"]),
         (b"file a seq 2 type i\nfile c seq 1 type i\n", ["c comes after a"]),
-        (b"file ../a seq 1 type b\n", ["no file of this directory"]),
+        (b"file ../a seq 1 type b\n", ["does not name a file of this directory"]),
         (b'file "a seq 1 type b\n', ["a quote is never closed"]),
         (b"file a seq 0 type b\n", ["seq above 0"]),
-        (b"file a seq 1 type x\n", ["type b, i, h"]),
+        (b"file a seq 1 type x\n", ["type b, i or h"]),
         (b"file a seq 1", ["cut off or damaged"]),
         (b"file a seq 1 type b\n#PSCRC:00000000\n", ["checksum"]),
         (b"file a seq 1 type b\n#PSCRC:0000\n", ["cut off or damaged"]),
-        (b"#" * (2 << 20), ["more than 1048576 bytes"]),
+        (b"#" * (2 << 20), ["larger than 1048576 bytes"]),
     ],
 )
 def test_a_manifest_that_is_none_says_why_and_what_to_do(text: bytes, words: list[str]) -> None:

@@ -48,7 +48,7 @@ class Layout:
 
     @property
     def unfinished(self) -> str:
-        """While this exists without a manifest, a first log is being made and none of its files counts yet."""
+        """While this exists without a manifest, a first log is being made: none of its files counts yet."""
         return f"{self.log_dir}/temp-unfinished"
 
     @property

@@ -174,7 +174,7 @@ def test_files_that_the_manifest_does_not_name_are_warned_about(ours: Path) -> N
     (ours / "appendonlydir/appendonly.aof.9.incr.aof").write_bytes(b"")
     (ours / "appendonlydir/temp-rewrite").write_bytes(b"")
     warnings = check(ours).warnings
-    assert any("9.incr.aof is not named" in warning for warning in warnings)
+    assert any("9.incr.aof is not listed" in warning for warning in warnings)
     assert any("temp-rewrite is left over" in warning for warning in warnings)
 
 
@@ -247,7 +247,7 @@ def test_a_last_increment_that_lost_all_its_bytes_is_damage(ours: Path) -> None:
     log_file(ours, "incr").write_bytes(b"")
     report = check(ours / "appendonlydir")
     assert verdicts(report)[-1] == ("increment", "damaged")
-    assert report.files[-1].what == "it is empty, and was not when it was listed"
+    assert report.files[-1].what == "it is empty, but was not when it was listed"
 
 
 def test_of_two_bases_the_newest_sound_one_is_taken(ours: Path) -> None:

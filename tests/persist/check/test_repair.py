@@ -114,7 +114,7 @@ def test_behind_a_hole_nothing_is_taken_unless_it_is_asked_for(tmp_path: Path) -
     report, _ = mend(tmp_path / "data", tmp_path / "out")
     of_first, of_second = report.parts[0].left_out
     assert (of_first.offset, of_first.size) == (hole, len(first.read_bytes()) - hole)
-    assert "whole batches behind it: 1 " in of_first.why
+    assert "valid batches after it: 1 " in of_first.why
     assert (of_second.path, of_second.size) == (str(second), len(second.read_bytes()))
     assert state(tmp_path / "out")[1:] == ([b"a", b"b", b"c"], None)
 
@@ -180,7 +180,7 @@ def test_without_its_base_a_log_is_worth_nothing_unless_one_insists(tmp_path: Pa
     report, copy = mend(directory, tmp_path / "out")
     assert copy.skipped == ["log"]
     assert sorted(contents(tmp_path / "out")) == ["dump.rdb"]
-    assert report.parts[0].left_out[0].why.startswith("it is named")
+    assert report.parts[0].left_out[0].why.startswith("it is listed")
     with pytest.raises(RepairRefused, match="nothing can be read"):
         mend(directory / "appendonlydir", tmp_path / "none")
     assert not (tmp_path / "none").exists()
@@ -275,7 +275,7 @@ def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
     with pytest.raises(RepairRefused, match="inside"):
         mend(directory, directory / "out")
-    with pytest.raises(RepairRefused, match="no directory"):
+    with pytest.raises(RepairRefused, match="not a directory"):
         mend(directory, tmp_path / "no/such/out")
 
 

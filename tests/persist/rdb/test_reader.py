@@ -78,7 +78,7 @@ def test_a_string_in_each_of_its_forms(stored: bytes, text: bytes) -> None:
     ("stored", "said"),
     [
         (b"\xc4", "unknown string encoding 4"),
-        (b"\x82", "0x82 begins no length"),
+        (b"\x82", "0x82 is not the start of a length"),
         (b"\x81" + b"\xff" * 8, "a string of 18446744073709551615 bytes"),
         (b"\x81\x00\x00\x10" + bytes(5), "bytes are missing"),
         (b"\x80\x7f\xff\xff\xff", "bytes are missing"),
@@ -86,7 +86,7 @@ def test_a_string_in_each_of_its_forms(stored: bytes, text: bytes) -> None:
             b"\xc3\x02\x81" + bytes(4) + b"\x7f\xff\xff\xff\x00a",
             "2 bytes cannot stand for 2147483647",
         ),
-        (b"\xc3\xc0\x01", "an encoded string, where a number belongs"),
+        (b"\xc3\xc0\x01", "an encoded string where a number is expected"),
     ],
 )
 def test_a_string_that_is_none_is_refused(stored: bytes, said: str) -> None:
@@ -166,12 +166,12 @@ def damaged(position: int, byte: int) -> bytes:
         (damaged(0, 99), "the header says 99 bytes"),
         (damaged(4, 12), "the last element is at 12, it is at 13"),
         (damaged(8, 3), "the header says 3 elements, there are 2"),
-        (damaged(10, 1), "an element of 0 bytes stands before, not of 1"),
+        (damaged(10, 1), "the previous element has 0 bytes, not 1"),
         (damaged(11, 0x3F), "a string of 63 bytes runs past the end"),
-        (damaged(11, 0xC1), "0xc1 is no encoding"),
+        (damaged(11, 0xC1), "0xc1 is not an encoding"),
         (damaged(14, 0xE0), "an integer of 8 bytes runs past the end"),
         (damaged(15, 0), "the last byte is not 0xff"),
-        (damaged(13, 0xFE), "stands before, not of"),
+        (damaged(13, 0xFE), "the previous element has"),
     ],
 )
 def test_a_damaged_ziplist_is_refused(packed: bytes, said: str) -> None:
@@ -264,7 +264,7 @@ OTHER = sid("1700000000001-0").key
         (lambda: stream_bytes(nodes=[(NODE_KEY[:15], NODE)]), "a node's key of 15 bytes"),
         (
             lambda: stream_bytes(nodes=[(NODE_KEY, NODE)] * 2),
-            "stands behind the node 1700000000000-0",
+            "comes after the node 1700000000000-0",
         ),
         (lambda: stream_bytes(nodes=[(NODE_KEY, NODE[:-1] + b"\x00")]), "damaged at its byte 30"),
         (lambda: stream_bytes(nodes=[(NODE_KEY, b"\x07\x00\x00\x00\x00\x00\xff")]), "is damaged"),
@@ -381,7 +381,7 @@ def test_operations_before_a_key_belong_to_it() -> None:
 @pytest.mark.parametrize("kind", [*sorted(rdb_format.FOREIGN_TYPES), 8, 28, 100, 239])
 def test_a_type_that_is_not_held_is_named_with_its_key_and_place(kind: int) -> None:
     text = refusal(rdb_file(b"\xfe\x02", key(0, b"a", b"\x01x"), key(kind, b"mine", b"\x00")))
-    assert f"type {kind} ({rdb_format.type_name(kind)}) is not held by penstock" in text
+    assert f"type {kind} ({rdb_format.type_name(kind)}) is not supported" in text
     assert "the key b'mine' in database 2" in text
     assert text.endswith("(at byte 16)")
 
@@ -426,7 +426,7 @@ def test_a_second_key_and_a_database_too_many_are_refused() -> None:
     with pytest.raises(CorruptData, match=r"test.rdb: a second key b'k' in database 0"):
         load_databases(reader_of(twice), Engine(ManualClock(0)).context.databases)
     far = rdb_file(b"\xfe\x10", key(0, b"k", b"\x01v"))
-    with pytest.raises(CorruptData, match="is in database 16, there are 16"):
+    with pytest.raises(CorruptData, match="is in database 16, but there are only 16"):
         load_databases(reader_of(far), Engine(ManualClock(0)).context.databases)
 
 
@@ -468,6 +468,6 @@ def test_entries_out_of_order_are_refused() -> None:
     node[place + 2] = 0
     counters = length(2) + b"\x02\x00" + b"\x01\x00" + b"\x00\x00" + b"\x02"
     data = stream_bytes(19, [(sid("1-0").key, bytes(node))], counters)
-    assert "1-0 behind 1-0: The ID specified in XADD is equal or smaller" in refusal(
+    assert "1-0 after 1-0: The ID specified in XADD is equal or smaller" in refusal(
         rdb_file(key(19, b"s", data))
     )

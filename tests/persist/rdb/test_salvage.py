@@ -104,7 +104,7 @@ def test_a_changed_bit_costs_the_key_that_it_is_in(tmp_path: Path, checksum: boo
     assert keys_of(copy) == [b"text"]
     value, rest = left_out(report)
     assert value.why.startswith("the key b's' in database 0, a stream: the node ")
-    assert rest.why == "a refused value, and no checksum that is right"
+    assert rest.why == "a value was refused, and the file has no valid checksum"
 
 
 def test_behind_a_damaged_length_nothing_is_believed(tmp_path: Path) -> None:

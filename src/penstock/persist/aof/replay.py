@@ -5,9 +5,9 @@
     *5 $4 XADD $1 s ...                    a command
     *1 $5 MULTI ... *1 $4 EXEC             commands that are replayed together or not at all
 
-The file is read in pieces into a window that begins at a command (R1). A batch is replayed only when all of it
-was read and its checksum is right, a transaction only when its EXEC was read. The clock stands at 1970 during
-a replay, so no key expires. Effects that depend on a time carry it as an argument.
+The file is read in pieces into a window that begins at a command (R1). A batch is replayed only when all of
+it was read and its checksum is right, a transaction only when its EXEC was read. The clock stands at 1970
+during a replay, so no key expires. Effects that depend on a time carry it as an argument.
 
 There are three kinds of errors:
 
