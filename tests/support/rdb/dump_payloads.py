@@ -24,8 +24,8 @@ from tests.support.rdb.whole_files import crc_of
 from tests.support.servers.raw_redis import Refusal
 
 LOOKUP = Lookup((*TABLE.values(), *dump.COMMANDS))
-STREAM_TYPES = (15, 19, 21)  # what 5.0, 7.0 and 7.2 write; they differ behind the nodes only
-LIST_TYPE = 18  # what 7.0 and later write
+STREAM_TYPES = (15, 19, 21)  # written by 5.0, 7.0 and 7.2; they differ only after the nodes
+LIST_TYPE = 18  # written by 7.0 and later
 PACKED = 2
 FOOTER_BYTES = 10  # version and checksum
 KEY_BYTES = 16
@@ -82,14 +82,14 @@ def list_nodes(payload: bytes) -> list[bytes]:
 
 
 def read_string(payload: bytes, at: int) -> tuple[bytes, int]:
-    """The string at `at`, and the position behind it."""
+    """The string at `at`, and the position after it."""
     size, at = read_length(payload, at)
     assert size <= len(payload) - at, f"a string of {size} bytes runs past the end"
     return payload[at : at + size], at + size
 
 
 def read_length(payload: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and the position behind it."""
+    """The number at `at`, and the position after it."""
     lead = payload[at]
     if lead < 0x40:
         return lead, at + 1
