@@ -1,16 +1,16 @@
-"""Damages files of data and opens them: python fuzz/files.py DIRECTORY... --cases 10000 --seed 7
+"""Damages data files and opens them: python fuzz/files.py DIRECTORY... --cases 10000 --seed 7
 
-Each case copies one of the data directories, damages a file of it (often with its checksums made right again,
-so that the damage gets past them), then asks three things of the copy:
+Each case copies one of the data directories and damages a file of it, often with corrected checksums, so that
+the damage gets past them. Then the copy must pass three tests:
 
-  check     `penstock check` reports; it raises nothing.
-  repair    a copy is written that a check finds sound, or none is, with the reason.
-  open      CorruptData with file and offset, an OSError, or data that pass the walkers of core/check, can be
-            read by commands, and are the same after a rewrite and another start.
+  check     `penstock check` reports and does not raise.
+  repair    either writes a copy that a check finds valid, or writes nothing and gives the reason.
+  open      raises CorruptData with file and offset or an OSError, or loads data that passes core/check, can
+            be read by commands, and is the same after a rewrite and a restart.
 
 Anything else is a failure: another exception, a crash, more than --memory-mb, more than a minute for a case.
-A case is made from the seed and its number alone: --cases 1 --first NUMBER plays it again. The copy of a case
-that failed is kept. The tests run the same campaign (tests/persist/test_file_fuzz.py).
+A case depends only on the seed and its number: --cases 1 --first NUMBER repeats it. The copy of a failed case
+is kept. The tests run the same campaign (tests/persist/test_file_fuzz.py).
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def lengthened(rng: random.Random, data: bytes, _other: bytes) -> bytes:
 
 
 def renumbered(rng: random.Random, data: bytes, _other: bytes) -> bytes:
-    """A number in a log or a manifest, or what could be one, is another."""
+    """Change a number in a log or a manifest."""
     digits = [at for at, byte in enumerate(data) if 48 <= byte <= 57]
     if not digits:
         return flipped(rng, data, data)
@@ -164,7 +164,7 @@ MUTATIONS: tuple[Mutation, ...] = (
 
 
 def damaged(rng: random.Random, data: bytes, other: bytes) -> tuple[str, bytes]:
-    """What was done to a file, and the file."""
+    """Damage a file; return the name of the damage and the new bytes."""
     mutation = rng.choice(MUTATIONS)
     if not data or not other:
         return "nothing", data
@@ -182,7 +182,7 @@ def damaged(rng: random.Random, data: bytes, other: bytes) -> tuple[str, bytes]:
 
 
 def _sealed_snapshot(rng: random.Random, mutation: Mutation, data: bytes, other: bytes) -> bytes:
-    """A checksum that is right, or 0: no checksum."""
+    """Give a snapshot a valid checksum, or 0 for none."""
     head, body = data[:9], data[9:-RDB_CHECKSUM_BYTES]
     if not body:
         return mutation(rng, data, other)
@@ -192,7 +192,7 @@ def _sealed_snapshot(rng: random.Random, mutation: Mutation, data: bytes, other:
 
 
 def batches_of(data: bytes) -> list[tuple[bytes, bool]]:
-    """The commands of each batch of a log, and whether all before it was on disk."""
+    """The commands of each batch of a log, and whether everything before it was on disk."""
     found: list[tuple[bytes, bool]] = []
     at = 0
     while at < len(data):
@@ -208,9 +208,9 @@ def batches_of(data: bytes) -> list[tuple[bytes, bool]]:
 def _sealed_log(
     rng: random.Random, mutation: Mutation, batches: list[tuple[bytes, bool]], other: bytes
 ) -> bytes:
-    """The batch of which something is changed vouches for what it is now; so do those behind it."""
+    """Rebuild the lines of the changed batch and of all later ones."""
     foreign = [commands for commands, _ in batches_of(other)]
-    if rng.random() < 0.3:  # whole batches: removed, doubled, in another order, of another file
+    if rng.random() < 0.3:  # whole batches: removed, doubled, reordered, from another file
         at = rng.randrange(len(batches))
         batches[at : at + rng.choice((0, 1, 3))] = [
             (commands, True)
@@ -231,7 +231,7 @@ def _sealed_log(
 
 
 def check_promises(place: Path, rng: random.Random) -> str:
-    """Ask all three things of a directory; say whether it was "loaded" or "refused"."""
+    """Run all three tests on a directory; return "loaded" or "refused"."""
     check_and_repair(place, past_damage=rng.random() < 0.5)
     if rng.random() < 0.2:
         run_command_line(place, rng)
@@ -260,7 +260,7 @@ def must(holds: bool, what: str) -> None:
 
 
 def check_and_repair(place: Path, past_damage: bool) -> None:
-    """Raises: what a check or a repair should not."""
+    """Check and repair. Raises any error that they should not have."""
     report = check_path(SystemDisk(), str(place), past_damage=past_damage, keep_data=True)
     out = place.with_name("repaired")
     try:
@@ -275,7 +275,7 @@ def check_and_repair(place: Path, past_damage: bool) -> None:
 
 
 def run_command_line(place: Path, rng: random.Random) -> None:
-    """`penstock check` as a user runs it: it prints something, and ends with one of its exit codes."""
+    """Run `penstock check` as a user does: it prints something and ends with one of its exit codes."""
     out = place.with_name("repaired")
     words = ["check", str(place), *rng.choice(([], ["--json"]))]
     words += rng.choice(([], ["--repair", str(out)], ["--repair", str(out), "--past-damage"]))
@@ -288,7 +288,7 @@ def run_command_line(place: Path, rng: random.Random) -> None:
 
 
 class DataFiles:
-    """A data directory as an embedded database opens it."""
+    """A data directory opened as by an embedded database."""
 
     def __init__(self, place: Path) -> None:
         self.engine = Engine(ManualClock(START_MS), VERSION)
@@ -298,7 +298,7 @@ class DataFiles:
         self._store.lock()
 
     def open(self) -> bool:
-        """False if it is refused as it should be."""
+        """False if it is refused with a proper error."""
         try:
             recovery = self._store.recovery(load_truncated=True)
             recovered = recovery.with_log()
@@ -324,7 +324,7 @@ class DataFiles:
 
 
 def state_of(engine: Engine) -> dict[tuple[int, bytes], tuple[int | None, bytes]]:
-    """Every value as DUMP gives it, with its expiry; the walkers look at each."""
+    """Every value as a DUMP payload, with its expiry, after an integrity check."""
     found = {}
     for keyspace in engine.context.databases:
         for key, value in keyspace.values.items():
@@ -342,7 +342,7 @@ ROWS: dict[str, Command] = {row.name: row for row in DATA_ROWS}
 
 
 def use(engine: Engine) -> None:
-    """Read every value by the commands that look at most of it."""
+    """Read every value with the commands that touch most of it."""
     for keyspace in engine.context.databases:
         engine.context.keyspace = keyspace
         for key, value in list(keyspace.values.items()):
@@ -372,7 +372,7 @@ def ask(engine: Engine, name: bytes, *words: bytes) -> None:
 def run_campaign(
     sources: list[Path], cases: int, seed: int, first: int, work: Path
 ) -> Counter[str]:
-    """Run that many cases; count what became of them. Any broken promise raises."""
+    """Run `cases` cases; count the results. Raises on the first failure."""
     outcomes: Counter[str] = Counter()
     kinds = _files_by_kind(sources)
     for number in range(first, first + cases):

@@ -1,13 +1,13 @@
 """Throws damaged bytes at the listpack validator: python fuzz/listpack.py --cases 1000000 --seed 7
 
-What must hold for any bytes whatever:
+For any bytes:
 
   deep      validate() raises CorruptData, or returns a listpack that can be walked both ways, every
             element readable and the same from either end.
-  shallow   after the look at header and end alone, a walk may run into CorruptData or IndexError;
-            nothing else, and it ends.
+  shallow   after a check of header and end only, a walk may raise CorruptData or IndexError,
+            nothing else, and it terminates.
 
-A case is made from the seed and its number alone, so a failure names the one case to run again:
+A case depends only on the seed and its number, so a failure names the case to repeat:
 --cases 1 --first NUMBER. The tests run the same campaign (tests/core/listpack/test_fuzz.py).
 """
 
@@ -49,7 +49,7 @@ GIANT_BACKLENS = (
 
 
 def run_campaign(cases: int, seed: int, first: int = 0) -> Counter[str]:
-    """Run that many cases; count what became of them. Any broken promise raises."""
+    """Run `cases` cases; count the results. Raises on the first failure."""
     outcomes: Counter[str] = Counter()
     for number in range(first, first + cases):
         rng = random.Random(f"{seed}/{number}")
@@ -71,7 +71,7 @@ def run_campaign(cases: int, seed: int, first: int = 0) -> Counter[str]:
 
 
 def check_promises(data: bytes) -> str:
-    """Check both promises for some bytes; say whether deep validation "accepted" or "refused" them."""
+    """Check both properties for some bytes; return whether deep validation "accepted" or "refused" them."""
     try:
         lp = listpack.validate(data, deep=False)
     except CorruptData:
@@ -122,7 +122,7 @@ def walk_back(lp: bytearray) -> list[int]:
 
 
 def walk_carelessly(lp: bytearray) -> None:
-    """Do with unchecked elements all that can be done by looking."""
+    """Read unchecked elements in every possible way."""
     steps: list[tuple[Callable[[bytearray], int], Callable[[bytearray, int], int]]] = [
         (listpack.first, listpack.next_at),
         (listpack.last, listpack.previous_at),
@@ -166,7 +166,7 @@ LOOKS: tuple[Callable[[bytearray, int], object], ...] = (
 
 
 def nothing(rng: random.Random) -> bytes:
-    """A sound listpack of up to a dozen elements."""
+    """A valid listpack of up to a dozen elements."""
     lp = listpack.new()
     for _ in range(rng.randrange(12)):
         kind = rng.random()
@@ -193,7 +193,7 @@ def truncated(rng: random.Random) -> bytes:
 
 
 def extended(rng: random.Random) -> bytes:
-    """Bytes behind the end, or in its place."""
+    """Bytes after the end, or instead of it."""
     data = nothing(rng)
     return _with_header(
         rng, data[: len(data) - rng.randrange(2)] + rng.randbytes(rng.randint(1, 40))
@@ -226,21 +226,21 @@ def all_ff(rng: random.Random) -> bytes:
 
 
 def giant_length(rng: random.Random) -> bytes:
-    """A lead that claims more content than there is, at the place of an element."""
+    """An element whose lead byte claims more content than there is."""
     data = nothing(rng)
     at = _element_place(rng, data)
     return _with_header(rng, data[:at] + rng.choice(GIANT_LENGTHS) + data[at:])
 
 
 def giant_backlen(rng: random.Random) -> bytes:
-    """A length written backwards that leads out of the listpack, behind an element."""
+    """An element whose backward length leads out of the listpack."""
     data = nothing(rng)
     at = _element_place(rng, data)
     return _with_header(rng, data[:at] + rng.choice(GIANT_BACKLENS) + data[at:])
 
 
 def _element_place(rng: random.Random, data: bytes) -> int:
-    """Where an element or the end of a sound listpack lies."""
+    """The offset of an element or of the end of a valid listpack."""
     return rng.choice([*walk(bytearray(data)), len(data) - 1])
 
 
@@ -250,7 +250,7 @@ def _some_place(rng: random.Random, data: bytes) -> int:
 
 
 def _with_header(rng: random.Random, data: bytes) -> bytes:
-    """Mostly put total, count and end right, so that the damage behind them is reached."""
+    """Mostly correct the total, the count and the end, so that the damage after them is reached."""
     if rng.random() < 0.2 or len(data) < 7:
         return data
     count = data[4:6] if rng.random() < 0.5 else b"\xff\xff"

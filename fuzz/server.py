@@ -1,17 +1,17 @@
 """Throws damaged bytes at a running server: python fuzz/server.py --port 6379 --seconds 60 --seed 7
 
-Many connections send noise, and pipelines that were sound once: bytes flipped, cut, doubled, lengths made
-huge, arrays put into arrays, types that only servers send. They read now and then, and go without a word.
-Meanwhile well-behaved clients add and read, and check every reply.
+Many connections send noise and damaged pipelines: flipped, cut and doubled bytes, huge lengths, nested
+arrays, types that only servers send. They read now and then, and close without notice. Meanwhile well-behaved
+clients add and read entries, and check every reply.
 
-What must hold: the well-behaved clients get every reply right. Whether the process lives, what it has logged
-and how much memory it takes is for the caller to look at (tests/server/net/test_protocol_fuzz.py).
+The well-behaved clients must get correct replies. The caller checks whether the process survives, what it
+logs and how much memory it uses (tests/server/net/test_protocol_fuzz.py).
 
-What a connection sends is made from the seed and its number alone; how bytes of different connections meet
-is not, so a seed repeats the bytes of a campaign but not its timing.
+The bytes of a connection depend only on the seed and its number. The interleaving of connections does not, so
+a seed repeats the bytes of a campaign but not its timing.
 
-Nothing here asks a server to stop, to pause or to forget its data, and keys begin with `fuzz:`; still, do not
-point it at one whose data you need.
+No command here stops or pauses a server or deletes its data, and keys begin with `fuzz:`. Still, do not use
+it on a server whose data you need.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def doubled(rng: random.Random) -> bytes:
 
 
 def huge(rng: random.Random) -> bytes:
-    """A length that nobody means, alone or in the middle of something."""
+    """An absurd length, alone or in the middle of something."""
     data = sound(rng)
     at = rng.choice((0, data.find(b"$"), rng.randrange(len(data)), len(data)))
     return data[:at] + rng.choice(HUGE) + data[at:]
@@ -114,7 +114,7 @@ def nested(rng: random.Random) -> bytes:
 
 
 def foreign(rng: random.Random) -> bytes:
-    """What only servers say, alone or as an argument."""
+    """A type that only servers send, alone or as an argument."""
     found = b"".join(rng.choice(FOREIGN) for _ in range(rng.randint(1, 4)))
     return sound(rng) + rng.choice((b"", b"*2\r\n$4\r\nECHO\r\n")) + found
 
@@ -157,7 +157,7 @@ DAMAGES: tuple[Callable[[random.Random], bytes], ...] = (
 
 
 class Vandal:
-    """One connection that sends nonsense, reads as it likes, and goes."""
+    """One connection that sends damaged bytes, reads at random, and closes."""
 
     def __init__(self, port: int, seed: int, number: int) -> None:
         self._rng = random.Random(f"{seed}/{number}")
@@ -168,7 +168,7 @@ class Vandal:
         self.sent: Counter[str] = Counter()
 
     def step(self) -> bool:
-        """Send some more; False when it is through, or was thrown out."""
+        """Send some more; False when it is done or was disconnected."""
         self._pieces -= 1
         if self._pieces < 0:
             return False
@@ -185,14 +185,14 @@ class Vandal:
         return True
 
     def close(self) -> None:
-        if self._rng.random() < 0.3:  # so that the other end gets a reset
+        if self._rng.random() < 0.3:  # sends a reset to the server
             with contextlib.suppress(OSError):
                 self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.socket.close()
 
 
 class Guest:
-    """The well-behaved client: adds and reads in a stream of its own, and checks every reply."""
+    """A well-behaved client: adds and reads in its own stream, and checks every reply."""
 
     def __init__(self, port: int, protocol: int) -> None:
         self._client = redis.Redis(host=HOST, port=port, protocol=protocol, socket_timeout=60)
@@ -215,7 +215,7 @@ class Guest:
 
 
 def run_campaign(port: int, seconds: float, seed: int) -> Counter[str]:
-    """Throw things for so long; count them, and what the guests did. Raises: what a guest meets."""
+    """Run for `seconds`; count connections and the guests' commands. Raises the first error of a guest."""
     thrown: Counter[str] = Counter()
     done = threading.Event()
     vandals = threading.Thread(target=_riot, args=(port, seed, thrown, done))
@@ -237,7 +237,7 @@ def run_campaign(port: int, seconds: float, seed: int) -> Counter[str]:
 
 
 def _riot(port: int, seed: int, thrown: Counter[str], done: threading.Event) -> None:
-    """Keep a number of vandals busy."""
+    """Keep a number of vandals running."""
     dice = random.Random(seed)
     crowd = [Vandal(port, seed, number) for number in range(CONNECTIONS)]
     number = CONNECTIONS

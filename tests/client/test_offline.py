@@ -103,10 +103,12 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
 
 
 def test_a_directory_without_data_is_no_empty_one(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no log and no snapshot"):
+    with pytest.raises(FileNotFoundError, match="neither a log nor a snapshot"):
         rows(tmp_path)
     (tmp_path / "monday.rdb").write_bytes(b"REDIS")
-    with pytest.raises(FileNotFoundError, match=r"name its files: \S+monday\.rdb or \S+/\*\.rdb"):
+    with pytest.raises(
+        FileNotFoundError, match=r"give the path of a file: \S+monday\.rdb or \S+/\*\.rdb"
+    ):
         rows(tmp_path)
     with pytest.raises(FileNotFoundError, match="tuesday"):
         rows(tmp_path / "tuesday.rdb")

@@ -1,4 +1,4 @@
-"""Every byte of a small log changed, every file cut off everywhere: refused, cut and told, or the same."""
+"""Changes every byte of a small log and truncates every file: refused, cut and reported, or unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def changed(disk: FakeDisk, path: str, data: bytes) -> FakeDisk:
 
 
 def outcome_of(disk: FakeDisk) -> tuple[list[str], Recovered] | None:
-    """The state that is read, or None for a clear refusal that has changed nothing."""
+    """The recovered state, or None for a clear refusal that changed no file."""
     before = disk.contents()
     work = Work(disk, random.Random(0))
     try:
@@ -63,7 +63,7 @@ def mutations(data: bytes) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def disk() -> FakeDisk:
-    """As a process leaves it that was killed."""
+    """The disk after the process was killed."""
     return log_of_two_increments(is_clean=False)
 
 
@@ -94,11 +94,11 @@ def test_a_change_of_the_last_increment_is_refused_or_cut_and_reported(disk: Fak
         state, recovered = found
         assert state in prefixes, data
         if len(data) == len(whole) and data[vouched:] == whole[vouched:]:
-            # The last line says that all before it is on disk: none of that is cut off.
+            # The last line states how much was on disk before it: none of that is cut off.
             assert recovered.cut is None, data
             assert state == prefixes[-1], data
         if recovered.cut is None:
-            # Only a file that ends where a batch ends gives no sign that there was more.
+            # A file cut exactly at the end of a batch shows no sign of damage.
             assert whole.startswith(data) or state == prefixes[-1], data
         else:
             assert recovered.cut.path == last
@@ -111,7 +111,7 @@ def test_a_change_of_the_last_increment_is_refused_or_cut_and_reported(disk: Fak
 
 
 def test_after_a_clean_stop_every_change_of_any_file_is_refused() -> None:
-    """The manifest has noted the length and the checksum of each, the last one's too."""
+    """The manifest records the length and checksum of each file, including the last one."""
     clean = log_of_two_increments()
     assert outcome_of(clean.after_kill()) is not None
     for path in (path for path in clean.contents() if "temp-" not in path):
@@ -120,7 +120,7 @@ def test_after_a_clean_stop_every_change_of_any_file_is_refused() -> None:
 
 
 def test_after_a_clean_stop_an_older_version_of_a_file_is_refused() -> None:
-    """Restored from a backup of another day, each batch in it is sound: 100 of 200 entries came back."""
+    """A file restored from an old backup has only valid batches: 100 of 200 entries came back."""
     work = Work(FakeDisk(), random.Random(5))
     work.start()
     older: list[dict[str, bytes]] = []
@@ -144,8 +144,8 @@ def test_after_a_clean_stop_an_older_version_of_a_file_is_refused() -> None:
     assert tried
 
 
-def test_redis_may_go_on_with_the_last_file_after_a_clean_stop() -> None:
-    """It leaves our manifest as it is, and writes plain commands behind our batches."""
+def test_redis_may_append_to_the_last_file_after_a_clean_stop() -> None:
+    """Redis does not change our manifest, and appends plain commands to our batches."""
     clean = log_of_two_increments()
     before = outcome_of(clean.after_kill())
     assert before is not None
@@ -166,8 +166,8 @@ def test_redis_may_go_on_with_the_last_file_after_a_clean_stop() -> None:
     work.restart()
 
 
-def test_a_clean_stop_is_forgotten_when_the_log_goes_on() -> None:
-    """A process that goes on with it and is killed leaves more than was noted."""
+def test_the_marks_of_a_clean_stop_are_removed_when_the_log_continues() -> None:
+    """A process that continues the log and is killed leaves more bytes than the manifest recorded."""
     disk = log_of_two_increments()
     assert b"bytes" in disk.contents()[LAYOUT.manifest].splitlines()[-2]
     work = Work(disk, random.Random(5))
@@ -181,7 +181,7 @@ def test_a_clean_stop_is_forgotten_when_the_log_goes_on() -> None:
 
 
 def test_a_change_of_a_base_of_commands_is_refused() -> None:
-    """aof-use-rdb-preamble no: such a base has no checksum of its own, so batches vouch for it."""
+    """With aof-use-rdb-preamble no, a base has no checksum of its own, so it is written in batches."""
     work = Work(FakeDisk(), random.Random(0), options=SnapshotOptions(preamble=False))
     work.start()
     for line in ("XADD s * temp 21", "XGROUP CREATE s g 0", "SET k v", "RPUSH l a b"):
@@ -201,7 +201,7 @@ def test_a_change_of_a_base_of_commands_is_refused() -> None:
 
 @pytest.mark.parametrize("kind", ["appendonly.aof", "an increment"])
 def test_a_plain_log_is_read_refused_or_cut_whatever_was_changed_in_it(kind: str) -> None:
-    """Nobody vouches for the bytes that Redis writes: a change inside of a value cannot be noticed."""
+    """Redis writes no checksums, so a change inside a value cannot be noticed."""
     words = [["SELECT", "0"], ["XADD", "s", "1-1", "k", "v"], ["XGROUP", "CREATE", "s", "g", "0"]]
     words += [["MULTI"], ["SET", "a", "1"], ["SELECT", "1"], ["SET", "b", "2"], ["EXEC"]]
     words += [["SELECT", "0"]]

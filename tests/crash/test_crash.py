@@ -1,4 +1,4 @@
-"""A power cut at every single step of the disk: what was promised is there, and nothing is half there."""
+"""A power cut at every step of the disk: acknowledged data survives, and no unit survives in part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.disk.power_cuts import WORST, PowerCuts
 
 
 def work_for_a_while(work: Work, turns: int) -> None:
-    """Units in groups of any size, among rewrites, snapshots, restarts, and a log that goes off and on."""
+    """Units in groups of any size, with rewrites, snapshots, restarts, and a log that is switched."""
     dice = work.dice
     rewrite: Rewrite | None = None
     for _ in range(turns):
@@ -77,7 +77,7 @@ def test_a_power_cut_loses_nothing_of_what_killed_processes_left(policy: Policy,
 
 
 def test_a_manifest_that_a_killed_process_did_not_sync_lasts_before_anything_is_promised() -> None:
-    """Killed between the rename and the sync of the directory: the next process reads the new manifest."""
+    """Killed between the rename and the sync of the directory, the next process reads the new manifest."""
     work = Work(FakeDisk(), random.Random(0))
     work.start()
     work.do("INCR n")
@@ -97,8 +97,8 @@ def test_a_manifest_that_a_killed_process_did_not_sync_lasts_before_anything_is_
     cuts.check_all()
 
 
-def test_the_last_file_of_redis_is_not_written_on() -> None:
-    """It has no line of ours: a tail of our own in it, torn, could not be told from damage."""
+def test_the_last_file_of_redis_is_not_appended_to() -> None:
+    """It has no batches, so a torn tail written by us could not be told from damage."""
     disk = FakeDisk()
     path = LAYOUT.log_file("appendonly.aof.7.incr.aof")
     data = files_of_redis(Work(disk, random.Random(0)))
@@ -118,7 +118,7 @@ def test_the_last_file_of_redis_is_not_written_on() -> None:
 
 
 def files_of_redis(work: Work) -> bytes:
-    """A log as a Redis before 7 writes it: commands, and nothing else."""
+    """A log of a Redis before 7: only commands."""
     words = [["SELECT", "0"], ["XADD", "s", "1-1", "k", "v"], ["RPUSH", "l", "a", "b"]]
     words += [["SELECT", "3"], ["SET", "k", "v"], ["PEXPIREAT", "k", "1800000000000"]]
     work.store.disk.make_dir(LAYOUT.directory)
@@ -129,7 +129,7 @@ def files_of_redis(work: Work) -> bytes:
 
 
 def snapshot_of(data: bytes) -> FakeDisk:
-    """A disk with dump.rdb, of what an old log holds."""
+    """A disk with a dump.rdb that holds the data of an old log."""
     disk = FakeDisk()
     disk.put(LAYOUT.old_log, data)
     work = Work(disk, random.Random(0))
@@ -142,7 +142,7 @@ def snapshot_of(data: bytes) -> FakeDisk:
 
 @pytest.mark.parametrize("kind", ["nothing", "appendonly.aof", "a torn appendonly.aof", "dump.rdb"])
 def test_a_power_cut_at_any_step_of_a_first_start(kind: str) -> None:
-    """What was there is there again: nobody starts empty, nobody is refused."""
+    """The old data is loaded again: no start is empty, and none is refused."""
     log = files_of_redis(Work(FakeDisk(), random.Random(0)))
     disk = snapshot_of(log) if kind == "dump.rdb" else FakeDisk()
     if "aof" in kind:
@@ -153,7 +153,7 @@ def test_a_power_cut_at_any_step_of_a_first_start(kind: str) -> None:
         cuts = PowerCuts(work, seed)
         work.saved = (0,) if kind == "dump.rdb" else work.saved
         work.start()
-        work.states[0] = work.states[1]  # what was there before is what is there now
+        work.states[0] = work.states[1]  # the data is the same as before
         work.sync()
         assert bool(work.states[0]) == (kind != "nothing")
         work.do("XADD s * k v")
@@ -162,7 +162,7 @@ def test_a_power_cut_at_any_step_of_a_first_start(kind: str) -> None:
 
 
 def test_a_power_cut_at_any_step_of_the_first_log_of_a_directory_with_a_snapshot() -> None:
-    """appendonly is switched on at run time: until its base is there, the snapshot counts."""
+    """With appendonly switched on at run time, the snapshot counts until the log has its base."""
     for seed in range(cases(20)):
         work = Work(
             snapshot_of(files_of_redis(Work(FakeDisk(), random.Random(0)))), random.Random(0)

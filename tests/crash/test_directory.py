@@ -1,4 +1,4 @@
-"""The directory itself: who may use it, what others may see, what happens when parts of it are removed."""
+"""The data directory: locks, file modes, and what happens when parts of it are removed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def log_of(data: Path) -> Path:
 # --- Locks -----------------------------------------------------------------------------------------
 
 
-def test_a_removed_lock_file_lets_nobody_else_in(tmp_path: Path) -> None:
-    """A second server started, and what one of them had acknowledged was lost."""
+def test_removing_the_lock_file_does_not_unlock_the_directory(tmp_path: Path) -> None:
+    """A second server started, and acknowledged writes of one of them were lost."""
     with penstock.open(tmp_path / "data") as db:
         db.xadd("s", {"k": "v"})
         (tmp_path / "data" / "penstock.lock").unlink()
@@ -46,10 +46,10 @@ def test_a_removed_lock_file_lets_nobody_else_in(tmp_path: Path) -> None:
     penstock.open(tmp_path / "data").close()
 
 
-def test_a_file_system_that_locks_no_directories_has_the_file(
+def test_a_file_system_that_cannot_lock_directories_locks_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """NFS locks what is open for writing, and a directory never is."""
+    """NFS only locks files open for writing, so a directory cannot be locked."""
     flock = fcntl.flock
 
     def refuse_directories(fd: int, operation: int) -> None:
@@ -68,7 +68,7 @@ def test_a_file_system_that_locks_no_directories_has_the_file(
 
 
 def race(path: str, told: Connection) -> None:
-    """In a process of its own: try to open, and say whether that worked."""
+    """In a separate process: try to open the directory, and report the result."""
     try:
         db = penstock.open(path)
     except penstock.DirectoryInUse:
@@ -80,7 +80,7 @@ def race(path: str, told: Connection) -> None:
     db.close()
 
 
-def test_of_processes_that_race_one_has_the_directory(tmp_path: Path) -> None:
+def test_one_of_several_racing_processes_gets_the_directory(tmp_path: Path) -> None:
     context = multiprocessing.get_context("spawn")
     ends = [context.Pipe() for _ in range(4)]
     racers = [
@@ -99,7 +99,7 @@ def test_of_processes_that_race_one_has_the_directory(tmp_path: Path) -> None:
         assert db.xlen("s") == 1
 
 
-def test_a_database_that_nobody_has_any_more_lets_others_have_its_directory(tmp_path: Path) -> None:
+def test_a_garbage_collected_database_releases_its_directory(tmp_path: Path) -> None:
     for policy in ("always", "everysec"):
         abandoned = [penstock.open(tmp_path / "data", appendfsync=policy)]
         abandoned[0].xadd("s", {"k": "v"})
@@ -110,7 +110,7 @@ def test_a_database_that_nobody_has_any_more_lets_others_have_its_directory(tmp_
 
 
 def test_a_forked_copy_is_refused_though_another_thread_was_inside_a_call(tmp_path: Path) -> None:
-    """It waited for a lock whose owner did not exist in the copy."""
+    """The copy waited for a lock whose owner, a thread, did not exist in it."""
     with penstock.open(tmp_path / "data") as db:
         over = threading.Event()
 
@@ -139,7 +139,7 @@ def test_a_forked_copy_is_refused_though_another_thread_was_inside_a_call(tmp_pa
 # --- Modes -----------------------------------------------------------------------------------------
 
 
-def test_nobody_else_may_read_what_is_written(tmp_path: Path) -> None:
+def test_files_are_readable_by_their_owner_only(tmp_path: Path) -> None:
     with penstock.open(tmp_path / "data") as db:
         db.xadd("s", {"k": "v"})
         db.save()
@@ -152,8 +152,8 @@ def test_nobody_else_may_read_what_is_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ['a"b.aof', "it's.aof", "a b.aof", "a\\b.aof", "ä.aof", "a\tb"])
-def test_any_file_name_can_be_started_with_again(tmp_path: Path, name: str) -> None:
-    """One with a quote in it was written into the manifest as nobody could read it."""
+def test_a_log_with_any_file_name_can_be_opened_again(tmp_path: Path, name: str) -> None:
+    """A name with a quote was written into the manifest in an unreadable form."""
     bench = DurableBench(tmp_path, appendfilename=name)
     synced(bench, bench.connect(), "XADD s 1-1 a 1")
     again = bench.restarted()
@@ -161,8 +161,8 @@ def test_any_file_name_can_be_started_with_again(tmp_path: Path, name: str) -> N
     again.end()
 
 
-def test_a_removed_log_directory_is_made_again_and_named(tmp_path: Path) -> None:
-    """Every retry failed, with an error that named no file, for ever."""
+def test_a_removed_log_directory_is_named_in_the_error_and_made_again(tmp_path: Path) -> None:
+    """Every retry failed, with an error that named no file."""
     bench = DurableBench(tmp_path)
     client: ManualClient = bench.connect()
     synced(bench, client, "XADD s 1-1 a 1")
@@ -180,10 +180,26 @@ def test_a_removed_log_directory_is_made_again_and_named(tmp_path: Path) -> None
     assert ids == [b"1-1", b"1-2", b"1-3"]
 
 
+def test_a_start_reports_that_the_log_directory_was_removed(tmp_path: Path) -> None:
+    """The database was empty, and nothing said why."""
+    data = tmp_path / "data"
+    with penstock.open(data) as db:  # a fresh directory: nothing to report
+        db.xadd("s", {"k": "v"})
+    shutil.rmtree(data / "appendonlydir")
+    with pytest.warns(
+        RuntimeWarning, match=r"was used before, but has neither a log \(appendonlydir\)"
+    ):
+        penstock.open(data).close()
+    penstock.open(data).close()  # reported once: there is a log now
+    shutil.rmtree(data / "appendonlydir")
+    (text,) = DurableBench(data).recovered.warnings
+    assert "starting without data" in text
+
+
 def test_a_log_of_very_many_increments_gets_a_new_base_at_the_next_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each rewrite that fails leaves one, and a manifest must stay small enough to be read."""
+    """Each failed rewrite leaves an increment, and the manifest must stay small enough to be read."""
     monkeypatch.setattr(stores, "INCREMENTS_MAX", 5)
     work = Work(FakeDisk(), random.Random(0))
     work.start()

@@ -1,4 +1,4 @@
-"""Disks that refuse: nothing is promised that is not there, and what was promised is there afterwards."""
+"""Disks that fail: nothing is acknowledged that is not on disk, and acknowledged data survives."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KINDS = ["write", "sync", "create", "rename", "sync_dir"]
 
 
 def fail_somewhere(work: Work) -> None:
-    """Work, and rewrite, until the disk refuses. Raises: OSError."""
+    """Work and rewrite until the disk fails. Raises: OSError."""
     for _ in range(3):
         for _ in range(3):
             work.do_unit()
@@ -36,7 +36,7 @@ def fail_somewhere(work: Work) -> None:
 
 
 def begin_afresh(work: Work) -> None:
-    """What an owner does when the disk may be well again. Raises: OSError."""
+    """What an owner does when the disk may work again. Raises: OSError."""
     work.commit.give_up_unreleased()
     rewrite = work.store.begin_afresh(OPTIONS)
     at = work.commit.position
@@ -50,7 +50,7 @@ def begin_afresh(work: Work) -> None:
 @pytest.mark.parametrize("policy", [Policy.ALWAYS, Policy.EVERY_SECOND])
 @pytest.mark.parametrize("kind", KINDS)
 def test_after_a_failure_nothing_is_promised(kind: str, policy: Policy) -> None:
-    """At every position: what is handed over afterwards is not taken for safe by anybody."""
+    """At every operation: effects handed over after the failure are never released or synced."""
     for number in range(cases(250)):
         work = Work(FakeDisk(), random.Random(number), policy)
         work.start()
@@ -60,7 +60,7 @@ def test_after_a_failure_nothing_is_promised(kind: str, policy: Policy) -> None:
             fail_somewhere(work)
         commit = work.commit
         if commit.failure is None:
-            continue  # nothing was refused, or only a new base: the log goes on
+            continue  # nothing failed, or only a new base: the log continues
         assert commit.failure.errno == code
         promised = work.note_promised()
         work.do("XADD s * never promised")
@@ -82,7 +82,7 @@ def test_after_a_failure_nothing_is_promised(kind: str, policy: Policy) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_fresh_base_after_a_failure_has_everything(kind: str) -> None:
-    """Refused, healed, refused again while the base is made, healed; power is cut at every step of it."""
+    """Fails, heals, fails again while the base is written, heals; power is cut at every step."""
     for number in range(cases(20)):
         dice = random.Random(number)
         work = Work(FakeDisk(), dice)
@@ -113,8 +113,8 @@ def test_a_fresh_base_after_a_failure_has_everything(kind: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(2, 5))
-def test_a_base_stays_while_a_manifest_that_names_it_may_come_back(number: int) -> None:
-    """Two manifests were put in place, and neither was synced: the first one's base was removed."""
+def test_a_base_is_kept_while_a_manifest_that_lists_it_may_return(number: int) -> None:
+    """Two manifests were renamed into place without a sync, and the base of the first one was removed."""
     work = Work(FakeDisk(), random.Random(number))
     work.start()
     work.do("INCR n")
@@ -134,8 +134,8 @@ def test_a_base_stays_while_a_manifest_that_names_it_may_come_back(number: int) 
     cuts.check_all()
 
 
-def test_what_is_done_while_the_fresh_base_is_made_is_there() -> None:
-    """A server's child takes its time; keys whose time has come go meanwhile, and nobody refuses that."""
+def test_effects_during_a_fresh_base_survive() -> None:
+    """While a server's child writes the base, keys expire, and those effects are not refused."""
     work = Work(FakeDisk(), random.Random(0))
     work.start()
     work.do("SET k v PX 1")
@@ -161,8 +161,8 @@ def test_what_is_done_while_the_fresh_base_is_made_is_there() -> None:
     assert found.states[1] == engine_state(work.engine) == []
 
 
-def test_a_failure_while_nothing_waits_lets_nobody_believe_that_he_is_safe() -> None:
-    """It was a rewrite's end that failed, so all was synced; what comes next is dropped, and must be told."""
+def test_a_failure_with_an_empty_queue_releases_nothing_later() -> None:
+    """The end of a rewrite failed with everything synced. Later effects are dropped and reported."""
     work = Work(FakeDisk(), random.Random(0))
     work.start()
     work.do("XADD s * k v")
@@ -188,7 +188,7 @@ def test_a_rewrite_that_begins_before_the_last_one_has_ended_keeps_every_file_th
         work.do(f"XADD s * n {number}")
         first = work.begin_rewrite()
         work.do("INCR n")
-        work.finish_rewrite(first)  # queued: whoever syncs has not come to it
+        work.finish_rewrite(first)  # queued: the thread that syncs has not run it yet
         second = work.begin_rewrite()
         work.do("INCR n")
         work.sync()
@@ -198,8 +198,8 @@ def test_a_rewrite_that_begins_before_the_last_one_has_ended_keeps_every_file_th
     cuts.check_all()
 
 
-def test_a_rewrite_that_a_failure_has_overtaken_changes_nothing_when_it_ends() -> None:
-    """The thread of an embedded database was still at work on it when another began a fresh base."""
+def test_a_rewrite_that_ends_after_a_failure_changes_nothing() -> None:
+    """The rewriting thread of an embedded database was still at work when a fresh base began."""
     work = Work(FakeDisk(), random.Random(0))
     work.start()
     work.do("INCR n")
@@ -220,8 +220,8 @@ def test_a_rewrite_that_a_failure_has_overtaken_changes_nothing_when_it_ends() -
     assert found.states[1] == ["0 'n'", "  string '3'"]
 
 
-def test_a_log_that_never_got_its_base_is_no_log() -> None:
-    """Switched on, the base failed; a rewrite later makes it one, and never does it follow the old log."""
+def test_a_log_without_a_base_does_not_count() -> None:
+    """The first base failed. A later rewrite makes it a log; it is never appended to the old log."""
     work = Work(FakeDisk(), random.Random(0))
     cuts = PowerCuts(work, 0)
     work.start()
@@ -263,7 +263,7 @@ def test_a_directory_that_cannot_be_written_is_refused_and_unchanged(kind: str, 
 
 
 def refused(disk: FakeDisk) -> str:
-    """The text with which a start is refused, having changed nothing."""
+    """The error of a refused start, which must not change any file."""
     before = disk.contents()
     with pytest.raises(CorruptData) as caught:
         Work(disk, random.Random(0)).start()
@@ -298,26 +298,28 @@ def test_a_file_that_the_manifest_names_is_missing(number: int) -> None:
     ("text", "words"),
     [
         (b"", ["cut off or damaged", "at byte 0"]),
-        (b"\n", ["names no file"]),
+        (b"\n", ["does not name a file"]),
         (b"# nothing\n", ["names no files"]),
         (b"file a seq 1 type b\nfile c seq 2 type b\n", ["two bases", "a and c", "wrong one"]),
         (b"file a seq 1 type b\nfile a seq 2 type i\n", ["a twice"]),
-        (b"file a seq 2 type i\nfile c seq 1 type i\n", ["c is behind a"]),
-        (b"file ../a seq 1 type b\n", ["no file of this directory"]),
+        (b"file a seq 2 type i\nfile c seq 1 type i\n", ["c comes after a"]),
+        (b"file ../a seq 1 type b\n", ["does not name a file of this directory"]),
         (b'file "a seq 1 type b\n', ["a quote is never closed"]),
         (b"file a seq 0 type b\n", ["seq above 0"]),
-        (b"file a seq 1 type x\n", ["type b, i, h"]),
+        (b"file a seq 1 type x\n", ["type b, i or h"]),
         (b"file a seq 1", ["cut off or damaged"]),
         (b"file a seq 1 type b\n#PSCRC:00000000\n", ["checksum"]),
         (b"file a seq 1 type b\n#PSCRC:0000\n", ["cut off or damaged"]),
-        (b"#" * (2 << 20), ["more than 1048576 bytes"]),
+        (b"#" * (2 << 20), ["larger than 1048576 bytes"]),
     ],
 )
-def test_a_manifest_that_is_none_says_why_and_what_to_do(text: bytes, words: list[str]) -> None:
+def test_a_damaged_manifest_is_refused_with_a_reason_and_a_remedy(
+    text: bytes, words: list[str]
+) -> None:
     said = refused(changed(log_of_two_increments(), MANIFEST, text))
     for word in [MANIFEST, *words]:
         assert word in said
-    assert REMEDY in said or "remove the line" in said or "is none" in said
+    assert REMEDY in said or "remove the line" in said or "not a manifest" in said
 
 
 def test_every_byte_of_the_manifest_counts() -> None:
@@ -371,7 +373,7 @@ def test_zeros_at_the_end_of_an_earlier_file_are_damage(size: int) -> None:
     assert REMEDY in text
 
 
-def test_a_torn_tail_is_refused_where_no_cut_is_allowed() -> None:
+def test_a_torn_tail_is_refused_without_aof_load_truncated() -> None:
     disk = log_of_two_increments(is_clean=False)
     last = sorted(name for name in disk.contents() if "incr" in name)[-1]
     disk.put(last, disk.contents()[last] + b"#PSC")

@@ -1,8 +1,8 @@
-"""Real processes, killed at any moment: what clients were told is there when the server is started again.
+"""Real processes, killed at any moment: everything acknowledged to clients is there after a restart.
 
-The server syncs always, rewrites its log all the time (the sizes are set small) and is asked for rewrites and
-snapshots besides. Clients write, read for a group, claim, acknowledge and delete meanwhile, and note what
-they are told (tests/support/disk/ledger). After each kill the server starts again, and its data are compared.
+The server syncs always, rewrites its log all the time (the thresholds are small), and gets requests for
+rewrites and snapshots. Meanwhile clients write, read for a group, claim, acknowledge and delete, and record
+the replies (tests/support/disk/ledger). After each kill the server is restarted, and its data is compared.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.support.servers.raw_redis import RawRedis
 KILLS = cases(30) + 2 if cases(30) < 30 else 30
 END_SECONDS_MAX = 10
 SMALL = ("--auto-aof-rewrite-min-size", "64kb", "--auto-aof-rewrite-percentage", "30", "--hz", "50")
-# Of a stream in full, what no file keeps: when a consumer was seen is known by the clock alone.
+# Fields of XINFO STREAM FULL that depend on the clock and are in no file.
 _FORGOTTEN = {b"seen-time", b"active-time"}
 _COSTS = {b"radix-tree-keys", b"radix-tree-nodes"}
 
@@ -40,7 +40,7 @@ def server(tmp_path: Path) -> Iterator[PenstockServer]:
 
 
 def whole_state(port: int) -> list[Any]:
-    """All that the server says of its streams, but for what a restart may forget."""
+    """The streams of a server, without the fields that a restart may change."""
     with RawRedis(port) as client:
         replies = client.ask([[b"XINFO", b"STREAM", s, b"FULL", b"COUNT", b"0"] for s in STREAMS])
     return [_remembered(reply) for reply in replies]
@@ -57,7 +57,7 @@ def _remembered(reply: Any) -> Any:
 
 
 def wait_for_child(server: PenstockServer) -> int:
-    """The child that the server has been asked to fork, when it has begun to write."""
+    """Wait until the server's child has begun to write; return its pid."""
     deadline = time.monotonic() + END_SECONDS_MAX
     while time.monotonic() < deadline:
         if any(path.stat().st_size for path in server.data.rglob("temp-[rs]*")):
@@ -67,7 +67,7 @@ def wait_for_child(server: PenstockServer) -> int:
 
 
 def wait_for_end(pidfd: int) -> None:
-    """A process that is none of ours has ended; its fd can be read then."""
+    """Wait for the end of a process that is not our child: its pidfd becomes readable."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     assert poll.poll(END_SECONDS_MAX * 1000), "the child lives on without its parent"
@@ -75,7 +75,7 @@ def wait_for_end(pidfd: int) -> None:
 
 
 def open_children(server: PenstockServer) -> list[int]:
-    """Handles on the children that there are."""
+    """Pidfds of the current children."""
     found = []
     for pid in server.children():
         try:
@@ -90,14 +90,14 @@ def kill_and_start(server: PenstockServer, dice: random.Random) -> None:
     server.kill()
     for child in children:
         wait_for_end(child)
-    if dice.random() < 0.3:  # a start may be cut off as well
+    if dice.random() < 0.3:  # the kill may also hit the start
         server.begin()
         time.sleep(dice.random() * 0.5)
         server.kill()
     server.start()
 
 
-def test_what_was_told_is_there_after_every_kill(server: PenstockServer) -> None:
+def test_acknowledged_data_survives_every_kill(server: PenstockServer) -> None:
     start = seed()
     dice = random.Random(start)
     ledger = Ledger()
@@ -120,7 +120,7 @@ def test_what_was_told_is_there_after_every_kill(server: PenstockServer) -> None
 
 
 def read_the_rest(server: PenstockServer, ledger: Ledger) -> None:
-    """Nothing was left out for the group: with what is still to be read, all entries were delivered."""
+    """Read what is left for the group: all entries were delivered."""
     with RawRedis(server.port) as client:
         for stream in STREAMS:
             words = [b"XREADGROUP", b"GROUP", GROUP, b"last", b"STREAMS", stream, b">"]
@@ -148,9 +148,7 @@ def test_a_server_that_is_killed_at_rest_comes_back_the_same(server: PenstockSer
 
 
 @pytest.mark.parametrize("command", [b"BGREWRITEAOF", b"BGSAVE"])
-def test_a_child_dies_with_its_server_and_leaves_the_data_as_they_were(
-    tmp_path: Path, command: bytes
-) -> None:
+def test_a_child_dies_with_its_server_and_changes_no_data(tmp_path: Path, command: bytes) -> None:
     with running_penstock(data=tmp_path / "data") as server:
         prepare(server.port)
         with RawRedis(server.port) as client:
@@ -159,7 +157,7 @@ def test_a_child_dies_with_its_server_and_leaves_the_data_as_they_were(
             client.ask([[b"XREADGROUP", b"GROUP", GROUP, b"c", b"STREAMS", STREAMS[0], b">"]])
             client.send([[command]])
             child = wait_for_child(server)
-            os.kill(child, signal.SIGSTOP)  # within its work, for as long as we like
+            os.kill(child, signal.SIGSTOP)  # paused in the middle of its work
             handle = os.pidfd_open(child)
             assert isinstance(client.read(), str)
             client.ask([add] * 10)

@@ -1,9 +1,9 @@
-"""Counters, ids and times where their types end: what is in memory can be written, and read again.
+"""Counters, ids and times at the limits of their types survive every way through the disk.
 
-Random work draws them there. Every round ends with a rewrite in both forms, a restart from each, a DUMP and
-RESTORE of every key, and a check of the files. All must hold what the memory holds.
+Random work uses values near the limits. Every round ends with a rewrite in both forms, a restart from each, a
+DUMP and RESTORE of every key, and a check of the files. All must agree with the data in memory.
 
-A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+A failure names its seed; PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ LAYOUT = Layout("/data")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_in_memory_survives_every_way_through_the_disk(
-    version: str, tmp_path: Path
-) -> None:
+def test_data_survives_every_way_through_the_disk(version: str, tmp_path: Path) -> None:
     start = seed()
     for n in range(max(1, cases(FULL_COMMANDS // len(VERSIONS)) // ROUND_COMMANDS)):
         Round(f"{start}/{n}", version, tmp_path).play()
@@ -87,7 +85,7 @@ FOUND = {
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("lines", FOUND.values(), ids=list(FOUND))
-def test_what_was_found_survives(lines: list[str], version: str, tmp_path: Path) -> None:
+def test_earlier_findings_survive(lines: list[str], version: str, tmp_path: Path) -> None:
     found = Round("named", version, tmp_path)
     for line in lines:
         assert not isinstance(found.recorder.ask(line), Refusal), line
@@ -95,10 +93,10 @@ def test_what_was_found_survives(lines: list[str], version: str, tmp_path: Path)
 
 
 class Round:
-    """Random work that a store keeps on a disk in memory."""
+    """Random work, stored on a disk in memory."""
 
     def __init__(self, name: str, version: str, place: Path) -> None:
-        self.place = place  # for the check, which looks at directories itself
+        self.place = place  # for the check, which lists directories itself
         self.name = name
         dice = random.Random(name)
         self.recorder = Recorder(version, dice.choice(STARTS_MS))
@@ -155,7 +153,7 @@ class Round:
         self.store.finish_rewrite(rewrite)
 
     def restarted(self) -> Engine:
-        """What a server would have if it started on the files now."""
+        """The data of a server that starts on the current files."""
         return self.store.recovery(load_truncated=False).with_log().engine
 
     def check_dumps(self) -> None:
@@ -170,5 +168,5 @@ class Round:
 
 
 def without_nodes(state: list[str]) -> list[str]:
-    """A state without the bytes of nodes: adding entries again packs them in another way."""
+    """A state without the bytes of nodes, because a replay may pack entries differently."""
     return [line for line in state if not line.startswith("  node ")]

@@ -1,6 +1,6 @@
-"""Errors of any type, out of every operation of the disk, and clocks that are set: a failure is a failure.
+"""Errors of any type in every operation of the disk, and clocks that are set.
 
-The disk fails with whatever a test names, not with OSError alone: out of memory, a bug, an interrupt.
+The disk raises any exception, not only OSError: out of memory, a bug, an interrupt.
 """
 
 from __future__ import annotations
@@ -22,9 +22,13 @@ from tests.support.campaign import cases
 from tests.support.disk.durable_work import Work
 from tests.support.disk.fake_disk import FakeDisk, Fault
 from tests.support.disk.power_cuts import WORST
+from tests.support.servers import durable_bench
 from tests.support.servers.connections import ManualClient
 from tests.support.servers.durable_bench import DurableBench, synced
 from tests.support.servers.raw_redis import Refusal
+
+bench = durable_bench.bench
+client = durable_bench.client
 
 TIMEOUT = 30
 ODD: list[Callable[[], BaseException]] = [
@@ -37,7 +41,7 @@ ODD: list[Callable[[], BaseException]] = [
 
 
 class OddFault(Fault):
-    """A fault that raises something else than an OSError."""
+    """A fault that raises another exception than OSError."""
 
     odd: Callable[[], BaseException]
 
@@ -65,7 +69,7 @@ def test_after_an_odd_error_nothing_is_promised_and_a_fresh_base_has_everything(
             fail_somewhere(work)
         commit = work.commit
         if commit.failure is None:
-            continue  # nothing failed, or only a new base: the log goes on
+            continue  # nothing failed, or only a new base: the log continues
         promised = work.note_promised()
         work.do("XADD s * never promised")
         assert not commit.hand_over()
@@ -98,8 +102,8 @@ class OddFile:
         """Nothing is held."""
 
 
-def test_an_odd_error_in_the_sync_thread_is_told_and_the_thread_goes_on() -> None:
-    """It ended the thread, and every client waited for ever, PING included."""
+def test_an_odd_error_in_the_sync_thread_is_reported_and_the_thread_continues() -> None:
+    """The thread ended, and every client waited forever, even for PING."""
     commit = Commit(Journal(), Increment(OddFile()), Policy.ALWAYS)
     told: list[OSError | None] = []
     thread = SyncThread(commit, lambda: told.append(commit.failure))
@@ -127,20 +131,10 @@ def test_an_odd_error_outside_of_a_sync_is_a_failure_too() -> None:
 # --- A server --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def bench(tmp_path: Path) -> DurableBench:
-    return DurableBench(tmp_path)
-
-
-@pytest.fixture
-def client(bench: DurableBench) -> ManualClient:
-    return bench.connect()
-
-
 def test_an_odd_error_at_the_end_of_a_turn_shows_nobody_what_is_in_no_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Readers saw an entry that was gone after a restart, and nobody was told."""
+    """Readers saw an entry that was gone after a restart, without any error."""
     bench = DurableBench(tmp_path, appendfsync="everysec")
     client = bench.connect()
     synced(bench, client, "XADD s 1-1 a 1")
@@ -183,7 +177,7 @@ def test_a_command_that_breaks_half_way_leaves_nothing_in_the_log(bench: Durable
 
 @pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000, -(10**12)])
 def test_everysec_syncs_though_the_clock_was_set(tmp_path: Path, step_ms: int) -> None:
-    """Set back by an hour, there was no sync for an hour."""
+    """With the clock set back by an hour, there was no sync for an hour."""
     bench = DurableBench(tmp_path, appendfsync="everysec")
     client = bench.connect()
     client.reply("XADD s 1-1 a 1")
@@ -199,7 +193,7 @@ def test_everysec_syncs_though_the_clock_was_set(tmp_path: Path, step_ms: int) -
 
 
 @pytest.mark.parametrize("step_ms", [-3_600_000, 3_600_000])
-def test_writes_are_taken_again_though_the_clock_was_set(
+def test_writes_resume_although_the_clock_was_set(
     bench: DurableBench, client: ManualClient, step_ms: int
 ) -> None:
     client.tell("XADD s 1-1 a 1")
@@ -235,10 +229,10 @@ def test_ids_rise_though_the_clock_was_set_back(bench: DurableBench, client: Man
 # --- Rewrites that fail ----------------------------------------------------------------------------
 
 
-def test_a_rewrite_that_fails_is_not_tried_again_on_every_tick(
+def test_a_failed_rewrite_is_not_retried_on_every_tick(
     bench: DurableBench, client: ManualClient
 ) -> None:
-    """9.5 forks a second, each with a new increment, until the manifest was too large to be read."""
+    """There were 9.5 forks per second, each with a new increment, until the manifest was too large."""
     client.ask("CONFIG SET auto-aof-rewrite-min-size 1 auto-aof-rewrite-percentage 1")
     synced(bench, client, "XADD s 1-1 a 1")
     bench.disk.faulty_name = "temp-rewrite"
@@ -263,3 +257,24 @@ def test_a_rewrite_that_fails_is_not_tried_again_on_every_tick(
     bench.heal()
     assert seconds(3600) == 1, "an hour at most"
     assert seconds(1) == 0
+
+
+def test_a_fresh_base_that_cannot_take_its_place_is_not_retried_on_every_tick(
+    bench: DurableBench, client: ManualClient
+) -> None:
+    """The child writes the base, but the manifest cannot be saved: every tick forked another child."""
+    synced(bench, client, "XADD s 1-1 a 1")
+    client.tell("XADD s 1-2 a 1")
+    bench.fail()
+    bench.sync()
+    client.replies()
+    bench.disk.faulty_name = "manifest"
+    for _ in range(200):
+        bench.tick(100)
+        if bench.durability.is_rewriting:
+            bench.wait_for_child()
+    assert bench.server.facts.forks == 4, "after 1, 2, 4 and 8 seconds"
+    bench.heal()
+    bench.tick(10_000)
+    bench.wait_for_child()
+    assert synced(bench, client, "XADD s 1-3 a 1") == [b"1-3"]

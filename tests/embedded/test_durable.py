@@ -89,7 +89,7 @@ def opened_with_parts(
 
 @pytest.fixture(autouse=True)
 def tries_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "fresh_bases", lambda: backoff.Backoff(0.0, 0.0))
+    monkeypatch.setattr(backoff, "fresh_bases", lambda **_: backoff.Backoff(0.0, 0.0))
 
 
 # --- Keeping ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""How long the pauses between two tries are."""
+"""The pauses between retries."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_fresh_bases_are_tried_soon() -> None:
     assert pauses(backoff.fresh_bases(lambda: at[0]), at, 6) == [1, 2, 4, 8, 10, 10]
 
 
-def test_years_of_failures_are_no_overflow() -> None:
+def test_years_of_failures_do_not_overflow() -> None:
     made = backoff.rewrites(lambda: 0.0)
     for _ in range(10_000):
         made.note_failure()

@@ -1,4 +1,4 @@
-"""Damaged files of data: an error that names file and offset, or data that can be used."""
+"""Damaged data files: an error with file and offset, or usable data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 def test_damaged_files_are_refused_clearly_or_can_be_used(sources: list[Path]) -> None:
-    """In a process of its own: a crash, a hang and a huge allocation fail the test, not the run."""
+    """In a separate process, so that a crash, a hang or a huge allocation fails the test and not the run."""
     start = seed()
     command = [sys.executable, "fuzz/files.py", *map(str, sources), "--seed", str(start)]
     command += ["--cases", str(CASES), "--memory-mb", str(MEMORY_MB)]
@@ -44,7 +44,7 @@ def test_damaged_files_are_refused_clearly_or_can_be_used(sources: list[Path]) -
     counted = {
         line.split(maxsplit=1)[1]: int(line.split()[0]) for line in done.stdout.splitlines()[1:]
     }
-    # A campaign in which nearly all is refused, or nearly nothing, would show little.
+    # A campaign in which nearly everything or nearly nothing is refused would show little.
     assert counted["loaded"] > 0
     assert counted["refused"] > 0
 
@@ -56,14 +56,14 @@ def test_damaged_files_are_refused_clearly_or_can_be_used(sources: list[Path]) -
 def test_no_new_file_takes_a_name_that_is_listed_under_another_number(
     tmp_path: Path, kind: bytes
 ) -> None:
-    """Opening then empties the only increment; a rewrite removes its own base with the old one."""
+    """Opening emptied the only increment, and a rewrite removed its own base together with the old one."""
     directory = write_ours(tmp_path / "data")
     manifest = directory / "appendonlydir" / "appendonly.aof.manifest"
     lines = manifest.read_bytes().partition(b"#PSCRC:")[0]
     lines = re.sub(rb" bytes \d+ crc \w+", b"", lines)
     wrong = re.sub(rb"(%b seq) 2" % kind, rb"\1 1", lines)
     assert wrong != lines
-    manifest.write_bytes(wrong)  # without a checksum, as Redis writes it
+    manifest.write_bytes(wrong)  # without a checksum, as written by Redis
     files = DataFiles(directory)
     assert files.open()
     before = state_of(files.engine)

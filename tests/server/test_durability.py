@@ -9,25 +9,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.servers import durable_bench
 from tests.support.servers.connections import ManualClient, encoded
 from tests.support.servers.durable_bench import DurableBench, synced
 from tests.support.servers.raw_redis import Push, Refusal
+
+bench = durable_bench.bench
+client = durable_bench.client
 
 UNKNOWN = Refusal(
     "MISCONF Errors writing to the AOF file: No space left on device. Whether this command will be there"
     " after a restart is unknown"
 )
 REFUSED = Refusal("MISCONF Errors writing to the AOF file: No space left on device")
-
-
-@pytest.fixture
-def bench(tmp_path: Path) -> DurableBench:
-    return DurableBench(tmp_path)
-
-
-@pytest.fixture
-def client(bench: DurableBench) -> ManualClient:
-    return bench.connect()
 
 
 @pytest.fixture

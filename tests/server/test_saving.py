@@ -8,19 +8,13 @@ import pytest
 
 from penstock.errors import DirectoryInUse
 from penstock.server.session.states import LOADING
+from tests.support.servers import durable_bench
 from tests.support.servers.connections import ManualClient
 from tests.support.servers.durable_bench import DurableBench, synced
 from tests.support.servers.raw_redis import Refusal
 
-
-@pytest.fixture
-def bench(tmp_path: Path) -> DurableBench:
-    return DurableBench(tmp_path)
-
-
-@pytest.fixture
-def client(bench: DurableBench) -> ManualClient:
-    return bench.connect()
+bench = durable_bench.bench
+client = durable_bench.client
 
 
 # --- Rewrites and snapshots --------------------------------------------------------------------------

@@ -10,24 +10,18 @@ interpreter. In a forked copy of the process the database refuses to work: two p
 
 from __future__ import annotations
 
-import errno
 import os
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
-from penstock.errors import (
-    CommandError,
-    CorruptData,
-    DatabaseClosed,
-    disk_failed,
-    outcome_unknown,
-)
+from penstock.errors import CommandError, CorruptData, DatabaseClosed
 from penstock.persist import backoff
 from penstock.persist.aof.commit import Commit, Policy
 from penstock.persist.aof.sync_thread import SyncThread
 from penstock.persist.disk import reason
+from penstock.persist.health import LogHealth, lost
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Rewrite, Store
 
@@ -42,10 +36,11 @@ class Keeper:
         assert store.commit is not None
         self.store = store
         self.commit: Commit = store.commit
+        # The next write of the program is the first retry.
+        self.health = LogHealth(store, backoff.fresh_bases(at_once=True))
         self._options = options
         self._rewriting: threading.Thread | None = None
         self._stopping = threading.Event()
-        self._fresh_bases = backoff.fresh_bases()
         self._rewrites = backoff.rewrites()
         # The call that ends now was blocked, and another thread's has done its work for it.
         self.was_served = False
@@ -77,7 +72,7 @@ class Keeper:
         released = commit.hand_over()
         if commit.failure is not None:
             if changed:
-                raise outcome_unknown(reason(commit.failure))
+                raise lost(commit.failure)
             return 0
         if self._rewriting is None and self._is_rewrite_due():
             with suppress(OSError):  # too many have failed: the log goes on
@@ -93,30 +88,15 @@ class Keeper:
         try:
             self.commit.wait_synced(position)
         except OSError as error:
-            raise outcome_unknown(reason(error)) from error
+            raise lost(error) from error
 
     def prepare(self, writes: bool) -> None:
-        """Before a command: mend a log that has failed, if that may work now.
+        """Before a command: mend a log that has failed, if a retry is due.
 
         Raises: CommandError (MISCONF) for a command that writes while the log cannot be written.
         """
-        failure = self.commit.failure
-        if failure is None:
-            if self.commit.is_based:
-                return
-            failure = OSError(errno.EINTR, "a fresh base of the log was interrupted")
-        # An interrupt says nothing against the disk, so the log is mended at once, for readers too.
-        if failure.errno == errno.EINTR or (writes and self._fresh_bases.is_due()):
-            try:
-                self._start_afresh()
-            except OSError as error:
-                self._fresh_bases.note_failure()
-                self.commit.fail(error)
-            else:
-                self._fresh_bases.note_success()
-                return
-        if writes:
-            raise disk_failed(reason(failure))
+        if self.commit.failure is not None or not self.commit.is_based:
+            self.health.mend(self._options, writes)
 
     def read_again(self) -> None:
         """Under the turn, after a command was broken off: have what is on disk in the place of what is in
@@ -140,12 +120,6 @@ class Keeper:
                 f"a call was interrupted half-way, and the log cannot be read again: {error}"
             ) from error
         self.store.engine.replace_broken(recovery.engine)
-
-    def _start_afresh(self) -> None:
-        """Write all that is in memory as a fresh base. Nothing can change meanwhile: we have the turn."""
-        rewrite = self.store.begin_afresh(self._options)
-        self.store.write_base(rewrite.temporary, self._options)
-        self.store.finish_rewrite(rewrite)
 
     # --- For those who serve the database on a socket ----------------------------------------------
 
@@ -232,7 +206,7 @@ class Keeper:
                 self._mend_interrupted()
             self.store.close()
         except OSError as error:
-            raise outcome_unknown(reason(error)) from error
+            raise lost(error) from error
         finally:
             self.store.release_lock()
 

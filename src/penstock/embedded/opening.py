@@ -65,8 +65,8 @@ def _keep(engine: Engine, path: str, policy: Policy) -> Keeper:
         recovery = store.recovery(load_truncated=True)
         recovered = recovery.with_log()
         engine.adopt(recovery.engine)
-        if recovered.cut is not None:
-            warnings.warn(str(recovered.cut), RuntimeWarning, stacklevel=4)
+        for warning in recovered.warnings:
+            warnings.warn(warning, RuntimeWarning, stacklevel=4)
         store.begin_log(recovered, policy, options)
     except BaseException:
         store.release_lock()

@@ -6,7 +6,8 @@ disk          the file operations, and the only fsync
 layout        the names and places of the files
 snapshot      writes all data of an engine to a file
 child         the forked process that writes a snapshot
-backoff       when to retry after the disk has failed
+health        what happens when the disk fails, and when writes resume
+backoff       when to retry after a failure
 rows          all commands that may appear in a log
 offline       reads streams from files, without a server
 reading       reads a file in chunks

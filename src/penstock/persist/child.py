@@ -1,14 +1,14 @@
-"""A forked child that writes a snapshot of what its parent had in memory at that moment.
+"""Forks a child that writes a snapshot of its parent's memory as it is at that moment.
 
-The parent goes on at once: the system copies a page when either of them changes it. The child
+The parent continues at once: memory is copied page by page when either process changes it. The child
 
-    1  takes no signal for its parent: handlers and the wakeup fd of the loop are the parent's
-    2  closes every file but its pipe: the lock, the listeners and the clients are the parent's as well
-    3  dies with its parent, lest two of them write to one directory
-    4  does its work, says how it ended into the pipe, and leaves by os._exit: nothing of the parent's is
-       flushed or cleaned up twice
+    1  resets the signal handlers and the loop's wakeup fd, which belong to the parent
+    2  closes every file except its pipe: the lock, the listeners and the clients belong to the parent too
+    3  dies with its parent, so that no two processes write to one directory
+    4  does its work, reports the result through the pipe, and leaves by os._exit, which flushes and cleans
+       up nothing of the parent's
 
-No thread of the parent lives on in the child, so the work must take no lock that a thread may have held.
+The parent's threads do not exist in the child, so the work must take no lock that one of them may hold.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class ChildFailed(Exception):
-    """The child could not do its work; the text says why."""
+    """The child failed. The text says why."""
 
 
 class Child:
-    """A child at work. `pipe` becomes readable when it has ended."""
+    """A running child. `pipe` becomes readable when it ends."""
 
     def __init__(self, pid: int, pipe: int) -> None:
         self.pid = pid
         self.pipe = pipe
 
     def finish(self) -> None:
-        """Wait for its end. Raises: ChildFailed unless it did its work."""
-        os.set_blocking(self.pipe, True)  # a loop that watched it may have changed that
+        """Wait until the child ends. Raises: ChildFailed unless it succeeded."""
+        os.set_blocking(self.pipe, True)  # an event loop may have made it non-blocking
         said = b""
         while piece := os.read(self.pipe, 4096):
             said += piece
@@ -54,21 +54,21 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         if said != _DONE:
             code = os.waitstatus_to_exitcode(status)
-            ended = f"it was ended by signal {-code}" if code < 0 else f"it ended with code {code}"
+            ended = f"killed by signal {-code}" if code < 0 else f"ended with code {code}"
             raise ChildFailed(said.decode("utf-8", "replace") or ended)
 
     def kill(self) -> None:
-        """End it; finish() is still to be called."""
+        """Kill the child. The caller still calls finish()."""
         os.kill(self.pid, signal.SIGKILL)
 
 
 def start_child(work: Callable[[], None]) -> Child:
-    """Fork, and let the child do some work. Raises: OSError if there can be no child."""
+    """Fork, and run `work` in the child. Raises: OSError if the fork fails."""
     parent = os.getpid()
     reads, writes = os.pipe()
     try:
         with warnings.catch_warnings():
-            # Python 3.12 warns of threads: the child takes none of their locks.
+            # Python 3.12 warns about threads. The child takes none of their locks.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
     except OSError:
@@ -82,7 +82,7 @@ def start_child(work: Callable[[], None]) -> Child:
 
 
 def _be_child(parent: int, pipe: int, work: Callable[[], None]) -> None:
-    """Never returns."""
+    """Run in the child. Never returns."""
     code = 1
     try:
         signal.set_wakeup_fd(-1)
@@ -90,7 +90,7 @@ def _be_child(parent: int, pipe: int, work: Callable[[], None]) -> None:
             signal.signal(number, signal.SIG_DFL)
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
-            os._exit(code)  # it ended before it could be noticed
+            os._exit(code)  # the parent ended before prctl
         os.closerange(3, pipe)
         os.closerange(pipe + 1, _FDS_MAX)
         work()
@@ -98,7 +98,7 @@ def _be_child(parent: int, pipe: int, work: Callable[[], None]) -> None:
         code = 0
     except OSError as error:
         os.write(pipe, f"{error.strerror or error}".encode())
-    except BaseException as error:  # noqa: BLE001  the parent logs it; nobody else can
+    except BaseException as error:  # noqa: BLE001  only the parent can log it
         os.write(pipe, f"{type(error).__name__}: {error}".encode())
     finally:
         os._exit(code)

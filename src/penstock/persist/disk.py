@@ -1,18 +1,16 @@
-"""The disk: the few operations that persistence needs, behind one seam, and the only fsync.
+"""The file operations that persistence needs, behind one interface, and the only fsync.
 
-    create     a new file, to be written from its start          temp-base
-    append_to  an old one, to be written on at its end           appendonly.aof.1.incr.aof
-    rename     one name takes the place of another, at once      temp -> final
-    sync_dir   makes names last: created, renamed, removed
+    create     opens a new file for writing                      temp-rewrite-2
+    append_to  opens an existing file for appending              appendonly.aof.1.incr.aof
+    rename     atomically replaces one name by another           temp -> final
+    sync_dir   makes created, renamed and removed names durable
 
-What lasts, on any file system that we know: bytes of a file after its `sync` has returned, names after
-`sync_dir` of their directory has returned. Before that, any part of what was written may be there after a
-power cut and any part may not, in any order. A `sync` that has failed says nothing about any byte since the
-last that succeeded, and a second one that succeeds does not either (Linux drops the pages and forgets): a
-file whose sync failed must not be trusted any more.
+The bytes of a file are durable after its `sync` has returned, and names after `sync_dir` of their directory
+has returned. Before that, a power cut may keep or lose any part of what was written, in any order. After a
+failed `sync`, every byte since the last successful one is in doubt. A second `sync` that succeeds proves
+nothing, because Linux marks the pages clean after the failure. Such a file must not be trusted any more.
 
-Tests put a disk in memory in this place, one that stops at every single operation
-(tests/support/disk/fake_disk.py).
+Tests use a disk in memory that can stop at every operation (tests/support/disk/fake_disk.py).
 """
 
 from __future__ import annotations
@@ -26,90 +24,90 @@ import time
 from pathlib import Path
 from typing import Protocol
 
-_FILE_MODE = 0o600  # messages are nobody else's business
+_FILE_MODE = 0o600  # only the owner may read messages
 _DIRECTORY_MODE = 0o700
-# What a file system says that cannot lock a directory, or only files that are open for writing (NFS).
+# Errors of file systems that cannot lock a directory, or lock only files open for writing (NFS).
 _NO_DIRECTORY_LOCKS = {errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 def reason(error: OSError) -> str:
-    """What an error says, and of which file, for people and clients."""
+    """The text of an error and the file that it is about."""
     what = error.strerror or str(error)
     return f"{what}: {error.filename}" if error.filename else what
 
 
 class File(Protocol):
-    """A file that is being written."""
+    """A file open for writing."""
 
     @property
     def size(self) -> int:
-        """How long it is."""
+        """Its length in bytes."""
 
     def write(self, data: bytes) -> None:
-        """Add all of the bytes at its end. Raises: OSError; then a part of them may be there."""
+        """Append all bytes. Raises: OSError; then a part of them may be in the file."""
 
     def sync(self) -> None:
-        """Return when all that was written will last. Raises: OSError."""
+        """Return when everything written is durable. Raises: OSError."""
 
     def close(self) -> None:
-        """Be done with it; nothing is synced."""
+        """Close the file without a sync."""
 
 
 class Source(Protocol):
-    """A file that is being read, from its start to its end."""
+    """A file open for reading."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
-        """Fill a buffer as far as there are bytes; return how many came, 0 at the end."""
+        """Read into a buffer; return the number of bytes, 0 at the end."""
 
     def close(self) -> None:
-        """Be done with it."""
+        """Close the file."""
 
 
 class Lock(Protocol):
-    """The right to use a directory."""
+    """A held lock on a directory."""
 
     def release(self) -> None:
-        """Let others have it."""
+        """Release the lock."""
 
 
 class Disk(Protocol):
-    """Where files are. Every method raises OSError if the system refuses."""
+    """A file system. Every method raises OSError if the operation fails."""
 
     def make_dir(self, path: str) -> None:
-        """Make a directory and those above it, unless it is there."""
+        """Make a directory and its parents, unless it exists."""
 
     def names(self, path: str) -> list[str]:
-        """What is in a directory; nothing if there is none."""
+        """The names in a directory; none if it does not exist."""
 
     def exists(self, path: str) -> bool:
-        """Tell whether there is such a file or directory."""
+        """Tell whether a file or directory exists."""
 
     def size(self, path: str) -> int:
-        """How long a file is."""
+        """The length of a file in bytes."""
 
     def read(self, path: str, offset: int = 0) -> Source:
-        """Open a file to read it from a place on."""
+        """Open a file for reading from `offset` on."""
 
     def create(self, path: str) -> File:
-        """A new empty file; one of that name is emptied."""
+        """Open a new file for writing; an existing one is emptied."""
 
     def append_to(self, path: str) -> File:
-        """Open a file that exists to write on."""
+        """Open an existing file for appending."""
 
     def truncate(self, path: str, size: int) -> None:
-        """Cut a file off, and return when that will last."""
+        """Cut a file to `size` bytes, and return when that is durable."""
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file a name that another may have: that one is gone then."""
+        """Rename a file; one that has the new name is replaced."""
 
     def remove(self, path: str) -> None:
-        """Take a file away."""
+        """Remove a file."""
 
     def sync_dir(self, path: str) -> None:
-        """Return when the names in a directory will last."""
+        """Return when the names in a directory are durable."""
 
     def lock(self, path: str) -> Lock | None:
-        """Lock a directory and the file in it at `path`; None if another process has either."""
+        """Lock the file at `path` and its directory; None if another process holds either lock."""
 
 
 class SystemFile:
@@ -122,7 +120,7 @@ class SystemFile:
         self.size = os.fstat(fd).st_size
 
     def write(self, data: bytes) -> None:
-        """See File. A write may be short: a disk that is nearly full takes a part."""
+        """See File. Repeats short writes, which happen when a disk is nearly full."""
         view = memoryview(data)
         while view:
             written = os.write(self._fd, view)
@@ -130,18 +128,18 @@ class SystemFile:
             view = view[written:]
 
     def sync(self) -> None:
-        """See File. The size of a file that has grown is synced as well."""
+        """See File. fdatasync also syncs the size of a file that has grown."""
         os.fdatasync(self._fd)
 
     def close(self) -> None:
-        """See File. One that was interrupted may be called again."""
+        """See File. May be called again after an interrupt."""
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
 
 
 class SystemLock:
-    """Locks that this process holds. The system releases them when the process ends, however it ends."""
+    """Locks held by this process. The system releases them when the process ends, even after a kill."""
 
     __slots__ = ("_fds",)
 
@@ -149,13 +147,13 @@ class SystemLock:
         self._fds = fds
 
     def release(self) -> None:
-        """See Lock. The file stays: removing it would let two others each have a lock of their own."""
+        """See Lock. The file stays: if it were removed, two processes could lock two different files."""
         for fd in self._fds:
             os.close(fd)
 
 
 def is_lock_held(path: str) -> bool:
-    """Tell whether a process has the lock of `SystemDisk.lock(path)`; no file is made. Raises: OSError."""
+    """Tell whether a process holds the lock of `SystemDisk.lock(path)`. Makes no file. Raises: OSError."""
     return _is_flocked(str(Path(path).parent)) or _is_flocked(path)
 
 
@@ -172,7 +170,7 @@ def _is_flocked(path: str) -> bool:
         if error.errno not in _NO_DIRECTORY_LOCKS:
             raise
     finally:
-        os.close(fd)  # which releases it
+        os.close(fd)  # also releases the lock
     return False
 
 
@@ -180,7 +178,7 @@ class SystemDisk:
     """The disk of this machine."""
 
     def make_dir(self, path: str) -> None:
-        """See Disk. Each directory that is made is synced into the one above it."""
+        """See Disk. Syncs the parent of each directory that it makes."""
         missing = []
         place = Path(path)
         while not place.exists():
@@ -208,7 +206,7 @@ class SystemDisk:
         return Path(path).stat().st_size
 
     def read(self, path: str, offset: int = 0) -> Source:
-        """See Disk. A pipe or a device has no end, and opening one may wait for ever: refused."""
+        """See Disk. Refuses pipes and devices: they have no end, and opening one may block forever."""
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         mode = os.fstat(fd).st_mode
         if not stat.S_ISREG(mode):
@@ -255,9 +253,9 @@ class SystemDisk:
             os.close(fd)
 
     def lock(self, path: str) -> SystemLock | None:
-        """See Disk. The directory is locked because the file can be removed while it is locked.
+        """See Disk. Locks the directory, because a lock file can be removed while it is locked.
 
-        The file is locked too, for file systems that do not lock directories.
+        Locks the file too, for file systems that cannot lock directories.
         """
         directory = os.open(Path(path).parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -287,7 +285,7 @@ class SystemDisk:
 
 
 class SlowFile:
-    """A file whose sync takes longer, to see what a slow disk does to a server."""
+    """A file with a delayed sync, to measure a server on a slow disk."""
 
     def __init__(self, file: File, delay_s: float) -> None:
         self._file = file
@@ -313,7 +311,7 @@ class SlowFile:
 
 
 class SlowDisk(SystemDisk):
-    """A disk on which every sync of a file that is written on takes so much longer."""
+    """A disk that delays every sync of a file."""
 
     def __init__(self, delay_s: float) -> None:
         self._delay_s = delay_s

@@ -1,12 +1,12 @@
-"""Where the files of one data directory are, by the names that redis.conf has for them.
+"""The paths of the files of one data directory. redis.conf can change the names in parentheses.
 
-DIR/penstock.lock                       held by whoever uses the directory
+DIR/penstock.lock                       locked by the process that uses the directory
 DIR/dump.rdb                            the snapshot of SAVE and BGSAVE            (dbfilename)
 DIR/appendonlydir/                      the log                                    (appenddirname)
-    appendonly.aof.manifest             which of the files below count             (appendfilename)
+    appendonly.aof.manifest             lists the files that count                  (appendfilename)
     appendonly.aof.1.base.rdb
     appendonly.aof.1.incr.aof
-    temp-unfinished                     there until a first log has its manifest
+    temp-unfinished                     exists until a first log has its manifest
 DIR/appendonly.aof                      the log of a Redis before 7: read, never written
 """
 
@@ -28,34 +28,34 @@ class Layout:
 
     @property
     def lock(self) -> str:
-        """The file that is locked."""
+        """The lock file."""
         return f"{self.directory}/{LOCK_NAME}"
 
     @property
     def snapshot(self) -> str:
-        """What SAVE writes."""
+        """The snapshot, written by SAVE and BGSAVE."""
         return f"{self.directory}/{self.dbfilename}"
 
     @property
     def log_dir(self) -> str:
-        """Where the log is."""
+        """The directory of the log."""
         return f"{self.directory}/{self.appenddirname}"
 
     @property
     def manifest(self) -> str:
-        """What the log consists of."""
+        """The list of the log's files."""
         return f"{self.log_dir}/{self.appendfilename}.manifest"
 
     @property
     def unfinished(self) -> str:
-        """While this is there and no manifest is, the files of the log are a first one's: none counts yet."""
+        """While this exists without a manifest, a first log is being made: none of its files counts yet."""
         return f"{self.log_dir}/temp-unfinished"
 
     @property
     def old_log(self) -> str:
-        """The log of a Redis before 7, one file."""
+        """The log of a Redis before 7: a single file."""
         return f"{self.directory}/{self.appendfilename}"
 
     def log_file(self, name: str) -> str:
-        """A file of the log."""
+        """The path of a file of the log."""
         return f"{self.log_dir}/{name}"

@@ -1,15 +1,15 @@
-"""Streams out of files, without a server: snapshots and logs, of penstock or of Redis.
+"""Reads streams from files without a server: snapshots and logs of penstock or of Redis.
 
     dump.rdb                     a snapshot: one key at a time is in memory
     appendonly.aof               the log of a Redis before 7, or one increment
     appendonlydir                a log with its manifest
-    a data directory             its log, or else its snapshot
+    a data directory             its log, or its snapshot if there is no log
 
-A log is done again from its start, so all of its data are in memory together. Nothing is ever written: a
-torn tail, such as a server that runs leaves behind its last write, is left out and left alone.
+A log is replayed from its start, so all of its data is in memory at once. Nothing is ever written: the torn
+tail that a running server may leave behind its last write is ignored and stays in the file.
 
-Values other than streams are of no interest: what we hold is loaded, what we do not hold is stepped over,
-and the commands of a log that work on such values do nothing.
+Only streams are returned. Values of other supported types are loaded, values of unsupported types are
+skipped, and commands on unsupported types do nothing.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ FOREIGN_COMMANDS = (
     "ZMPOP", "GEOADD", "GEOSEARCHSTORE", "GEORADIUS", "GEORADIUSBYMEMBER", "SETBIT", "BITOP",
     "BITFIELD", "PFADD", "PFMERGE", "SORT", "PUBLISH", "SPUBLISH", "SCRIPT", "FUNCTION",
 )  # fmt: skip
-"""What Redis logs for values that we do not hold."""
+"""Commands that Redis logs for values of unsupported types."""
 
 
 class StoredStream(NamedTuple):
-    """A stream that was found, and where."""
+    """A stream, its database and its key."""
 
     database: int
     key: bytes
@@ -55,16 +55,16 @@ class StoredStream(NamedTuple):
 
 
 class _ReadOnlyDisk(SystemDisk):
-    """A disk on which a torn tail stays: what is read may belong to a server that runs."""
+    """A disk that never truncates: the files may belong to a running server."""
 
     def truncate(self, path: str, size: int) -> None:
         """See Disk."""
 
 
 def streams_in(path: str) -> Iterator[StoredStream]:
-    """Every stream of a file or a directory. Raises: CorruptData, OSError.
+    """Yield every stream of a file or a directory. Raises: CorruptData, OSError.
 
-    What was yielded before an error must not be used.
+    If this raises, the streams that it yielded before must not be used either.
     """
     check_path(path)
     place = Path(path)
@@ -83,7 +83,7 @@ def streams_in(path: str) -> Iterator[StoredStream]:
 
 
 def check_path(path: str) -> None:
-    """A path that is there, and that is no directory without data. Raises: CorruptData, OSError."""
+    """Check that a path exists and, if it is a directory, holds data. Raises: CorruptData, OSError."""
     place = Path(path)
     if not place.is_dir():
         place.stat()
@@ -92,20 +92,20 @@ def check_path(path: str) -> None:
     owned = (layout.manifest, layout.log_dir, layout.old_log, layout.snapshot)
     if any(Path(name).exists() for name in owned):
         return
-    text = "no log and no snapshot of a server lies in it"
+    text = "the directory holds neither a log nor a snapshot of a server"
     if files := sorted(name for kind in ("rdb", "aof") for name in place.glob(f"*.{kind}")):
-        text += f"; name its files: {files[0]} or {place}/*{files[0].suffix}"
+        text += f"; give the path of a file: {files[0]} or {place}/*{files[0].suffix}"
     raise FileNotFoundError(errno.ENOENT, text, path)
 
 
 def _is_snapshot(place: Path) -> bool:
-    """Tell whether nothing but a snapshot is in a file; an old log may begin with one and go on."""
+    """Tell whether a file is only a snapshot. An old log may begin with one, with commands behind it."""
     with place.open("rb") as file:
         return file.read(len(rdb_format.MAGIC)) == rdb_format.MAGIC and not _is_log(place)
 
 
 def _is_log(place: Path) -> bool:
-    # Redis writes such a file under the log's name only: reading it to the end would be the only proof.
+    # Only the name tells: otherwise the whole file would have to be read to find commands behind it.
     return place.suffix == ".aof"
 
 
@@ -122,7 +122,7 @@ def _recovery(place: Path) -> Recovery:
     rows = [*DATA_ROWS]
     known = {row.name.split(" ")[0] for row in rows}
     rows += [
-        Command(name, _do_nothing, -1, Flags.WRITE, NO_KEYS, "Nothing: its value is not held.")
+        Command(name, _do_nothing, -1, Flags.WRITE, NO_KEYS, "Nothing: its type is not supported.")
         for name in FOREIGN_COMMANDS
         if name not in known
     ]
@@ -132,12 +132,14 @@ def _recovery(place: Path) -> Recovery:
 
 
 def _layout(place: Path) -> Layout:
-    """A directory is a log's own, if a manifest lies in it, or the one above."""
+    """The layout for a log directory, which has a manifest in it, or for a data directory."""
     if not place.is_dir():
         return Layout(str(place.parent))
     manifests = sorted(place.glob("*" + _MANIFEST))
     if len(manifests) > 1:
-        raise CorruptData(f"{place}: {len(manifests)} manifests; name the log's files", 0)
+        raise CorruptData(
+            f"{place}: {len(manifests)} manifests; give the path of a file of the log", 0
+        )
     if manifests:
         name = manifests[0].name.removesuffix(_MANIFEST)
         return Layout(str(place.parent), appenddirname=place.name, appendfilename=name)
@@ -145,4 +147,4 @@ def _layout(place: Path) -> Layout:
 
 
 def _do_nothing(_context: Context, _frame: Frame) -> None:
-    """A command on a value that we do not hold."""
+    """Handle a command on a value of an unsupported type."""

@@ -1,4 +1,4 @@
-"""Reading a file from its start to its end, in pieces."""
+"""Reads a file from start to end in pieces."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ PIECE_BYTES = 1 << 20
 
 
 def read_into(source: Source, view: memoryview) -> int:
-    """Fill a buffer as far as the file goes; return how much came. A read may be short."""
+    """Fill a buffer, with several reads if they are short; return the number of bytes read."""
     filled = 0
     while filled < len(view):
         count = source.readinto(view[filled:])
@@ -19,7 +19,7 @@ def read_into(source: Source, view: memoryview) -> int:
 
 
 def read_all(disk: Disk, path: str, offset: int = 0, size_max: int | None = None) -> bytes:
-    """A file from a place on, or the first `size_max` bytes there; it is known to be small enough."""
+    """The bytes of a file from `offset` on, at most `size_max`. The caller knows that they fit in memory."""
     size = max(0, disk.size(path) - offset)
     buffer = bytearray(size if size_max is None else min(size, size_max))
     source = disk.read(path, offset)
@@ -30,7 +30,7 @@ def read_all(disk: Disk, path: str, offset: int = 0, size_max: int | None = None
 
 
 class Joined:
-    """A file of which the first bytes were read already."""
+    """A source whose first bytes were read before and are returned again."""
 
     def __init__(self, first: bytes, source: Source) -> None:
         self._first = first

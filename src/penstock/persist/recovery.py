@@ -1,18 +1,17 @@
-"""Recovery: from the files of a directory to data in memory.
+"""Recovery reads the files of a directory into memory. It uses the first that exists:
 
     1  a manifest: its base, then its increments, in order
-    2  files of a log but no manifest: refused, for nobody can know which of them count
+    2  files of a log without a manifest: refused, because it is unknown which of them count
     3  appendonly.aof, the log of an older Redis
     4  dump.rdb
     5  nothing: empty
 
-Without a log (appendonly no) only 4 and 5 are looked for. Everything is read into a spare engine; the running
-one gets the data when all of it was read and found right. After a clean stop the manifest states the length
-and the checksum of every file, and they are compared.
+Without a log (appendonly no) only 4 and 5 apply. Everything is read into a spare engine. The running engine
+adopts the data when all of it was read and validated. After a clean stop the manifest states the length and
+the checksum of every file, and both are compared.
 
-Files are not changed, with one exception: a torn end of the last file (persist/aof/replay.py says when it
-is torn) is cut off, if `load_truncated` allows it. The bytes that are cut off are kept in a file beside
-it, and reported.
+Recovery changes no file, with one exception: it cuts off a torn end of the last file (persist/aof/replay.py
+defines torn) if `load_truncated` allows it. The bytes that it cuts off are kept in another file and reported.
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ CUT_PREFIX = "cut-"
 
 @dataclass(slots=True)
 class Progress:
-    """How far recovery has come, for whoever watches."""
+    """The progress of a recovery."""
 
     bytes_total: int = 0
     bytes_done: int = 0
 
     def step(self, count: int) -> None:
-        """So many bytes more were read."""
+        """Count bytes that were read."""
         self.bytes_done += count
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A torn end that was cut off. `kept_in`: the file that has it now, None if it was zeros."""
+    """A torn end that was cut off. `kept_in`: the file that it was copied to, None if it was zeros."""
 
     path: str
     offset: int
@@ -69,7 +68,7 @@ class Cut:
 
 @dataclass(slots=True)
 class Recovered:
-    """What was found. `manifest` is None where there was no log."""
+    """The result of a recovery. `manifest` is None if there was no log."""
 
     engine: Engine
     manifest: Manifest | None = None
@@ -77,9 +76,15 @@ class Recovered:
     keys: int = 0
     commands: int = 0
     cut: Cut | None = None
-    # The last file ends with a batch, or what was cut off began behind one.
+    missing: str | None = None  # a text, if the directory was used but holds no data
+    # The last file ends with a batch, after the cut if there was one.
     is_vouched: bool = False
     lines_crc: int = 0  # of the last file (persist/aof/increment.py)
+
+    @property
+    def warnings(self) -> list[str]:
+        """Messages for the user."""
+        return [str(warning) for warning in (self.cut, self.missing) if warning is not None]
 
 
 class Recovery:
@@ -98,15 +103,16 @@ class Recovery:
         self._load_truncated = load_truncated
         self.engine = engine
         self.skip_foreign = (
-            False  # leave out values that we do not hold: only where nothing is written
+            False  # skip values of unsupported types; only for callers that never write
         )
+        self.was_used = False  # an earlier process had the directory
         self.progress = Progress()
         self._found = Recovered(engine)
-        self._noted: dict[str, LogFile] = {}  # by path: the files whose length the manifest notes
+        self._noted: dict[str, LogFile] = {}  # by path: the files whose length the manifest records
         self._replay = Replay(engine, rows, self.progress.step)
 
     def with_log(self) -> Recovered:
-        """Read the log, or what may become one. Raises: CorruptData, OSError."""
+        """Read the log, or the files that a new log starts from. Raises: CorruptData, OSError."""
         disk, layout = self._disk, self._layout
         if disk.exists(layout.manifest):
             manifest = load_manifest(disk, layout.log_dir, layout.appendfilename)
@@ -118,6 +124,11 @@ class Recovery:
                 self.read_files([layout.old_log])
             else:
                 self._load_snapshot()
+            if self.was_used and not self._found.sources:
+                self._found.missing = (
+                    f"{layout.directory} was used before, but has neither a log ({layout.appenddirname}) nor"
+                    f" a snapshot ({layout.dbfilename}): starting without data"
+                )
         return self._done()
 
     def snapshot_only(self) -> Recovered:
@@ -126,7 +137,7 @@ class Recovery:
         return self._done()
 
     def entries(self) -> int:
-        """How many keys and commands were read so far."""
+        """The number of keys and commands read so far."""
         return self._found.keys + self._replay.commands
 
     def _done(self) -> Recovered:
@@ -139,14 +150,14 @@ class Recovery:
             self.read_files([self._layout.snapshot])
 
     def _refuse_orphans(self) -> None:
-        """Files of a log without a manifest are somebody's data: they are not ignored."""
+        """Refuse log files without a manifest: they may hold data, so they are not ignored."""
         if self._disk.exists(self._layout.unfinished):
-            return  # a first log that was never finished: what it was to be made of is still there
+            return  # a first log was not finished; the files that it was made from are still there
         names = self._disk.names(self._layout.log_dir)
         orphans = [name for name in names if name.startswith(self._layout.appendfilename + ".")]
         if orphans:
             raise CorruptData(
-                f"{self._layout.manifest}: it is missing, but {', '.join(orphans[:5])} are there: "
+                f"{self._layout.manifest}: it is missing, but {', '.join(orphans[:5])} exist: "
                 "restore it, or move them away to start without them",
                 0,
             )
@@ -157,7 +168,7 @@ class Recovery:
         last = manifest.increments[-1:] if manifest.is_ours else ()
         if last and self._disk.size(self._layout.log_file(last[0].name)) == 0:
             raise CorruptData(
-                f"{self._layout.log_file(last[0].name)}: it is empty, and was not when it was listed:"
+                f"{self._layout.log_file(last[0].name)}: it is empty, but was not when it was listed:"
                 " restore it, or see what is left with penstock check --repair",
                 0,
             )
@@ -169,7 +180,10 @@ class Recovery:
         self.read_files([self._layout.log_file(file.name) for file in manifest.files])
 
     def _check_is_there(self, file: LogFile, is_last: bool) -> None:
-        """Redis goes on in the last file and leaves our manifest as it is: that one may have grown."""
+        """Check that a file exists with its recorded length; the last one may have grown.
+
+        Redis appends to the last file and does not change our manifest.
+        """
         if not self._disk.exists(self._layout.log_file(file.name)):
             raise CorruptData(
                 f"{self._layout.manifest}: {file.name} is listed but missing: restore it, or see what "
@@ -182,13 +196,13 @@ class Recovery:
             return
         if size != file.size:
             raise CorruptData(
-                f"{path}: {size} bytes, but {file.size} were written: restore it, or see what is left with"
-                " penstock check --repair",
+                f"{path}: it has {size} bytes, but {file.size} were written: restore it, or see what is left"
+                " with penstock check --repair",
                 min(size, file.size),
             )
 
     def read_files(self, paths: list[str]) -> None:
-        """Read the files of a log, or one that stands alone. Raises: CorruptData, OSError."""
+        """Read the files of a log, or a single file. Raises: CorruptData, OSError."""
         self.progress.bytes_total = sum(self._disk.size(path) for path in paths)
         for path in paths:
             try:
@@ -201,19 +215,19 @@ class Recovery:
             self._found.lines_crc = self._replay.lines_crc
 
     def _check_crc(self, path: str, found: str) -> None:
-        """A file of the right length can still be an older one, or another's."""
+        """Compare the checksum: a file of the right length can still be the wrong one."""
         file = self._noted.get(path)
         if file is not None and file.crc not in (None, found):
             raise CorruptData(
-                f"{path}: its checksum is {found}, but {file.crc} was noted: it is not the file that was"
-                " written; restore it, or see what is left with penstock check --repair",
+                f"{path}: its checksum is {found}, but the manifest says {file.crc}: it is not the original"
+                " file; restore it, or see what is left with penstock check --repair",
                 0,
             )
 
     def _load_file(self, path: str) -> str:
-        """Load a snapshot, commands, or a snapshot with commands behind it, whatever its name is.
+        """Load a snapshot, commands, or a snapshot followed by commands, regardless of the file's name.
 
-        Returns the checksum that the file has of itself, as a manifest states it.
+        Returns the checksum of the file, as in a manifest (persist/aof/file_crc.py).
         """
         source = self._disk.read(path)
         try:
@@ -221,8 +235,8 @@ class Recovery:
             size = read_into(source, memoryview(first))
             self.progress.step(size)
             if self._is_snapshot(path) and not first[:size].strip(b"\0"):
-                # As a log it would be an empty or a torn one, and all that it held would be gone unseen.
-                raise CorruptData(f"{path}: zeros or nothing, where a snapshot should be", 0)
+                # Read as a log it would be empty or torn, and its data would be lost unnoticed.
+                raise CorruptData(f"{path}: it is empty or all zeros, but should be a snapshot", 0)
             if size == len(rdb_format.MAGIC) and first == rdb_format.MAGIC:
                 return file_crc.of_snapshot(self._load_rdb(Joined(bytes(first), source), path))
             if size:
@@ -235,11 +249,11 @@ class Recovery:
         return path == self._layout.snapshot or path.endswith(".rdb")
 
     def _load_rdb(self, source: Source, path: str) -> int:
-        """Load a snapshot; return the checksum that it states."""
+        """Load a snapshot; return the checksum at its end."""
         limits = ValueLimits(self.engine.limits, self.engine.list_limits)
         reader = RdbReader(source, path, limits, skip_foreign=self.skip_foreign)
         self._found.keys += load_databases(reader, self.engine.context.databases)
-        # An old log may begin with a snapshot: commands follow.
+        # In an old log, commands may follow the snapshot.
         self._replay.run(source, path, reader.rest(), reader.offset)
         return reader.checksum
 
@@ -259,7 +273,7 @@ class Recovery:
         self._found.cut = Cut(path, torn.offset, size - torn.offset, torn.why, kept_in)
 
     def _keep_tail(self, path: str, offset: int) -> str | None:
-        """Copy the end of a file into one of its own, for good; None if it is nothing but zeros."""
+        """Copy the end of a file to another file, durably; None if it is all zeros."""
         tail = read_all(self._disk, path, offset)
         if not tail.strip(b"\0"):
             return None
@@ -276,7 +290,7 @@ class Recovery:
 
 
 def _see_consumers(engine: Engine) -> None:
-    """Consumers of which no file says when they were seen last count as seen now."""
+    """Set the last-seen time of consumers to now if no file states it."""
     engine.context.instant.advance()
     now_ms = engine.context.now_ms()
     for keyspace in engine.context.databases:

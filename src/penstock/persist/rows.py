@@ -1,4 +1,4 @@
-"""All commands on data, which may stand in a log: the engine's, and those that know the file format."""
+"""All commands that may appear in a log: those of the engine, DUMP and RESTORE."""
 
 from __future__ import annotations
 

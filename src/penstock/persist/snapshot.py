@@ -1,4 +1,4 @@
-"""All data of an engine, written into a file: as a snapshot (RDB), or as the commands that make them."""
+"""Writes all data of an engine to a file, as a snapshot (RDB) or as commands, and reads it back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.persist.rdb.writer import RdbWriter, aux_fields, write_databases
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOptions:
-    """How data are written. `preamble`: a base is a snapshot too, not commands."""
+    """How data is written. `preamble`: a base is a snapshot, not commands (aof-use-rdb-preamble)."""
 
     compress: bool = True
     checksum: bool = True
@@ -30,18 +30,18 @@ class SnapshotOptions:
 
     @property
     def form(self) -> str:
-        """How the name of a base ends."""
+        """The extension of a base's name."""
         return "rdb" if self.preamble else "aof"
 
 
 class _Vouching:
-    """Writes commands in batches, for they have no checksum of their own."""
+    """Writes commands in batches, because commands have no checksum of their own."""
 
     def __init__(self, file: File) -> None:
         self._file = file
 
     def __call__(self, data: bytes) -> None:
-        # Nobody reads a base before all of it is on disk: no part of it can be torn.
+        # A base is read only after all of it is on disk, so no part of it can be torn.
         size = self._file.size
         self._file.write(encode_batch(data, size, size) + data)
 
@@ -61,10 +61,10 @@ def write_snapshot(file: File, engine: Engine, options: SnapshotOptions, is_base
 
 
 def read_back(disk: Disk, path: str, engine: Engine, rows: Iterable[Command]) -> None:
-    """Read a file that `write_snapshot` has written, as a start would. Raises: OSError if it cannot be read.
+    """Read a file written by `write_snapshot`, as a start would. Raises: OSError if it cannot be read.
 
-    A snapshot is read key by key, so that this takes the memory of its largest value. Commands need an
-    engine of their own to run in.
+    A snapshot is read key by key, which takes the memory of its largest value. Commands are run in a spare
+    engine, which takes the memory of all data.
     """
     try:
         keys = _count_keys(disk, path, engine, rows)

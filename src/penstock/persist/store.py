@@ -1,37 +1,35 @@
-"""The store: one data directory, and the engine whose data it keeps.
+"""The store: one data directory, and the engine whose data it holds.
 
-    open       lock the directory, read what is there, go on with the log
-    commit     what is done from now on, on its way to disk (persist/aof/commit.py)
-    rewrite    a new base in the place of the old one and its increments
-    save       a snapshot beside the log
-    close      everything on disk, the lock free
+    open       locks the directory, reads the data, continues the log
+    commit     writes new effects to disk (persist/aof/commit.py)
+    rewrite    replaces the base and its increments by a new base
+    save       writes a snapshot next to the log
+    close      syncs everything and releases the lock
 
-A rewrite, step by step; a crash between any two leaves a manifest whose files are all there:
+A rewrite has three steps. After a crash between any two of them, all files of the manifest exist:
 
-    1  begin     the log goes on in a new increment, which the manifest lists
-    2            somebody writes the data as they were at that moment into temp-rewrite, and syncs it
-                 it is read back: a base that nobody can read must not replace anything
-    3  finish    temp-rewrite gets the next base's name; a manifest with that base and the increments since
-                 step 1 takes the old one's place; the files that it no longer names are removed
+    1  begin     the log continues in a new increment, which the manifest lists
+    2            the data as of that moment is written to temp-rewrite, synced, and read back: a base that
+                 cannot be read must not replace anything
+    3  finish    temp-rewrite is renamed to the next base; a new manifest lists that base and the increments
+                 since step 1; the files that it no longer lists are removed
 
-After a failed write the log is not to be trusted any more (persist/aof/commit.py), so step 1 differs: the
-new increment is not listed before step 3, and nothing is accepted until then. The same where a log is
-begun anew.
+After a failed write the log cannot be trusted (persist/aof/commit.py), so step 1 differs: the new increment
+is listed only in step 3, and writes are refused until then (persist/health.py). A log that is begun while the
+server runs is also listed only in step 3.
 
-A rewrite that fails leaves one more increment in the manifest. After INCREMENTS_MAX of them no rewrite
-begins; the next start writes a new base before it goes on.
+A failed rewrite leaves one more increment in the manifest. After INCREMENTS_MAX of them no rewrite begins,
+and the next start writes a new base first.
 
-What makes a crash harmless, besides the order of the steps:
+Besides the order of the steps, these rules make a crash harmless:
 
-    S1  a name is in the manifest only when the file under it is on disk: its first line, its name, then the
-        manifest that lists it
-    S2  no number is given away twice: a step that failed may have left a manifest on disk that names it
-    S3  a first log is not one before its manifest is there; a mark in the directory says so until then
-    S4  a file that somebody else wrote on last is complete: the log goes on in a new one, whose first line
-        says that it is ours (persist/aof/batch.py)
-    S5  after a clean stop the manifest states length and checksum of the last increment too. A start that
-    goes
-        on with it takes them out again, before anything is written
+    S1  a file is on disk before the manifest lists it: first its first line, then its name, then the manifest
+    S2  no number is used twice: a failed step may have left a manifest on disk that lists it
+    S3  a first log counts only when its manifest exists; until then a marker file says that it is unfinished
+    S4  a file last written by another program is complete: the log continues in a new file, whose first line
+        shows that it is ours (persist/aof/batch.py)
+    S5  after a clean stop the manifest also states the length and checksum of the last increment. A start
+        that continues that file removes them from the manifest before it writes
 """
 
 from __future__ import annotations
@@ -64,9 +62,9 @@ LOCK_RETRY_SECONDS = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite under way: the increments that the new base does not cover.
+    """A running rewrite. `increments`: those that the new base does not cover.
 
-    `era`: since a log was begun afresh, those that were under way before are of no use.
+    `era`: when the log is started afresh, a new era begins, and rewrites of earlier eras are abandoned.
     """
 
     base: LogFile
@@ -77,7 +75,7 @@ class Rewrite:
 
 
 class Store:
-    """One directory. `commit` is None while there is no log; `manifest` is what is on disk."""
+    """One directory. `commit` is None without a log. `manifest` is the one on disk."""
 
     def __init__(self, disk: Disk, layout: Layout, engine: Engine, rows: Iterable[Command]) -> None:
         self.disk = disk
@@ -86,23 +84,25 @@ class Store:
         self.journal = Journal()
         self.commit: Commit | None = None
         self.manifest = Manifest()
-        self.base_bytes = 0  # the log when it was last rewritten or read
-        self._base_seq = self._increment_seq = 0  # the largest that were given away (S2)
-        self._unlisted: list[str] = []  # what was made, and may never get into a manifest
+        self.base_bytes = 0  # the size of the log after the last rewrite or at the start
+        self._base_seq = self._increment_seq = 0  # the largest numbers used (S2)
+        self._unlisted: list[str] = []  # files that were made but may never be listed
         self._temporaries: list[str] = []
         self._era = 0
         self._rows = list(rows)
         self._lock: Lock | None = None
+        self._was_used = False  # the lock file was there
 
     # --- Opening and closing -----------------------------------------------------------------------
 
     def lock(self) -> None:
-        """Have the directory for oneself. Raises: DirectoryInUse, OSError.
+        """Lock the directory. Raises: DirectoryInUse, OSError.
 
-        A server that was killed just after it forked leaves a child behind that has the lock too, until it
-        has closed its files a moment later.
+        Retries for a moment: a server killed just after a fork leaves a child that holds the lock until it
+        has closed its files.
         """
         self.disk.make_dir(self.layout.directory)
+        self._was_used = self.disk.exists(self.layout.lock)
         deadline = time.monotonic() + LOCK_SECONDS_MAX
         while (lock := self.disk.lock(self.layout.lock)) is None:
             if time.monotonic() > deadline:
@@ -111,20 +111,22 @@ class Store:
         self._lock = lock
 
     def recovery(self, load_truncated: bool) -> Recovery:
-        """What reads the directory, into a spare engine that `engine` adopts afterwards."""
-        return Recovery(
+        """A reader of the directory. `engine` adopts its spare engine afterwards."""
+        recovery = Recovery(
             self.disk, self.layout, self.engine.spare(), self._rows, load_truncated=load_truncated
         )
+        recovery.was_used = self._was_used
+        return recovery
 
     def begin_log(self, recovered: Recovered, policy: Policy, options: SnapshotOptions) -> None:
-        """Go on with the log that was read, or begin one with what is in memory. Raises: OSError."""
+        """Continue the log that was read, or begin one with the data in memory. Raises: OSError."""
         self.disk.make_dir(self.layout.log_dir)
         if recovered.manifest is None:
             self._mark_unfinished()
             self._write_first_base(options)
-            file = self._go_on_in(self._next_increment())
+            file = self._continue_in(self._next_increment())
         else:
-            # Those who put it there may have been killed before it was there for good.
+            # The process that wrote the manifest may have been killed before it was durable.
             self.disk.sync_dir(self.layout.log_dir)
             self.manifest = recovered.manifest
             file = self._open_last(recovered)
@@ -143,9 +145,9 @@ class Store:
         self.manifest = Manifest(self._complete(rewrite.base))
 
     def _replace_all(self, options: SnapshotOptions) -> None:
-        """Write a new base while nothing is written yet: too many rewrites have failed.
+        """Write a new base before the first write, because too many rewrites have failed.
 
-        If this one fails too, the log goes on as it is.
+        If this fails too, the log continues as it is.
         """
         rewrite = self._plan(options, self.manifest.increments[-1:])
         with suppress(OSError):
@@ -153,41 +155,41 @@ class Store:
             self.finish_rewrite(rewrite)
 
     def _complete(self, file: LogFile) -> LogFile:
-        """A file that is complete, with its length and its checksum."""
+        """The entry of a complete file, with its length and checksum."""
         path = self.layout.log_file(file.name)
         return replace(file, size=self.disk.size(path), crc=file_crc.of_file(self.disk, path))
 
     def _open_last(self, recovered: Recovered) -> Increment:
-        """Go on in the last increment, or in a new one where that is nobody's or somebody else's (S4)."""
+        """Continue in the last increment, or in a new one if there is none or it is not ours (S4)."""
         if not self.manifest.increments:
-            return self._go_on_in(self._next_increment())
+            return self._continue_in(self._next_increment())
         last = self.manifest.increments[-1]
         file = self.disk.append_to(self.layout.log_file(last.name))
-        file.sync()  # as above
+        file.sync()  # its last writer may have been killed before a sync
         if not recovered.is_vouched:
             size = file.size
             file.close()
-            return self._go_on_in(self._next_increment(), replace(last, size=size))
+            return self._continue_in(self._next_increment(), replace(last, size=size))
         if last.size is not None:
             self._save_manifest(self.manifest.with_last(LogFile(last.name, last.seq)))  # S5
         return Increment(file, recovered.lines_crc)
 
     def _mark_unfinished(self) -> None:
-        """S3. Raises: OSError, also where there are files of a log that has lost its manifest."""
+        """Create the marker of S3. Raises: OSError, also if there are log files without a manifest."""
         if self.disk.exists(self.layout.manifest) or self.disk.exists(self.layout.unfinished):
             return
         names = self.disk.names(self.layout.log_dir)
         if any(name.startswith(f"{self.layout.appendfilename}.") for name in names):
             raise FileExistsError(
                 errno.EEXIST,
-                "there are files of a log, but no manifest: restore it, or move them away",
+                "there are files of a log but no manifest: restore it, or move them away",
                 self.layout.log_dir,
             )
         self.disk.create(self.layout.unfinished).close()
         self.disk.sync_dir(self.layout.log_dir)
 
     def _tidy(self) -> None:
-        """Remove what earlier processes have left; what cannot be removed does no harm."""
+        """Remove leftovers of earlier processes. Those that cannot be removed do no harm."""
         for name in self.disk.names(self.layout.log_dir):
             path = self.layout.log_file(name)
             if name.startswith(TEMP_REWRITE) or path == self.layout.unfinished:
@@ -196,14 +198,14 @@ class Store:
             self._drop_history()
 
     def begin_new_log(self, policy: Policy, options: SnapshotOptions) -> Rewrite:
-        """Log what is done from now on; what was done before is the base that is still to be written.
+        """Log effects from now on. The caller still has to write the base with the data up to now.
 
-        A log that was ended before counts until then, and is history afterwards. Raises: OSError.
+        An earlier log counts until that base is on disk, and is history afterwards. Raises: OSError.
         """
         self._era += 1
         self.disk.make_dir(self.layout.log_dir)
         self._mark_unfinished()
-        self.manifest = self._manifest_there()
+        self.manifest = self._manifest_on_disk()
         increment = self._next_increment()
         file = self._make_increment(increment)
         self.journal = Journal()
@@ -211,8 +213,8 @@ class Store:
         self.engine.context.effects = self.journal
         return self._plan(options, (increment,))
 
-    def _manifest_there(self) -> Manifest:
-        """What is on disk. Raises: OSError, also for one that cannot be read."""
+    def _manifest_on_disk(self) -> Manifest:
+        """The manifest on disk. Raises: OSError, also if it is corrupt."""
         if not self.disk.exists(self.layout.manifest):
             return Manifest()
         try:
@@ -221,12 +223,12 @@ class Store:
             raise OSError(errno.EBADMSG, str(error), self.layout.manifest) from error
 
     def drop_log(self) -> None:
-        """Keep no log, whatever became of it."""
+        """End the log and ignore errors."""
         with suppress(OSError):
             self.end_log()
 
     def end_log(self) -> None:
-        """Keep no log any longer; the files stay. Raises: OSError if the last effects are not on disk."""
+        """End the log; its files stay. Raises: OSError if the last effects are not on disk."""
         self.engine.context.effects = None
         commit, self.commit = self.commit, None
         if commit is not None:
@@ -234,9 +236,9 @@ class Store:
             self._note_end(commit.file)
 
     def _note_end(self, file: Increment) -> None:
-        """A clean stop: note what the last increment has to be at the next start (S5).
+        """After a clean stop, record the length and checksum of the last increment (S5).
 
-        Without the note the next start compares less. So a disk that cannot take it does no harm.
+        Without them the next start only compares less, so an error does no harm.
         """
         last = self.manifest.increments[-1]
         noted = replace(last, size=file.size, crc=file_crc.of_lines(file.lines_crc))
@@ -244,32 +246,31 @@ class Store:
             self._save_manifest(self.manifest.with_last(noted))
 
     def close(self) -> None:
-        """Put everything on disk and let others have the directory. Raises: OSError."""
+        """Sync everything and release the directory. Raises: OSError."""
         try:
             self.end_log()
         finally:
             self.release_lock()
 
     def release_lock(self) -> None:
-        """Let others have the directory; in a forked copy, leave it to the parent."""
+        """Release the directory. In a forked copy the parent keeps its lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def log_bytes(self) -> int:
-        """How long the files of the log are together."""
+        """The total size of the log's files."""
         size = 0
         for file in self.manifest.files:
-            with suppress(
-                FileNotFoundError
-            ):  # whoever syncs may be removing it, or may not have made it yet
+            # The thread that syncs may be removing a file, or may not have made it yet.
+            with suppress(FileNotFoundError):
                 size += self.disk.size(self.layout.log_file(file.name))
         return size
 
     # --- Rewriting ---------------------------------------------------------------------------------
 
     def begin_rewrite(self, options: SnapshotOptions) -> Rewrite:
-        """Step 1: what is done from now on goes into a new increment, made by the thread that syncs.
+        """Step 1: continue in a new increment, which the thread that syncs makes.
 
         Raises: OSError if too many rewrites have failed.
         """
@@ -285,9 +286,9 @@ class Store:
         return self._plan(options, (increment,))
 
     def _change_to(self, increment: LogFile) -> Increment:
-        """In the thread that syncs, with the manifest of that moment: another rewrite may have ended before.
+        """Run in the thread that syncs, and use the current manifest: another rewrite may have just ended.
 
-        While there is no base, no increment is listed: it would follow files that it does not belong to.
+        Without a base the increment is not listed, because it does not belong to the listed files.
         """
         assert self.commit is not None
         if not self.commit.is_based:
@@ -295,16 +296,16 @@ class Store:
         file = self.commit.file
         last = self.manifest.increments[-1]
         complete = replace(last, size=file.size, crc=file_crc.of_lines(file.lines_crc))
-        return self._go_on_in(increment, complete)
+        return self._continue_in(increment, complete)
 
     def begin_afresh(self, options: SnapshotOptions) -> Rewrite:
-        """Step 1 after a failure. Raises: OSError if the disk is still not what it should be."""
+        """Step 1 after a failure. Raises: OSError if the disk still fails."""
         assert self.commit is not None
         self._era += 1
-        self.disk.make_dir(self.layout.log_dir)  # it may have been removed
-        # Several manifests may have been put there in vain. Only the one that lasts tells what may go.
+        self.disk.make_dir(self.layout.log_dir)  # a person may have removed it
+        # Failed steps may have renamed manifests without a sync. Only the durable one tells what to remove.
         self.disk.sync_dir(self.layout.log_dir)
-        self._remove_unlisted(self._manifest_there(), self.manifest)
+        self._remove_unlisted(self._manifest_on_disk(), self.manifest)
         while self._temporaries:
             self._remove(self._temporaries.pop())
         increment = self._next_increment()
@@ -315,7 +316,7 @@ class Store:
         filename = self.layout.appendfilename
         base = self.manifest.next_base(filename, options.form, self._base_seq)
         self._base_seq = base.seq
-        # A name of its own: the last rewrite's may not have been renamed yet.
+        # A unique name, because the last rewrite's file may not have been renamed yet.
         temporary = self.layout.log_file(f"{TEMP_REWRITE}-{base.seq}")
         self._temporaries.append(temporary)
         return Rewrite(base, increments, temporary, self.layout.log_file(base.name), self._era)
@@ -326,9 +327,9 @@ class Store:
         return increment
 
     def finish_rewrite(self, rewrite: Rewrite) -> None:
-        """Step 3. To be done by whoever syncs, so that step 1 is over. Raises: OSError.
+        """Step 3. Runs in the thread that syncs, so that step 1 is over. Raises: OSError.
 
-        One that a new era has overtaken is abandoned.
+        A rewrite of an earlier era is abandoned.
         """
         if rewrite.era != self._era:
             self.abandon_rewrite(rewrite)
@@ -338,7 +339,7 @@ class Store:
         self._temporaries.remove(rewrite.temporary)
         self.disk.sync_dir(self.layout.log_dir)
         base = self._complete(rewrite.base)
-        # As they are listed by now: one that was written on since has got its length there.
+        # From the current manifest, which has the length of increments completed since.
         first = rewrite.increments[0].seq
         increments = tuple(file for file in self.manifest.increments if file.seq >= first)
         self._save_manifest(self.manifest.rebased(base, increments or rewrite.increments))
@@ -358,7 +359,7 @@ class Store:
         self._save_manifest(Manifest(self.manifest.base, self.manifest.increments))
 
     def _remove_unlisted(self, *manifests: Manifest) -> None:
-        """Remove what was made in vain: a disk that is full needs the room."""
+        """Remove files that no manifest lists, to free space on a full disk."""
         listed = {file.name for manifest in manifests for file in manifest.files}
         for name in self._unlisted:
             if name not in listed:
@@ -370,13 +371,13 @@ class Store:
             self.disk.remove(path)
 
     def abandon_rewrite(self, rewrite: Rewrite) -> None:
-        """Step 2 failed: the log goes on as it is, in one more file."""
+        """Give up after step 2 has failed: the log continues, with one more increment."""
         if rewrite.temporary in self._temporaries:
             self._temporaries.remove(rewrite.temporary)
         self._remove(rewrite.temporary)
 
-    def _go_on_in(self, increment: LogFile, last: LogFile | None = None) -> Increment:
-        """A new increment that the manifest lists; `last`: the one before it, complete now."""
+    def _continue_in(self, increment: LogFile, last: LogFile | None = None) -> Increment:
+        """Make a new increment and list it. `last`: the previous one, now complete."""
         file = self._make_increment(increment)
         try:
             self._save_manifest(self.manifest.with_increment(increment, last))
@@ -386,11 +387,11 @@ class Store:
         return file
 
     def _make_increment(self, increment: LogFile) -> Increment:
-        """A new file, on disk with its first line and its name (S1)."""
+        """Make a new file. Its first line and its name are on disk when this returns (S1)."""
         self._unlisted.append(increment.name)
         file = Increment(self.disk.create(self.layout.log_file(increment.name)))
         try:
-            # Also because one of that name may be there, and its bytes could come back.
+            # A file of that name may exist, and after a crash its old bytes could return.
             file.append(b"")
             file.sync()
             self.disk.sync_dir(self.layout.log_dir)
@@ -406,11 +407,11 @@ class Store:
     # --- Writing the data --------------------------------------------------------------------------
 
     def write_base(self, path: str, options: SnapshotOptions) -> None:
-        """Write all data as a base, and return when it is on disk. Raises: OSError."""
+        """Write all data as a base. It is on disk when this returns. Raises: OSError."""
         self._write(path, self.engine, options, is_base=True)
 
     def compact(self, rewrite: Rewrite, options: SnapshotOptions) -> None:
-        """Step 2 without the data in memory: out of the files that the base will replace.
+        """Step 2 from the files that the base will replace, instead of the data in memory.
 
         Step 1 must be over. Raises: OSError, CorruptData.
         """
@@ -420,14 +421,14 @@ class Store:
         self._write(rewrite.temporary, recovery.engine, options, is_base=True)
 
     def save(self, options: SnapshotOptions) -> None:
-        """Write all data as the snapshot of the directory. Raises: OSError."""
+        """Write all data as the directory's snapshot. Raises: OSError."""
         temporary = f"{self.layout.directory}/{TEMP_SNAPSHOT}"
         self._write(temporary, self.engine, options, is_base=False)
         self.disk.rename(temporary, self.layout.snapshot)
         self.disk.sync_dir(self.layout.directory)
 
     def _write(self, path: str, engine: Engine, options: SnapshotOptions, is_base: bool) -> None:
-        """Write a file and read it back. Raises: OSError; then it is gone."""
+        """Write a file and read it back. Raises: OSError after removing the file."""
         file = self.disk.create(path)
         try:
             try:

@@ -9,6 +9,7 @@ loading            loads the data at start
 reloading          loads the data again while the server runs
 log                the log file
 shared_log         the log of a served embedded database, as clients see it
+log_failure        tells clients that the log has failed, or works again
 log_waiters        clients that wait for an fsync (WAITAOF)
 command_table      all commands of a server
 command_catalogue  the replies of COMMAND

@@ -4,10 +4,8 @@
     Child        a forked copy of this process writes a snapshot or a new base while the loop goes on
     tick()       every second's sync, snapshots after so many changes, rewrites after so much growth
 
-A failed write or sync: every client that waits for it is told that the outcome is unknown, writes are
-refused, reads go on. A child tries again and again (persist/backoff.py) to write a fresh base of what is in
-memory. Writes are taken again when one is on disk, and only then. Rewrites that begin by themselves back off
-in the same way.
+A failed write or sync: writes are refused until a child has written a fresh base (persist/health.py).
+Automatic rewrites that fail back off in a similar way (persist/backoff.py).
 
 Every interval here is measured by the server's steady clock: the date may be set back.
 
@@ -23,17 +21,19 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.errors import CommandError, ConfigError, outcome_unknown
+from penstock.errors import CommandError, ConfigError
 from penstock.persist import backoff
 from penstock.persist.aof.commit import Commit, Policy
 from penstock.persist.aof.sync_thread import SyncThread
 from penstock.persist.child import Child, ChildFailed, start_child
 from penstock.persist.disk import reason
+from penstock.persist.health import LogHealth
 from penstock.persist.recovery import Recovered
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Rewrite, Store
 from penstock.server.config.settings import Config
 from penstock.server.log import LOG
+from penstock.server.log_failure import accept_writes, refuse_writes
 from penstock.server.log_waiters import LogWaiter, LogWaiters
 from penstock.server.server import Server
 from penstock.server.session.states import DISK_FAILED, SAVE_FAILED
@@ -76,7 +76,7 @@ class Durability:
         self._save_scheduled = False
         self._dirty_at_start = 0  # of the snapshot under way
         self._waiting = LogWaiters()
-        self._fresh_bases = backoff.fresh_bases(self._steady_s)
+        self._health = LogHealth(store, backoff.fresh_bases(self._steady_s))
         self._rewrites = backoff.rewrites(self._steady_s)
         self._save_failed_ms = 0
         self._saved_ms = server.steady_ms()
@@ -193,45 +193,36 @@ class Durability:
     # --- Failures ----------------------------------------------------------------------------------
 
     def _on_failure(self) -> None:
-        """A write or a sync has failed: tell who waits, and take no writes."""
+        """A write or a sync has failed: refuse writes (persist/health.py)."""
         commit = self.store.commit
         if commit is None or commit.failure is None:
             return
         if self._child is None:
             self._rewrite = None  # if it was about to be finished, it never will be
-        if self.server.state & DISK_FAILED:
+        if not self._health.note_failure():
             return
-        why = reason(commit.failure)
         LOG.error(
             "the log cannot be written: %s. Writes are refused until a fresh base is on disk; what clients"
             " were waiting for may or may not be in the log",
-            why,
+            self._health.why,
         )
-        self.server.state |= DISK_FAILED
-        self.server.facts.disk_error = why
-        self._fresh_bases.note_failure()
+        refuse_writes(self.server, commit)
         self._kill_child_of(self._finish_rewrite)
-        self.server.turn.refuse_held(outcome_unknown(why))
-        commit.give_up_unreleased()
 
     def _try_again(self) -> None:
         """Begin a fresh base, in a new file, and see whether the disk takes it."""
         try:
-            self._rewrite = self.store.begin_afresh(self.options())
+            self._rewrite = self._health.begin_base(self.options())
             self._start(self._write_base, self._finish_rewrite)
         except OSError as error:
             self._rewrite = None
-            commit = self.store.commit
-            if commit is not None:
-                commit.fail(error)
-            self._fresh_bases.note_failure()
+            self._health.note_base_failed(error)
             self.server.facts.disk_error = reason(error)
             LOG.warning("the log still cannot be written: %s", reason(error))
 
     def _accept_writes(self) -> None:
-        if self.server.state & DISK_FAILED:
-            self.server.state &= ~DISK_FAILED
-            self._fresh_bases.note_success()
+        self._health.note_base_written()
+        if accept_writes(self.server):
             LOG.warning("the log is on disk again: writes are taken")
 
     # --- Children ----------------------------------------------------------------------------------
@@ -385,14 +376,16 @@ class Durability:
             failure = reason(commit.failure)
         if failure is not None:
             self._rewrite = None
-            if commit.failure is None:  # else the log has failed meanwhile, and that is noted
-                self._backoff_of(commit).note_failure()
+            if commit.failure is not None:
+                pass  # the log has failed meanwhile, and that is noted
+            elif commit.is_based:
+                self._rewrites.note_failure()
+            else:
+                self._health.note_base_failed(OSError(errno.EIO, failure))
             self.apply_policy()
             facts.rewrite_ok = False
             LOG.error("the log cannot be rewritten: %s", failure)
             self.store.abandon_rewrite(rewrite)
-            if self.server.state & DISK_FAILED:
-                commit.fail(OSError(errno.EIO, failure))
             return
 
         def finish() -> None:
@@ -401,11 +394,6 @@ class Durability:
 
         # Until that is done there must be no other rewrite: it would begin with a manifest of the past.
         commit.do(finish)
-
-    def _backoff_of(self, commit: Commit) -> backoff.Backoff:
-        """What decides when the base that was just tried is tried again."""
-        is_fresh = self.server.state & DISK_FAILED or not commit.is_based
-        return self._fresh_bases if is_fresh else self._rewrites
 
     def _on_rewritten(self, rewrite: Rewrite) -> None:
         if self._rewrite is not rewrite:
@@ -433,7 +421,7 @@ class Durability:
             # A log that was begun while the server ran may have failed to get its first base.
             if self.server.state & DISK_FAILED or not commit.is_based:
                 idle = self._child is None and self._rewrite is None
-                if idle and self._fresh_bases.is_due():
+                if idle and self._health.is_retry_due():
                     self._try_again()
                 return
         if self._child is None:

@@ -106,14 +106,13 @@ def _report(recovery: Recovery, seconds: float) -> None:
 
 
 def _report_end(recovered: Recovered, recovery: Recovery, seconds: float) -> None:
-    if not recovered.sources:
-        return
-    LOG.info(
-        "loaded %d keys and %d commands from %s in %.3f s",
-        recovered.keys,
-        recovered.commands,
-        ", ".join(recovered.sources),
-        seconds,
-    )
-    if recovered.cut is not None:
-        LOG.warning("%s", recovered.cut)
+    if recovered.sources:
+        LOG.info(
+            "loaded %d keys and %d commands from %s in %.3f s",
+            recovered.keys,
+            recovered.commands,
+            ", ".join(recovered.sources),
+            seconds,
+        )
+    for warning in recovered.warnings:
+        LOG.warning("%s", warning)

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.errors import CommandError, outcome_unknown
+from penstock.errors import CommandError
 from penstock.persist.aof.commit import Commit
-from penstock.persist.disk import reason
+from penstock.persist.health import LogHealth
+from penstock.server.log_failure import accept_writes, refuse_writes
 from penstock.server.server import Server
-from penstock.server.session.states import DISK_FAILED
 
-RETRY_SECONDS = 1.0
+RETRY_SECONDS = 1.0  # how often the owner is asked; its LogHealth decides whether a retry is due
 
 
 class LogOwner(Protocol):
     """Who has the database open: embedded.durability.Keeper."""
 
     commit: Commit
+    health: LogHealth
 
     def listen(self, on_synced: Callable[[], None]) -> None:
         """Call whenever something is on disk, or the disk has failed."""
@@ -70,28 +71,23 @@ class SharedLog:
         if self._commit.failure is not None:
             self._server.turn.end()  # what it has done is in no log either
             self._on_failure()
-        else:
-            self._server.turn.release()
-            self._server.state &= ~DISK_FAILED
+            return
+        self._server.turn.release()
+        if self._commit.is_based:
+            accept_writes(self._server)
 
     def _on_failure(self) -> None:
-        failure = self._commit.failure
-        if failure is None or self._server.state & DISK_FAILED:
-            return
-        why = reason(failure)
-        self._server.state |= DISK_FAILED
-        self._server.facts.disk_error = why
-        self._server.turn.refuse_held(outcome_unknown(why))
-        self._commit.give_up_unreleased()
-        self._server.loop.call_later(RETRY_SECONDS, self._try_again)
+        self._owner.health.note_failure()
+        if refuse_writes(self._server, self._commit):
+            self._server.loop.call_later(RETRY_SECONDS, self._retry)
 
-    def _try_again(self) -> None:
-        """The program may never write itself: somebody must see whether the disk is well again."""
+    def _retry(self) -> None:
+        """Mend the log from here, because the program itself may never write again."""
         if not self._begun:
             return
         try:
             self._owner.prepare(writes=True)
         except CommandError:
-            self._server.loop.call_later(RETRY_SECONDS, self._try_again)
+            self._server.loop.call_later(RETRY_SECONDS, self._retry)
         else:
-            self._server.state &= ~DISK_FAILED
+            accept_writes(self._server)

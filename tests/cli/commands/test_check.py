@@ -164,7 +164,7 @@ def test_names_that_are_no_text_can_be_checked(tmp_path: Path) -> None:
     assert json.loads(run(name, "--json").stdout)["verdict"] == "sound"
     directory = write_ours(tmp_path / "data")
     Path(os.fsdecode(os.fsencode(directory) + b"/appendonlydir/\xff")).write_bytes(b"")
-    assert "is not named by the manifest" in run(directory).stdout
+    assert "is not listed in the manifest" in run(directory).stdout
 
 
 def test_the_help_has_examples_and_exit_codes() -> None:

@@ -10,7 +10,7 @@ from penstock.core.check import check_list
 from penstock.core.list_value import ListLimits, ListValue
 from tests.support.campaign import cases
 from tests.support.engine.listpacks import EDGE_INTEGERS, NOT_INTEGERS
-from tests.support.rdb.dump import list_nodes
+from tests.support.rdb.dump_payloads import list_nodes
 from tests.support.servers.redis_server import RedisServer
 
 KEY = "l"

@@ -14,7 +14,7 @@ from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.core.stream_node import NodeCursor
 from tests.support.campaign import cases
 from tests.support.engine.streams import add, frame_of, nodes_of, sid
-from tests.support.rdb.dump import stream_nodes
+from tests.support.rdb.dump_payloads import stream_nodes
 from tests.support.servers.redis_server import RedisServer
 
 KEY = "s"

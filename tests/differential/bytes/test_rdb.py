@@ -17,7 +17,7 @@ from tests.conftest import NO_REDIS
 from tests.support.campaign import cases
 from tests.support.random.rdb_workload import workload
 from tests.support.rdb.by_hand import NODE_KEY, ZIPLIST_FORMS, group_bytes, stream_bytes, ziplist_of
-from tests.support.rdb.dumps import DumpBench, body_of, sealed
+from tests.support.rdb.dump_payloads import DumpBench, body_of, sealed
 from tests.support.rdb.whole_files import check_value, length, string, write_all
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer, redis_program_or_none, running_redis

@@ -21,7 +21,7 @@ from tests.support.campaign import cases, seed
 from tests.support.engine.engines import STRING_KEY, Bench
 from tests.support.random.list_commands import LIST_KEYS, ListWorld
 from tests.support.random.stream_commands import Words
-from tests.support.rdb.dump import list_nodes
+from tests.support.rdb.dump_payloads import list_nodes
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer
 

@@ -25,7 +25,7 @@ def whole(data: bytes, synced: int, offset: int) -> bytes:
 
 
 def sealed(line: bytes, offset: int) -> bytes:
-    """A line whose own checksum is right, whatever it says."""
+    """A line with a valid checksum of its own, whatever it says."""
     return line + b"%08x\r\n" % zlib.crc32(b"%d:%s" % (offset, line))
 
 
@@ -76,7 +76,7 @@ def test_no_changed_byte_of_a_line_goes_unnoticed() -> None:
         sealed(b"#PSCRC:1:14:8c1f33a0:0:0:", 0),
     ],
 )
-def test_a_line_that_is_none_is_not_taken_for_one(line: bytes) -> None:
+def test_other_lines_are_not_parsed_as_a_batch(line: bytes) -> None:
     assert parse_batch_or_none(line, 0) is None
 
 
@@ -100,7 +100,7 @@ def test_a_line_whose_beginning_was_changed_is_known_by_its_end() -> None:
     assert not is_damaged(b"# a remark: 1:2:3\r\n")
 
 
-def test_whole_batches_behind_a_place_are_counted() -> None:
+def test_valid_batches_after_a_place_are_counted() -> None:
     data = b"?" * 100
     for synced in (20, 90, 50):
         last = len(data)
@@ -122,7 +122,7 @@ def test_a_place_is_counted_from_the_beginning_of_the_file() -> None:
     assert count_whole(data, 0) == 0
 
 
-def test_a_batch_that_claims_what_is_behind_it_is_not_believed() -> None:
+def test_a_batch_that_claims_a_later_sync_is_not_counted() -> None:
     assert count_whole(b"?" * 100 + whole(b"", 101, 100), 0) == 0
     assert count_whole(b"?" * 100 + whole(b"", 100, 100), 0) == 1
 
@@ -135,7 +135,7 @@ def test_a_batch_within_a_whole_one_is_a_value_even_at_its_place() -> None:
     assert list(whole_batches(data, 0)) == [100]
 
 
-def test_behind_damage_begins_where_a_batch_ends_whose_line_is_right() -> None:
+def test_a_damaged_batch_with_a_valid_line_is_skipped_whole() -> None:
     line = encode_batch(DATA, 0, 1007)
     assert behind_damage(b"?" * 7 + line, 7, 1000) == 7 + len(line + DATA)
     assert behind_damage(b"?" * 7 + line, 7, 1001) == 8

@@ -1,4 +1,4 @@
-"""Group commit: who waits for what, with threads, and with a disk that is in a test's hand."""
+"""Group commit: what waits for what, with threads and a disk controlled by the test."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMEOUT = 30
 
 
 class WatchedFile(FakeFile):
-    """A file that calls somebody before each sync."""
+    """A file that calls a function before each sync."""
 
     syncs = 0
     on_sync: Callable[[], None] = staticmethod(lambda: None)
@@ -83,8 +83,8 @@ def test_everysec_releases_what_is_written() -> None:
     assert file.syncs == 1, "there was nothing to sync"
 
 
-def test_one_sync_serves_all_who_have_handed_over() -> None:
-    """Producers outrun a slow disk: the first sync takes as long as it takes all of them to hand over."""
+def test_one_sync_serves_everything_handed_over() -> None:
+    """Producers are faster than the disk: the first sync lasts until all of them have handed over."""
     commit, file = commit_on(FakeDisk())
     count = 8
     owner = threading.Lock()
@@ -147,7 +147,7 @@ def test_an_owner_whose_queue_is_full_waits_for_the_disk(monkeypatch: pytest.Mon
 
 
 def test_what_the_owner_is_still_writing_is_not_taken_for_synced() -> None:
-    """Another thread ends a rewrite in that moment: its job is in the queue, the owner's bytes are not."""
+    """Another thread ends a rewrite at that moment: its job is in the queue, the owner's bytes are not."""
     disk = FakeDisk()
     commit, file = commit_on(disk, Policy.EVERY_SECOND)
 
@@ -180,8 +180,8 @@ def test_a_thread_that_syncs_does_so_whenever_it_is_woken() -> None:
     assert commit.synced == 20
 
 
-def test_the_loop_hears_of_what_another_thread_has_synced() -> None:
-    """A client of db.serve() waited for ever: a thread of the program had synced its write."""
+def test_the_loop_is_told_of_syncs_by_other_threads() -> None:
+    """A client of db.serve() waited forever, because a thread of the program had synced its write."""
     commit, _ = commit_on(FakeDisk())
     told: list[int] = []
     thread = SyncThread(commit, lambda: told.append(commit.synced))
@@ -194,7 +194,7 @@ def test_the_loop_hears_of_what_another_thread_has_synced() -> None:
     assert told == [1]
 
 
-def test_those_who_are_on_their_way_share_a_sync() -> None:
+def test_clients_that_arrive_soon_share_a_sync() -> None:
     commit, file = commit_on(FakeDisk())
     seconds = [0.0]
     done = threading.Semaphore(0)
@@ -208,7 +208,7 @@ def test_those_who_are_on_their_way_share_a_sync() -> None:
 
     def sleep(step: float) -> None:
         seconds[0] += step
-        if commit.waiting == 1:  # of the two that were released; the other one comes now
+        if commit.waiting == 1:  # one of the two released clients; the other one arrives now
             come(1)
 
     file.on_sync = sync_slowly
@@ -221,7 +221,7 @@ def test_those_who_are_on_their_way_share_a_sync() -> None:
     thread.stop()
 
 
-def test_nobody_waits_long_for_who_does_not_come() -> None:
+def test_a_sync_is_not_delayed_for_long() -> None:
     commit, file = commit_on(FakeDisk())
     seconds = [0.0]
     done = threading.Semaphore(0)
@@ -273,7 +273,7 @@ def test_the_second_batch_says_how_much_was_synced_before_it() -> None:
     assert second.synced == size
 
 
-def test_close_vouches_for_all_with_an_empty_batch() -> None:
+def test_close_ends_the_file_with_an_empty_batch() -> None:
     disk = FakeDisk()
     commit, file = commit_on(disk)
     note(commit, "a")
@@ -285,7 +285,7 @@ def test_close_vouches_for_all_with_an_empty_batch() -> None:
 
 
 @pytest.mark.parametrize("kind", ["write", "sync"])
-def test_everyone_who_waits_hears_of_a_failure(kind: str) -> None:
+def test_every_waiting_thread_gets_the_failure(kind: str) -> None:
     disk = FakeDisk()
     commit, _ = commit_on(disk)
     disk.fail(Fault(kind, 0, errno.ENOSPC, part=0.5))
@@ -308,7 +308,7 @@ def test_everyone_who_waits_hears_of_a_failure(kind: str) -> None:
         commit.close()
 
 
-def test_reads_go_on_once_the_owner_knows_of_the_failure() -> None:
+def test_reads_are_released_once_the_owner_knows_of_the_failure() -> None:
     disk = FakeDisk()
     commit, _ = commit_on(disk)
     disk.fail(Fault("sync", 0, errno.EIO))
@@ -324,7 +324,7 @@ def test_reads_go_on_once_the_owner_knows_of_the_failure() -> None:
         commit.wait_synced(commit.position)
 
 
-def test_a_fresh_file_promises_nothing_before_its_base_is_there() -> None:
+def test_a_fresh_file_promises_nothing_before_its_base_is_on_disk() -> None:
     disk = FakeDisk()
     commit, _ = commit_on(disk)
     disk.fail(Fault("sync", 0, errno.EIO))

@@ -1,4 +1,4 @@
-"""One thread hands over while another syncs: a number is released when its bytes are on disk, not before."""
+"""One thread hands over while another syncs: a position is released only when its bytes are on disk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HAND_OVERS = 20_000
 
 
 class CountingFile:
-    """Knows how many effects were written, and how many of them synced."""
+    """Counts the effects written and those synced."""
 
     def __init__(self) -> None:
         self.size = 0
@@ -26,7 +26,7 @@ class CountingFile:
 
     def write(self, data: bytes) -> None:
         assert not self.closed
-        # In this order, as a real one: the bytes are there before the size says so.
+        # In this order, like a real file: bytes first, then the size.
         self.written += data.count(b"XADD")
         self.size += len(data)
 
@@ -39,7 +39,7 @@ class CountingFile:
 
 @pytest.fixture(autouse=True)
 def hurried() -> Iterator[None]:
-    """Let threads change places all the time."""
+    """Make the interpreter switch threads as often as possible."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     yield
@@ -48,9 +48,7 @@ def hurried() -> Iterator[None]:
 
 @pytest.mark.parametrize("changes_file", [False, True])
 @pytest.mark.parametrize("policy", [Policy.ALWAYS, Policy.EVERY_SECOND])
-def test_nothing_is_released_before_it_is_where_it_belongs(
-    policy: Policy, changes_file: bool
-) -> None:
+def test_nothing_is_released_before_it_is_on_disk(policy: Policy, changes_file: bool) -> None:
     files = [CountingFile()]
     journal = Journal()
     commit = Commit(journal, Increment(files[0]), policy)

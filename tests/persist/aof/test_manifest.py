@@ -1,4 +1,4 @@
-"""The manifest: Redis's text, with a checksum and lengths. What is refused: tests/crash/test_faults.py."""
+"""The manifest: Redis's format with a checksum and lengths. tests/crash/test_faults.py has the refusals."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def test_a_manifest_of_redis_is_read() -> None:
     assert found.increments == (LogFile("appendonly.aof.1.incr.aof", 1),)
 
 
-def test_a_manifest_of_ours_that_has_lost_its_last_lines_is_no_manifest_of_redis() -> None:
-    """Cut off behind a line it would still be one, that names fewer files."""
+def test_a_cut_off_manifest_of_ours_is_not_taken_for_one_of_redis() -> None:
+    """Cut off at the end of a line, it would still be a valid manifest with fewer files."""
     text = encode_manifest(Manifest(BASE, (OLD, LAST)))
     for line in range(1, 4):
         cut = b"".join(text.splitlines(keepends=True)[:line])
@@ -59,7 +59,7 @@ def test_a_manifest_of_ours_that_has_lost_its_last_lines_is_no_manifest_of_redis
             parse_manifest(cut, "m")
 
 
-def test_numbers_rise_above_those_that_were_given_away() -> None:
+def test_new_numbers_are_above_used_ones() -> None:
     manifest = Manifest(BASE, (OLD, LAST))
     assert manifest.next_base("a").name == "a.3.base.rdb"
     assert manifest.next_base("a", "aof", above=7).name == "a.8.base.aof"
@@ -68,7 +68,7 @@ def test_numbers_rise_above_those_that_were_given_away() -> None:
     assert Manifest().next_base("a").seq == Manifest().next_increment("a").seq == 1
 
 
-def test_a_new_base_makes_history_of_what_it_covers() -> None:
+def test_files_covered_by_a_new_base_become_history() -> None:
     manifest = Manifest(BASE, (OLD,)).with_increment(LAST, replace(OLD, size=7))
     assert manifest.increments[0].size == 7
     base = manifest.next_base("a")

@@ -1,4 +1,4 @@
-"""Doing a file again: what is torn, what is damage, what is foreign."""
+"""Replaying a file: what is torn, what is damage, what is foreign."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def with_value(key: str, value: bytes) -> bytes:
 
 
 def read(data: bytes) -> list[str]:
-    """What is there after a file was read."""
+    """The data after a file was replayed."""
     engine = Engine()
     Replay(engine, TABLE.values()).run(FakeSource(data), "f")
     return engine_state(engine)
@@ -57,14 +57,14 @@ BEHIND = len(FIRST + A + B)
 STATE_A = ["0 'a'", "  string '1'"]
 
 
-def test_batches_and_plain_commands_are_done_in_their_order() -> None:
+def test_batches_and_plain_commands_are_replayed_in_order() -> None:
     data = FIRST + A + words("SET a 3") + b"#TS:17\r\n"
     data += batch("INCR a", len(data)) + words("SELECT 2") + words("SET c 1")
     assert read(data) == ["0 'a'", "  string '4'", "2 'c'", "  string '1'"]
     assert read(b"") == read(FIRST) == []
 
 
-def test_a_transaction_is_done_as_a_whole_or_is_torn() -> None:
+def test_a_transaction_is_replayed_whole_or_is_torn() -> None:
     begun = words("SET z 1") + words("MULTI") + words("SET a 1")
     assert len(read(begun + words("EXEC"))) == 4
     assert torn_at(begun) == len(words("SET z 1"))
@@ -76,59 +76,57 @@ def test_a_file_that_ends_within_its_last_batch_is_torn_there(cut: int) -> None:
     assert torn_at(FIRST + A + B[:cut]) == len(FIRST + A)
 
 
-def test_a_hole_that_a_sound_batch_follows_is_damage_though_nobody_says_that_it_was_synced() -> (
-    None
-):
-    """It was cut off with all that followed, as something that nobody had been promised."""
+def test_a_hole_before_a_valid_batch_is_damage_even_if_it_was_not_synced() -> None:
+    """It was cut off together with everything after it, as if nothing of it had been acknowledged."""
     for hole in range(1, len(B)):
         data = FIRST + A + bytes(hole) + B[hole:] + batch("SET c 3", BEHIND)
         assert "1 sound batches follow it" in damage(data)
 
 
-def test_a_hole_that_nothing_sound_follows_is_torn() -> None:
+def test_a_hole_with_no_valid_batch_after_it_is_torn() -> None:
     for hole in range(1, len(B)):
         assert torn_at(FIRST + A + bytes(hole) + B[hole:]) == len(FIRST + A)
 
 
-def test_a_hole_in_what_was_promised_is_damage() -> None:
+def test_a_hole_in_synced_bytes_is_damage() -> None:
     behind = batch("SET c 3", BEHIND, synced=BEHIND)
     assert "byte 0x00" in damage(FIRST + A + bytes(9) + B[9:] + behind)
 
 
-def test_a_file_of_which_only_the_first_line_is_whole_is_torn() -> None:
-    """The first block of a new increment was lost and the second was not: it was refused as damage."""
+def test_a_file_with_only_its_first_line_intact_is_torn() -> None:
+    """The first block of a new increment was lost but not the second: it was refused as damage."""
     assert torn_at(FIRST + bytes(600) + A[20:]) == len(FIRST)
 
 
-def test_a_line_that_goes_over_into_zeros_is_torn() -> None:
-    """A block ended within it, and the next ones were lost: no line end in sight, and it was damage."""
+def test_a_line_that_ends_in_zeros_is_torn() -> None:
+    """A block ended inside the line and the next blocks were lost: it was refused as damage."""
     for zeros in (10, 1023, 1024, 5000):
         assert torn_at(FIRST + A + B[:9] + bytes(zeros) + b"more") == len(FIRST + A)
 
 
 def test_a_line_of_a_later_version_is_refused_and_not_cut_off() -> None:
-    """The whole rest of the file would have gone."""
+    """The rest of the file would have been cut off."""
     later = b"#PSCRC:2" + A[len(b"#PSCRC:1") :]
     assert "later version" in damage(FIRST + later)
 
 
-def test_a_line_before_a_batch_that_is_no_longer_one_is_not_skipped() -> None:
-    """The commands behind it would be done, with nobody to vouch for them."""
+def test_a_damaged_line_of_a_batch_is_not_skipped_as_an_annotation() -> None:
+    """The commands after it would be replayed without a checksum."""
     damaged = b"#QSCRC" + B[6:]
     assert torn_at(FIRST + A + damaged) == len(FIRST + A)
     vouched = batch("SET c 3", BEHIND, synced=BEHIND)
     assert "nobody writes" in damage(FIRST + A + damaged + vouched)
 
 
-def test_a_batch_inside_of_a_value_does_not_make_damage_of_a_torn_tail() -> None:
+def test_a_batch_inside_a_value_does_not_turn_a_torn_tail_into_damage() -> None:
     data = with_value("k", encode_batch(b"", 99999999, 0))
     assert torn_at(FIRST + encode_batch(data, 0, len(FIRST)) + data[:-1]) == len(FIRST)
 
 
 def planted(place: int) -> tuple[bytes, bytes, int]:
-    """A batch's line and its data: a value that is a batch for some place; and where it stands.
+    """A value that contains a valid batch for some offset, and the offset of that value.
 
-    It claims that more was synced than the batch around it begins with.
+    It claims that more was synced than the offset of the batch around it.
     """
     body = words("SET planted 1")
     value = encode_batch(body, len(FIRST) + 1, place) + body
@@ -137,8 +135,8 @@ def planted(place: int) -> tuple[bytes, bytes, int]:
     return line, data, (FIRST + line + data).index(value)
 
 
-def test_a_planted_line_neither_stops_recovery_nor_is_done_at_any_place_but_its_own() -> None:
-    """Believed, its claim made damage of a torn end, and the server did not start."""
+def test_a_planted_line_counts_only_at_its_exact_offset() -> None:
+    """Its claim turned a torn end into damage, and the server did not start."""
     _, _, place = planted(0)
     for guess in (*range(place), *range(place + 1, place + 100)):
         line, data, _ = planted(guess)
@@ -148,12 +146,12 @@ def test_a_planted_line_neither_stops_recovery_nor_is_done_at_any_place_but_its_
         assert torn_at(whole + last[:-1]) == len(whole)
         assert torn_at(FIRST + line + b"?" + data[1:]) == len(FIRST)
         assert torn_at(FIRST + bytes(len(line)) + data) == len(FIRST)
-    # That it takes the very place is what docs/decisions/0005 knows to be left.
+    # docs/decisions/0005 accepts that it counts at its exact offset.
     line, data, _ = planted(place)
     assert "byte 0x00" in damage(FIRST + bytes(len(line)) + data)
 
 
-def test_a_planted_line_is_a_value_even_at_its_place_if_the_line_before_it_is_right() -> None:
+def test_a_planted_line_inside_a_valid_batch_is_a_value() -> None:
     _, _, place = planted(0)
     line, data, _ = planted(place)
     assert "0 'planted'" not in read(FIRST + line + data)
@@ -161,8 +159,8 @@ def test_a_planted_line_is_a_value_even_at_its_place_if_the_line_before_it_is_ri
     assert torn_at(FIRST + line + data[:-1]) == len(FIRST)
 
 
-def test_a_batch_at_another_place_than_its_own_is_not_done() -> None:
-    """A block that was written twice, or two that changed places."""
+def test_a_batch_at_another_offset_is_not_replayed() -> None:
+    """A block that was written twice, or two blocks that were swapped."""
     end = encode_batch(b"", BEHIND, BEHIND)
     for moved in (FIRST + A + A, FIRST + B + A, A, FIRST + FIRST + A):
         assert torn_at(moved) in (0, len(FIRST), len(FIRST + A))
@@ -183,8 +181,10 @@ def test_a_changed_digit_of_what_was_synced_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("letter", range(len(b"#PSCRC:")))
-def test_a_changed_letter_of_a_line_is_noticed_and_nothing_behind_it_is_done(letter: int) -> None:
-    """The first line looked like an annotation of somebody else's, and was skipped."""
+def test_a_changed_letter_of_a_line_is_noticed_and_nothing_after_it_is_replayed(
+    letter: int,
+) -> None:
+    """The first line looked like a foreign annotation and was skipped."""
     sound = FIRST + A + B
     base = batch("SET a 1", 0)  # a base of commands begins with commands
     for mask in range(1, 256):
@@ -199,7 +199,7 @@ def test_a_changed_letter_of_a_line_is_noticed_and_nothing_behind_it_is_done(let
             assert replay.commands == (start == len(FIRST + A))
 
 
-def test_annotations_of_others_are_skipped_before_commands_that_nobody_vouches_for() -> None:
+def test_foreign_annotations_are_skipped_before_plain_commands() -> None:
     assert read(b"# a remark\r\n" + words("SET a 1")) == STATE_A
 
 
@@ -214,13 +214,13 @@ def test_annotations_of_others_are_skipped_before_commands_that_nobody_vouches_f
         (words("EXEC"), "EXEC without MULTI"),
         (words("MULTI") + words("MULTI"), "MULTI within MULTI"),
         (b"PING\r\n", "where a command should begin"),
-        (b"*0\r\n" + words("SET a 1"), "no command"),
+        (b"*0\r\n" + words("SET a 1"), "not a command"),
         (b"*1\r\n:1\r\n" + words("SET a 1"), "expected '$'"),
         (encode_batch(words("SET a 1")[:-3], 0, 0) + words("SET a 1")[:-3], "checksum is right"),
         (encode_batch(words("MULTI"), 0, 0) + words("MULTI"), "within a transaction"),
     ],
 )
-def test_what_cannot_be_done_is_refused(data: bytes, text: str) -> None:
+def test_commands_that_cannot_be_replayed_are_refused(data: bytes, text: str) -> None:
     assert text in damage(data)
 
 

@@ -1,4 +1,4 @@
-"""A check and recovery are of one mind about damaged directories, whatever the damage is."""
+"""A check and recovery agree about damaged directories."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.disk.data_files import SECOND, OurFiles, write_ours
 
 
 def damaged(data: bytes, dice: random.Random) -> bytes:
-    """One of the things that happen to files."""
+    """Damage a file in one of the usual ways."""
     at = dice.randrange(len(data) + 1)
     until = min(len(data), at + dice.choice((1, 2, 16, 64)))
     kind = dice.randrange(6)
@@ -52,7 +52,7 @@ def recover_or_none(directory: Path) -> Recovered | None:
 
 
 def expected_or_none(report: Report) -> str | None:
-    """What recovery should make of it; None if it may be stricter than a check that warns."""
+    """The result that recovery should have; None if it may be stricter than a check that only warns."""
     if report.verdict is Verdict.SOUND:
         return None if any("setting databases" in text for text in report.warnings) else "loaded"
     return "cut" if report.verdict is Verdict.TORN else "refused"

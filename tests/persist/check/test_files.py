@@ -1,4 +1,4 @@
-"""What a check says of files: those of Redis, ours, and what damage makes of either."""
+"""What a check reports about intact and damaged files of penstock and of Redis."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def killed(tmp_path: Path) -> Path:
 
 
 def test_after_a_clean_stop_an_older_increment_is_damage(ours: Path) -> None:
-    """Each of its batches is sound."""
+    """Each of its batches is valid."""
     path = log_file(ours, "incr")
     data = path.read_bytes()
     path.write_bytes(data[: data.rindex(b"#PSCRC:", 0, data.rindex(b"#PSCRC:"))])
@@ -148,7 +148,7 @@ def test_a_manifest_that_lost_its_checksum_is_damaged(ours: Path) -> None:
 
 
 def test_a_complete_file_that_is_cut_off_between_two_batches_is_damaged(tmp_path: Path) -> None:
-    """Nothing in the file itself says that there was more."""
+    """The file itself does not show that there was more."""
     files = OurFiles(tmp_path / "data")
     files.do("XADD s 1-1 temp 21", "SET k v")
     files.new_increment()
@@ -174,7 +174,7 @@ def test_files_that_the_manifest_does_not_name_are_warned_about(ours: Path) -> N
     (ours / "appendonlydir/appendonly.aof.9.incr.aof").write_bytes(b"")
     (ours / "appendonlydir/temp-rewrite").write_bytes(b"")
     warnings = check(ours).warnings
-    assert any("9.incr.aof is not named" in warning for warning in warnings)
+    assert any("9.incr.aof is not listed" in warning for warning in warnings)
     assert any("temp-rewrite is left over" in warning for warning in warnings)
 
 
@@ -243,14 +243,14 @@ def test_a_missing_file_is_named(ours: Path) -> None:
 
 
 def test_a_last_increment_that_lost_all_its_bytes_is_damage(ours: Path) -> None:
-    """Found by the random campaign: recovery refuses it, and the check only warned."""
+    """Found by the random campaign: recovery refused it, but the check only warned."""
     log_file(ours, "incr").write_bytes(b"")
     report = check(ours / "appendonlydir")
     assert verdicts(report)[-1] == ("increment", "damaged")
-    assert report.files[-1].what == "it is empty, and was not when it was listed"
+    assert report.files[-1].what == "it is empty, but was not when it was listed"
 
 
-def test_of_two_bases_the_newest_sound_one_is_taken(ours: Path) -> None:
+def test_of_two_bases_the_newest_valid_one_is_used(ours: Path) -> None:
     directory = ours / "appendonlydir"
     base = log_file(ours, "base")
     newer = directory / "appendonly.aof.3.base.rdb"
@@ -295,7 +295,7 @@ def test_a_value_that_breaks_an_invariant_is_damage(tmp_path: Path) -> None:
 
 
 def test_no_changed_byte_of_our_log_changes_the_data_unseen(tmp_path: Path) -> None:
-    """A line that is no longer a batch's, but an annotation, leaves commands that nobody vouches for."""
+    """If the line of a batch becomes an annotation, its commands are not covered by a checksum."""
     files = OurFiles(tmp_path / "data")
     files.do("XADD s 1-1 temp 21", "SET k v")
     files.store.close()
@@ -329,11 +329,11 @@ def test_a_manifest_cannot_name_a_file_outside_of_its_directory(ours: Path, name
     manifest.write_text(f'file "{name}" seq 1 type b\n')
     (file,) = check(manifest).files
     assert file.verdict is Verdict.DAMAGED
-    assert "names no file of this directory" in file.what
+    assert "does not name a file of this directory" in file.what
 
 
 @pytest.mark.parametrize("seq", ["0", "-1", "9" * 5000, "\u0663", "x"])
-def test_a_manifest_with_a_number_that_is_none_is_damaged(ours: Path, seq: str) -> None:
+def test_a_manifest_with_an_invalid_number_is_damaged(ours: Path, seq: str) -> None:
     manifest = ours / "appendonlydir/appendonly.aof.manifest"
     manifest.write_text(f"file a seq {seq} type b\n")
     assert check(manifest).verdict is Verdict.DAMAGED
@@ -375,7 +375,7 @@ def test_links_are_followed_and_those_that_lead_nowhere_are_missing(ours: Path) 
 
 
 class ForbiddenDisk(SystemDisk):
-    """A disk that lets nobody read increments."""
+    """A disk that refuses to read increments."""
 
     def read(self, path: str, offset: int = 0) -> Source:
         if ".incr." in path:
@@ -407,7 +407,7 @@ def test_garbage_is_never_sound_and_never_a_crash(tmp_path: Path, data: bytes) -
     assert 0 <= report.files[0].offset <= len(data)
 
 
-def test_nothing_is_a_log_without_commands_and_no_snapshot(tmp_path: Path) -> None:
+def test_an_empty_file_is_a_valid_log_but_not_a_valid_snapshot(tmp_path: Path) -> None:
     log, snapshot = tmp_path / "x.aof", tmp_path / "x.rdb"
     log.write_bytes(b"")
     snapshot.write_bytes(b"")
@@ -439,7 +439,7 @@ def test_redis_check_aof_agrees_about_every_truncation_of_its_log(tmp_path: Path
         path.write_bytes(sound[:size])
         is_sound = check(path).verdict is Verdict.SOUND
         if sound[:size].rpartition(b"\n")[2].startswith(b"#"):
-            # Redis takes an annotation without an end for whole, and would write on in the same line.
+            # Redis accepts an annotation without a line end, and would append to the same line.
             assert not is_sound
         else:
             assert is_sound == accepts("redis-check-aof", path), size
@@ -459,7 +459,7 @@ def test_redis_check_rdb_agrees_about_every_truncation_of_its_snapshot(tmp_path:
 
 @pytest.mark.parametrize("data", [b"", bytes(300)])
 def test_recovery_refuses_a_snapshot_of_nothing_or_zeros(tmp_path: Path, data: bytes) -> None:
-    """As a log they would be an empty one and a torn one: the server would start without a single key."""
+    """Read as a log they would be empty or torn, and the server would start without data."""
     (tmp_path / "dump.rdb").write_bytes(data)
     with pytest.raises(CorruptData, match="where a snapshot should be"):
         OurFiles(tmp_path)

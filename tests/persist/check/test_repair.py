@@ -1,4 +1,4 @@
-"""Repaired copies: all that can be read, nothing else, and the original as it was."""
+"""Repaired copies hold everything readable and nothing else, and the original is unchanged."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def contents(directory: Path) -> dict[str, bytes]:
 
 
 def mend(path: Path, out: Path, past_damage: bool = False) -> tuple[Report, Copy]:
-    """Repair, and see that the original is untouched and the copy is sound."""
+    """Repair, and check that the original is unchanged and the copy is valid."""
     original = contents(path) if path.is_dir() else path.read_bytes()
     report = check_path(SystemDisk(), str(path), past_damage=past_damage, keep_data=True)
     copy = write_copy(SystemDisk(), report, str(out))
@@ -47,7 +47,7 @@ def mend(path: Path, out: Path, past_damage: bool = False) -> tuple[Report, Copy
 
 
 def state(directory: Path) -> Any:
-    """What a server has after it started on a directory."""
+    """The data of a server that starts on a directory."""
     files = OurFiles(directory)
     recovered = files.store.recovery(load_truncated=False)
     recovered.with_log()
@@ -58,7 +58,7 @@ def state(directory: Path) -> Any:
 
 
 def damage(path: Path, text: bytes) -> int:
-    """Change a bit of a text in a file; return where its batch begins, or the text if there are none."""
+    """Change a bit of a text in a file; return the offset of its batch, or of the text without batches."""
     data = bytearray(path.read_bytes())
     place = data.index(text)
     data[place] ^= 1
@@ -103,7 +103,7 @@ def test_a_torn_end_is_left_out(tmp_path: Path) -> None:
     assert b"4-1" not in repr(stream).encode()
 
 
-def test_behind_a_hole_nothing_is_taken_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_data_after_a_hole_is_left_out_without_past_damage(tmp_path: Path) -> None:
     files = OurFiles(tmp_path / "data")
     files.do(*FIRST)
     files.new_increment()
@@ -114,7 +114,7 @@ def test_behind_a_hole_nothing_is_taken_unless_it_is_asked_for(tmp_path: Path) -
     report, _ = mend(tmp_path / "data", tmp_path / "out")
     of_first, of_second = report.parts[0].left_out
     assert (of_first.offset, of_first.size) == (hole, len(first.read_bytes()) - hole)
-    assert "whole batches behind it: 1 " in of_first.why
+    assert "valid batches after it: 1 " in of_first.why
     assert (of_second.path, of_second.size) == (str(second), len(second.read_bytes()))
     assert state(tmp_path / "out")[1:] == ([b"a", b"b", b"c"], None)
 
@@ -154,14 +154,14 @@ def test_the_database_before_a_hole_is_the_one_behind_it(tmp_path: Path) -> None
     assert engine.context.databases[3].values == {b"a": b"1", b"c": b"3"}
 
 
-def test_a_value_that_looks_like_a_batch_is_not_done(tmp_path: Path) -> None:
-    """Whoever can write a value could plant commands in it, to be found behind damage."""
+def test_a_value_that_looks_like_a_batch_is_not_replayed(tmp_path: Path) -> None:
+    """A client could plant commands in a value, to be found after damage."""
     planted = b"*1\r\n$8\r\nFLUSHALL\r\n"
     first = b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\n1\r\n"
     last = b"*3\r\n$3\r\nSET\r\n$1\r\nc\r\n$1\r\n3\r\n"
     path = tmp_path / "log"
     log, place = b"", 0
-    for _ in range(2):  # the second time with the very place where it stands
+    for _ in range(2):  # the second time with its exact offset
         value = encode_batch(planted, 0, place) + planted
         command = b"*3\r\n$3\r\nSET\r\n$1\r\nb\r\n$%d\r\n%s\r\n" % (len(value), value)
         log = b""
@@ -174,13 +174,13 @@ def test_a_value_that_looks_like_a_batch_is_not_done(tmp_path: Path) -> None:
     assert report.parts[0].totals.keys == 2
 
 
-def test_without_its_base_a_log_is_worth_nothing_unless_one_insists(tmp_path: Path) -> None:
+def test_a_log_without_its_base_is_read_only_with_past_damage(tmp_path: Path) -> None:
     directory = write_ours(tmp_path / "data")
     log_file(directory, "base").unlink()
     report, copy = mend(directory, tmp_path / "out")
     assert copy.skipped == ["log"]
     assert sorted(contents(tmp_path / "out")) == ["dump.rdb"]
-    assert report.parts[0].left_out[0].why.startswith("it is named")
+    assert report.parts[0].left_out[0].why.startswith("it is listed")
     with pytest.raises(RepairRefused, match="nothing can be read"):
         mend(directory / "appendonlydir", tmp_path / "none")
     assert not (tmp_path / "none").exists()
@@ -216,7 +216,7 @@ def test_the_keys_before_the_damage_of_a_snapshot_are_kept(tmp_path: Path) -> No
 
 def test_a_single_log_is_cut_where_its_damage_begins(tmp_path: Path) -> None:
     path = log_file(write_ours(tmp_path / "data"), "incr")
-    # It stands alone: what it needs of its base is not there.
+    # It is checked alone, without the base that its commands need.
     path = path.rename(tmp_path / "log")
     data = path.read_bytes()
     hole = damage(path, b"$1\r\nd")
@@ -235,7 +235,7 @@ def test_a_refused_command_inside_of_a_batch_leaves_no_half_of_it(tmp_path: Path
 
 @needs_redis
 @pytest.mark.parametrize("preamble", ["yes", "no"])
-def test_what_redis_wrote_is_mended_so_that_redis_reads_it(tmp_path: Path, preamble: str) -> None:
+def test_repaired_files_of_redis_can_be_read_by_redis(tmp_path: Path, preamble: str) -> None:
     directory = write_redis(tmp_path / "data", "--aof-use-rdb-preamble", preamble)
     path = log_file(directory, "incr")
     data = path.read_bytes()
@@ -275,12 +275,12 @@ def test_nothing_that_exists_is_written_over(tmp_path: Path) -> None:
     assert not (tmp_path / "gone").exists()
     with pytest.raises(RepairRefused, match="inside"):
         mend(directory, directory / "out")
-    with pytest.raises(RepairRefused, match="no directory"):
+    with pytest.raises(RepairRefused, match="not a directory"):
         mend(directory, tmp_path / "no/such/out")
 
 
 class FullDisk(SystemDisk):
-    """A disk that has no room for what is appended."""
+    """A disk without space for appends."""
 
     def append_to(self, path: str) -> File:
         if path.endswith("dump.rdb"):

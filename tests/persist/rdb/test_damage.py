@@ -1,4 +1,4 @@
-"""Damaged files and payloads: a clear error or the same data, never a crash, a hang or half a value."""
+"""Damaged files and payloads cause a clear error or the same data, never a crash, a hang or half a value."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.errors import CorruptData
 from penstock.persist.rdb.dump import dump_value
 from tests.support.campaign import cases
 from tests.support.engine.engines import START_MS
-from tests.support.rdb.dumps import DumpBench, body_of, sealed
+from tests.support.rdb.dump_payloads import DumpBench, body_of, sealed
 from tests.support.rdb.whole_files import check_value, looks, read_all, reader_of, write_all
 from tests.support.servers.raw_redis import Refusal
 
@@ -44,7 +44,7 @@ def small_file() -> bytes:
 
 
 def read_or_refused(data: bytes, deep: bool) -> list[object] | None:
-    """What is in a file; None if it is refused with a place inside of it."""
+    """The data of a file; None if it is refused with an offset inside it."""
     try:
         items = list(reader_of(data, deep).items())
     except CorruptData as error:
@@ -115,7 +115,7 @@ GET m|APPEND m x|STRLEN m|TYPE m|OBJECT ENCODING m|DUMP m|COPY m m2|RENAME m m3|
 
 
 def mutated(dice: random.Random, body: bytes) -> bytes:
-    """A payload's body with a few bytes changed, cut, doubled or exchanged."""
+    """A payload's body with some bytes changed, removed, doubled or swapped."""
     bad = bytearray(body)
     for _ in range(dice.choice([1, 1, 1, 2, 2, 4])):
         place = dice.randrange(len(bad))
@@ -141,7 +141,7 @@ def mutated(dice: random.Random, body: bytes) -> bytes:
 
 
 def bodies() -> list[bytes]:
-    """Values in every form that we write, compressed and not."""
+    """Values in every written form, compressed and uncompressed."""
     found = []
     for version in ("7.0", "7.4"):
         bench = small_bench(version)
@@ -153,7 +153,7 @@ def bodies() -> list[bytes]:
 
 
 def restore_and_use(bench: DumpBench, dice: random.Random, body: bytes) -> bool:
-    """Restore a body; if it is accepted, use what came, and check it after every command."""
+    """Restore a body; if it is accepted, use the value, and check it after every command."""
     reply = bench.run("RESTORE", "m", 0, sealed(body, 12), "REPLACE")
     if reply != "OK":
         assert reply == Refusal("ERR Bad data format")

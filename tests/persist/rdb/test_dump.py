@@ -1,4 +1,4 @@
-"""DUMP and RESTORE: what they say, what they leave behind, what they record."""
+"""DUMP and RESTORE: their replies, data and effects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.persist.aof.journal import Journal
-from tests.support.rdb.dumps import DumpBench, body_of, sealed
+from tests.support.rdb.dump_payloads import DumpBench, body_of, sealed
 from tests.support.servers.raw_redis import Refusal, encode
 
 WRONG = Refusal("ERR DUMP payload version or checksum are wrong")
@@ -73,12 +73,12 @@ def test_what_is_refused_changes_nothing(bench: DumpBench, words: list[Any], sai
 
 
 @pytest.mark.parametrize("options", [["IDLETIME", 5], ["FREQ", 7], ["IDLETIME", 3, "IDLETIME", 4]])
-def test_uses_are_taken_and_not_noted(bench: DumpBench, options: list[Any]) -> None:
+def test_idletime_and_freq_are_accepted_and_ignored(bench: DumpBench, options: list[Any]) -> None:
     assert bench.run("RESTORE", "k", 0, SEVENTEEN, *options) == "OK"
     assert bench.ask("GET k") == b"17"
 
 
-def test_a_restored_key_is_told_and_counted(bench: DumpBench) -> None:
+def test_a_restored_key_is_notified_and_counted(bench: DumpBench) -> None:
     told = bench.listen()
     bench.run("RESTORE", "k", 0, SEVENTEEN)
     assert told.take() == ["new k", "restore k"]
@@ -90,7 +90,7 @@ def test_a_restored_key_is_told_and_counted(bench: DumpBench) -> None:
     assert bench.ask("PTTL k") == -1
 
 
-def test_a_time_that_is_over_removes_what_is_replaced(bench: DumpBench) -> None:
+def test_a_ttl_in_the_past_removes_the_replaced_key(bench: DumpBench) -> None:
     told = bench.listen()
     assert bench.run("RESTORE", "k", 1000, SEVENTEEN, "ABSTTL") == "OK"
     assert bench.run("RESTORE", "k", 2**63 - 1, SEVENTEEN) == "OK"
@@ -123,13 +123,13 @@ def test_it_is_recorded_with_its_absolute_time(bench: DumpBench) -> None:
     )
 
 
-def test_what_is_recorded_is_done_again_whatever_the_time(bench: DumpBench) -> None:
+def test_a_recorded_restore_is_replayed_at_any_time(bench: DumpBench) -> None:
     bench.engine.context.replaying = True
     assert bench.run("RESTORE", "k", 1000, sealed(b"\x00\xc0\x11", 13), "ABSTTL") == "OK"
     assert bench.engine.context.keyspace.expiry_or_none(b"k") == 1000
 
 
-def test_readers_of_a_stream_that_comes_whole_are_served(bench: DumpBench) -> None:
+def test_blocked_readers_are_served_by_a_restored_stream(bench: DumpBench) -> None:
     bench.ask("XADD s 5-0 k v")
     payload = bench.ask("DUMP s")
     bench.ask("DEL s")

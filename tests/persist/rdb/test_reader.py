@@ -1,4 +1,4 @@
-"""Files made by hand: every kind of value, every operation, and what is said of those that are wrong."""
+"""Hand-made files: every type of value, every operation, and the errors for invalid ones."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_string_in_each_of_its_forms(stored: bytes, text: bytes) -> None:
     ("stored", "said"),
     [
         (b"\xc4", "unknown string encoding 4"),
-        (b"\x82", "0x82 begins no length"),
+        (b"\x82", "0x82 is not the start of a length"),
         (b"\x81" + b"\xff" * 8, "a string of 18446744073709551615 bytes"),
         (b"\x81\x00\x00\x10" + bytes(5), "bytes are missing"),
         (b"\x80\x7f\xff\xff\xff", "bytes are missing"),
@@ -86,10 +86,10 @@ def test_a_string_in_each_of_its_forms(stored: bytes, text: bytes) -> None:
             b"\xc3\x02\x81" + bytes(4) + b"\x7f\xff\xff\xff\x00a",
             "2 bytes cannot stand for 2147483647",
         ),
-        (b"\xc3\xc0\x01", "an encoded string, where a number belongs"),
+        (b"\xc3\xc0\x01", "an encoded string where a number is expected"),
     ],
 )
-def test_a_string_that_is_none_is_refused(stored: bytes, said: str) -> None:
+def test_an_invalid_string_is_refused(stored: bytes, said: str) -> None:
     assert said in refusal(rdb_file(key(0, b"k", stored)))
 
 
@@ -146,7 +146,7 @@ def test_a_plain_node_may_look_like_a_number() -> None:
 
 
 @pytest.mark.parametrize("kind_and_value", [(1, b"\x00"), (18, b"\x00"), (14, b"\x00")])
-def test_a_list_of_nothing_is_counted_and_left_out(kind_and_value: tuple[int, bytes]) -> None:
+def test_an_empty_list_is_counted_and_skipped(kind_and_value: tuple[int, bytes]) -> None:
     kind, value = kind_and_value
     reader = reader_of(rdb_file(key(kind, b"l", value), key(0, b"k", b"\x01v")))
     assert [item.key for item in reader.items()] == [b"k"]
@@ -166,12 +166,12 @@ def damaged(position: int, byte: int) -> bytes:
         (damaged(0, 99), "the header says 99 bytes"),
         (damaged(4, 12), "the last element is at 12, it is at 13"),
         (damaged(8, 3), "the header says 3 elements, there are 2"),
-        (damaged(10, 1), "an element of 0 bytes stands before, not of 1"),
+        (damaged(10, 1), "the previous element has 0 bytes, not 1"),
         (damaged(11, 0x3F), "a string of 63 bytes runs past the end"),
-        (damaged(11, 0xC1), "0xc1 is no encoding"),
+        (damaged(11, 0xC1), "0xc1 is not an encoding"),
         (damaged(14, 0xE0), "an integer of 8 bytes runs past the end"),
         (damaged(15, 0), "the last byte is not 0xff"),
-        (damaged(13, 0xFE), "stands before, not of"),
+        (damaged(13, 0xFE), "the previous element has"),
     ],
 )
 def test_a_damaged_ziplist_is_refused(packed: bytes, said: str) -> None:
@@ -197,7 +197,7 @@ def stream_in(data: bytes) -> Stream:
 
 
 @pytest.mark.parametrize(("kind", "version"), [(15, 9), (19, 10), (21, 11), (21, 12), (21, 13)])
-def test_a_stream_of_every_age(kind: int, version: int) -> None:
+def test_streams_of_all_redis_versions(kind: int, version: int) -> None:
     groups = group_bytes(kind, [NODE_KEY], [(b"alice", [NODE_KEY]), (b"bob", [])])
     stream = stream_in(
         rdb_file(key(kind, b"s", stream_bytes(kind, groups=groups)), version=version)
@@ -213,7 +213,7 @@ def test_a_stream_of_every_age(kind: int, version: int) -> None:
 
 
 def test_an_old_group_has_read_what_its_position_tells() -> None:
-    """Type 15 says nothing of it: known at the ends of the stream, unknown between."""
+    """Type 15 does not state it: known at the ends of the stream, unknown between."""
     stream = stream_of("1-0", "2-0", "3-0", entries_max=100)
     ((node_key, node),) = [(sid("1-0").key, bytes(stream.tail_or_none()[1]))]  # type: ignore[index]
     node = node[: int.from_bytes(node[:4], "little")]
@@ -230,7 +230,7 @@ def test_an_old_group_has_read_what_its_position_tells() -> None:
 
 
 def test_a_node_of_tombstones_is_left_out() -> None:
-    """Redis keeps one when XTRIM MINID meets what XDEL has left (redis/redis issue 15808)."""
+    """Redis keeps one when XTRIM MINID reaches tombstones of XDEL (redis/redis issue 15808)."""
     dead = listpack.new()
     for element in (0, 1, 1):
         listpack.append_int(dead, element)
@@ -264,7 +264,7 @@ OTHER = sid("1700000000001-0").key
         (lambda: stream_bytes(nodes=[(NODE_KEY[:15], NODE)]), "a node's key of 15 bytes"),
         (
             lambda: stream_bytes(nodes=[(NODE_KEY, NODE)] * 2),
-            "stands behind the node 1700000000000-0",
+            "comes after the node 1700000000000-0",
         ),
         (lambda: stream_bytes(nodes=[(NODE_KEY, NODE[:-1] + b"\x00")]), "damaged at its byte 30"),
         (lambda: stream_bytes(nodes=[(NODE_KEY, b"\x07\x00\x00\x00\x00\x00\xff")]), "is damaged"),
@@ -334,13 +334,13 @@ OTHER = sid("1700000000001-0").key
         ),
     ],
 )
-def test_a_stream_that_is_none_is_refused(stream: Callable[[], bytes], said: str) -> None:
+def test_an_invalid_stream_is_refused(stream: Callable[[], bytes], said: str) -> None:
     text = refusal(rdb_file(key(19, b"orders", stream())))
     assert said in text
     assert "the key b'orders'" in text
 
 
-def test_counts_that_redis_has_let_wrap_are_the_largest() -> None:
+def test_counts_that_wrapped_in_redis_are_read_as_the_maximum() -> None:
     counters = length(1) + length(1700000000000) + b"\x00" * 5 + length(2**63 + 7)
     group = group_bytes(19, [NODE_KEY], [(b"a", [NODE_KEY])])
     group = group.replace(
@@ -379,15 +379,15 @@ def test_operations_before_a_key_belong_to_it() -> None:
 
 
 @pytest.mark.parametrize("kind", [*sorted(rdb_format.FOREIGN_TYPES), 8, 28, 100, 239])
-def test_a_type_that_is_not_held_is_named_with_its_key_and_place(kind: int) -> None:
+def test_an_unsupported_type_is_reported_with_its_key_and_offset(kind: int) -> None:
     text = refusal(rdb_file(b"\xfe\x02", key(0, b"a", b"\x01x"), key(kind, b"mine", b"\x00")))
-    assert f"type {kind} ({rdb_format.type_name(kind)}) is not held by penstock" in text
+    assert f"type {kind} ({rdb_format.type_name(kind)}) is not supported" in text
     assert "the key b'mine' in database 2" in text
     assert text.endswith("(at byte 16)")
 
 
 @pytest.mark.parametrize("operation", [245, 246, 247])
-def test_what_could_not_be_written_again_is_refused(operation: int) -> None:
+def test_operations_that_would_be_lost_are_refused(operation: int) -> None:
     text = refusal(rdb_file(bytes([operation]) + string(b"#!lua name=f")))
     assert f"(operation {operation}), which penstock cannot keep" in text
     assert text.endswith("(at byte 9)")
@@ -426,11 +426,11 @@ def test_a_second_key_and_a_database_too_many_are_refused() -> None:
     with pytest.raises(CorruptData, match=r"test.rdb: a second key b'k' in database 0"):
         load_databases(reader_of(twice), Engine(ManualClock(0)).context.databases)
     far = rdb_file(b"\xfe\x10", key(0, b"k", b"\x01v"))
-    with pytest.raises(CorruptData, match="is in database 16, there are 16"):
+    with pytest.raises(CorruptData, match="is in database 16, but there are only 16"):
         load_databases(reader_of(far), Engine(ManualClock(0)).context.databases)
 
 
-def test_tombstones_out_of_order_go_and_entries_stay() -> None:
+def test_tombstones_out_of_order_are_dropped_and_entries_kept() -> None:
     """Redis 7.0: XADD 1-0 .. 4-0, XDEL 3-0 4-0, XSETID 2-0, XADD 3-0."""
     stream = stream_of("1-0", "2-0", "3-0", "4-0", entries_max=100)
     stream.delete(sid("3-0"))
@@ -464,7 +464,7 @@ def test_entries_out_of_order_are_refused() -> None:
     node = bytearray(nodes[0][1])
     place = node.rindex(
         bytes.fromhex("0201 0101 0001")
-    )  # the second entry, one ms behind the first
+    )  # the second entry, one ms before the first
     node[place + 2] = 0
     counters = length(2) + b"\x02\x00" + b"\x01\x00" + b"\x00\x00" + b"\x02"
     data = stream_bytes(19, [(sid("1-0").key, bytes(node))], counters)

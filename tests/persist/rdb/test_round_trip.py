@@ -1,4 +1,4 @@
-"""What is written is read again, as it was; in pieces of any size, compressed or not."""
+"""Written data is read back unchanged, in pieces of any size, compressed or not."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_a_workload_comes_back(seed: int) -> None:
     assert again == data
 
 
-def test_the_oldest_version_that_is_written_forgets_only_when_a_consumer_got_something() -> None:
+def test_the_oldest_written_version_lacks_only_the_active_time_of_consumers() -> None:
     bench = workload(1, "7.4")
     old = read_all(write_all(bench.engine.context.databases, 10))
     new = read_all(write_all(bench.engine.context.databases, 12))
@@ -124,7 +124,7 @@ def test_what_follows_a_file_is_kept() -> None:
     assert reader.aux[b"redis-bits"] == b"64"
 
 
-def test_a_value_larger_than_a_chunk_goes_through_and_its_memory_is_given_back() -> None:
+def test_a_value_larger_than_a_chunk_is_written_and_its_memory_freed() -> None:
     giant = b"0123456789abcdef" * (9 << 13)
     values: list[Value] = [b"a", giant, b"b", list_of(giant * 2), b"c"]
     items = [RdbItem(0, b"%d" % number, None, value) for number, value in enumerate(values)]
@@ -159,7 +159,7 @@ def test_the_largest_counts_and_ids_come_back(version: int) -> None:
     assert pending_of(item.value.groups.find(b"g"))[0][2:] == (0, 2**63 - 1)  # type: ignore[union-attr]
 
 
-def test_a_count_beyond_what_is_counted_stays_at_the_largest() -> None:
+def test_a_count_beyond_the_maximum_is_read_as_the_maximum() -> None:
     """Redis lets a delivery count of 2**63 - 1 turn negative."""
     groups = group_bytes(19, [NODE_KEY], [(b"c", [NODE_KEY])])
     groups = groups.replace(

@@ -1,4 +1,4 @@
-"""One value or one command that is refused costs that value or command, not all that lies behind it."""
+"""A refused value or command is left out; everything after it is still read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.rdb.by_hand import NODE_KEY, group_bytes, stream_bytes
 from tests.support.rdb.whole_files import key, length, rdb_file, string
 from tests.support.servers.raw_redis import encode
 
-BAD_COUNTERS = length(1) + length(1700000000000) + b"\x00" * 6  # one entry is there, none was added
+BAD_COUNTERS = length(1) + length(1700000000000) + b"\x00" * 6  # states one entry but none added
 BAD = key(19, b"bad", stream_bytes(19, counters=BAD_COUNTERS))
 STREAM = key(19, b"s", stream_bytes(19, groups=group_bytes(19, [NODE_KEY], [(b"a", [NODE_KEY])])))
 TEXT = key(0, b"text", string(b"hello"))
@@ -31,7 +31,7 @@ EXPIRY = b"\xfc" + (4 * 10**12).to_bytes(8, "little")
 
 
 def repaired(path: Path, out: Path, past_damage: bool = False) -> tuple[Report, Part]:
-    """Check and repair; what is returned is the report, and the copy's part with its data."""
+    """Check and repair; return the report, and the copy's part with its data."""
     report = check_path(SystemDisk(), str(path), past_damage=past_damage, keep_data=True)
     copy = write_copy(SystemDisk(), report, str(out))
     assert copy.check is not None
@@ -77,7 +77,7 @@ def test_a_refused_value_is_named_and_all_others_are_kept(
 
 
 def test_every_refused_value_is_named(tmp_path: Path) -> None:
-    """Also a second key of one name, what penstock does not hold, and a library of functions."""
+    """Also a duplicate key, an unsupported type, and a library of functions."""
     path = tmp_path / "dump.rdb"
     path.write_bytes(rdb_file(BAD, LIBRARY, HASH, TEXT, TEXT, b"\xfe\x03", BAD, EXPIRY, STREAM))
     report, copy = repaired(path, tmp_path / "out")
@@ -97,21 +97,21 @@ def test_every_refused_value_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("checksum", [True, False])
 def test_a_changed_bit_costs_the_key_that_it_is_in(tmp_path: Path, checksum: bool) -> None:
     data = bytearray(rdb_file(STREAM, TEXT, checksum=checksum))
-    data[data.index(b"temp") + 6] ^= 0xFF  # inside of the node
+    data[data.index(b"temp") + 6] ^= 0xFF  # inside the node
     path = tmp_path / "dump.rdb"
     path.write_bytes(data)
     report, copy = repaired(path, tmp_path / "out")
     assert keys_of(copy) == [b"text"]
     value, rest = left_out(report)
     assert value.why.startswith("the key b's' in database 0, a stream: the node ")
-    assert rest.why == "a refused value, and no checksum that is right"
+    assert rest.why == "a value was refused, and the file has no valid checksum"
 
 
-def test_behind_a_damaged_length_nothing_is_believed(tmp_path: Path) -> None:
-    """What looks like keys there may be the inside of a value."""
+def test_keys_after_a_damaged_length_are_not_used(tmp_path: Path) -> None:
+    """Bytes that look like keys may be the inside of a value."""
     planted = key(0, b"planted", string(b"x"))
     data = bytearray(rdb_file(TEXT, BAD, key(0, b"long", string(b"y" * 50 + planted * 2))))
-    data[data.index(b"bad") + 3] = 2  # the stream is said to have another node
+    data[data.index(b"bad") + 3] = 2  # the stream claims one more node
     path = tmp_path / "dump.rdb"
     path.write_bytes(data)
     report, copy = repaired(path, tmp_path / "out")
@@ -121,7 +121,7 @@ def test_behind_a_damaged_length_nothing_is_believed(tmp_path: Path) -> None:
 
 
 def with_a_bad_base(directory: Path) -> Path:
-    """A base in which the first key is refused, and an increment about it and about others."""
+    """A base whose first key is refused, and an increment with commands on it and on other keys."""
     files = OurFiles(directory)
     files.do("XADD s 1-1 k v", "XGROUP CREATE s g 0", "SET text hello")
     files.rewrite()
@@ -137,7 +137,7 @@ def with_a_bad_base(directory: Path) -> Path:
     return directory
 
 
-def test_a_log_goes_on_behind_a_refused_value_of_its_base(tmp_path: Path) -> None:
+def test_a_log_is_read_on_after_a_refused_value_of_its_base(tmp_path: Path) -> None:
     directory = with_a_bad_base(tmp_path / "data")
     report, copy = repaired(directory, tmp_path / "out")
     verdicts = {file.role: file.verdict.value for file in report.files}
@@ -146,7 +146,7 @@ def test_a_log_goes_on_behind_a_refused_value_of_its_base(tmp_path: Path) -> Non
     assert value.why.startswith("the key b's' in database 0, a stream: ")
     assert refused.why.startswith("XGROUP SETID s g: NOGROUP")
     assert copy.engine is not None
-    # Of the stream there is what came after the base.
+    # The stream has only the entries added after the base.
     assert [line for line in engine_state(copy.engine) if "node" not in line] == [
         *("0 'other'", "  string 'x'"),
         *("0 's'", "  stream length=1 last=2-1 added=1 max_deleted=0-0"),
@@ -154,7 +154,7 @@ def test_a_log_goes_on_behind_a_refused_value_of_its_base(tmp_path: Path) -> Non
     ]
 
 
-def test_a_refused_command_is_named_and_those_behind_it_are_done(tmp_path: Path) -> None:
+def test_a_refused_command_is_reported_and_later_ones_are_replayed(tmp_path: Path) -> None:
     lines = [b"SET a 1", b"SADD x y", b"XADD s 1-1 k v", b"XADD s 1-1 k w", b"SET b 2"]
     data = b""
     for line in lines:
@@ -172,8 +172,8 @@ def test_a_refused_command_is_named_and_those_behind_it_are_done(tmp_path: Path)
     assert report.files[0].offset == unknown.offset
 
 
-def test_commands_behind_a_snapshot_with_a_refused_value_are_done(tmp_path: Path) -> None:
-    """The form of an older Redis: one file, a snapshot and then commands."""
+def test_commands_after_a_snapshot_with_a_refused_value_are_replayed(tmp_path: Path) -> None:
+    """The format of an older Redis: one file with a snapshot and then commands."""
     path = tmp_path / "old.aof"
     path.write_bytes(rdb_file(BAD, TEXT) + encode([b"SET", b"b", b"2"]))
     report, copy = repaired(path, tmp_path / "out")
@@ -182,13 +182,13 @@ def test_commands_behind_a_snapshot_with_a_refused_value_are_done(tmp_path: Path
 
 
 @pytest.mark.parametrize("kind", [15, 19, 21])
-def test_the_shape_of_a_value_tells_its_end(kind: int) -> None:
+def test_the_end_of_a_value_is_found_by_its_lengths(kind: int) -> None:
     groups = group_bytes(kind, [NODE_KEY], [(b"a", [NODE_KEY]), (b"b", [])])
     values = [
         (kind, stream_bytes(kind, groups=groups)),
         (0, string(b"x" * 70_000)),
         (0, b"\xc2\x01\x02\x03\x04"),
-        (0, b"\xc3\x03\x09abc"),  # no LZF at all
+        (0, b"\xc3\x03\x09abc"),  # not LZF
         (1, b"\x02" + string(b"a") + string(b"b")),
         (10, string(b"no ziplist")),
         (14, b"\x02" + string(b"no") + string(b"ziplists")),

@@ -43,5 +43,5 @@ def test_a_path_that_leads_nowhere_is_named(spark: Any, tmp_path: Path) -> None:
 
 
 def test_a_directory_without_data_is_refused(spark: Any, tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="no log and no snapshot of a server lies in it"):
+    with pytest.raises(Exception, match="holds neither a log nor a snapshot of a server"):
         spark.read.format("penstock").option("path", str(tmp_path)).load().collect()

@@ -1,4 +1,4 @@
-"""Files of data as penstock and Redis write them, for tests that read or damage them."""
+"""Data files written by penstock and by Redis, for tests that read or damage them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SECOND = ("XADD s 3-1 temp 23", "RPUSH l d", "XACK s g 1-1", "XADD s 4-1 temp 24
 
 
 class OurFiles:
-    """A data directory that penstock writes: each command is a batch of its own."""
+    """A data directory written by penstock, with one batch per command."""
 
     def __init__(self, directory: Path, preamble: bool = True) -> None:
         self.bench = Bench()
@@ -58,7 +58,7 @@ class OurFiles:
         self.store.finish_rewrite(rewrite)
 
     def new_increment(self) -> None:
-        """Begin a rewrite that comes to nothing: the log goes on in one more file."""
+        """Begin a rewrite and abandon it, so that the log continues in one more file."""
         assert self.store.commit is not None
         rewrite = self.store.begin_rewrite(self.options)
         self.store.commit.sync()
@@ -68,7 +68,7 @@ class OurFiles:
 def write_ours(directory: Path, preamble: bool = True, is_clean: bool = True) -> Path:
     """A base with FIRST, an increment with SECOND, a snapshot with all of it.
 
-    `is_clean`: by a process that has stopped in good order, not one that was killed.
+    `is_clean`: the process stopped cleanly instead of being killed.
     """
     files = OurFiles(directory, preamble)
     files.do(*FIRST)
@@ -83,8 +83,8 @@ def write_ours(directory: Path, preamble: bool = True, is_clean: bool = True) ->
 
 
 def write_redis(directory: Path, *settings: str, rewrite: bool = True) -> Path:
-    """The same from a real Redis; without `rewrite` all of it is in the increment."""
-    # With everysec Redis puts a write off while it syncs: the copy would not have it.
+    """The same data written by a real Redis; without `rewrite` all of it is in the increment."""
+    # With everysec, Redis delays a write while it syncs, and the copy would lack it.
     with running_redis("--appendonly", "yes", "--appendfsync", "always", *settings) as server:
         client = server.client
         place = Path(str(client.config_get("dir")["dir"]))
@@ -110,7 +110,7 @@ def _wait_for_rewrite(client: redis.Redis) -> None:
 
 
 def log_files(directory: Path, part: str) -> list[Path]:
-    """The files of the log whose names have a part like `base` or `incr`, in order."""
+    """The files of the log with `part` in their names (`base`, `incr`), in order."""
     return sorted((directory / "appendonlydir").glob(f"*.{part}.*"))
 
 
@@ -120,7 +120,7 @@ def log_file(directory: Path, part: str) -> Path:
 
 
 def accepts(program: str, path: Path) -> bool:
-    """Whether redis-check-aof or redis-check-rdb finds nothing wrong."""
+    """Whether redis-check-aof or redis-check-rdb accepts a file."""
     found = shutil.which(program)
     assert found is not None
     done = subprocess.run([found, str(path)], capture_output=True, check=False, timeout=60)

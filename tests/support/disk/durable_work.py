@@ -1,10 +1,10 @@
-"""Random work on an engine whose data a store keeps, on a disk that may stop at any moment.
+"""Random work on an engine with a store, on a disk that may stop at any moment.
 
-    unit        a command, or some that belong together; `states` has the state after each
-    promised    how many units must be there after a power cut in this moment, at least
-    saved       the units at which the directory's snapshot may be
+    unit        a command, or several that belong together; `states` has the state after each
+    promised    the number of units that must survive a power cut at this moment
+    saved       the units that the directory's snapshot may correspond to
 
-What is there after recovery has to be the state after some unit, not before the last one promised.
+The recovered state must be the state after some unit, and not before the last one promised.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.support.engine.streams import frame_of, ids_of
 
 LAYOUT = Layout("/data")
 OPTIONS = SnapshotOptions()
-NOTHING = -1  # in the place of a unit: there is no snapshot
+NOTHING = -1  # stands for a unit: there is no snapshot
 UNITS = [
     "XADD s * temp {n} humid 63",
     "XADD s * temp {n} humid 63",
@@ -67,17 +67,17 @@ UNITS = [
 
 @dataclass(frozen=True)
 class Photograph:
-    """The disk in one moment, and what it has to have."""
+    """The disk at one moment, and what it must hold."""
 
     disk: FakeDisk
     promised: int
-    last: int  # the unit that was being done or was done last
+    last: int  # the current or last unit
     saved: tuple[int, ...]
     step: str
 
 
 class Work:
-    """An engine, its store, and what they did. Give it the disk of another to go on there."""
+    """An engine, its store, and their history. With the disk of another Work it continues there."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Work:
         self.options = options
         self.clock = ManualClock(START_MS)
         self._make_engine()
-        self.states: list[list[str]] = [[]]  # unit 0: nothing has been done
+        self.states: list[list[str]] = [[]]  # unit 0: the empty state
         self.promised = 0
         self.saved: tuple[int, ...] = (NOTHING,)
         self._handed: dict[int, int] = {}
@@ -107,14 +107,14 @@ class Work:
     # --- The store -----------------------------------------------------------------------------------
 
     def start(self) -> Recovered:
-        """Recover, and begin to log."""
+        """Recover, and begin the log."""
         recovered = self.recover()
         self.store.begin_log(recovered, self.policy, self.options)
         self._watch_commit()
         return recovered
 
     def recover(self) -> Recovered:
-        """Have what is on disk; the state after it is one more unit."""
+        """Load the data on disk. The state after that is one more unit."""
         self.store.lock()
         recovery = self.store.recovery(load_truncated=True)
         recovered = recovery.with_log()
@@ -137,18 +137,18 @@ class Work:
         return self.store.commit
 
     def note_promised(self) -> int:
-        """What is promised by now. Nothing is while a new log has no base yet."""
+        """Update `promised`. Without a base, a new log promises nothing."""
         commit = self._commit
         if commit is not None and commit.is_based and commit.synced in self._handed:
             self.promised = max(self.promised, self._handed[commit.synced])
         return self.promised
 
     def note_handed(self, position: int, unit: int) -> None:
-        """What was done up to a unit has a position, though somebody else handed it over."""
+        """Record that units up to this one have a position, although another caller handed them over."""
         self._handed[position] = unit
 
     def photograph_all(self) -> None:
-        """Take a photograph at each step from now on."""
+        """Record a photograph at each step from now on."""
         self.disk.on_step = self._photograph
 
     def _photograph(self) -> None:
@@ -203,7 +203,7 @@ class Work:
         self.saved = (self.unit,)
 
     def restart(self) -> None:
-        """End in good order and begin again."""
+        """Stop cleanly and start again."""
         self.sync()
         before = engine_state(self.engine)
         self.store.close()
@@ -211,7 +211,7 @@ class Work:
         assert self.states[-1] == before
 
     def restart_killed(self) -> None:
-        """Another process goes on with the same machine, and finds what the last one had written."""
+        """Start again as after a kill: the next process finds everything that was written."""
         found = self.disk.after_kill()
         found.on_step, found.log, found.steps = self.disk.on_step, self.disk.log, self.disk.steps
         self.disk.on_step = None
@@ -229,7 +229,7 @@ class Work:
     # --- The engine ------------------------------------------------------------------------------------
 
     def run(self, line: str) -> object:
-        """A command by its words; one that is refused has done nothing."""
+        """Run a command. A refused command changes nothing."""
         command, pieces = command_of(line.split())
         try:
             return self.engine.execute(command, frame_of(*pieces))
@@ -237,7 +237,7 @@ class Work:
             return None
 
     def do_unit(self) -> None:
-        """Do something, and note the state after it."""
+        """Run a unit, and record the state after it."""
         kind = self.dice.choice(UNITS)
         context = self.engine.context
         if kind == "SELECT":
@@ -252,12 +252,12 @@ class Work:
         self.states.append(engine_state(self.engine))
 
     def do(self, line: str) -> None:
-        """Do a unit of one command."""
+        """Run a unit of one command."""
         self.run(line)
         self.states.append(engine_state(self.engine))
 
     def expire(self) -> None:
-        """Let all go whose time has come: one unit here, so that there is one state after it."""
+        """Expire keys: one unit, so that there is one state after it."""
         self._begin()
         self.engine.expire_due(1000)
         self._end()
@@ -298,7 +298,7 @@ class Work:
 
 
 def log_of_two_increments(is_clean: bool = True) -> FakeDisk:
-    """A base and two increments, some 1 KB, closed in good order, or left by a process that was killed."""
+    """A base and two increments, about 1 KB, closed cleanly or left by a killed process."""
     work = Work(FakeDisk(), random.Random(5))
     work.start()
     for line in ("XADD s * temp 21", "SET k v", "XGROUP CREATE s g 0"):

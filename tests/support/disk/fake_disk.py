@@ -1,17 +1,18 @@
-"""A disk in memory that knows what would last: for tests of power cuts and of faults.
+"""A disk in memory that tracks what is durable, for tests of power cuts and faults.
 
-    file        durable bytes, and what was done to them since: writes and cuts, in order
-    directory   durable names, and what was done to them since: made, renamed, removed, in order
+    file        durable bytes, and the writes and truncations since, in order
+    directory   durable names, and the names made, renamed and removed since, in order
 
-`sync` and `sync_dir` make durable what was done before them. A power cut leaves the durable part, and of the
-rest whatever an Outcome and dice say; `after_kill` is the end of the process alone, which loses nothing.
+`sync` and `sync_dir` make earlier changes durable. A power cut keeps the durable part; an Outcome and dice
+decide about the rest. `after_kill` ends only the process, which loses nothing.
 
-Every operation that changes something is a step. Before each, `on_step` is called, who may take a photograph
-(`after_cut` gives a new disk); what the step does is done then, and not durable: a cut that keeps
-nothing of it is as good as one before it. `crash_at` raises Crash there, as if the process were no more.
+Every operation that changes something is a step. At each step `on_step` is called, which may record the disk
+(`after_cut` returns a new disk). By then the change is made but not durable: a cut that keeps none of it is
+the same as a cut before the step. At step `crash_at`, Crash is raised, as if the process had ended.
 
-Faults: `fail(Fault)` lets the n-th write, sync, ... from now on fail, a part of a write done. A failed sync
-loses what it should have made durable, though readers still see it, as on Linux. `heal` ends them all.
+`fail(Fault)` lets the n-th write, sync, ... from now on fail; a part of the bytes of a write may be written.
+A failed sync loses the bytes that it should have made durable, although readers still see them, as on Linux.
+`heal` removes all faults.
 """
 
 from __future__ import annotations
@@ -31,31 +32,31 @@ def _parent(path: str) -> str:
 
 
 class Crash(BaseException):
-    """The machine has stopped. Nothing in between may catch it."""
+    """The machine has stopped. Code under test must not catch this."""
 
 
 class Bytes(Enum):
-    """What a cut leaves of unsynced bytes."""
+    """Which unsynced bytes a cut keeps."""
 
     NONE = "none"
     TORN = "torn"  # a prefix
-    HOLES = "holes"  # some blocks, zeros in the place of others
-    ZEROS = "zeros"  # the length, but no byte
+    HOLES = "holes"  # some blocks, zeros instead of others
+    ZEROS = "zeros"  # the length, but all bytes are zero
     ALL = "all"
 
 
 class Names(Enum):
-    """What a cut leaves of unsynced names."""
+    """Which unsynced names a cut keeps."""
 
     NONE = "none"
     PREFIX = "prefix"
-    SOME = "some"  # any of them: nothing says that a directory is written in order
+    SOME = "some"  # any of them: directories need not be written in order
     ALL = "all"
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a cut leaves."""
+    """What a cut keeps."""
 
     data: Bytes
     names: Names
@@ -71,7 +72,7 @@ class Fault:
     kind: str  # "write", "sync", "create", "rename", "remove", "sync_dir", "truncate", "append_to"
     number: int
     errno: int = errno.ENOSPC
-    part: float = 0.0  # of the bytes of a write that are written all the same
+    part: float = 0.0  # the share of a write's bytes that is still written
     once: bool = False
 
     def error(self, path: str) -> OSError:
@@ -90,7 +91,7 @@ class _Cut:
 
 
 class _Inode:
-    """The bytes of a file: durable ones, and what was done since."""
+    """The bytes of a file: the durable ones, and the changes since."""
 
     def __init__(self, durable: bytes = b"") -> None:
         self.durable = durable
@@ -98,7 +99,7 @@ class _Inode:
         self.done: list[_Write | _Cut] = []
         self.lost: list[
             slice
-        ] = []  # what a sync has failed to write: readers see it, a cut takes it
+        ] = []  # ranges that a sync failed to write: readers see them, a cut zeroes them
 
     def copy(self) -> _Inode:
         made = _Inode(self.durable)
@@ -122,7 +123,7 @@ class _Inode:
             self.done = []
 
     def lose(self) -> None:
-        """A sync has failed: the system forgets that these bytes were never written."""
+        """After a failed sync the system forgets that these bytes were never written."""
         self.lost.append(slice(len(self.durable), len(self.data)))
         self.done = []
 
@@ -134,7 +135,7 @@ class _Inode:
         return bytes(left)
 
     def left(self, how: Bytes, dice: random.Random) -> bytes:
-        """What a power cut leaves."""
+        """The bytes after a power cut."""
         if how is Bytes.NONE or not self.done:
             return self.durable
         if how is Bytes.ALL:
@@ -154,7 +155,7 @@ class _Inode:
 
 
 def _applied(durable: bytes, done: list[_Write | _Cut], dice: random.Random | None) -> bytes:
-    """Do some steps; with dice, the last one in part."""
+    """Apply some steps; with dice, the last one in part."""
     data = bytearray(durable)
     for number, step in enumerate(done):
         if isinstance(step, _Cut):
@@ -167,13 +168,13 @@ def _applied(durable: bytes, done: list[_Write | _Cut], dice: random.Random | No
 
 
 def _kept(durable: bytes, done: list[_Write | _Cut]) -> int:
-    """How many of the durable bytes no cut has touched."""
+    """The number of durable bytes that no truncation has touched."""
     return min([len(durable), *(step.size for step in done if isinstance(step, _Cut))])
 
 
 @dataclass(frozen=True)
 class _NameChange:
-    """A name gets an inode, or none; a rename takes the old one away in the same moment."""
+    """A name gets an inode or loses it. A rename removes the old name at the same moment."""
 
     name: str
     inode: _Inode | None
@@ -189,12 +190,12 @@ class _NameChange:
 
 
 class FakeDisk:
-    """See Disk in penstock/persist/disk.py, and the essay above."""
+    """See Disk in penstock/persist/disk.py, and the module docstring."""
 
     def __init__(self, crash_at: int = -1) -> None:
         self.crash_at = crash_at
         self.steps = 0
-        self.log: list[str] = []  # what each step was, for people
+        self.log: list[str] = []  # a description of each step
         self.on_step: Callable[[], None] | None = None
         self._names: dict[str, _Inode] = {}
         self._durable: dict[str, _Inode] = {}
@@ -210,7 +211,7 @@ class FakeDisk:
         return {path: bytes(inode.data) for path, inode in sorted(self._names.items())}
 
     def put(self, path: str, data: bytes) -> None:
-        """Have a file, durably."""
+        """Create a file durably."""
         self.make_dirs(_parent(path))
         self._names[path] = self._durable[path] = _Inode(data)
 
@@ -220,7 +221,7 @@ class FakeDisk:
             path = _parent(path)
 
     def after_cut(self, how: Outcome, dice: random.Random) -> FakeDisk:
-        """The disk that the machine finds when power is back."""
+        """The disk after a power cut."""
         names = dict(self._durable)
         for changes in self._changes.values():
             for change in _left(changes, how.names, dice):
@@ -232,7 +233,7 @@ class FakeDisk:
         return found
 
     def after_kill(self) -> FakeDisk:
-        """The disk that the next process finds: all is there, and what was not durable still is not."""
+        """The disk that the next process finds: nothing is lost, and nothing more is durable."""
         copies: dict[int, _Inode] = {}
 
         def copy(inode: _Inode) -> _Inode:

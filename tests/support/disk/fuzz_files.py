@@ -1,4 +1,4 @@
-"""Data directories with a little of everything, for fuzz/files.py to damage."""
+"""Data directories with a little of everything, as input for fuzz/files.py."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ STEPS = 40
 
 
 def build_sources(folder: Path) -> list[Path]:
-    """Of penstock: base and increments as snapshot or commands; of Redis, if there is one, the same."""
+    """Directories of penstock, with bases as snapshots or commands, and of Redis if it is installed."""
     folder.mkdir(parents=True)
     found = []
     for seed, preamble in ((1, True), (2, False), (3, True)):

@@ -1,11 +1,11 @@
-"""What clients of a server that may be killed were told, and what they asked without being told.
+"""Records what clients of a server that may be killed sent, and which replies they got.
 
-    told      an id to XADD, entries to XREADGROUP, a number to XACK: must be there after any crash
-    asked     sent, and the connection broke before the answer: may be there or not, but whole
+    told      got a reply (an id, entries, a number): must survive any crash
+    asked     sent, but the connection broke before the reply: may be applied or not, but only as a whole
 
-Every entry carries a token of its own, so that what is found can be traced to who wrote it. An entry is
-delivered to one reader, claimed by one clerk only (or the order of two claims would be anybody's guess), and
-acknowledged by whoever. So its state follows from what was told, whatever the order of the threads.
+Every entry carries a unique token, so that each entry can be traced to its writer. An entry is delivered to
+one reader, claimed by only one clerk (otherwise the order of two claims would be unknown), and acknowledged
+by any client. So its state follows from the replies, whatever the order of the threads.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ GROUP = b"g"
 STREAMS = [b"s0", b"s1"]
 
 Place = tuple[bytes, bytes]  # a stream and an id
-Owned = tuple[bytes, int]  # a consumer and how often it was delivered
+Owned = tuple[bytes, int]  # a consumer and the delivery count
 
 
 def id_number(text: bytes) -> tuple[int, int]:
-    """An id that can be compared."""
+    """An id as a comparable value."""
     ms, seq = text.split(b"-")
     return int(ms), int(seq)
 
 
 @dataclass(slots=True)
 class Unit:
-    """What a writer asked for at once: all of it is there or nothing."""
+    """What a writer sent at once: all of it is applied, or nothing."""
 
     tokens: list[tuple[bytes, bytes]]  # stream, token
 
 
 @dataclass(slots=True)
 class Ledger:
-    """Filled by the threads of tests/support/disk/workload; settled between two crashes."""
+    """Filled by the threads of tests/support/disk/workload, and settled between two crashes."""
 
     added: dict[Place, bytes] = field(default_factory=dict)
     deleted: set[Place] = field(default_factory=set)
@@ -54,16 +54,16 @@ class Ledger:
     asked_reads: set[Place] = field(default_factory=set)  # the same
 
     def owned(self, place: Place) -> Owned:
-        """Whose an entry is that is pending, and for how many times."""
+        """The owner and the delivery count of a pending entry."""
         return self.claimed.get(place) or (self.delivered[place], 1)
 
     def pending(self) -> dict[Place, Owned]:
-        """What must be pending, as far as clients were told."""
+        """What must be pending according to the replies."""
         places = {*self.delivered, *self.claimed} - self.acked
         return {place: self.owned(place) for place in places}
 
     def check_and_settle(self, port: int) -> None:
-        """Compare a server with what was told; what was only asked counts from now on as it was found."""
+        """Compare a server with the replies. Requests without a reply count as found from now on."""
         found = load_state(port)
         self._check_entries(found)
         self._check_pending(found)
@@ -124,7 +124,7 @@ class Ledger:
                 assert owned in allowed, f"{place} is pending for {owned}, which nobody asked for"
 
     def _asked_for(self, place: Place, owned: Owned) -> list[Owned]:
-        """What claims that were asked for may have made of it."""
+        """The states that unanswered claims may have produced."""
         sweepers = [consumer for stream, consumer in self.asked_sweeps if stream == place[0]]
         claimers = [*self.asked_claims.get(place, []), *sweepers]
         return [(claimer, owned[1] + more) for claimer in claimers for more in (0, 1)]
@@ -141,7 +141,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class State:
-    """What a server has: entries by their tokens, what is pending, last ids."""
+    """The data of a server: entries by token, pending entries, last ids."""
 
     entries: dict[Place, bytes] = field(default_factory=dict)
     pending: dict[Place, Owned] = field(default_factory=dict)
@@ -150,7 +150,7 @@ class State:
 
 
 def load_state(port: int) -> State:
-    """Ask a server for all that it has."""
+    """Read all data of a server."""
     state = State()
     with RawRedis(port) as client:
         for stream in STREAMS:
@@ -174,12 +174,12 @@ def load_state(port: int) -> State:
 
 
 def fields_of(token: bytes, size: int) -> list[bytes]:
-    """An entry that tells its token twice, with something to carry between."""
+    """An entry with its token twice and a payload between."""
     return [b"token", token, b"load", token[:1] * size, b"again", token]
 
 
 def token_of(fields: list[bytes]) -> bytes:
-    """The token of an entry, which must be as fields_of made it."""
+    """The token of an entry, which must be as made by fields_of."""
     token = fields[1]
     assert fields == fields_of(token, len(fields[3])), fields
     return token

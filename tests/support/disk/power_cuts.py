@@ -1,4 +1,4 @@
-"""Power cuts at every step of some work: what they may leave, and what must be there then."""
+"""Simulates a power cut at every step of some work, and checks what survives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ WORST = Outcome(Bytes.NONE, Names.NONE)
 
 
 class PowerCuts:
-    """Photographs of some work, and what a power cut may leave at each."""
+    """Photographs of some work, and the possible disks after a power cut at each."""
 
     def __init__(self, work: Work, seed: int) -> None:
         self._work = work
@@ -26,7 +26,7 @@ class PowerCuts:
         work.photograph_all()
 
     def check_all(self, go_on_every: int = 9) -> None:
-        """Each photograph with each outcome, those once that leave the same."""
+        """Check each photograph with each outcome; equal disks are checked once."""
         self._work.disk.on_step = None
         for number, photograph in enumerate(self._work.photographs):
             for outcome, disk in self._left(photograph):
@@ -48,10 +48,10 @@ class PowerCuts:
                 yield outcome, disk
 
     def _mended(self, disk: FakeDisk) -> FakeDisk:
-        """The disk, or where a person has to decide, the disk once the damage and all behind it is cut off.
+        """The disk; if a person would have to decide, cut at the damage.
 
-        With `always` no power cut leaves a sound batch behind damage: nobody is ever asked. With the others
-        the system may have written a later block before an earlier one.
+        With `always` no power cut leaves a valid batch after damage, so this is never needed. With the other
+        policies the system may have written a later block before an earlier one.
         """
         if self._work.policy is Policy.ALWAYS:
             return disk
@@ -68,7 +68,7 @@ class PowerCuts:
         return disk
 
     def _recovered(self, photograph: Photograph, disk: FakeDisk) -> Work:
-        """The state is that after a unit, and this one is not before the last that was promised."""
+        """Check that the state is that of some unit, not before the last one promised."""
         work = Work(disk, random.Random(1))
         work.start()
         states = self._work.states
@@ -80,7 +80,7 @@ class PowerCuts:
         return work
 
     def _check_snapshot(self, photograph: Photograph, disk: FakeDisk) -> None:
-        """The snapshot is the last one that was made, or the one that was being made."""
+        """Check that the snapshot is the last one, or the one being written."""
         found = NOTHING
         if disk.exists(LAYOUT.snapshot):
             work = Work(disk, random.Random(1))
@@ -94,7 +94,7 @@ class PowerCuts:
 
 
 def check_goes_on(work: Work) -> None:
-    """More work and another power cut: it is there, and ids have risen though the clock went back."""
+    """Check that more work survives another power cut, and that ids rise although the clock was set back."""
     work.clock.at_ms = 1
     stream = work.engine.context.databases[0].values.get(b"s")
     last = stream.last_id if isinstance(stream, Stream) else sid("0-0")

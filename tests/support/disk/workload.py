@@ -1,4 +1,4 @@
-"""Clients that load a server until it dies or they are to stop, and note in a ledger what they were told."""
+"""Clients that put load on a server until it dies or they are stopped, and record its replies in a ledger."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _PIPELINE_MAX = 30
 
 
 def prepare(port: int) -> None:
-    """Make the streams and their groups."""
+    """Create the streams and their groups."""
     with RawRedis(port) as client:
         made = client.ask([[b"XGROUP", b"CREATE", s, GROUP, b"0", b"MKSTREAM"] for s in STREAMS])
         assert made == ["OK"] * len(STREAMS)
 
 
 class Workload:
-    """Threads: writers, readers, a clerk. stop() and join() them; `errors` are what they found wrong."""
+    """Threads: writers, readers, a clerk. End them with stop() or join(). `errors`: what they found wrong."""
 
-    numbers = itertools.count(1)  # of tokens: never one twice
+    numbers = itertools.count(1)  # for unique tokens
 
     def __init__(self, port: int, ledger: Ledger, dice: random.Random) -> None:
         self.ledger = ledger
@@ -45,12 +45,12 @@ class Workload:
             thread.start()
 
     def stop(self) -> None:
-        """Ask the clients to stop when they have their answers, and wait for that."""
+        """Let the clients stop after their current reply, and wait for them."""
         self._stop.set()
         self.join()
 
     def join(self) -> None:
-        """Wait for the end of all clients. Raises what one of them found wrong."""
+        """Wait until all clients have ended. Raises the first error of any of them."""
         for thread in self._threads:
             thread.join()
         if self.errors:
@@ -67,7 +67,7 @@ class Workload:
             self.errors.append(error)
 
     def _sweep(self, client: RawRedis, dice: random.Random) -> None:
-        """The clerk claims what others have not acknowledged, by id or by XAUTOCLAIM."""
+        """Claim unacknowledged entries of others, by id or with XAUTOCLAIM."""
         ledger = self.ledger
         stream, clerk = dice.choice(STREAMS), dice.choice(CLERKS)
         if dice.random() < 0.3:
@@ -97,12 +97,12 @@ class Workload:
 
 
 def check_answered(reply: Any) -> None:
-    """A client of a healthy server is never refused."""
+    """Check that a healthy server refused nothing."""
     assert not isinstance(reply, Refusal), reply
 
 
 class _Writer:
-    """Adds entries: one by one, many at once, two in a transaction."""
+    """Adds entries one by one, in pipelines, and in transactions of two."""
 
     def __init__(self, name: str, load: Workload) -> None:
         self._name = name
@@ -151,7 +151,7 @@ def _xadd(stream: bytes, token: bytes, size: int) -> list[bytes]:
 
 
 class _Reader:
-    """Reads for a group, acknowledges most of what it gets, deletes a part of that."""
+    """Reads for a group, acknowledges most entries, and deletes some of those."""
 
     def __init__(self, name: bytes, load: Workload) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Values of RDB files, byte by byte: ziplists, and streams of every age."""
+"""Builds values of RDB files byte by byte: ziplists, and streams of all Redis versions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ZIPLIST_FORMS = [
 
 
 def ziplist_of(*elements: bytes) -> bytes:
-    """A ziplist of elements in their encodings, without the lengths of those before them."""
+    """Build a ziplist from encoded elements, adding the lengths of the previous ones."""
     body = b""
     previous = tail = 0
     for element in elements:
@@ -48,7 +48,7 @@ def stream_bytes(
     counters: bytes | None = None,
     groups: bytes = b"\x00",
 ) -> bytes:
-    """A stream by hand; one entry, 1700000000000-0 temp=21, unless told otherwise."""
+    """Build a stream; by default with one entry, 1700000000000-0 temp=21."""
     rows = [(NODE_KEY, NODE)] if nodes is None else nodes
     data = length(len(rows)) + b"".join(string(k) + string(node) for k, node in rows)
     if counters is None:
@@ -61,7 +61,7 @@ def stream_bytes(
 def group_bytes(
     kind: int, pending: list[bytes], consumers: list[tuple[bytes, list[bytes]]]
 ) -> bytes:
-    """One group g that has read all."""
+    """One group g that has read everything."""
     data = b"\x01" + string(b"g") + length(1700000000000) + b"\x00"
     if kind >= 19:
         data += length(1)

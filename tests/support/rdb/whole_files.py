@@ -1,4 +1,4 @@
-"""RDB files made by hand, and short ways to read and write whole ones."""
+"""Builds RDB files by hand, and reads and writes whole files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def crc_of(data: bytes) -> int:
 
 
 def rdb_file(*parts: bytes, version: int = 10, checksum: bool = True) -> bytes:
-    """A file of these operations, with a head and an end."""
+    """A file with these operations, a header and an end."""
     data = b"REDIS%04d" % version + b"".join(parts) + bytes([END])
     if version < 5:
         return data
@@ -51,7 +51,7 @@ def key(kind: int, name: bytes, value: bytes) -> bytes:
 
 
 class Dribble:
-    """A file that gives at most so many bytes at a time."""
+    """A file that returns at most `size` bytes per read."""
 
     def __init__(self, data: bytes, most: int) -> None:
         self._file = io.BytesIO(data)
@@ -68,7 +68,7 @@ def reader_of(data: bytes, deep: bool = False) -> RdbReader:
 
 
 def read_all(data: bytes, deep: bool = False) -> list[RdbItem]:
-    """All keys of a file, each value checked through and through."""
+    """All keys of a file, with an integrity check of each value."""
     items = list(reader_of(data, deep).items())
     for item in items:
         check_value(item.value)
@@ -89,7 +89,7 @@ def check_value(value: Value) -> None:
 
 
 def write_all(databases: Iterable[Keyspace], version: int = 10, compress: bool = True) -> bytes:
-    """All of some databases as a file."""
+    """All keys of some databases as a file."""
     chunks: list[bytes] = []
     writer = RdbWriter(chunks.append, version, compress)
     writer.begin(aux_fields("7.0.15", 1_700_000_000_000, 1 << 20))
@@ -111,7 +111,7 @@ def write_items(items: Iterable[RdbItem], version: int = 10, compress: bool = Tr
 
 
 def look(value: Value) -> object:
-    """All that a value consists of, to compare."""
+    """The complete contents of a value, for comparison."""
     if isinstance(value, ListValue):
         return [bytes(node) for node in value.nodes()]
     if not isinstance(value, Stream):

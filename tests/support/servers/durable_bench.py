@@ -17,6 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import pytest
+
 from penstock.persist.aof.commit import Commit
 from penstock.persist.disk import File, SystemDisk
 from penstock.persist.rows import DATA_ROWS
@@ -175,6 +177,18 @@ class DurableBench(ServerBench):
         """End in good order, and start again."""
         assert self.end()
         return DurableBench(self._folder, self._compat_version, **self._settings)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> DurableBench:
+    """A test module that wants this fixture says `bench = durable_bench.bench`."""
+    return DurableBench(tmp_path)
+
+
+@pytest.fixture
+def client(bench: DurableBench) -> ManualClient:
+    """A connection to `bench`."""
+    return bench.connect()
 
 
 def synced(bench: DurableBench, client: ManualClient, *lines: str) -> list[Any]:

@@ -1,6 +1,6 @@
 """The append-only file: writing, syncing, replaying.
 
-journal       effects as bytes of the log, collected until the end of a turn
+journal       encodes effects as bytes of the log, collected until the end of a turn
 batch         the line before each write that holds its length and checksum
 increment     the file that is being appended to
 commit        group commit: one write and one fsync for many commands
@@ -8,5 +8,5 @@ sync_thread   runs fsync in a thread, so that the event loop never waits
 manifest      which files make up the log, and in which order
 file_crc      the checksum of a whole file
 replay        runs the commands of a file again
-commands_out  all data as commands: a base file without an RDB preamble
+commands_out  writes all data as commands: a base file without an RDB preamble
 """

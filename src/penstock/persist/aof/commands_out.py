@@ -1,17 +1,16 @@
-"""All data as the commands that make them: a base without a snapshot (aof-use-rdb-preamble no).
+"""Writes all data as commands that recreate it: a base without a snapshot (aof-use-rdb-preamble no).
 
     string    SET key value
     list      RPUSH key element ...                       in runs of RUN_MAX
     stream    XADD key id field value ...                 for each entry
               XSETID key last ENTRIESADDED n MAXDELETEDID id
               XGROUP CREATE key group id ENTRIESREAD n    for each group
-              XGROUP CREATECONSUMER, XCLAIM               for each consumer and what it has pending
+              XGROUP CREATECONSUMER, XCLAIM               for each consumer and each of its pending entries
     expiry    PEXPIREAT key ms
 
-A claim of an entry that is gone from the stream would be refused when it is read again. So such entries come
-first: they are added with a field of no meaning, claimed, and trimmed away before the entries that are there.
-Nothing that is pending is lost. (Redis loses it here.) An empty stream is one whose only entry was trimmed
-away.
+On replay, XCLAIM would refuse a pending entry that was deleted from the stream. So such entries are written
+first: they are added with a dummy field, claimed, and trimmed away, and the existing entries follow. No
+pending entry is lost (Redis loses these). An empty stream is written as an entry that is trimmed at once.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _STAND_IN = [b"x", b"y"]
 
 
 def write_commands(write: Callable[[bytes], object], databases: Iterable[Keyspace]) -> None:
-    """Write the commands that make all keys of all databases."""
+    """Write the commands that recreate all keys of all databases."""
     journal = Journal()
     for keyspace in databases:
         out = _Out(write, journal, keyspace.index)
@@ -49,7 +48,7 @@ def write_commands(write: Callable[[bytes], object], databases: Iterable[Keyspac
 
 
 class _Out:
-    """Writes words of one database."""
+    """Writes commands of one database."""
 
     def __init__(self, write: Callable[[bytes], object], journal: Journal, database: int) -> None:
         self._write = write
@@ -86,7 +85,7 @@ def _write_stream(out: _Out, key: bytes, stream: Stream) -> None:
 
 
 def _gone_but_pending(stream: Stream) -> set[bytes]:
-    """The keys of entries that are pending somewhere, and not in the stream any more."""
+    """The keys of pending entries that are no longer in the stream."""
     return {
         entry_key
         for _, group in _groups(stream)
@@ -96,13 +95,13 @@ def _gone_but_pending(stream: Stream) -> set[bytes]:
 
 
 def _write_gone(out: _Out, key: bytes, stream: Stream, gone: set[bytes]) -> None:
-    """Write all groups and what is pending but gone; leave the stream empty, with its ids free again."""
+    """Write all groups and their deleted pending entries; leave the stream empty, with last id 0-0."""
     for entry_key in sorted(gone):
         out([b"XADD", key, stream_id.from_key(entry_key).text, *_STAND_IN])
     for name, group in _groups(stream):
         _write_group(out, key, name, group)
         _write_claims(out, key, name, group, gone.__contains__)
-    # Not XDEL: that would raise the largest deleted id, and the last id can never go below it again.
+    # Not XDEL: it would raise the largest deleted id, and XSETID refuses a last id below that.
     out([b"XTRIM", key, b"MAXLEN", b"0"])
     out([b"XSETID", key, b"0-0"])
 
@@ -117,7 +116,7 @@ def _write_group(out: _Out, key: bytes, name: bytes, group: Group) -> None:
 def _write_claims(
     out: _Out, key: bytes, name: bytes, group: Group, is_wanted: Callable[[bytes], bool]
 ) -> None:
-    """Write what the consumers of a group have pending, as far as it is wanted."""
+    """Write the pending entries of a group's consumers for which `is_wanted`."""
     for consumer_name, consumer in group.consumers.pairs():
         for entry_key, record in consumer.pending.pairs():
             if is_wanted(entry_key):

@@ -1,49 +1,50 @@
-"""Group commit: one write and one fsync for everything that was done since the last ones.
+"""Group commit: one write and one fsync for all effects since the last ones.
 
-    engine's owner   hand_over()   takes the journal's bytes and gives them the next number, a position
+    engine's owner   hand_over()   takes the journal's bytes and assigns them the next position
     another thread   sync()        one write and one fsync for everything handed over so far
 
-    position   how many times something was handed over
+    position   the number of hand-overs
     released   replies up to this position may go out
     synced     everything up to this position is on disk
 
     policy     hand_over                  released when
     always     puts the bytes in a queue  they are synced
     everysec   writes them itself         they are written; sync() runs every second
-    no         writes them itself         they are written; the system syncs when it likes
+    no         writes them itself         they are written; the system decides when to sync
 
-The owner never waits for the disk: with `always` it goes on executing while sync() runs elsewhere, and
-everything it hands over meanwhile is the next group. The exception is a queue of more than QUEUE_BYTES_MAX: a
-disk that is slower than its producers must slow them down, or memory would run out.
+The owner does not wait for the disk: with `always` it executes the next commands while sync() runs in another
+thread, and everything it hands over in that time forms the next group. There is one exception: if the queue
+exceeds QUEUE_BYTES_MAX, the owner syncs too. A disk that is slower than its producers must slow them down, or
+memory would run out.
 
-Changing to another file (a rewrite begins or ends) is a job in the same queue. Everything handed over before
-it goes into the old file, everything after it into the new one.
+A change of files (a rewrite begins or ends) is a job in the same queue. Everything handed over before it goes
+into the old file, everything after it into the new one.
 
-Failure ------- After a failed write or sync nothing is known about the bytes that were not synced before,
-and a later sync that succeeds proves nothing. So the first failure is final (`failure`) until `start_afresh`
-begins a new file, which gets a fresh base. Until then everything handed over is dropped, because the base
+After a failed write or sync, the bytes since the last successful sync are in doubt, and a later sync that
+succeeds proves nothing. So the first failure is final (`failure`) until `start_afresh` begins a new file,
+which gets a fresh base (persist/health.py). Until then everything handed over is dropped, because the base
 will contain it. Its position is never released, unless the owner has noticed the failure
 (`give_up_unreleased`) and refuses writes itself.
 
-Every way out of a write or a sync but the normal one is a failure: an OSError, a MemoryError, a
-KeyboardInterrupt. Catching exceptions is not enough for that, because a second signal can interrupt the
-handler. So each side sets a mark before it starts and removes it when its numbers agree with the file again.
-A mark that is still there when the next one starts means that the last one never finished: a failure.
+Every exception out of a write or a sync is a failure: OSError, MemoryError, KeyboardInterrupt. An exception
+handler is not enough to notice it, because a second signal can interrupt the handler. So each side sets a
+mark before it starts and clears it when its numbers agree with the file again. A mark that is still set at
+the next start means that the last run did not finish, which is a failure.
 
-A file whose base is not on disk yet (after a failure, or when a log is begun while the engine works) takes
-effects, but a crash would make them useless. Until `base_is_there` nothing counts as synced, and nobody was
-promised what is released then.
+A file without its base on disk (after a failure, or when a log is begun while the engine runs) takes effects,
+but after a crash they could not be used. Until `base_is_there` nothing counts as synced. Replies released in
+that time promise nothing.
 
 Invariants
-  C1  synced <= released <= position with `always`; released <= position with the others.
+  C1  synced <= released <= position with `always`; released <= position with the other policies.
   C2  one thread at a time appends to the file: the one that holds `_writing`, or the owner while the queue is
-      empty and no sync works on one.
+      empty and no sync is working on one.
   C3  a position and its bytes enter the queue together, under `_state`: taking the queue takes everything up
       to `_queued`.
   C4  `_owner_works` and `_sync_works` are False between two calls, or the log has failed.
 
-Both locks are plain locks used with `with`. In compiled code no signal handler runs between taking one and
-releasing it; in plain Python none runs between taking it and the body of the `with`.
+Both locks are plain locks used with `with`. In compiled code no signal handler runs between acquiring and
+releasing one. In plain Python none runs between acquiring it and the body of the `with`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ QUEUE_BYTES_MAX = 64 << 20
 
 
 class Policy(Enum):
-    """When what was written is synced (appendfsync)."""
+    """When written bytes are synced (appendfsync)."""
 
     ALWAYS = "always"
     EVERY_SECOND = "everysec"
@@ -69,10 +70,10 @@ class Policy(Enum):
 
 
 class Commit:
-    """The way of one journal's effects to disk.
+    """Writes the effects of one journal to disk.
 
     Owner: hand_over, is_released, change_file, start_afresh. Any thread: sync, wait_synced, base_is_there,
-    fail. Asked: position, released, synced, waiting, served, failure, is_based, file.
+    fail. State: position, released, synced, waiting, served, failure, is_based, file.
     """
 
     def __init__(
@@ -85,31 +86,31 @@ class Commit:
         self.released = 0
         self.synced = 0
         self.failure: OSError | None = None
-        self.is_based = is_based  # the base that the file belongs to is on disk
+        self.is_based = is_based  # the base of this file is on disk
         self._is_known = False  # the owner has noticed the failure
-        self._written = 0  # the position up to which the file has everything
-        self._settled = 0  # the position up to which the file is synced, whatever its base
-        self.clock_s: Callable[[], int] | None = None  # set if times are to be noted
+        self._written = 0  # everything up to this position is in the file
+        self._settled = 0  # everything up to this position is synced, with or without a base
+        self.clock_s: Callable[[], int] | None = None  # set if timestamps are written (#TS)
         self._noted_s = 0
         self._queue: list[bytes | Callable[[], None]] = []
-        self._queued = 0  # the position up to which everything was queued
+        self._queued = 0  # everything up to this position was queued
         self._queued_bytes = 0
-        self.waiting = 0  # clients whose replies wait for what is queued
-        self.served = 0  # clients of the round under way, or of the last one
-        self._busy = False  # a sync works on what it took from the queue
+        self.waiting = 0  # clients whose replies wait for the queue
+        self.served = 0  # clients of the current round, or of the last one
+        self._busy = False  # a sync is working on what it took from the queue
         self._owner_works = False  # C4
         self._sync_works = False  # C4
         self._state = threading.Lock()  # guards all of the above
         self._writing = threading.Lock()  # held while the file is written or synced (C2)
-        self.wake: Callable[[], None] = wake_nobody  # tells the thread that syncs of new work
+        self.wake: Callable[[], None] = wake_nobody  # wakes the thread that syncs
 
     # --- The owner's side --------------------------------------------------------------------------
 
     def hand_over(self, clients: int = 0) -> bool:
-        """Take what the journal has gathered; True if all replies computed so far may go out.
+        """Take the bytes of the journal; True if all replies computed so far may go out.
 
-        `clients`: how many of them wait for it. An error is a failure of the log, not an exception here; only
-        an interrupt is raised.
+        `clients`: the number of clients that wait for it. An error fails the log and is not raised. Only an
+        interrupt is raised.
         """
         if self._owner_works:
             self._note_broken_off()
@@ -118,7 +119,7 @@ class Commit:
         try:
             self._take_over(clients)
         except BaseException as error:
-            if self._owner_works:  # else it was interrupted before it took anything
+            if self._owner_works:  # otherwise nothing was taken yet
                 self.fail(error)
                 self._owner_works = False
             if not isinstance(error, Exception):
@@ -127,7 +128,7 @@ class Commit:
         return self.released == self.position
 
     def _take_over(self, clients: int) -> None:
-        """Give the journal's bytes their position (C3), and leave them to sync() or write them here.
+        """Assign the journal's bytes a position (C3), and queue them for sync() or write them here.
 
         After a failure they are dropped.
         """
@@ -152,11 +153,11 @@ class Commit:
             self.wake()
             if is_full:
                 self.sync_round()
-        if self._is_known or not self.is_based:
+        if self._is_known or (self.failure is None and not self.is_based):
             self.released = self.position
 
     def _must_write(self) -> bool:
-        """Tell whether the owner writes to the file itself: nobody else is at work on it (C2)."""
+        """Tell whether the owner writes to the file itself: no other thread is working on it (C2)."""
         if self.failure is not None or self.policy is Policy.ALWAYS:
             return False
         return not self._queue and not self._busy
@@ -166,9 +167,9 @@ class Commit:
         return self.journal.size == 0 and self.released == self.position
 
     def change_file(self, job: Callable[[], Increment]) -> None:
-        """Let everything handed over from now on go into the file that `job` makes, in the thread that syncs.
+        """Write everything from now on to the file that `job` makes. The job runs in the thread that syncs.
 
-        Everything handed over before is synced first. A job that raises is a failure of the log.
+        Everything handed over before is synced first. A job that raises fails the log.
         """
         self.hand_over()
 
@@ -182,49 +183,52 @@ class Commit:
         self.do(change)
 
     def do(self, job: Callable[[], None]) -> None:
-        """Run a job in the thread that syncs, after everything that was handed over."""
+        """Run a job in the thread that syncs, after everything handed over so far."""
         with self._state:
             self._queue.append(job)
         self.wake()
 
     def start_afresh(self, file: Increment) -> None:
-        """Forget a failure: effects go on in a new file, whose base is still to be written."""
+        """Forget a failure: effects are written to a new file from now on. Its base is not on disk yet.
+
+        `failure` is cleared last. If this is interrupted, the log is still a failed one.
+        """
         with self._writing, self._state:
-            self.file.close()
-            self.file = file
+            old, self.file = self.file, file
+            old.close()
             self._queue.clear()
             self._queued_bytes = self.waiting = 0
-            self.failure = None
             self.is_based = self._is_known = False
             self._busy = self._owner_works = self._sync_works = False
             if self.journal.take():
                 self.position += 1  # the base will have it
             self.journal.forget_database()
             self.released = self._written = self._settled = self.position
+            self.failure = None
 
     def give_up_unreleased(self) -> None:
-        """After a failure: the clients that wait have been told, and reads go on."""
+        """After a failure: the waiting clients were told, so release later replies to reads."""
         self._is_known = True
         self.released = self.position
 
     # --- Any thread's side -------------------------------------------------------------------------
 
     def sync(self) -> None:
-        """Write and sync everything that was handed over, until nothing is left."""
+        """Write and sync until nothing is left."""
         with self._writing:
             while self._sync_once():
                 pass
 
     def sync_round(self) -> bool:
-        """One write and one sync for everything that was handed over; False if there was nothing to do."""
+        """One write and one sync for everything handed over; False if there was nothing to do."""
         with self._writing:
             return self._sync_once()
 
     def wait_synced(self, position: int) -> None:
-        """Return when a position is on disk, syncing it unless another thread does. Raises: OSError.
+        """Return when a position is on disk; sync it unless another thread does. Raises: OSError.
 
-        The first of several threads works for all that have handed over by then. The others wait for the
-        lock, and find their position synced, or work for those that came too late.
+        The first of several threads syncs for all that have handed over by then. The others wait for the
+        lock. They find their position synced, or the first of them syncs the next group.
         """
         while self.synced < position:
             with self._writing:
@@ -238,19 +242,19 @@ class Commit:
 
     @contextmanager
     def standing_still(self) -> Iterator[None]:
-        """Let nobody write, sync or change the file meanwhile."""
+        """Prevent all writes, syncs and changes of the file inside the `with` block."""
         with self._writing:
             yield
 
     def base_is_there(self) -> None:
-        """The base that the file belongs to is on disk: so is everything that was synced since."""
+        """The base of the file is on disk, so everything synced since counts as synced."""
         with self._state:
             self.is_based = True
             self.synced = self._settled
             self.released = max(self.released, self.synced)
 
     def fail(self, error: BaseException) -> None:
-        """Trust the log no longer. The first failure stays."""
+        """Mark the log as failed. The first failure is kept."""
         with self._state:
             if self.failure is None:
                 self.failure = _as_os_error(error)
@@ -259,12 +263,11 @@ class Commit:
             self._busy = False
 
     def _note_broken_off(self) -> None:
-        self.fail(OSError(errno.EINTR, "the last write was broken off"))
+        self.fail(OSError(errno.EINTR, "the last write was interrupted"))
         self._owner_works = self._sync_works = False
 
     def _sync_once(self) -> bool:
-        """One write and one sync for everything that is queued; False if there was nothing to do, or it
-        failed.
+        """One write and one sync for the whole queue; False if it was empty or this failed.
 
         The caller holds `_writing`.
         """
@@ -290,7 +293,7 @@ class Commit:
             queue, self._queue = self._queue, []
             self._queued_bytes = 0
             served, self.waiting = self.waiting, 0
-            # What the owner writes itself while this syncs belongs to the next round.
+            # Bytes that the owner itself writes during this sync belong to the next round.
             written = max(self._written, self._queued)
         if not queue and written == self._settled:
             return False
@@ -306,7 +309,7 @@ class Commit:
         return True
 
     def _work(self, queue: list[bytes | Callable[[], None]]) -> None:
-        """Write, sync, and do jobs, in their order."""
+        """Write, sync and run jobs, in the order of the queue."""
         data: list[bytes] = []
         for item in queue:
             if isinstance(item, bytes):
@@ -331,7 +334,7 @@ class Commit:
         self.file.append(data)
 
     def close(self) -> None:
-        """Sync everything, vouch for it with an empty batch, and close the file. Raises: OSError."""
+        """Sync everything, add an empty batch that records the synced size, and close. Raises: OSError."""
         try:
             self.hand_over()
             self.sync()
@@ -346,7 +349,7 @@ class Commit:
 
 
 def _as_os_error(error: BaseException) -> OSError:
-    """What clients are told, and the log says, of any error."""
+    """Any exception as an OSError, whose text goes to clients and into the log file."""
     if isinstance(error, OSError):
         return error
     code = errno.EIO if isinstance(error, Exception) else errno.EINTR
@@ -360,4 +363,4 @@ def _no_base() -> OSError:
 
 
 def wake_nobody() -> None:
-    """No thread syncs: those that wait for the disk sync themselves."""
+    """The default `wake`: there is no sync thread; callers that wait for the disk sync themselves."""

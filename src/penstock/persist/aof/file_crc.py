@@ -1,9 +1,9 @@
-"""The checksum that a file of the log has of itself, as the manifest notes it (`crc`).
+"""The checksum of a whole file of the log, as the manifest records it (`crc`).
 
-    snapshot   the CRC-64 that it ends with                     16 digits
+    snapshot   the CRC-64 at its end                            16 digits
     batches    the CRC-32 of all batch lines (increment.py)     8 digits
 
-Each is known after the file was written or read, without another pass over its bytes.
+Writing or reading the file yields it, without another pass over its bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from penstock.persist.reading import read_all
 
 
 def of_snapshot(checksum: int) -> str:
-    """The `crc` of a snapshot that ends with this checksum."""
+    """The `crc` of a snapshot with this checksum at its end."""
     return f"{checksum:016x}"
 
 
@@ -28,12 +28,12 @@ def of_lines(lines_crc: int) -> str:
 
 
 def is_snapshot(disk: Disk, path: str) -> bool:
-    """Tell whether a file begins as a snapshot does. Raises: OSError."""
+    """Tell whether a file begins like a snapshot. Raises: OSError."""
     return read_all(disk, path, 0, len(rdb_format.MAGIC)) == rdb_format.MAGIC
 
 
 def of_file(disk: Disk, path: str) -> str:
-    """The `crc` of a complete file, from the parts of it that tell. Raises: OSError."""
+    """The `crc` of a complete file. Reads only its end, or its batch lines. Raises: OSError."""
     size = disk.size(path)
     if is_snapshot(disk, path):
         end = read_all(disk, path, max(0, size - rdb_format.CHECKSUM_BYTES))

@@ -1,21 +1,21 @@
-"""The journal: effects as the bytes of the append-only file, gathered until the end of a turn.
+"""The journal encodes effects as bytes of the append-only file and collects them until the end of a turn.
 
     *5\\r\\n$4\\r\\nXADD\\r\\n$1\\r\\ns\\r\\n$15\\r\\n1700000000000-0\\r\\n$4\\r\\ntemp\\r\\n$2\\r\\n21\\r\\n
 
-An effect is a command as a client would send it, so that Redis reads it too. Two things are added:
+An effect has the form of a client's command, so Redis can read it too. Two things are added:
 
-    SELECT n       before an effect on another database than the one before it
-    MULTI, EXEC    around a unit of more than one effect: it is done as a whole or, cut off, not at all
+    SELECT n       before an effect on a different database than the previous effect
+    MULTI, EXEC    around a unit of more than one effect: all of it is replayed, or none if it is cut off
 
-Whoever writes the file takes the bytes out (`take`). A new file knows nothing of the last one's database: its
-first effect must be preceded by SELECT again (`forget_database`).
+The owner takes the bytes out and writes them (`take`). A replay starts each file with database 0, so the
+first effect of a new file needs SELECT again (`forget_database`).
 
 Invariants
-  J1  between two units the bytes are whole commands, with every MULTI closed.
-  J2  `_start` is where the running unit begins; it has `_count` effects so far.
-  J3  up to `_whole` there are whole units. What lies behind it belongs to a unit that runs or was broken off.
+  J1  between two units the bytes are complete commands, and every MULTI has its EXEC.
+  J2  the running unit begins at `_start` and has `_count` effects so far.
+  J3  the bytes up to `_whole` are complete units; those after it belong to a running or interrupted unit.
 
-Cost: O(bytes written), amortised; a unit of many effects is moved once by 15 bytes for its MULTI.
+Cost: O(bytes written), amortised. A unit of many effects is moved once, by 15 bytes, to insert its MULTI.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _NO_DATABASE = -1
 _HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
 _ARRAY = 42
 _FIRST_BYTES = 64 * 1024
-_KEEP_BYTES_MAX = 4 << 20  # what one huge turn blew up is given back
+_KEEP_BYTES_MAX = 4 << 20  # a buffer that one huge turn enlarged is freed
 _MULTI = b"*1\r\n$5\r\nMULTI\r\n"
 _EXEC = b"*1\r\n$4\r\nEXEC\r\n"
 _XADD = b"$4\r\nXADD\r\n"
 
 
 class Journal(EffectSink):
-    """The bytes of effects that are not written yet: size, take, forget_database."""
+    """Effects that are not written yet, as bytes: size, take, forget_database."""
 
     __slots__ = ("_buffer", "_count", "_database", "_depth", "_start", "_whole", "size")
 
@@ -49,7 +49,7 @@ class Journal(EffectSink):
         self._whole = 0
 
     def take(self) -> bytes:
-        """All that was gathered, which is then forgotten here."""
+        """Return all bytes and empty the journal."""
         taken = memory.cut(self._buffer, 0, self.size)
         self.size = self._whole = 0
         if len(self._buffer) > _KEEP_BYTES_MAX:
@@ -57,20 +57,20 @@ class Journal(EffectSink):
         return taken
 
     def forget_database(self) -> None:
-        """Begin the next effect with SELECT: it goes where nobody knows what was selected."""
+        """Put SELECT before the next effect: it goes into a new file."""
         self._database = _NO_DATABASE
 
     # --- Units -------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A unit begins."""
+        """Begin a unit."""
         if self._depth == 0:
             self._start = self.size
             self._count = 0
         self._depth += 1
 
     def end(self) -> None:
-        """A unit ends; more than one effect are put between MULTI and EXEC."""
+        """End a unit. If it has more than one effect, put MULTI and EXEC around them."""
         self._depth -= 1
         if self._depth == 0 and self._count > 1:
             self._room(len(_MULTI))
@@ -87,22 +87,22 @@ class Journal(EffectSink):
             self._whole = self.size
 
     def abandon(self) -> None:
-        """Forget the effects of the unit that runs or was broken off; those of earlier units stay."""
+        """Drop the effects of a running or interrupted unit; those of earlier units stay."""
         if self._depth or self.size != self._whole:
             self.size = self._whole
             self._depth = 0
-            self._database = _NO_DATABASE  # a SELECT may be among what is forgotten
+            self._database = _NO_DATABASE  # a SELECT may be among the dropped bytes
 
     # --- Effects -----------------------------------------------------------------------------------
 
     def verbatim(self, database: int, frame: Frame) -> None:
-        """A command that is its own effect."""
+        """Add a command that is its own effect."""
         self._begin_effect(database, frame.count)
         self._put_pieces(frame, 0)
         self._settle()
 
     def words(self, database: int, words: list[bytes]) -> None:
-        """An effect by its words."""
+        """Add an effect given by its words."""
         self._begin_effect(database, len(words))
         for word in words:
             self._put_word(word)
@@ -111,7 +111,7 @@ class Journal(EffectSink):
     def added(
         self, database: int, frame: Frame, fields_at: int, entry_id: bytes, trim: list[bytes] | None
     ) -> None:
-        """XADD with the id that the entry got, and the trim that was made."""
+        """Add an XADD with the generated id and the exact trim."""
         count = 3 + frame.count - fields_at
         self._begin_effect(database, count if trim is None else count + len(trim))
         self._put_raw(_XADD)
@@ -158,7 +158,7 @@ class Journal(EffectSink):
         self.size = at + len(data)
 
     def _room(self, size: int) -> int:
-        """Make sure that so many bytes fit; return where they go."""
+        """Make room for `size` bytes; return their place."""
         missing = self.size + size - len(self._buffer)
         if missing > 0:
             self._buffer.extend(bytes(max(missing, len(self._buffer))))

@@ -1,4 +1,4 @@
-"""The manifest: which files make up the log, in which order.
+"""The manifest lists the files of the log, in order.
 
     file appendonly.aof.2.base.rdb seq 2 type b bytes 310 crc 6f0e25d4aab11c07
     file appendonly.aof.4.incr.aof seq 4 type i bytes 1042 crc 5c206372
@@ -7,21 +7,20 @@
     #PSCRC:1a2b3c4d
 
     type b      the base: a snapshot (.rdb) or commands (.aof)
-    type i      the increments: what was done since, in this order
+    type i      the increments: the effects since the base, in this order
     type h      history: no longer needed, may be removed
     #PSCRC      the checksum of the lines above
 
-This is Redis's format. Redis takes the last line for a comment. Without it, one flipped bit would turn an
-increment into history, and nobody would notice. A manifest without that line was written by Redis, and is
-read as it is.
+This is Redis's format. To Redis the last line is a comment. It protects the manifest: without it, one flipped
+bit could turn an increment into history unnoticed. A manifest without that line was written by Redis and is
+accepted.
 
-`bytes` and `crc` describe a file that is not being written: all but the last while a server runs, and all of
-them after a clean stop. A start compares them. So a file that was replaced by an older one, or that lost its
-last batches, is refused, although every batch in it is sound. file_crc.py says what `crc` is. Redis ignores
-both words.
+`bytes` and `crc` (file_crc.py) describe a file that is no longer written: all except the last while a server
+runs, all of them after a clean stop. A start compares them with the files. So it refuses a file that was
+replaced by an older one or lost its last batches, even if every batch in it is valid. Redis ignores both.
 
-A manifest is never changed, only replaced: a new one is written beside it, synced, renamed, and the directory
-synced. So there is always one, and it is whole.
+A manifest is never changed in place. A new one is written to another file, synced and renamed, and the
+directory is synced. So there is always one complete manifest.
 """
 
 from __future__ import annotations
@@ -56,57 +55,59 @@ class LogFile:
 
     @property
     def is_snapshot(self) -> bool:
-        """Whether its name says that it is a snapshot; what it is, its first bytes tell."""
+        """Whether it is a snapshot by its name. Readers look at the first bytes instead."""
         return self.name.endswith(".rdb")
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The files of a log. `base` is None before the first; `history` may be removed."""
+    """The files of a log. `base` is None before the first base; `history` may be removed."""
 
     base: LogFile | None = None
     increments: tuple[LogFile, ...] = ()
     history: tuple[LogFile, ...] = ()
-    is_ours: bool = field(default=False, compare=False)  # read, and not written by Redis
+    is_ours: bool = field(
+        default=False, compare=False
+    )  # it was read from a file that penstock wrote
 
     @property
     def files(self) -> list[LogFile]:
-        """What has to be read, in order."""
+        """The files to read, in order."""
         return [*([self.base] if self.base else []), *self.increments]
 
     def next_base(self, filename: str, form: str = "rdb", above: int = 0) -> LogFile:
-        """The name of a new base, with a number above one that was given away."""
+        """A name for a new base. Its number is above `above`, the last one used."""
         first = max(above, self.base.seq if self.base else 0) + 1
         return self._unused(first, lambda seq: f"{filename}.{seq}.base.{form}")
 
     def next_increment(self, filename: str, above: int = 0) -> LogFile:
-        """The name of a new increment, with a number above one that was given away."""
+        """A name for a new increment. Its number is above `above`, the last one used."""
         first = max([above, *(file.seq for file in self.increments)]) + 1
         return self._unused(first, lambda seq: f"{filename}.{seq}.incr.aof")
 
     def _unused(self, first: int, name_of: Callable[[int], str]) -> LogFile:
-        """A number whose name no line has: in a manifest of Redis a name may have another's number."""
+        """The first number whose name is not listed: in Redis's manifests name and number may differ."""
         listed = {file.name for file in (*self.files, *self.history)}
         seq = next(seq for seq in itertools.count(first) if name_of(seq) not in listed)
         return LogFile(name_of(seq), seq)
 
     def with_increment(self, file: LogFile, last: LogFile | None = None) -> Manifest:
-        """The log goes on in one more file; `last`: the one before it, as it is now that it is complete."""
+        """Add an increment. `last`: the previous one, now complete."""
         before = self.increments if last is None else (*self.increments[:-1], last)
         return Manifest(self.base, (*before, file), self.history)
 
     def with_last(self, last: LogFile) -> Manifest:
-        """The last increment is described by this: complete, or to be written on."""
+        """Replace the entry of the last increment."""
         return replace(self, increments=(*self.increments[:-1], last))
 
     def rebased(self, base: LogFile, increments: tuple[LogFile, ...]) -> Manifest:
-        """A new base takes the place of all but these increments."""
+        """Replace everything except these increments by a new base."""
         kept = {base, *increments}
         return Manifest(base, increments, tuple(file for file in self.files if file not in kept))
 
 
 def path_of(directory: str, filename: str) -> str:
-    """Where the manifest of a log is."""
+    """The path of a log's manifest."""
     return f"{directory}/{filename}.manifest"
 
 
@@ -131,13 +132,13 @@ def _sized(file: LogFile) -> str:
 
 
 def _word(name: str) -> str:
-    """A name as `split_words` reads it back."""
+    """A name, quoted if `split_words` needs that."""
     is_plain = re.fullmatch(r"[\w.+-]+", name, re.ASCII)
     return name if is_plain else quoted(name.encode("utf-8", "surrogateescape"))
 
 
 def save_manifest(disk: Disk, directory: str, filename: str, manifest: Manifest) -> None:
-    """Put a manifest in the place of the last one, for good."""
+    """Replace the manifest durably."""
     path = path_of(directory, filename)
     temporary = f"{directory}/temp-{filename}.manifest"
     file = disk.create(temporary)
@@ -154,22 +155,24 @@ def load_manifest(disk: Disk, directory: str, filename: str) -> Manifest:
     """Read a manifest. Raises: CorruptData, OSError."""
     path = path_of(directory, filename)
     if disk.size(path) > MANIFEST_BYTES_MAX:
-        raise CorruptData(f"{path}: a manifest of more than {MANIFEST_BYTES_MAX} bytes is none", 0)
+        raise CorruptData(
+            f"{path}: it is larger than {MANIFEST_BYTES_MAX} bytes, so it is not a manifest", 0
+        )
     return parse_manifest(read_all(disk, path), path)
 
 
 def parse_manifest(text: bytes, path: str) -> Manifest:
-    """Raises: CorruptData for a text that is no manifest."""
+    """Parse a manifest. Raises: CorruptData."""
     checksum = _CHECKSUM.search(text)
     lines = text
     if checksum is not None:
         lines = text[: checksum.start()]
         if zlib.crc32(lines) != int(checksum[1], 16):
             raise CorruptData(
-                f"{path}: the checksum is not that of the lines above it: {_REMEDY}", 0
+                f"{path}: the checksum does not match the lines above it: {_REMEDY}", 0
             )
     elif b"#PSCRC" in text or b" bytes " in text or not text.endswith(b"\n"):
-        # Redis writes no `bytes`: this one has lost its last line, and perhaps more.
+        # Redis writes no `bytes`, so this one is ours and has lost its last line, and perhaps more.
         raise CorruptData(f"{path}: it is cut off or damaged: {_REMEDY}", len(text))
     found: dict[str, list[LogFile]] = {_BASE: [], _INCREMENT: [], _HISTORY: []}
     offset = 0
@@ -183,7 +186,7 @@ def parse_manifest(text: bytes, path: str) -> Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Salvage:
-    """What can be read of a text that is no manifest: `unreadable` are the lines that cannot."""
+    """The readable lines of a damaged manifest, and an error for each of the others."""
 
     bases: tuple[LogFile, ...]
     increments: tuple[LogFile, ...]
@@ -192,7 +195,7 @@ class Salvage:
 
 
 def salvage_manifest(text: bytes, path: str) -> Salvage:
-    """Take every line that names a file, whatever the others are; files in the order of their numbers."""
+    """Read every line that names a file, and sort the files by number."""
     found: dict[str, dict[str, LogFile]] = {_BASE: {}, _INCREMENT: {}, _HISTORY: {}}
     unreadable = []
     offset = 0
@@ -211,7 +214,7 @@ def salvage_manifest(text: bytes, path: str) -> Salvage:
 
 
 def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
-    """One `file NAME seq N type T`, its parts in any order."""
+    """Parse `file NAME seq N type T`. The pairs may come in any order."""
     try:
         words = [word.decode("utf-8", "surrogateescape") for word in split_words(line)]
     except ProtocolError as error:
@@ -219,10 +222,13 @@ def _parse_line(line: bytes, path: str, offset: int) -> tuple[str, LogFile]:
     parts = dict(zip(words[::2], words[1::2], strict=False))
     name, seq, kind = parts.get("file", ""), parts.get("seq", ""), parts.get("type", "")
     if len(words) % 2 or not name or "/" in name or "\0" in name or name in (".", ".."):
-        raise CorruptData(f"{path}: a line that names no file of this directory: {_REMEDY}", offset)
+        raise CorruptData(
+            f"{path}: a line does not name a file of this directory: {_REMEDY}", offset
+        )
     if not _NUMBER.fullmatch(seq) or int(seq) == 0 or kind not in (_BASE, _INCREMENT, _HISTORY):
         raise CorruptData(
-            f"{path}: the line of {name} has no seq above 0, or no type b, i, h: {_REMEDY}", offset
+            f"{path}: the line of {name} needs a seq above 0 and a type b, i or h: {_REMEDY}",
+            offset,
         )
     size = parts.get("bytes", "")
     return kind, LogFile(
@@ -240,7 +246,7 @@ def _checked(found: dict[str, list[LogFile]], path: str) -> Manifest:
     for before, after in itertools.pairwise(increments):
         if before.seq >= after.seq:
             raise CorruptData(
-                f"{path}: {after.name} is behind {before.name}, out of order: {_REMEDY}", 0
+                f"{path}: {after.name} comes after {before.name}, out of order: {_REMEDY}", 0
             )
     names = [file.name for files in found.values() for file in files]
     twice = next((name for name in names if names.count(name) > 1), None)

@@ -1,26 +1,26 @@
-"""Doing the commands of a file again.
+"""Replays the commands of a log file in an engine.
 
-    #TS:1700000000                         an annotation of Redis's: skipped
-    #PSCRC:1:57:8c1f33a0:1042:5c206372     a line that vouches for the 57 bytes behind it (batch.py)
+    #TS:1700000000                         an annotation written by Redis: skipped
+    #PSCRC:1:57:8c1f33a0:1042:5c206372     the length and checksum of the 57 bytes after it (batch.py)
     *5 $4 XADD $1 s ...                    a command
-    *1 $5 MULTI ... *1 $4 EXEC             commands that are done as a whole, or not at all
+    *1 $5 MULTI ... *1 $4 EXEC             commands that are replayed together or not at all
 
-The file is read in pieces into a window that begins at a command (R1). Nothing is done of a batch before all
-of it is here and its checksum is right, nothing of a transaction before its EXEC is here. Time stands still
-at 1970 meanwhile: no key is overdue, and what depends on a time has it among its words.
+The file is read in pieces into a window that begins at a command (R1). A batch is replayed only when all of
+it was read and its checksum is right, a transaction only when its EXEC was read. The clock stands at 1970
+during a replay, so no key expires. Effects that depend on a time carry it as an argument.
 
-What is wrong is one of three things:
+There are three kinds of errors:
 
-    torn      at the end of the last file, with no sound batch after it: it may be cut off
+    torn      at the end of the last file, with no valid batch after it: it may be cut off
     damage    anywhere else: the file is refused, and nothing is changed on disk
-    foreign   a command or a type that we do not have: refused as well, for it would be missing
+    foreign   an unsupported command or type: refused as well, because its data would be missing
 
-A file that Redis has written has no batches. There only an unfinished command at the very end, an unfinished
-transaction, or zeros up to the end can be told to be torn; Redis tells no more either.
+A file written by Redis has no batches. In such a file only three things are known to be torn: an incomplete
+command at the very end, an incomplete transaction, and zeros up to the end. Redis accepts the same three.
 
 Invariants
-  R1  `_start` is the place in the file of the window's first byte, and a command or a batch begins there.
-  R2  no command is executed whose bytes were not checked as far as they can be.
+  R1  `_start` is the offset of the window's first byte in the file, and a command or a batch begins there.
+  R2  a command is executed only after its batch's checksum was checked, if it has a batch.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _TIME = b"#TS:"
 
 
 class Torn(Exception):
-    """The end of a file is not whole, and no sound batch follows. It may be cut at `offset`."""
+    """The end of a file is incomplete, and no valid batch follows. The file may be cut at `offset`."""
 
     def __init__(self, offset: int, why: str) -> None:
         super().__init__(why)
@@ -56,11 +56,11 @@ class Torn(Exception):
 
 
 class Replay:
-    """Does files again, in an engine.
+    """Replays files in an engine.
 
-    Look: commands, batches (how many so far), unvouched (commands outside of batches), database (the one
-    selected where the last file ended). With `on_refused` set, a command that is refused is told to it and
-    left out; otherwise it ends the replay.
+    Counters: commands, batches, unvouched (commands outside of batches). `database`: the one selected at the
+    end of the last file. A command that the engine refuses ends the replay. If `on_refused` is set, it is
+    called instead, and the command is skipped.
     """
 
     __slots__ = (
@@ -92,7 +92,7 @@ class Replay:
     def __init__(
         self, engine: Engine, rows: Iterable[Command], on_piece: Callable[[int], None] | None = None
     ) -> None:
-        """`on_piece` is called with the bytes read, each time that some were."""
+        """`on_piece`: called after each read with the number of bytes."""
         self._engine = engine
         self._context = engine.context
         self._lookup = Lookup(rows)
@@ -106,11 +106,11 @@ class Replay:
         self.batches = 0
         self.unvouched = 0
         self.database = 0
-        self.lines_crc = 0  # of the file that was read last (increment.py)
+        self.lines_crc = 0  # of the last file (increment.py)
         self.on_refused: Callable[[CorruptData], None] | None = None
 
     def run(self, source: Source, name: str, first: bytes = b"", offset: int = 0) -> None:
-        """Do all of a file again; `first` are bytes of it, from `offset` on, that were read already.
+        """Replay a file. `first`: bytes from `offset` on that the caller has already read.
 
         Raises: Torn, CorruptData, OSError.
         """
@@ -119,8 +119,8 @@ class Replay:
         self._window = bytearray(first)
         self._end = len(first)
         self._start = offset
-        self._at = offset  # where the command or the line begins that is looked at
-        self._batched = False  # what came last was a batch
+        self._at = offset  # the offset of the current command or line
+        self._batched = False  # the last thing read was a batch
         self._multi_at = -1
         self.lines_crc = 0
         self._queued: list[tuple[Command, Frame]] = []
@@ -133,7 +133,7 @@ class Replay:
             while self._more(1):
                 self._run_next()
             if self._multi_at >= 0:
-                raise Torn(self._multi_at, "the transaction that begins there does not end")
+                raise Torn(self._multi_at, "the transaction that begins there has no EXEC")
         finally:
             context.replaying = False
             self.database = context.keyspace.index
@@ -141,13 +141,13 @@ class Replay:
             context.instant.advance()
 
     def is_batched(self) -> bool:
-        """Tell whether what was read last was a batch."""
+        """Tell whether the last file ends with a batch."""
         return self._batched
 
     # --- The window ----------------------------------------------------------------------------------
 
     def _more(self, count: int) -> bool:
-        """Have so many bytes from the parser's place on, if the file has them."""
+        """Read on until `count` bytes follow the parser's place; False if the file ends before."""
         at = self._parser.start
         if self._end - at >= count:
             return True
@@ -159,10 +159,10 @@ class Replay:
         return self._fill(count - (self._end - self._parser.start))
 
     def _fill(self, missing: int) -> bool:
-        """Read at least so many bytes behind the window; False if the file ends before."""
+        """Append at least `missing` bytes to the window; False if the file ends before."""
         got = 0
         count = PIECE_BYTES
-        # Piece by piece: what a line promises may be more than there is memory.
+        # Piece by piece, because a damaged length may be more than there is memory.
         while got < missing and count == PIECE_BYTES:
             self._window.extend(bytes(PIECE_BYTES))
             count = read_into(
@@ -178,7 +178,7 @@ class Replay:
     # --- What is next --------------------------------------------------------------------------------
 
     def _run_next(self) -> None:
-        """Do what begins at the parser's place: a batch, or a command that stands alone."""
+        """Replay the batch or the single command at the parser's place."""
         self._at = self._start + self._parser.start
         char = self._window[self._parser.start]
         if char == _HASH:
@@ -190,8 +190,8 @@ class Replay:
             self._refuse(f"byte {char:#04x} where a command should begin")
 
     def _skip_annotation(self) -> None:
-        """Step over a line; if it vouches for a batch, check the batch and do it."""
-        self._more(_ANNOTATION_BYTES_MAX)  # which may move the window
+        """Skip an annotation. If it is the line of a batch, check the batch and replay it."""
+        self._more(_ANNOTATION_BYTES_MAX)  # this may move the window
         at = self._parser.start
         until = min(self._end, at + _ANNOTATION_BYTES_MAX)
         line_end = self._window.find(b"\n", at, until)
@@ -218,7 +218,7 @@ class Replay:
         until = body + found.size
         view = memoryview(self._window)
         crc = zlib.crc32(view[body:until])
-        view.release()  # or the window could not grow
+        view.release()  # a window with a view on it cannot grow
         if crc != found.crc:
             self._refuse("a batch whose checksum is wrong")
         line = bytes(self._window[self._parser.start : body])
@@ -243,7 +243,7 @@ class Replay:
             raise self._damage("a batch that ends within a transaction")
 
     def _run_plain(self) -> None:
-        """Do a command that nobody vouches for, reading on until it is all here."""
+        """Replay a command outside of a batch, reading on until it is complete."""
         try:
             while not self._parse(self._end):
                 if not self._fill(1):
@@ -255,7 +255,7 @@ class Replay:
         self._run_command()
 
     def _parse(self, until: int) -> bool:
-        """Read one command, or a part of it. Raises: ProtocolError."""
+        """Parse a command; False if a part is missing. Raises: ProtocolError."""
         parser = self._parser
         if parser.left == 0:
             at = parser.start
@@ -264,11 +264,11 @@ class Replay:
                 return False
             digit = self._window[at + 1]
             if self._window[at] != _STAR or digit < _ONE or digit > _NINE:
-                raise ProtocolError("these bytes are no command")
+                raise ProtocolError("these bytes are not a command")
         return parser.next(self._frame, self._window, until)
 
     def _step_to(self, place: int) -> None:
-        """Go on at a place of the window."""
+        """Move the parser to a place in the window."""
         self._parser.rest_moved(self._parser.start - place)
 
     # --- Doing it ------------------------------------------------------------------------------------
@@ -279,14 +279,14 @@ class Replay:
         if row is None or not frame.is_word(0, self._last_word):
             row = None if self._run_control(frame) else self._find(frame)
         if row is None:
-            pass  # it was about other commands
+            pass  # SELECT, MULTI, EXEC, or refused
         elif self._multi_at >= 0:
             self._queued.append((row, frame.copy()))
         else:
             self._execute(row, frame)
 
     def _run_control(self, frame: Frame) -> bool:
-        """SELECT, MULTI, EXEC: words about the commands around them; False for all others."""
+        """Handle SELECT, MULTI and EXEC; False for all other commands."""
         if frame.count == 1 and frame.is_word(0, b"MULTI"):
             if self._multi_at >= 0:
                 raise self._damage("MULTI within MULTI")
@@ -313,7 +313,7 @@ class Replay:
         except CommandError as error:
             self._meet_refusal(frame, error)
             return None
-        if " " not in row.name:  # a container has more than one row under its word
+        if " " not in row.name:  # a container command has several rows with the same first word
             self._last = row
             self._last_word = row.name.encode()
         return row
@@ -343,7 +343,7 @@ class Replay:
     # --- What is wrong -------------------------------------------------------------------------------
 
     def _refuse(self, what: str) -> None:
-        """Something is wrong at the parser's place: torn, if nothing sound follows.
+        """Report an error at the current offset: torn if no valid batch follows, otherwise damage.
 
         Raises: Torn or CorruptData.
         """
@@ -353,7 +353,7 @@ class Replay:
         rest = bytes(self._window[offset - self._start : self._end])
         if not rest.strip(b"\0"):
             raise Torn(offset, f"the last {len(rest)} bytes are zeros")
-        # Where no batches are written, nothing tells a torn end from damage.
+        # Without batches, a torn end cannot be told from damage.
         if not self._batched and not rest.startswith(batch.HEAD[: len(rest)]):
             raise self._damage(what)
         sound = batch.count_whole(rest, batch.behind_damage(rest, 0, offset), offset)
@@ -365,7 +365,7 @@ class Replay:
         return CorruptData(f"{self._name}: {what}", self._at)
 
     def _meet_refusal(self, frame: Frame, error: CommandError) -> None:
-        """Raises: CorruptData, unless somebody wants to hear of it instead."""
+        """Call `on_refused`. Raises: CorruptData if it is not set."""
         words = b" ".join(frame.piece(at) for at in range(min(frame.count, 4)))[:100]
         shown = words.decode("utf-8", "backslashreplace")
         refusal = CorruptData(f"{self._name}: {shown}: {error}", self._at)
@@ -375,7 +375,7 @@ class Replay:
 
 
 def _select_nothing(_context: object, _frame: Frame) -> None:
-    """SELECT within a transaction waits its turn like a command; who meets it calls _select."""
+    """Stands for SELECT in a queued transaction. `_execute` calls `_select` instead."""
 
 
 _SELECT = Command("SELECT", _select_nothing, 2, Flags(0), NO_KEYS, "Select a database.")

@@ -1,4 +1,4 @@
-"""A thread that syncs what an event loop hands over, so that the loop never waits for a disk."""
+"""A thread that syncs what an event loop hands over, so that the loop never waits for the disk."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ JOIN_SECONDS_MAX = 0.005
 
 
 class SyncThread:
-    """Syncs whenever it is woken, and tells when it is done. stop() ends it.
+    """Syncs when it is woken, and calls `on_done` after each round. stop() ends it.
 
-    Clients that wait for their replies before they ask again would fall into two halves, one waiting for the
-    disk while the other is served, each with a sync of its own: where the disk is the limit, that is half of
-    what it could do. So a round that fewer wait for than were there lately is put off for a moment, half as
-    long as the last one took at most: the others are on their way, and share it.
+    Clients that wait for a reply before they send the next command would split into two groups: one waits for
+    the disk while the other is served, and each group has its own sync. If the disk is the bottleneck, that
+    halves the throughput. So a round with fewer clients than the last one is delayed, for at most half of the
+    last round's time, until the others have joined it.
     """
 
     def __init__(
@@ -34,23 +34,23 @@ class SyncThread:
         self._on_done = on_done
         self._clock = clock
         self._sleep = sleep
-        self._crowd = 0  # how many waited for the last round, or came during it
-        self._seconds = 0.0  # that it took
+        self._crowd = 0  # clients that waited for the last round or arrived during it
+        self._seconds = 0.0  # the duration of the last round
         self._calls: SimpleQueue[bool] = SimpleQueue()
         self._awake = False
-        self._told = commit.synced  # when the loop was told last
+        self._told = commit.synced  # the synced position that the loop knows
         commit.wake = self.wake
         self._thread = threading.Thread(target=self._run, name="penstock-sync", daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
-        """There is something to sync."""
+        """Start a round: there is something to sync."""
         if not self._awake:
             self._awake = True
             self._calls.put(True)
 
     def stop(self) -> None:
-        """Sync what there is and end."""
+        """Sync what was handed over, and end."""
         self._calls.put(False)
         self._thread.join()
         self._commit.wake = wake_nobody
@@ -58,15 +58,15 @@ class SyncThread:
     def _run(self) -> None:
         try:
             while self._calls.get():
-                self._awake = False  # before the work: what comes meanwhile wakes again
-                # Who waits for this round must not wait for what came meanwhile.
+                self._awake = False  # before the work, so that new work wakes it again
+                # Round by round: clients of one round must not wait for the next one.
                 while self._sync_round():
                     self._tell()
-                # Another thread that waited for the disk may have synced it all. The loop has to hear of it.
+                # Another thread may have synced everything. The loop must be told.
                 if self._commit.failure is not None or self._commit.synced != self._told:
                     self._tell()
             self._commit.sync()
-        except BaseException as error:  # noqa: BLE001 - nobody else would hear of it, and all clients would wait
+        except BaseException as error:  # noqa: BLE001 - otherwise all clients would wait forever
             self._commit.fail(error)
             self._on_done()
 

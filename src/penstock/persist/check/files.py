@@ -1,23 +1,23 @@
-"""Checking files: read as a server would read them, into a scratch engine, and doubt more.
+"""Checks files: reads them as a server would, into a scratch engine, and then verifies every value.
 
-    find_target   what there is to read, in which order                    (target.py)
-    read          RdbReader, deep; Replay: the readers that recovery uses   a file that they refuse is damaged
-    walk          the walkers of core/check over every value that was read
-    count         keys, entries, groups, pending records
+    find_target   finds the files to read and their order                  (target.py)
+    read          uses the readers of recovery (RdbReader, Replay); a file that they refuse is damaged
+    walk          runs the integrity checks of core/check on every value
+    count         counts keys, entries, groups, pending records
 
-A value of a snapshot that is refused is left out, and so is a command of a log: each is noted, and reading
-goes on behind it, as far as the file's shape leads to its end (persist/rdb/salvage.py). Commands about a
-key that was left out may be refused in turn. Reading stops at a hole, where bytes are missing or changed:
-behind a
-snapshot whose checksum is wrong, for one. Nobody knows what the next command would have met. With
-`past_damage` it goes on at the next batch whose checksum is right, and in the files behind. Which database
-they are for is known again at the next SELECT; until then they are taken to be for the one that was selected
-before the hole.
+A value of a snapshot that is refused is recorded and left out, and reading continues after it if the
+structure of the file can be followed to its end (persist/rdb/salvage.py). The same goes for a refused command
+of a log. Later commands on a key that was left out may be refused too.
 
-Of two bases, which no sound manifest has, the newest that is sound is taken.
+Reading stops at a hole, where bytes are missing or changed, for example after a snapshot whose checksum is
+wrong: later commands may depend on the lost data. With `past_damage`, reading resumes at the next batch with
+a valid checksum, and in the files after it. Up to the next SELECT, these commands are applied to the database
+that was selected before the hole.
 
-Cost: the memory and the time of a start of the server, and O(everything) once more for the walkers. In a file
-that is damaged, its size in memory besides.
+A damaged manifest may list two bases. Then the newest valid one is used.
+
+Cost: the memory and the time of a server start, plus O(everything) for the integrity checks. A damaged file
+is also held in memory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from penstock.persist.rdb.value import ValueLimits
 from penstock.persist.reading import Joined, read_all, read_into
 from penstock.persist.rows import DATA_ROWS
 
-DATABASES_MAX = 1024  # how many a file may use; what the server is set to, a file does not say
+DATABASES_MAX = 1024  # a file does not record the server's `databases` setting
 
 _SHOWN_KEY_BYTES_MAX = 64
 _SELECT = b"*2\r\n$6\r\nSELECT\r\n$%d\r\n%d\r\n"
@@ -59,7 +59,7 @@ def check_path(
     past_damage: bool = False,
     keep_data: bool = False,
 ) -> Report:
-    """Check whatever is at a path; `on_bytes` hears how much was read. Raises: OSError."""
+    """Check the files at a path. `on_bytes` is called with the size of each read. Raises: OSError."""
     report = check_target.find_target(disk, path)
     check_report(disk, report, on_bytes, past_damage, keep_data)
     return report
@@ -72,7 +72,7 @@ def check_report(
     past_damage: bool = False,
     keep_data: bool = False,
 ) -> None:
-    """Check the files of a target that was found. With `keep_data` its parts keep what was read."""
+    """Check the files of a report by `find_target`. `keep_data`: its parts keep the data read."""
     for part in report.parts:
         part.past_damage = past_damage
         engine = _check_part(disk, report, part, on_bytes)
@@ -101,7 +101,7 @@ def _check_part(
 def _choose_base(
     reader: PartReader, bases: list[FileReport], make: Callable[[], PartReader]
 ) -> PartReader:
-    """Read the newest base that is sound, or else what can be read of the newest."""
+    """Read the newest valid base. If there is none, read what is readable of the newest."""
     part = reader.part
     for base in bases:
         reader.read(base, is_last=False)
@@ -130,17 +130,17 @@ def _warn_of_databases(report: Report, engine: Engine) -> None:
 
 
 def _warn_of_manifest(report: Report, part: Part) -> None:
-    """Redis writes no checksum; where there are batches, the manifest should be one of ours."""
+    """Warn if the manifest has no checksum, although penstock wrote batches to its files."""
     if any(file.batches for file in part.files):
         for file in part.files:
             if file.kind == check_target.MANIFEST and not file.checksum:
                 report.warnings.append(
-                    f"{file.path} has no checksum: Redis has written it, or its last line is lost"
+                    f"{file.path} has no checksum: Redis wrote it, or its last line is lost"
                 )
 
 
 class PartReader:
-    """Reads the files of one part, one after the other, into an engine of its own."""
+    """Reads the files of one part, in order, into its own engine."""
 
     def __init__(
         self, disk: Disk, report: Report, part: Part, on_bytes: Callable[[int], None] | None
@@ -151,18 +151,18 @@ class PartReader:
         self._disk = disk
         self._on_bytes = on_bytes
         self._replay = Replay(self.engine, DATA_ROWS)
-        self._hole = ""  # the file behind whose damage we are
-        self._file = FileReport("", "")  # what is being read
-        self._has_lost_keys = False  # a snapshot's: what is refused later may come of it
+        self._hole = ""  # the last damaged file
+        self._file = FileReport("", "")  # the current file
+        self._has_lost_keys = False  # of a snapshot: later refusals may follow from it
         self._replay.on_refused = self._note_refused
 
     def read(self, file: FileReport, is_last: bool) -> None:
-        """Read one file and say what it is worth."""
+        """Read one file and judge it."""
         if file.verdict is not Verdict.SOUND:
             self._stop(file, LeftOut(file.path, 0, file.size, file.what))
             return
         if self._hole and not self.part.past_damage:
-            file.judge(Verdict.NOT_READ, f"it comes behind {self._hole}")
+            file.judge(Verdict.NOT_READ, f"it follows the damage in {self._hole}")
             self.part.leave_out(LeftOut(file.path, 0, file.size, file.what))
             return
         self._file = file
@@ -184,30 +184,30 @@ class PartReader:
         unvouched = replay.unvouched - unvouched
         if file.batches and unvouched:
             self.report.warnings.append(
-                f"{file.path}: no batch vouches for {unvouched} commands: Redis has written them, or the"
+                f"{file.path}: {unvouched} commands are not covered by a checksum: Redis wrote them, or the"
                 " line of a batch is damaged"
             )
 
     def _compare(self, file: FileReport, crc: str, is_last: bool) -> None:
-        """Raises: CorruptData if a file is not what the manifest has noted. The last one may have grown."""
+        """Compare a file with its manifest entry; the last one may have grown. Raises: CorruptData."""
         if is_last and self._was_emptied(file):
-            raise CorruptData("it is empty, and was not when it was listed", 0)
+            raise CorruptData("it is empty, but was not when it was listed", 0)
         has_grown = is_last and file.written is not None and file.size > file.written
         if file.written not in (None, file.size) and not has_grown:
-            what = f"{file.size} bytes, but {file.written} were written"
+            what = f"it has {file.size} bytes, but {file.written} were written"
             raise CorruptData(what, min(file.size, file.written or 0))
         if file.verdict is Verdict.SOUND and file.crc not in (None, crc):
-            what = f"its checksum is {crc}, but {file.crc} was noted: it is not the file that was written"
+            what = f"its checksum is {crc}, but the manifest says {file.crc}: it is not the original file"
             raise CorruptData(what, file.size)
 
     def _was_emptied(self, file: FileReport) -> bool:
-        """Tell whether an increment has lost the line that it got before our manifest listed it."""
+        """Tell whether an increment of ours is empty: it had a first line before the manifest listed it."""
         manifests = [other for other in self.part.files if other.kind == check_target.MANIFEST]
         is_ours = any(manifest.checksum for manifest in manifests)
         return is_ours and file.role == check_target.INCREMENT and file.size == 0
 
     def walk(self) -> None:
-        """Doubt every value; one that is not what it should be is damage, and left out."""
+        """Check the integrity of every value; a broken one is damage and is left out."""
         for keyspace in self.engine.context.databases:
             for key, value in list(keyspace.values.items()):
                 try:
@@ -225,14 +225,14 @@ class PartReader:
     # --- One file ----------------------------------------------------------------------------------
 
     def _read(self, file: FileReport) -> str:
-        """Read a file; return the checksum that it has of itself (persist/aof/file_crc.py)."""
+        """Read a file; return its checksum (persist/aof/file_crc.py)."""
         source = _Counted(self._disk.read(file.path), self._on_bytes)
         try:
             first = bytearray(len(rdb_format.MAGIC))
             size = read_into(source, memoryview(first))
             head = bytes(first[:size])
             if not head.strip(b"\0") and _should_be_snapshot(file):
-                raise CorruptData("zeros or nothing, where a snapshot should be", 0)
+                raise CorruptData("it is empty or all zeros, but should be a snapshot", 0)
             if head == rdb_format.MAGIC:
                 return file_crc.of_snapshot(self._read_rdb(Joined(head, source), file))
             file.kind = _AOF
@@ -244,7 +244,7 @@ class PartReader:
             source.close()
 
     def _read_rdb(self, source: Source, file: FileReport) -> int:
-        """Read a snapshot; return the checksum that it states, 0 if it is damaged."""
+        """Read a snapshot; return the checksum at its end, 0 if it is damaged."""
         file.kind = _RDB
         engine = self.engine
         limits = ValueLimits(engine.limits, engine.list_limits)
@@ -262,11 +262,11 @@ class PartReader:
         file.checksum = reader.vouched
         if not reader.vouched:
             self.report.warnings.append(
-                f"{file.path} has no checksum: a changed bit in a value would not be seen"
+                f"{file.path} has no checksum: a changed bit in a value would go unnoticed"
             )
         if reader.empty_keys:
             self.report.warnings.append(
-                f"{file.path}: {reader.empty_keys} keys are empty lists, left out as Redis does"
+                f"{file.path}: {reader.empty_keys} keys are empty lists; they are skipped, as Redis does"
             )
         rest = reader.rest()
         if rest:
@@ -275,7 +275,7 @@ class PartReader:
         return reader.checksum
 
     def _put(self, file: FileReport, item: RdbItem, place: int) -> None:
-        """Have a key. Raises: CorruptData if there is no room for it."""
+        """Add a key. Raises: CorruptData if it exists or its database does not."""
         databases = self.engine.context.databases
         if item.database >= len(databases):
             raise CorruptData(f"a key of database {item.database}", place)
@@ -291,7 +291,7 @@ class PartReader:
     def _salvage(
         self, file: FileReport, error: CorruptData, place: int, limits: ValueLimits
     ) -> bool:
-        """Read on behind a value that was refused; False if nobody can tell where that is."""
+        """Continue after a refused value; False if its end cannot be found."""
         source = self._disk.read(file.path)
         try:
             outline = rdb_salvage.outline_or_none(source, file.path, place)
@@ -314,9 +314,9 @@ class PartReader:
             if file.size > outline.end:
                 file.kind = _BOTH
             if not outline.is_vouched:
-                # Damage, and not only a value that we do not take: nobody knows what else it has met.
+                # This is damage, not just an unsupported value, and it may extend further.
                 at = outline.end - rdb_format.CHECKSUM_BYTES
-                raise CorruptData("a refused value, and no checksum that is right", at)
+                raise CorruptData("a value was refused, and the file has no valid checksum", at)
             self._replay.run(source, file.path, b"", outline.end)
         finally:
             source.close()
@@ -365,14 +365,14 @@ class PartReader:
         self.part.leave_out(LeftOut(self._file.path, refusal.offset, 0, what))
 
     def _go_past(self, file: FileReport, offset: int, what: str) -> None:
-        """Leave out the rest of a file, or with `past_damage` only what lies before the next whole batch."""
+        """Leave out the rest of a file, or with `past_damage` only the bytes before the next valid batch."""
         data = self._data(file)
         while self.part.past_damage:
             start = next(batch.whole_batches(data, batch.behind_damage(data, offset)), -1)
             if start < 0:
                 break
             database = self._replay.database
-            why = f"{what}; what follows is taken to be for database {database}"
+            why = f"{what}; what follows is applied to database {database}"
             self._stop(file, LeftOut(file.path, offset, start - offset, why))
             try:
                 self._resume(file, data, start, database)
@@ -383,7 +383,7 @@ class PartReader:
                 offset, what = error.offset, _without(file.path, error.what)
         behind = sum(1 for _ in batch.whole_batches(data, batch.behind_damage(data, offset)))
         if behind:
-            what = f"{what}; whole batches behind it: {behind} (--past-damage takes them)"
+            what = f"{what}; valid batches after it: {behind} (--past-damage reads them)"
         self._stop(file, LeftOut(file.path, offset, file.size - offset, what))
 
     def _resume(self, file: FileReport, data: bytes, start: int, database: int) -> None:
@@ -393,7 +393,7 @@ class PartReader:
         self._replay.run(source, file.path, select, start - len(select))
 
     def _data(self, file: FileReport) -> bytes:
-        """All of a file that has commands; behind the damage of a snapshot there is nothing to find."""
+        """The bytes of a file with commands. A snapshot has nothing to find after damage."""
         if file.kind == _RDB:
             return b""
         try:
@@ -411,7 +411,7 @@ def _without(path: str, what: str) -> str:
 
 
 class _Counted:
-    """A file, and somebody who wants to know how much of it was read."""
+    """A source that reports the size of each read."""
 
     def __init__(self, source: Source, on_bytes: Callable[[int], None] | None) -> None:
         self._source = source

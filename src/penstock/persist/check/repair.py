@@ -1,17 +1,17 @@
-"""A repaired copy: what a check could read, written anew to a place where nothing was.
+"""Writes a repaired copy: everything that a check could read, at a new path.
 
-    what was checked       what is written
-    a directory or a       OUT/appendonlydir/appendonly.aof.1.base.rdb and its manifest: all that the log held
-    manifest               OUT/dump.rdb: all that the snapshot held
-    one log                OUT: its sound bytes, as they are; made anew where that is not enough
+    checked                written
+    a directory or a       OUT/appendonlydir/appendonly.aof.1.base.rdb and its manifest: the data of the log
+    manifest               OUT/dump.rdb: the data of the snapshot
+    one log                OUT: a copy of its valid bytes, or commands if that would lose data
     one snapshot           OUT: a snapshot
 
-A log or snapshot of which nothing can be read is not written: an empty one would look like data. A directory
-whose log is lost has its snapshot, then, which is what a server starts with if there is no log.
+A log or snapshot of which nothing can be read is not written, because an empty one would look like data. If
+the log is lost, the copy has only the snapshot, and a server that starts there loads the snapshot.
 
-The version of a snapshot is the newest that was read, or the oldest that we write: so whoever wrote the
-original can read the copy. The original is only ever read. What was begun and could not be finished is
-removed again.
+The version of a snapshot is the newest version read, or the oldest that we can write. So the server that
+wrote the original can read the copy. The original is never written to. If writing the copy fails, it is
+removed.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _HASH = b"#"
 
 
 class RepairRefused(Exception):
-    """No copy is written, and why."""
+    """No copy is written. The text says why."""
 
 
 @dataclass(slots=True)
 class Copy:
-    """A copy that was written. `skipped`: parts of which nothing could be read."""
+    """A written copy. `skipped`: parts of which nothing could be read."""
 
     path: str
     files: list[str] = field(default_factory=list)
@@ -51,18 +51,18 @@ class Copy:
 
 
 def check_place(report_path: str, out: str) -> None:
-    """Raises: RepairRefused if a copy cannot go there, whatever is in it."""
+    """Check that a copy can be written to `out`. Raises: RepairRefused."""
     if os.path.lexists(out):
-        raise RepairRefused(f"{out} exists; a copy is written to a new place only")
+        raise RepairRefused(f"{out} exists; a copy is only written to a new path")
     source, target = Path(report_path).resolve(), Path(out).resolve()
     if target.is_relative_to(source):
-        raise RepairRefused(f"{out} is inside of {report_path}, which must stay as it is")
+        raise RepairRefused(f"{out} is inside {report_path}, which must not be changed")
     if not target.parent.is_dir():
-        raise RepairRefused(f"{target.parent} is no directory")
+        raise RepairRefused(f"{target.parent} is not a directory")
 
 
 def write_copy(disk: Disk, report: Report, out: str) -> Copy:
-    """Write what a report's engines hold, let go of it, and check what was written.
+    """Write the data of a report's engines, free it, and check the copy.
 
     Raises: RepairRefused, OSError.
     """
@@ -83,13 +83,13 @@ def write_copy(disk: Disk, report: Report, out: str) -> Copy:
         _remove(copy)
         raise
     for part in report.parts:
-        part.engine = None  # the check needs room of its own
+        part.engine = None  # free the memory for the check
     copy.check = check_path(disk, out)
     return copy
 
 
 def _is_usable(part: Part) -> bool:
-    """Whether there is anything to write: keys, or a file of which all or something was understood."""
+    """Whether there is anything to write: keys, commands, or a valid file."""
     return part.engine is not None and (
         part.totals.keys > 0
         or any(file.commands or _is_whole(file) for file in part.files if file.kind)
@@ -125,7 +125,7 @@ def _write_snapshot(disk: Disk, part: Part, path: str, copy: Copy) -> None:
     def write(file: File) -> None:
         assert part.engine is not None
         context = part.engine.context
-        # A damaged header may claim any version, and the rest of the part be sound.
+        # A damaged header may state any version, while the rest of the part is valid.
         version = min(max(VERSION_MIN, part.rdb_version), VERSION_MAX)
         writer = RdbWriter(file.write, version)
         writer.begin(aux_fields(context.compat.redis_version, context.now_ms(), 0, is_base))
@@ -136,7 +136,7 @@ def _write_snapshot(disk: Disk, part: Part, path: str, copy: Copy) -> None:
 
 
 def _write_file(disk: Disk, path: str, write: Callable[[File], None], copy: Copy) -> None:
-    Path(path).touch(exist_ok=False)  # so that nothing that came meanwhile is written over
+    Path(path).touch(exist_ok=False)  # never overwrites a file made in the meantime
     copy.files.append(path)
     file = disk.append_to(path)
     try:
@@ -147,7 +147,7 @@ def _write_file(disk: Disk, path: str, write: Callable[[File], None], copy: Copy
 
 
 def _remove(copy: Copy) -> None:
-    """Take away what was begun: only what we made ourselves."""
+    """Remove an unfinished copy: only files and directories made here."""
     for path in copy.files:
         with suppress(OSError):
             Path(path).unlink()
@@ -160,7 +160,7 @@ def _remove(copy: Copy) -> None:
 
 
 def _write_one(disk: Disk, part: Part, copy: Copy) -> None:
-    """A file of the kind that it was."""
+    """Write a copy of the same kind as the original file."""
     (file,) = part.files
     sound_bytes = _sound_bytes_or_none(disk, part, file)
     if sound_bytes is not None:
@@ -173,14 +173,14 @@ def _write_one(disk: Disk, part: Part, copy: Copy) -> None:
 
 
 def _sound_bytes_or_none(disk: Disk, part: Part, file: FileReport) -> int | None:
-    """How much of a file can be copied as it is; None if that would not be all that was read of it."""
+    """The number of bytes that can be copied unchanged; None if that would lose data that was read."""
     if file.verdict is Verdict.SOUND:
         return file.size
     if file.kind == "RDB" or file.offset < 0 or part.past_damage or part.has_skipped:
         return None
     if file.verdict is Verdict.TORN or not file.batches:
         return file.offset
-    # Within a batch a cut would leave one that is not whole.
+    # A cut inside a batch would leave an incomplete one.
     return file.offset if _byte_at(disk, file.path, file.offset) == _HASH else None
 
 

@@ -1,18 +1,18 @@
-"""What a check has found, for whoever shows it or mends it.
+"""The result of a check, for the command line and for repair.
 
     Report
-      Part "log"                            data that were read together, one file after the other
+      Part "log"                            data that is read together, file by file
         FileReport  manifest   sound
         FileReport  base       sound        RDB 10, 17 keys
         FileReport  increment  damaged      at byte 4711: a batch whose checksum is wrong
-        FileReport  increment  not read     comes behind the damage
-        Totals                              of what could be read
-        LeftOut                             what could not, place by place
+        FileReport  increment  not read     follows the damage
+        Totals                              counts of what could be read
+        LeftOut                             each place that could not be read
       Part "snapshot"
         FileReport  snapshot   sound
 
-A part is what a server would have in memory. Texts are as they were found: whoever prints them makes them
-harmless.
+A part is what a server would have in memory. Texts may contain bytes of the files, so they must be escaped
+before they are printed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LEFT_OUT_KEPT_MAX = 100
 
 
 class Verdict(Enum):
-    """What is to be said of a file."""
+    """The state of a file."""
 
     SOUND = "sound"
     TORN = "torn"
@@ -40,9 +40,9 @@ class Verdict(Enum):
 
 @dataclass(slots=True)
 class FileReport:
-    """One file. `offset` is -1 where no place in it can be named; `checksum`: it has one, and it is right.
+    """One file. `offset`: the place of the error, or -1. `checksum`: the file has a valid one.
 
-    `written`, `crc`: how long it was when it was complete and its checksum, where the manifest notes them.
+    `written`, `crc`: its final length and checksum, if the manifest records them.
     """
 
     path: str
@@ -62,14 +62,14 @@ class FileReport:
     crc: str | None = None
 
     def judge(self, verdict: Verdict, what: str, offset: int = -1, remedy: str = "") -> None:
-        """Say what is wrong. The first thing that was wrong stays: what follows may come of it."""
+        """Record an error. The first one is kept, because later ones may follow from it."""
         if self.verdict is Verdict.SOUND:
             self.verdict, self.what, self.offset, self.remedy = verdict, what, offset, remedy
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Something that a repaired copy will not have: bytes of a file, a command, or a key."""
+    """Something missing from a repaired copy: bytes of a file, a command, or a key."""
 
     path: str
     offset: int
@@ -79,7 +79,7 @@ class LeftOut:
 
 @dataclass(slots=True)
 class Totals:
-    """What was read, counted."""
+    """Counts of the data read."""
 
     databases: int = 0
     keys: int = 0
@@ -95,7 +95,7 @@ class Totals:
 
 @dataclass(slots=True)
 class Part:
-    """Data that belong together. `engine` has what could be read of them, if it was to be kept."""
+    """Data that belongs together. `engine` holds what could be read, with `keep_data`."""
 
     name: str
     files: list[FileReport] = field(default_factory=list)
@@ -105,10 +105,10 @@ class Part:
     engine: Engine | None = None
     rdb_version: int = 0
     past_damage: bool = False
-    has_skipped: bool = False  # a value or a command was left out, and what lies behind it was read
+    has_skipped: bool = False  # a value or a command was left out, and reading continued after it
 
     def leave_out(self, what: LeftOut) -> None:
-        """Note it; a damaged file may refuse a million commands, of which the first are enough to see."""
+        """Record it. Only the first ones are kept: a damaged file may have a million."""
         self.left_out_count += 1
         if len(self.left_out) < LEFT_OUT_KEPT_MAX:
             self.left_out.append(what)
@@ -116,7 +116,7 @@ class Part:
 
 @dataclass(slots=True)
 class Report:
-    """Everything about one path."""
+    """The result for one path."""
 
     path: str
     kind: str
@@ -130,14 +130,14 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst that was found: damage before a torn end before what could not be read."""
+        """The worst verdict of any file."""
         found = {file.verdict for file in self.files}
         worst = (Verdict.DAMAGED, Verdict.MISSING, Verdict.TORN, Verdict.UNREADABLE)
         return next((verdict for verdict in worst if verdict in found), Verdict.SOUND)
 
 
 def count(engine: Engine) -> Totals:
-    """Count what an engine holds."""
+    """Count the data of an engine."""
     totals = Totals()
     for keyspace in engine.context.databases:
         totals.databases += bool(keyspace.values)

@@ -1,13 +1,13 @@
-"""What is at a path: told by what is in it, not by how it is called.
+"""Finds out what a path holds, by content and not by name.
 
     directory   with a *.manifest               the directory of a log
-                else                            a data directory: appendonlydir, appendonly.aof, dump.rdb
-    file        REDIS....                       a snapshot; commands may follow, then it is a log
+                otherwise                       a data directory: appendonlydir, appendonly.aof, dump.rdb
+    file        REDIS....                       a snapshot; if commands follow, a log
                 file NAME seq N type T          a manifest, comments before it
                 anything else                   a log: commands, batches, annotations
 
-The answer is a report that says which files there are to read and in which order, and what is wrong with the
-manifest already. Nothing has been read into an engine yet.
+The result is a report with the files to read, in order, and the errors in the manifest. The data itself is
+not read here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _FIRST_BYTES = 4096
 
 
 def find_target(disk: Disk, path: str) -> Report:
-    """See what there is to check. Raises: OSError; FileNotFoundError also for a directory without data."""
+    """Find the files to check. Raises: OSError; FileNotFoundError also for a directory without data."""
     place = Path(path)
     if place.is_dir():
         report = _directory(disk, path)
@@ -60,7 +60,7 @@ def _measure(disk: Disk, file: FileReport) -> None:
     except FileNotFoundError:
         file.judge(
             Verdict.MISSING,
-            "it is named, and it is not there",
+            "it is listed but missing",
             remedy="restore it from a copy",
         )
     except OSError as error:
@@ -72,13 +72,11 @@ def _warn_of_use(report: Report, directories: list[Path]) -> None:
         try:
             held = is_lock_held(str(directory / LOCK_NAME))
         except OSError as error:
-            report.warnings.append(
-                f"whether a server uses {directory} cannot be told: {_why(error)}"
-            )
+            report.warnings.append(f"cannot tell whether a server uses {directory}: {_why(error)}")
             continue
         if held:
             report.warnings.append(
-                f"{directory} is in use by a server: its files may be changing, their last bytes above all"
+                f"{directory} is in use by a server: its files may be changing, most of all their last bytes"
             )
 
 
@@ -90,7 +88,7 @@ def _why(error: OSError) -> str:
 
 
 def _directory(disk: Disk, path: str) -> Report:
-    # Nothing is asked that `names` answers with an empty list: whoever may not look must be told.
+    # Not `disk.names`, which returns an empty list for a missing directory: permission errors must show.
     os.listdir(path)  # noqa: PTH208
     if _manifests(disk, path):
         report = Report(path, LOG_DIRECTORY)
@@ -103,12 +101,12 @@ def _directory(disk: Disk, path: str) -> Report:
         if Path(inner).is_dir() and (name == layout.appenddirname or _manifests(disk, inner)):
             _add_log(disk, report, inner)
     if len(report.parts) > 1:
-        report.warnings.append("more than one log: a server reads the one that its settings name")
+        report.warnings.append("more than one log: a server reads the one named in its settings")
     has_log = bool(report.parts)
     if _is_there(layout.old_log):
         if has_log:
             report.warnings.append(
-                f"{layout.old_log} is the log of an older Redis: not read, for there is a newer one"
+                f"{layout.old_log} is the log of an older Redis: not read, because there is a newer one"
             )
         else:
             report.parts.append(Part(LOG, [FileReport(layout.old_log, LOG)]))
@@ -116,12 +114,12 @@ def _directory(disk: Disk, path: str) -> Report:
     if snapshot is not None:
         report.parts.append(Part(SNAPSHOT, [FileReport(snapshot, SNAPSHOT)]))
     if not report.parts:
-        raise FileNotFoundError(2, "no log and no snapshot in this directory", path)
+        raise FileNotFoundError(2, "this directory holds neither a log nor a snapshot", path)
     return report
 
 
 def _is_there(path: str) -> bool:
-    """Whether there is such a name; a link that leads nowhere counts, to be complained about."""
+    """Whether a name exists. A dangling link counts, so that it is reported."""
     return os.path.lexists(path)
 
 
@@ -140,12 +138,12 @@ def _manifests(disk: Disk, directory: str) -> list[str]:
     try:
         names = disk.names(directory)
     except OSError:
-        return []  # to be complained about when it is read
+        return []  # reported when it is read
     return [name for name in names if name.endswith(_SUFFIX) and not name.startswith(_TEMPORARY)]
 
 
 def _add_log(disk: Disk, report: Report, directory: str) -> None:
-    names = os.listdir(directory)  # noqa: PTH208  (raises where `names` would not)
+    names = os.listdir(directory)  # noqa: PTH208  (raises, unlike `disk.names`)
     manifests = _manifests(disk, directory)
     if not manifests:
         _add_orphans(report, directory, names)
@@ -159,14 +157,14 @@ def _add_log(disk: Disk, report: Report, directory: str) -> None:
 
 
 def _add_orphans(report: Report, directory: str, names: list[str]) -> None:
-    """Files of a log that no manifest names: nobody knows which of them count."""
+    """Report log files without a manifest: which of them count is unknown."""
     orphans = sorted(name for name in names if ".base." in name or ".incr." in name)
     if not orphans:
         return
     manifest = FileReport(f"{directory}/{Layout('').appendfilename}{_SUFFIX}", MANIFEST, MANIFEST)
     manifest.judge(
         Verdict.MISSING,
-        f"no manifest says which of these files count: {', '.join(orphans[:5])}",
+        f"without it, nobody knows which of these files count: {', '.join(orphans[:5])}",
         remedy="restore it, or check the files one by one",
     )
     report.parts.append(Part(LOG, [manifest]))
@@ -176,14 +174,14 @@ def _add_orphans(report: Report, directory: str, names: list[str]) -> None:
 
 
 def _add_manifest(disk: Disk, report: Report, path: str) -> None:
-    """Add the part that a manifest describes, as far as it can be read."""
+    """Add the part that a manifest describes, as far as the manifest is readable."""
     file = FileReport(path, MANIFEST, MANIFEST)
     part = Part(LOG, [file])
     report.parts.append(part)
     directory, name = os.path.split(path)
     try:
         if disk.size(path) > MANIFEST_BYTES_MAX:
-            file.judge(Verdict.DAMAGED, f"more than {MANIFEST_BYTES_MAX} bytes are no manifest", 0)
+            file.judge(Verdict.DAMAGED, f"it is larger than {MANIFEST_BYTES_MAX} bytes", 0)
             return
         text = read_all(disk, path)
     except OSError as error:
@@ -199,7 +197,7 @@ def _add_manifest(disk: Disk, report: Report, path: str) -> None:
     except CorruptData as error:
         what = error.what.removeprefix(f"{path}: ")
         file.judge(Verdict.DAMAGED, what, error.offset, _manifest_remedy(lines))
-    # The newest base first: it is the one that counts, should there be more.
+    # If there are several bases, the newest one counts.
     part.files += [_listed(directory, base, BASE) for base in reversed(lines.bases)]
     part.files += [_listed(directory, file, INCREMENT) for file in lines.increments]
     _warn_of_strangers(disk, report, directory, {name, *_names(lines)})
@@ -211,8 +209,8 @@ def _listed(directory: str, file: LogFile, role: str) -> FileReport:
 
 def _manifest_remedy(lines: Salvage) -> str:
     if len(lines.bases) > 1:
-        return f"remove the line of the wrong one; {lines.bases[-1].name} is the newer"
-    return "restore it from a copy; below is what its readable lines say"
+        return f"remove the line of the wrong one; {lines.bases[-1].name} is the newer one"
+    return "restore it from a copy; the files of its readable lines are checked below"
 
 
 def _names(lines: Salvage) -> set[str]:
@@ -222,9 +220,11 @@ def _names(lines: Salvage) -> set[str]:
 def _warn_of_strangers(disk: Disk, report: Report, directory: str, known: set[str]) -> None:
     for name in disk.names(directory):
         if name.startswith(_TEMPORARY):
-            report.warnings.append(f"{directory}/{name} is left over from a write that never ended")
+            report.warnings.append(
+                f"{directory}/{name} is left over from a write that did not finish"
+            )
         elif name not in known and not name.endswith(_SUFFIX):
-            report.warnings.append(f"{directory}/{name} is not named by the manifest: not read")
+            report.warnings.append(f"{directory}/{name} is not listed in the manifest: not read")
 
 
 # --- Files -----------------------------------------------------------------------------------------------

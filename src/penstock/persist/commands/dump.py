@@ -1,4 +1,4 @@
-"""DUMP and RESTORE: one value as bytes, and back."""
+"""DUMP and RESTORE: encode one value as bytes, and decode it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOT_GIVEN = -1
 
 
 def dump(context: Context, frame: Frame) -> bytes | None:
-    """A value as bytes that RESTORE takes."""
+    """Encode a value as a payload for RESTORE."""
     key = frame.piece(1)
     value = context.keyspace.find(key)
     if value is None:
@@ -29,7 +29,7 @@ def dump(context: Context, frame: Frame) -> bytes | None:
 
 
 class _Options:
-    """What stands behind the payload. How often and when a key was used is read and not noted."""
+    """The options after the payload. IDLETIME and FREQ are checked and ignored."""
 
     __slots__ = ("absolute", "replace")
 
@@ -59,7 +59,7 @@ class _Options:
 
 
 def restore(context: Context, frame: Frame) -> Status:
-    """Make a key of what DUMP gave."""
+    """Create a key from a payload of DUMP."""
     options = _Options(frame)
     key = frame.piece(1)
     keyspace = context.keyspace
@@ -71,13 +71,13 @@ def restore(context: Context, frame: Frame) -> Status:
         raise CommandError("Invalid TTL value, must be >= 0")
     payload = frame.piece(3)
     limits = ValueLimits(keyspace.limits, keyspace.list_limits)
-    # A log may have been written at a higher level, or by a newer Redis.
+    # A log may have been written with a higher compat version, or by a newer Redis.
     version_max = VERSION_MAX if context.replaying else context.compat.rdb_version
     value = restore_value(payload, version_max, limits)
     expires = when_ms > 0
     if expires and not options.absolute:
         when_ms += context.now_ms()
-    # Redis adds in 64 bits: what ends beyond them has ended already.
+    # Redis adds in 64 bits, so an expiry beyond INT64_MAX overflows and is in the past.
     if expires and (when_ms > INT64_MAX or (when_ms <= context.now_ms() and not context.replaying)):
         if there:
             remove_now(context, key)
@@ -96,7 +96,7 @@ def restore(context: Context, frame: Frame) -> Status:
 
 
 def _record(context: Context, words: list[bytes]) -> None:
-    """Have the same done again without a clock: times are absolute."""
+    """Record the effect, with absolute times, so that a replay needs no clock."""
     if context.effects is not None:
         context.record(words)
 

@@ -1,4 +1,4 @@
-"""RDB files, and the payloads of DUMP. docs/formats/rdb.md shows the bytes.
+"""RDB files and the payloads of DUMP. docs/formats/rdb.md shows the bytes.
 
 format    the constants: opcodes, value types, length encodings
 input     reads lengths, strings and numbers

@@ -1,11 +1,11 @@
-"""The payload of DUMP and RESTORE: one value as an RDB file has it, and a seal.
+"""The payload of DUMP and RESTORE: one value in RDB form, a version and a checksum.
 
     SET n 17          00 | c0 11 | 0a 00 | e4 03 29 45 3c f4 2b 1c
                       type value   version  checksum of all before it
 
-A payload comes from a client, so nothing of it is believed: the seal tells only that it was not damaged on
-the way. The value is read with `deep`, must end where the seal begins, and may not be empty. Redis itself
-reads on into the seal when a value is too short, and takes what is too long; we take neither.
+A payload comes from a client, so it is not trusted. The checksum only shows that it was not damaged on the
+way. The value is validated (`deep`), must end exactly before the version, and may not be empty. Redis accepts
+values that end earlier or run into the version; we refuse both.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SEAL_BYTES = _VERSION_BYTES + _CHECKSUM_BYTES
 
 
 def dump_value(value: Value, version: int, compress: bool = True) -> bytes:
-    """A value as RESTORE takes it, here or in a Redis that knows this version."""
+    """Encode a value for RESTORE, here or in a Redis that reads this RDB version."""
     chunks: list[bytes] = []
     output = RdbOutput(chunks.append, compress, checksum=True)
     output.byte(rdb_writer.type_of(value, version))
@@ -35,7 +35,7 @@ def dump_value(value: Value, version: int, compress: bool = True) -> bytes:
 
 
 def restore_value(payload: bytes, version_max: int, limits: ValueLimits) -> Value:
-    """The value of a payload. Raises: CommandError, in Redis's words."""
+    """Decode a payload. Raises: CommandError with Redis's text."""
     if not is_sealed(payload, version_max):
         raise CommandError("DUMP payload version or checksum are wrong")
     source = RdbInput(None, payload=payload[: len(payload) - SEAL_BYTES])
@@ -49,7 +49,7 @@ def restore_value(payload: bytes, version_max: int, limits: ValueLimits) -> Valu
 
 
 def is_sealed(payload: bytes, version_max: int) -> bool:
-    """Tell whether a payload has a version that we know, and its checksum."""
+    """Tell whether a payload has a supported version and a valid checksum."""
     end = len(payload) - _CHECKSUM_BYTES
     if end < _VERSION_BYTES:
         return False

@@ -1,9 +1,9 @@
-"""The vocabulary of RDB files: operations, kinds of values, lengths. docs/formats/rdb.md shows the bytes.
+"""The constants of RDB files: operations, value types, encodings. docs/formats/rdb.md shows the bytes.
 
     REDIS0010 | fa redis-ver 7.0.15 | fe 00 | fb 02 01 | fc <ms> 00 key value | 13 key stream | ff <crc64>
-    magic       a note                database  sizes     expiry, type, key, value    type ...    end
+    magic       aux field             database  sizes     expiry, type, key, value    type ...    end
 
-An operation and the type of a value share one byte: small numbers are types, large ones operations.
+One byte is either the type of a value (a small number) or an operation (a large number).
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 MAGIC = b"REDIS"
 HEADER_BYTES = 9
 VERSION_MAX = 13
-"""The newest version whose files we understand; of its new types we hold none, and say so where we meet one.
-"""
+"""The newest version that can be read. Its new value types are unsupported and are refused by name."""
 CHECKSUM_SINCE = 5
 CHECKSUM_BYTES = 8
 
@@ -72,9 +71,9 @@ FOREIGN_TYPES = {
     26: "a stream that remembers producers (Redis 8.6)",
     27: "a stream with entries given back (Redis 8.8)",
 }
-"""What other servers keep and we do not."""
+"""Value types that are not supported."""
 
 
 def type_name(number: int) -> str:
-    """What a type that we do not hold is called."""
+    """The name of an unsupported type."""
     return FOREIGN_TYPES.get(number, "unknown")

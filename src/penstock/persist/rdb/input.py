@@ -1,27 +1,27 @@
 # cython: wraparound=False
-"""Bytes of an RDB file, in order: from a file in pieces of a megabyte, or from a payload that is all here.
+"""Reads the bytes of an RDB file, in pieces of a megabyte, or of a payload in memory.
 
     buffer   [ read ........ | at: not read yet ........ end | room ]
     offset   base + at, in the file
 
-`need(n)` is the only place that waits for a file: when fewer than n bytes are at hand, what was read is
-added to the checksum and dropped, the rest moves to the front, and the buffer is filled up. So anything up
-to the next `need` lies in one piece, and a node goes from here into its bytearray in one copy.
+Only `need(n)` reads from the file. If fewer than n bytes are left in the buffer, it adds the bytes before
+`at` to the checksum and drops them, moves the rest to the front, and fills the buffer. So the next n bytes
+are contiguous, and a node is copied into its bytearray at once.
 
-A length is one to nine bytes; its first two bits tell which:
+A length has one to nine bytes. The first two bits select the form:
 
     00LLLLLL                 up to 63              10000000 + 4 bytes      32 bits, most significant first
     01LLLLLL + 1 byte        up to 16383           10000001 + 8 bytes      64 bits, most significant first
-    11000000, 01, 10         no length: an integer of 1, 2 or 4 bytes follows, to be read as text
+    11000000, 01, 10         no length: an integer of 1, 2 or 4 bytes follows, a string of digits
     11000011                 no length: an LZF string: compressed size, size, bytes
 
 Invariants
-  I1  a length is believed as far as bytes come: the buffer grows with what was read, never with what was
-      promised; a compressed string may promise 88 times what it has (core/lzf).
-  I2  crc is the checksum of everything before `_crc_from`, and what lies between that and `at` is still
-      in the buffer.
+  I1  the buffer grows with the bytes read, never with a stated length, which may be wrong. A compressed
+      string may state at most 88 times its bytes (core/lzf).
+  I2  `_crc` is the checksum of everything before `_crc_from`. The bytes from there to `at` are still in the
+      buffer.
 
-Cost: a length is a few ns, a string its copy, 0.6 ns a byte for the checksum.
+Cost: a few ns for a length, one copy for a string, 0.6 ns per byte for the checksum.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _LZF = 1 + rdb_format.LZF
 
 
 class Source(Protocol):
-    """Where bytes come from: an unbuffered file."""
+    """An unbuffered file."""
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
 
 
 class RdbInput:
-    """A place in a file, and what can be read there.
+    """A position in a file.
 
-    Read: byte, length, number, string, blob, raw, milliseconds, skip_string. Look: offset, crc_now, rest.
-    Complain: corrupt.
+    Read: byte, length, number, string, blob, raw, milliseconds, skip_string. Ask: offset, crc_now, rest.
+    Report an error: corrupt.
     """
 
     __slots__ = ("_crc", "_crc_from", "_source", "at", "base", "buffer", "end", "name", "value")
@@ -65,18 +65,18 @@ class RdbInput:
         self.base = 0
         self.at = 0
         self.end = len(self.buffer) if source is None else 0
-        self.value = 0  # the last length that was read
+        self.value = 0  # the last length or number
         self._source = source
         self._crc = 0
         self._crc_from = 0
 
     @property
     def offset(self) -> int:
-        """How far into the file the reading has come."""
+        """The position in the file."""
         return self.base + self.at
 
     def corrupt(self, what: str, offset: int = -1) -> CorruptData:
-        """An error to raise: what was found, at an offset or here."""
+        """An error for the caller to raise, at `offset` or at the current position."""
         return CorruptData(what, self.offset if offset < 0 else offset, self.name)
 
     def crc_now(self) -> int:
@@ -85,7 +85,7 @@ class RdbInput:
         return self._crc
 
     def rest(self) -> bytes:
-        """What was taken from the source and not read."""
+        """The bytes that were read from the source but not used."""
         return bytes(self.buffer[self.at : self.end])
 
     def _settle(self) -> None:
@@ -95,7 +95,7 @@ class RdbInput:
     # --- Filling ---------------------------------------------------------------------------------
 
     def need(self, size: int) -> None:
-        """Have so many bytes at `at`. Raises: CorruptData if the file ends before."""
+        """Make `size` bytes available at `at`. Raises: CorruptData if the file ends before."""
         if size > self.end - self.at:
             self._fill(size)
 
@@ -105,7 +105,7 @@ class RdbInput:
         self._settle()
         kept = self.end - self.at
         if len(self.buffer) > 2 * _CHUNK_BYTES and size <= _CHUNK_BYTES:
-            fresh = bytearray(_CHUNK_BYTES)  # a giant has gone through
+            fresh = bytearray(_CHUNK_BYTES)  # free the buffer of a very large value
             memory.copy(fresh, 0, self.buffer, self.at, kept)
             self.buffer = fresh
         else:
@@ -141,7 +141,7 @@ class RdbInput:
         return self.buffer[self.at - 1]
 
     def _lead(self) -> int:
-        """Read a length into `value` and return 0, or return 1 and the number of another encoding."""
+        """Read a length into `value` and return 0, or return 1 + the number of a string encoding."""
         lead = self.byte()
         kind = lead >> 6
         if kind == 0:
@@ -155,11 +155,11 @@ class RdbInput:
         elif lead == 0x81:
             self.value = self._big(8)
         else:
-            raise self.corrupt(f"0x{lead:02x} begins no length", self.offset - 1)
+            raise self.corrupt(f"0x{lead:02x} is not the start of a length", self.offset - 1)
         return 0
 
     def _big(self, width: int) -> int:
-        """A number of so many bytes, most significant first."""
+        """Read a number of `width` bytes, most significant first."""
         self.need(8 if width == 8 else 4)
         value = 0
         for _ in range(width):
@@ -168,18 +168,18 @@ class RdbInput:
         return value
 
     def take_number(self) -> None:
-        """Read an unsigned number of 64 bits into `value`."""
+        """Read an unsigned 64-bit number into `value`."""
         start = self.offset
         if self._lead():
-            raise self.corrupt("an encoded string, where a number belongs", start)
+            raise self.corrupt("an encoded string where a number is expected", start)
 
     def number(self) -> int:
-        """An unsigned number of 64 bits."""
+        """Read an unsigned 64-bit number."""
         self.take_number()
         return self.value
 
     def length(self) -> int:
-        """A number of things to come."""
+        """Read a count."""
         start = self.offset
         self.take_number()
         if self.value > _LENGTH_MAX:
@@ -187,7 +187,7 @@ class RdbInput:
         return self.value
 
     def milliseconds(self) -> int:
-        """A time of eight bytes, least significant first, signed."""
+        """Read a time: eight bytes, signed, least significant first."""
         self.need(8)
         self.at += 8
         return memory.distance(memory.load64(self.buffer, self.at - 8), 0)
@@ -195,13 +195,13 @@ class RdbInput:
     # --- Strings ---------------------------------------------------------------------------------
 
     def raw(self, size: int) -> bytes:
-        """So many bytes as they are."""
+        """Read `size` bytes."""
         self.need(size)
         self.at += size
         return memory.cut(self.buffer, self.at - size, size)
 
     def string(self) -> bytes:
-        """A string in any of its encodings."""
+        """Read a string in any encoding."""
         kind = self._lead()
         if kind == _PLAIN:
             return self.raw(self._size())
@@ -210,7 +210,7 @@ class RdbInput:
         return self._integer_text(kind)
 
     def skip_string(self) -> None:
-        """Go behind a string without a look at what is in it."""
+        """Skip a string without decoding it."""
         kind = self._lead()
         if kind == _LZF:
             left = self.length()
@@ -228,7 +228,7 @@ class RdbInput:
             left -= step
 
     def blob(self) -> bytearray:
-        """As string, for what will live in a bytearray."""
+        """Read a string into a bytearray."""
         kind = self._lead()
         if kind == _LZF:
             return self._unpacked()
@@ -240,19 +240,19 @@ class RdbInput:
         return self.buffer[self.at - size : self.at]
 
     def _size(self) -> int:
-        """The length that was just read, as the size of a string."""
+        """The last length, checked as the size of a string."""
         if self.value > _LENGTH_MAX:
             raise self.corrupt(f"a string of {self.value} bytes")
         return self.value
 
     def _integer_text(self, kind: int) -> bytes:
-        """An integer that stands for its decimal digits."""
+        """Read an integer, as the string of its decimal digits."""
         if not _INT8 <= kind <= _INT32:
             raise self.corrupt(f"unknown string encoding {kind - 1}", self.offset - 1)
         return b"%d" % int.from_bytes(self.raw(1 << (kind - 1)), "little", signed=True)
 
     def _unpacked(self) -> bytearray:
-        """An LZF string."""
+        """Read an LZF string."""
         size = self.length()
         promised = self.length()
         start = self.offset

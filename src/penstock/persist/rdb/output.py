@@ -1,16 +1,16 @@
 # cython: wraparound=False
-"""Bytes of an RDB file on their way out, in pieces of a quarter of a megabyte.
+"""Writes the bytes of an RDB file, in pieces of a quarter of a megabyte.
 
-    buffer   [ written, not given away yet ... at | room ]
+    buffer   [ not flushed yet ... at | room ]
 
-The forms of lengths and strings are those of input.py, always the shortest. A string is written the way
-Redis does it: one that reads as an integer of 32 bits as that integer; one above 20 bytes compressed, if
-that saves four bytes; else as it is. So what Redis and we write of the same value is the same, byte for
-byte, except inside of what is compressed.
+Lengths and strings have the forms shown in input.py, always the shortest one. Strings follow Redis's rules:
+the text of a 32-bit integer is written as that integer, a string above 20 bytes is compressed if that saves
+at least four bytes, and any other string is written unchanged. So Redis and penstock write the same bytes for
+the same value, except inside compressed strings.
 
-It holds no lock and starts nothing: a forked child may use it.
+It takes no lock and starts no thread, so a forked child may use it.
 
-Cost: a copy, the checksum, and 3 to 8 ns for each byte of a string that may be compressed.
+Cost: one copy, the checksum, and 3 to 8 ns per byte of a string that may be compressed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MASK64 = 2**64 - 1
 
 
 class RdbOutput:
-    """Where the next byte goes. `write` gets chunks; `flush` gives it the last one."""
+    """A buffered output. `write` is called with chunks; `flush` passes on the last one."""
 
     __slots__ = ("_at", "_buffer", "_checksum", "_compressor", "_crc", "_packed", "_write")
 
@@ -47,17 +47,17 @@ class RdbOutput:
         self._crc = 0
 
     def flush(self) -> None:
-        """Give away what is here."""
+        """Pass the buffered bytes to `write`."""
         if self._checksum:
             self._crc = crc64.update(self._crc, self._buffer, 0, self._at)
         if self._at:
             self._write(memory.cut(self._buffer, 0, self._at))
         self._at = 0
         if len(self._buffer) > 4 * _CHUNK_BYTES:
-            self._buffer = bytearray(_CHUNK_BYTES)  # a giant has gone through
+            self._buffer = bytearray(_CHUNK_BYTES)  # free the buffer of a very large value
 
     def crc_now(self) -> int:
-        """The checksum of everything so far, which is given away; 0 if none is wanted."""
+        """Flush, and return the checksum of everything so far; 0 without checksums."""
         self.flush()
         return self._crc
 
@@ -73,7 +73,7 @@ class RdbOutput:
         self._at += 1
 
     def number(self, value: int) -> None:
-        """An unsigned number of 64 bits; also a length."""
+        """Write an unsigned 64-bit number or a length."""
         if value < 0x40:
             self.byte(value)
         elif value < 0x4000:
@@ -87,29 +87,29 @@ class RdbOutput:
             self._big(value, 8)
 
     def _big(self, value: int, width: int) -> None:
-        """A number of so many bytes, most significant first."""
+        """Write a number of `width` bytes, most significant first."""
         while width > 0:
             width -= 1
             self.byte(value >> (8 * width) & 0xFF)
 
     def signed(self, value: int) -> None:
-        """A signed number in the form of an unsigned one: -1 is 2**64 - 1."""
+        """Write a signed number as an unsigned one: -1 as 2**64 - 1."""
         self.number(memory.advance(0, value))
 
     def milliseconds(self, value: int) -> None:
-        """A time in eight bytes, least significant first."""
+        """Write a time: eight bytes, least significant first."""
         self._reserve(8)
         memory.store64(self._buffer, self._at, memory.advance(0, value))
         self._at += 8
 
     def raw(self, data: bytes) -> None:
-        """Bytes as they are."""
+        """Write bytes unchanged."""
         self._reserve(len(data))
         memory.put(self._buffer, self._at, data)
         self._at += len(data)
 
     def string(self, data: bytes) -> None:
-        """A string in its shortest form."""
+        """Write a string in its shortest form."""
         if len(data) >= _COMPRESSED_BYTES_MIN and self._compressor is not None:
             self.piece(bytearray(data), 0, len(data))
         elif len(data) > _INTEGER_BYTES_MAX or not self._put_integer(data):
@@ -117,7 +117,7 @@ class RdbOutput:
             self.raw(data)
 
     def _put_integer(self, data: bytes) -> bool:
-        """Write a string as an integer, if it is exactly how one of up to 32 bits is written."""
+        """Write a string as an integer, if it is the canonical text of a 32-bit integer."""
         if not data or data[0] > 57 or not data.removeprefix(b"-").isdigit():
             return False
         value = int(data)
@@ -129,7 +129,7 @@ class RdbOutput:
         return True
 
     def piece(self, source: bytearray, start: int, size: int) -> None:
-        """A piece of a buffer (a node) as a string, compressed if that is worth it."""
+        """Write a slice of a buffer (a node) as a string, compressed if that saves enough."""
         packed = 0
         if size >= _COMPRESSED_BYTES_MIN and self._compressor is not None:
             room = size - _SAVED_BYTES_MIN

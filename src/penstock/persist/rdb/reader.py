@@ -1,4 +1,4 @@
-"""Reading an RDB file: one key after the other, never the whole file at once.
+"""Reads an RDB file key by key, never the whole file at once.
 
     with open("dump.rdb", "rb", buffering=0) as file:
         reader = RdbReader(file, "dump.rdb")
@@ -6,20 +6,20 @@
             item.database, item.key, item.expiry_ms, item.value
         reader.aux[b"redis-ver"], reader.rest()
 
-The file is a row of operations (format.py). Those that say something of the next key (its expiry, how
-often or when it was last used) come before it. Uses are read and forgotten: nothing is evicted here.
-Libraries of functions and what modules write about themselves are refused: we could not write them again. So
-are values that we do not hold, unless `skip_foreign` says that nobody will write.
+The file is a sequence of operations (format.py). Operations about the next key (its expiry, its LRU and LFU
+data) come before it. LRU and LFU data is ignored, because penstock evicts nothing. Function libraries and
+module data are refused, because they would be lost at the next save. So are values of unsupported types,
+unless `skip_foreign` is set, which is for callers that never write the data.
 
-Damage is a CorruptData with the file's name and the offset. Everything is checked as it comes, the inside
-of nodes too, because a checksum stands at the end, may be missing (`rdbchecksum no`), and says nothing
-about whoever computed it. `deep=False` leaves out the inside of nodes, which saves up to a fifth of the
-time. `vouched` tells at the end whether there was a checksum; a caller must not use what it got before
-`items` has come to its end.
+Damage raises CorruptData with the file's name and the offset. Everything is validated while it is read,
+including the inside of nodes: the checksum comes last, may be missing (`rdbchecksum no`), and does not
+protect against a forged file. `deep=False` skips the inside of nodes and saves up to a fifth of the time.
+After the end, `vouched` tells whether there was a valid checksum. A caller must not use the items before
+`items` ends.
 
-A list of nothing holds nothing: like Redis, the reader counts such keys (`empty_keys`) and goes on.
+Empty lists are skipped and counted (`empty_keys`), as in Redis.
 
-Cost: a million entries of five fields, 97 MB, in 0.26 s where Redis takes 0.30 (benchmarks/_rdb.py).
+Cost: a million entries of five fields (97 MB) take 0.26 s, Redis takes 0.30 s (benchmarks/_rdb.py).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class RdbItem(NamedTuple):
 
 
 class Extent(NamedTuple):
-    """Where one key of a file lies: from `place` on, its value from `start` to before `end`."""
+    """The bytes of one key: from `place` to `end`, its value from `start` to `end` (exclusive)."""
 
     place: int
     database: int
@@ -69,7 +69,7 @@ class Extent(NamedTuple):
 class RdbReader:
     """A file being read.
 
-    Read: items, or extents. Look: version, aux, offset, place, empty_keys, skipped, vouched, rest.
+    Read: items, or extents. Ask: version, aux, offset, place, empty_keys, skipped, vouched, rest.
     """
 
     __slots__ = (
@@ -95,7 +95,7 @@ class RdbReader:
         deep: bool = True,
         skip_foreign: bool = False,
     ) -> None:
-        """`skip_foreign`: leave out what we do not hold, for whoever only looks for streams."""
+        """`skip_foreign`: skip values of unsupported types instead of refusing them."""
         self._input = RdbInput(source, name)
         self._limits = ValueLimits() if limits is None else limits
         self._deep = deep
@@ -103,27 +103,27 @@ class RdbReader:
         self.aux: dict[bytes, bytes] = {}
         self.database = 0
         self.empty_keys = 0
-        self.place = 0  # where the key or the operation begins that is read
-        self.skipped: list[tuple[int, str]] = []  # operations that were stepped over
+        self.place = 0  # the offset of the current key or operation
+        self.skipped: list[tuple[int, str]] = []  # skipped operations
         self.version = 0
-        self.vouched = False  # at the end: a checksum was there, and right
-        self.checksum = 0  # at the end: the one that the file states
+        self.vouched = False  # after the end: the file has a valid checksum
+        self.checksum = 0  # after the end: the stated checksum
 
     @property
     def offset(self) -> int:
-        """How far into the file the reading has come."""
+        """The position in the file."""
         return self._input.offset
 
     def corrupt(self, what: str) -> CorruptData:
-        """An error to raise about what was just read."""
+        """An error for the caller to raise, at the current position."""
         return self._input.corrupt(what)
 
     def rest(self) -> bytes:
-        """After the end: bytes that were read beyond it. An old AOF goes on there with commands."""
+        """After the end: bytes read beyond it. In an old AOF commands follow there."""
         return self._input.rest()
 
     def items(self) -> Iterator[RdbItem]:
-        """All keys, in the order of the file. Raises: CorruptData."""
+        """Yield all keys in the order of the file. Raises: CorruptData."""
         for kind, expiry_ms in self._keys():
             if not self._skips(kind):
                 item = self._read_key(kind, expiry_ms, self.place)
@@ -134,9 +134,9 @@ class RdbReader:
         self._check_end()
 
     def extents(self) -> Iterator[Extent]:
-        """Where each key lies, whatever its value is worth. Of the checksum only `vouched` tells.
+        """Yield the place of each key, without validating its value. A wrong checksum only clears `vouched`.
 
-        Raises: CorruptData if the shape of a value does not tell its end.
+        Raises: CorruptData if the end of a value cannot be found.
         """
         for kind, expiry_ms in self._keys():
             key = self._input.string()
@@ -150,7 +150,7 @@ class RdbReader:
             )
 
     def _keys(self) -> Iterator[tuple[int, int | None]]:
-        """The type of each key and when it goes; the caller reads the rest of it."""
+        """Yield the type and expiry of each key. The caller reads its name and value."""
         self._read_header()
         expiry_ms: int | None = None
         while True:
@@ -173,7 +173,7 @@ class RdbReader:
         magic = self._input.raw(form.HEADER_BYTES)
         digits = magic[len(form.MAGIC) :]
         if not magic.startswith(form.MAGIC) or not digits.isdigit():
-            raise self._input.corrupt(f"{magic!r} is no head of an RDB file", 0)
+            raise self._input.corrupt(f"{magic!r} is not the header of an RDB file", 0)
         self.version = int(digits)
         if not 1 <= self.version <= form.VERSION_MAX:
             raise self._input.corrupt(
@@ -182,7 +182,7 @@ class RdbReader:
             )
 
     def _skips(self, kind: int) -> bool:
-        """Step over a key of a type that we do not hold, if that is asked for."""
+        """With `skip_foreign`, skip a key of an unsupported type; False if it is to be read."""
         if not self._skip_foreign or rdb_value.refusal_or_none(kind) is None:
             return False
         self._input.string()
@@ -205,12 +205,12 @@ class RdbReader:
         return RdbItem(self.database, key, expiry_ms, value)
 
     def _operate(self, operation: int, start: int) -> None:
-        """Read an operation that is no key."""
+        """Read an operation other than a key, an expiry or the end."""
         source = self._input
         if operation == form.SELECT:
             self.database = source.length()
         elif operation == form.RESIZE:
-            source.length()  # keys in the database: what a hash table would be sized by
+            source.length()  # the number of keys, for sizing a hash table
             source.length()
         elif operation == form.AUX:
             name = source.string()
@@ -243,7 +243,7 @@ class RdbReader:
             return  # rdbchecksum no
         if stated != computed:
             raise self._input.corrupt(
-                f"the checksum of the file is {computed:016x}, not {stated:016x} as it says:"
+                f"the checksum of the file is {computed:016x}, but it states {stated:016x}:"
                 " something before it is damaged",
                 start,
             )
@@ -251,16 +251,16 @@ class RdbReader:
 
 
 def load_databases(reader: RdbReader, databases: list[Keyspace]) -> int:
-    """Put all keys of a file into empty databases; return how many. Raises: CorruptData.
+    """Put all keys of a file into empty databases; return their number. Raises: CorruptData.
 
-    Expired ones too: whoever loads knows the time.
+    Expired keys are loaded too, because the clock is the caller's.
     """
     count = 0
     for database, key, expiry_ms, value in reader.items():
         shown = key[:_SHOWN_KEY_BYTES_MAX]
         if database >= len(databases):
             raise reader.corrupt(
-                f"the key {shown!r} is in database {database}, there are {len(databases)};"
+                f"the key {shown!r} is in database {database}, but there are only {len(databases)};"
                 " raise `databases`"
             )
         keyspace = databases[database]

@@ -1,16 +1,15 @@
-"""The sound keys behind a damaged value of a snapshot.
+"""Finds the valid keys after a damaged value of a snapshot.
 
-    1  walk over the whole file by the shape of its values alone (RdbReader.extents)
-    2  read each value behind the damage from its own bytes, and leave out those that are refused
+    1  walk over the whole file using only the lengths of its values (RdbReader.extents)
+    2  read each value after the damage from its own bytes, and leave out those that are refused
 
         ... | key a | key b, refused | key c | key d | end, checksum
                       ^ reader.place   ^ step 1 finds where c begins
 
-A damaged length leads a walk astray: bytes in the middle of a value would look like keys. So nothing behind
-the damage is believed unless the walk comes to the operation that ends a file, and behind its checksum the
-file ends or commands begin.
+After a damaged length, bytes in the middle of a value would look like keys. So the keys after the damage are
+used only if the walk reaches the END operation, and the file ends or commands begin after its checksum.
 
-Cost: two more readings of the file. In memory are the places of the keys behind the damage, and one value.
+Cost: reads the file two more times. Holds the places of the keys after the damage, and one value, in memory.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ from penstock.persist.rdb.reader import Extent, RdbReader
 from penstock.persist.rdb.value import Value, ValueLimits
 from penstock.persist.reading import PIECE_BYTES, read_into
 
-_COMMANDS_BEGIN = b"*#\0"  # zeros: a torn end, which Replay judges
+_COMMANDS_BEGIN = b"*#\0"  # zeros are a torn end, which Replay handles
 
 
 @dataclass(slots=True)
 class Outline:
-    """What lies behind a place of a snapshot: keys, operations that we cannot keep, and where it ends."""
+    """The rest of a snapshot after a place: keys, unsupported operations, and its end."""
 
     extents: list[Extent] = field(default_factory=list)
     operations: list[tuple[int, str]] = field(default_factory=list)
     end: int = 0
-    is_vouched: bool = False  # the checksum is right: the bytes are those that were written
+    is_vouched: bool = False  # the checksum is valid, so the bytes are as they were written
 
 
 def outline_or_none(source: Source, path: str, place: int) -> Outline | None:
-    """The outline from a place on; None if the shape of the file does not lead to its end."""
+    """The outline from `place` on; None if the walk does not reach the end of the file."""
     outline = Outline()
     reader = RdbReader(source, path, skip_foreign=True)
     try:
@@ -58,7 +57,7 @@ def outline_or_none(source: Source, path: str, place: int) -> Outline | None:
 
 
 def value_of(raw: bytes, extent: Extent, limits: ValueLimits) -> Value:
-    """The value of a key, from its own bytes. Raises: CorruptData, with the place in the file."""
+    """Decode the value of a key from its bytes. Raises: CorruptData with the offset in the file."""
     refusal = rdb_value.refusal_or_none(extent.kind)
     if refusal is not None:
         raise CorruptData(refusal, extent.place)
@@ -73,7 +72,7 @@ def value_of(raw: bytes, extent: Extent, limits: ValueLimits) -> Value:
 
 
 def kind_name(kind: int) -> str:
-    """What people call a value of a type."""
+    """The name of a value type."""
     if kind in rdb_format.STREAM_TYPES:
         return "a stream"
     if kind in rdb_format.LIST_TYPES:
@@ -82,19 +81,19 @@ def kind_name(kind: int) -> str:
 
 
 class Slices:
-    """Pieces of a file, in the order in which they lie there. `source` is at `at`."""
+    """Reads slices of a file in ascending order. `source` is at `at`."""
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.at = 0
 
     def take(self, start: int, end: int) -> bytes:
-        """The bytes from `start` to before `end`. Raises: CorruptData if the file has become shorter."""
+        """The bytes from `start` to `end` (exclusive). Raises: CorruptData if the file became shorter."""
         self.skip_to(start)
         return bytes(self._read(end - start))
 
     def skip_to(self, place: int) -> None:
-        """Go on at a place behind what was read."""
+        """Skip forward to a place."""
         while self.at < place:
             self._read(min(PIECE_BYTES, place - self.at))
 

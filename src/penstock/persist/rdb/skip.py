@@ -1,18 +1,18 @@
-"""Stepping over values of an RDB file: sets, hashes, sorted sets, modules, and those that we hold.
+"""Skips values of an RDB file without building them, of supported and unsupported types.
 
     2        set            count, members
-    3        sorted set     count, then a member and its score as text: a size, from 253 on nan and inf
-    5        sorted set     count, then a member and 8 bytes
+    3        sorted set     count, then members, each with a score: a size and digits (from 253 on nan, inf)
+    5        sorted set     count, then members, each with 8 bytes of score
     4        hash           count, then names and values
-    22, 24   hash           24: the least expiry, 8 bytes; count, then expiry, name and value
-    23, 25   hash           25: the least expiry, 8 bytes; one string
-    9 .. 20  the packed     one string
-    7        module         its id, then parts, each behind its kind, up to a 0
+    22, 24   hash           24: the earliest expiry, 8 bytes; count, then expiry, name and value
+    23, 25   hash           25: the earliest expiry, 8 bytes; one string
+    9 .. 20  packed types   one string
+    7        module         its id, then parts, each after its kind, up to a 0
 
-A file that is only read for its streams may hold any of these. Strings, lists and streams are stepped over
-where they are damaged: only their shape is read, as value.py and stream.py draw it, and nothing
-inside of a string. Type 6, of modules before 4.0, says nowhere how long it is, and streams of Redis 8.6 and
-later (26, 27) are streams: both stay refused.
+A file that is only read for its streams may hold any of these. Damaged strings, lists and streams are skipped
+too: only their lengths are read (value.py, stream.py show the layout), and nothing inside a string. Type 6
+(modules before 4.0) does not state its length, and types 26 and 27 (Redis 8.6 and later) are streams and must
+not be skipped silently: they are refused.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _PACKED = frozenset((9, 11, 12, 13, 16, 17, 20))
 _EXPIRING, _EXPIRING_PACKED, _EXPIRING_FROM, _EXPIRING_FROM_PACKED = 22, 23, 24, 25
 _ID_BYTES = 16
 _TIME_BYTES = 8
-_SCORE_WORDS_FROM = 253  # minus infinity, infinity and no number have no text
+_SCORE_WORDS_FROM = 253  # 253 nan, 254 inf, 255 -inf: no text follows
 _PART_END, _PART_SIGNED, _PART_UNSIGNED, _PART_FLOAT, _PART_DOUBLE, _PART_STRING = range(6)
 
 
 def skip_value(source: RdbInput, kind: int) -> None:
-    """Go behind a value. Raises: CorruptData, for one that is cut off or has no known end."""
+    """Skip a value. Raises: CorruptData if it is cut off or its end cannot be found."""
     skip = _SKIPPERS.get(kind)
     if skip is not None:
         skip(source)
@@ -59,15 +59,15 @@ def skip_value(source: RdbInput, kind: int) -> None:
         source.take_number()
         _parts(source)
     else:
-        raise source.corrupt(f"type {kind} ({form.type_name(kind)}) cannot be stepped over")
+        raise source.corrupt(f"type {kind} ({form.type_name(kind)}) cannot be skipped")
 
 
 def skips_operation(source: RdbInput, operation: int) -> bool:
-    """Go behind a library of functions or what a module says of itself; False for anything else."""
+    """Skip a function library or module data; False for other operations."""
     if operation == form.FUNCTION:
         source.skip_string()
     elif operation == form.MODULE_AUX:
-        for _ in range(3):  # the module's id, and when it was written
+        for _ in range(3):  # the module's id and when it was written (before or after the keys)
             source.take_number()
         _parts(source)
     else:
@@ -90,7 +90,7 @@ def _numbers(source: RdbInput, count: int) -> None:
 
 
 def _skip_strings(source: RdbInput) -> None:
-    """A list of strings, or of ziplists."""
+    """Skip a list of strings or of ziplists."""
     _strings(source, source.length())
 
 
@@ -101,7 +101,7 @@ def _skip_list_nodes(source: RdbInput) -> None:
 
 
 def _skip_stream(source: RdbInput, kind: int) -> None:
-    """A stream, as stream.py draws it."""
+    """Skip a stream; stream.py shows its layout."""
     _strings(source, 2 * source.length())
     _numbers(source, 3 if kind < form.STREAM_2 else 8)  # length and ids; counters
     for _ in range(source.length()):

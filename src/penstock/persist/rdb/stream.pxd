@@ -16,7 +16,7 @@ cdef unsigned long long _COUNT_MAX
 cdef unsigned char _END
 cdef Py_ssize_t _SMALLEST_NODE_BYTES
 
-# Typed is what runs once a node or once a pending row; the rest is once a stream or a group.
+# Only functions that run once per node or per pending record are typed; the rest run per stream or group.
 @cython.locals(previous=StreamID, last=StreamID, rising=bint, master=StreamID, key=bytes, node=bytearray, live="long long", start=Py_ssize_t,
                number=Py_ssize_t)
 cdef StreamID _read_nodes(RdbInput source, Stream stream, bint deep)

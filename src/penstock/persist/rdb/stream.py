@@ -1,27 +1,28 @@
-"""A stream in an RDB file: nodes, counters, groups.
+"""Reads streams of an RDB file: nodes, counters, groups.
 
-    nodes      count, then of each: its key as a string of 16 bytes, its listpack as a string
+    nodes      count, then each node: its key as a string of 16 bytes, its listpack as a string
     length     entries in all nodes
     last id    ms, seq
     from 7.0 on (type 19):  first id, largest deleted id, entries added
-    groups     count, then of each: name, last id, from 7.0 on entries read,
+    groups     count, then each group: name, last id, from 7.0 on entries read,
                  pending: count, then 16 bytes of id, 8 of delivery time, delivery count
-                 consumers: count, then of each: name, 8 bytes when it last asked,
-                   from 7.2 on (type 21) 8 bytes when it last got something,
-                   pending: count, then 16 bytes of id: rows of the group's that are its own
+                 consumers: count, then each consumer: name, 8 bytes: last attempt,
+                   from 7.2 on (type 21) 8 bytes: last successful read,
+                   pending: count, then 16 bytes of id: those records of the group that it owns
 
-What a stream of Redis 5 does not say (type 15) is taken from what there is, as Redis 7 does: nothing was
-deleted, as many were added as there are, and a group has read as many as its position tells.
+A stream of Redis 5 (type 15) lacks the counters. They are derived as in Redis 7: nothing was deleted, the
+entries added are the entries present, and a group's entries read follow from its last id.
 
-Checked always: that ids rise from node to node, that counters agree with the nodes, that every row has one
-owner and every owner's row is the group's. The inside of a node is checked unless told otherwise (`deep`).
-A node of tombstones only, which Redis can leave behind (issue
-15808), is left out: it holds nothing. So are all tombstones of a stream in which they are out of order: Redis
-7.0 lets XSETID go below what was deleted, and then gives the same ids again. Live entries must rise.
+Always checked: ids rise from node to node, counters agree with the nodes, every pending record has exactly
+one owner, and every record of a consumer is in its group. The inside of nodes is checked with `deep`.
 
-Counts that Redis has let wrap over 2**63 - 1 into negative numbers are read as 2**63 - 1, where ours stay.
+A node with nothing but tombstones, which Redis can leave behind (its issue 15808), is dropped. If tombstones
+are out of order, all tombstones of the stream are dropped: Redis 7.0 lets XSETID go below deleted ids and
+then assigns the same ids again. Live entries must be in order.
 
-The first id is written for Redis and not believed: it is found when asked for.
+Counts that wrapped over 2**63 - 1 into negative numbers in Redis are read as 2**63 - 1, the maximum here.
+
+The first id is written for Redis but ignored when read; it is looked up when needed.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _TOTAL_BYTES_MAX = listpack.TOTAL_BYTES_MAX
 
 
 def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> Stream:
-    """A stream of type 15, 19 or 21. Raises: CorruptData."""
+    """Read a stream of type 15, 19 or 21. Raises: CorruptData."""
     stream = Stream(limits)
     nodes_start = source.offset
     last = _read_nodes(source, stream, deep)
@@ -76,7 +77,7 @@ def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> 
 
 
 def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None:
-    """Load the nodes; return the last of their ids, or None if these do not rise."""
+    """Load the nodes; return the last id in them, or None if ids are out of order."""
     previous = stream_id.SMALLEST  # the last node's key
     last: StreamID | None = previous
     rising = True
@@ -89,7 +90,7 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None
         start = source.offset
         node = source.blob()
         if number > 0 and master <= previous:
-            raise source.corrupt(f"the node {master} stands behind the node {previous}", start)
+            raise source.corrupt(f"the node {master} comes after the node {previous}", start)
         previous = master
         if last is None or (number > 0 and master <= last):
             rising = False
@@ -98,14 +99,14 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None
                 last = node_check.validate_node(node, master.ms, master.seq)
             else:
                 check_head(node)
-                last = master  # as much as is known without looking
+                last = master  # the node is not looked into
             live = stream_node.live_count(node)
         except CorruptData as error:
             raise source.corrupt(
                 f"the node {master} is damaged at its byte {error.offset}: {error.what}", start
             ) from None
         except IndexError:
-            raise source.corrupt(f"the node {master} ends inside of its header", start) from None
+            raise source.corrupt(f"the node {master} ends inside its header", start) from None
         if live > 0:
             stream.load_node(master, node)
         if last is not None and last == stream_id.SMALLEST:
@@ -114,7 +115,7 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None
 
 
 def _in_order(source: RdbInput, stream: Stream, start: int) -> Stream:
-    """The live entries of a stream in which tombstones stand where they may not (S3), added anew."""
+    """Rebuild a stream without its tombstones, which are out of order (S3)."""
     made = Stream(stream.limits)
     entry = stream_node.new_cursor()
     nodes = stream.nodes.iterator()
@@ -129,7 +130,7 @@ def _in_order(source: RdbInput, stream: Stream, start: int) -> Stream:
                 for piece in entry.fields():
                     frame.add(piece)
                 _append(source, made, stream_id.make(entry.ms, entry.seq), frame, start)
-            found = entry.next()  # fields() has moved on: next() goes on from there
+            found = entry.next()  # fields() has moved the cursor; next() continues there
     return made
 
 
@@ -137,14 +138,14 @@ def _append(source: RdbInput, made: Stream, entry_id: StreamID, frame: Frame, st
     try:
         made.append_at(entry_id.ms, entry_id.seq, frame, 0)
     except CoreError as error:
-        raise source.corrupt(f"{entry_id} behind {made.last_id}: {error}", start) from None
+        raise source.corrupt(f"{entry_id} after {made.last_id}: {error}", start) from None
 
 
 def check_head(node: bytearray) -> None:
-    """Check that a node under a good checksum is a listpack at all, and has its counters and an entry."""
+    """Check that a node is a listpack with counters and room for an entry. The checksum covers the rest."""
     size = len(node)
     if size < _SMALLEST_NODE_BYTES or memory.load32(node, 0) != size or node[size - 1] != _END:
-        raise CorruptData(f"{size} bytes are no node", 0)
+        raise CorruptData(f"{size} bytes are not a node", 0)
     at = listpack.HEADER_BYTES
     for _ in range(3):
         if listpack.get_int(node, at) < 0:
@@ -162,7 +163,7 @@ def _read_counters(source: RdbInput, stream: Stream, last_id: StreamID, kind: in
         stream.set_last_id(last_id, stream.length, stream_id.SMALLEST)
         return
     read_id(source)  # the first entry's
-    # Above the last id after such an XSETID: there it deletes nothing that is or will be counted (S4).
+    # After an XSETID as above it may exceed the last id, where it affects no count (S4).
     max_deleted = min(read_id(source), last_id)
     start = source.offset
     added = unwrapped(memory.distance(source.number(), 0))
@@ -195,7 +196,7 @@ def _read_group(source: RdbInput, stream: Stream, kind: int) -> None:
 
 
 def _read_pending(source: RdbInput, group: Group) -> None:
-    """The rows of a group; whose they are is said later."""
+    """Read the pending records of a group. Their owners follow with the consumers."""
     pending = group.pending
     left = source.length()
     while left > 0:
@@ -203,7 +204,7 @@ def _read_pending(source: RdbInput, group: Group) -> None:
         key = source.raw(_KEY_BYTES)
         delivery_ms = source.milliseconds()
         source.take_number()
-        # Redis counts on into negative numbers; here a count stays at its largest.
+        # Redis lets the count wrap into negative numbers. Here it stays at the maximum.
         count = min(source.value, _COUNT_MAX)
         if delivery_ms < 0:
             raise source.corrupt(f"an entry delivered at {delivery_ms} ms")
@@ -214,7 +215,7 @@ def _read_pending(source: RdbInput, group: Group) -> None:
 
 
 def _read_consumer(source: RdbInput, group: Group, kind: int) -> int:
-    """A consumer and its rows; return how many it has."""
+    """Read a consumer and its pending records; return their number."""
     start = source.offset
     name = source.string()
     if group.consumer_or_none(name) is not None:

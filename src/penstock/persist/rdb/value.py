@@ -1,16 +1,16 @@
-"""The values of an RDB file: strings, lists of every age, streams.
+"""Reads the values of an RDB file: strings, lists of all Redis versions, streams.
 
     type   since   what follows
        0     1.0   one string
        1     1.0   a list: count, strings
       10     2.6   a list: one ziplist, as a string
       14     3.2   a list: count, ziplists as strings
-      18     7.0   a list: count, then of each node 2 and a listpack as a string, or 1 and its only element
+      18     7.0   a list: count, then each node: 2 and a listpack as a string, or 1 and its only element
       15     5.0   a stream; 19 from 7.0, 21 from 7.2 on: stream.py
 
-Lists of listpacks keep their nodes; so do those of several ziplists, each converted. The others are pushed
-anew, as Redis does. What we do not hold is refused by its number and name: leaving it out would lose it at
-the next save.
+Lists of listpacks keep their nodes. So do lists of several ziplists, each node converted. Other lists are
+rebuilt element by element, as in Redis. Unsupported types are refused by number and name, because skipping
+them would lose them at the next save.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Value = bytes | ListValue | Stream
 
 
 class ValueLimits:
-    """The limits that loaded values keep to from then on: those of the engine they are for."""
+    """The node limits of loaded values: those of the engine that they are loaded into."""
 
     __slots__ = ("lists", "nodes")
 
@@ -38,22 +38,22 @@ class ValueLimits:
 
 
 def refusal_or_none(kind: int) -> str | None:
-    """Why a value of this type cannot be loaded."""
+    """Why a value of this type cannot be loaded, or None if it can."""
     if kind in rdb_format.HELD_TYPES:
         return None
     return (
-        f"type {kind} ({rdb_format.type_name(kind)}) is not held by penstock,"
-        " which has strings, lists and streams"
+        f"type {kind} ({rdb_format.type_name(kind)}) is not supported:"
+        " penstock holds strings, lists and streams"
     )
 
 
 def is_empty_list(value: Value) -> bool:
-    """Tell whether a value is a list of nothing, which no key may hold."""
+    """Tell whether a value is an empty list, which no key may hold."""
     return isinstance(value, ListValue) and value.length == 0
 
 
 def read_value(source: RdbInput, kind: int, limits: ValueLimits, deep: bool) -> Value:
-    """One value. With `deep`, nothing inside of it is believed. A list may come out empty.
+    """Read a value. `deep`: validate its inside too. A list may be empty.
 
     Raises: CorruptData.
     """

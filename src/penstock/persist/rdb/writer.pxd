@@ -7,7 +7,7 @@ from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.persist.rdb.output cimport RdbOutput
 
-# Typed is what runs once a node or once a pending row; the rest is once a key.
+# Only functions that run once per node or per pending record are typed; the rest run per key.
 @cython.locals(nodes=RaxIterator, groups=RaxIterator, node=bytearray)
 cdef int _write_stream(RdbOutput output, Stream stream, bint with_activity) except -1
 @cython.locals(consumers=RaxIterator, consumer=Consumer)

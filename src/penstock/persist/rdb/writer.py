@@ -1,4 +1,4 @@
-"""Writing an RDB file, for Redis as much as for us.
+"""Writes RDB files that Redis and penstock can read.
 
     writer = RdbWriter(file.write, compat.rdb_version)
     writer.begin(aux_fields(...))
@@ -10,14 +10,14 @@
     52 45 44 49 53 30 30 31 30 | fa .. | fe 00 | fb 02 01 | 13 01 73 .. | fc <ms> 00 01 6e c0 11 | ff <crc64>
     REDIS0010                    aux     db 0    sizes      stream s      n = 17                   end
 
-The version decides how a stream is written: 10 (Redis 7.0) does not know when a consumer last got
-something, so what we know of it is left out. Lists are written as listpacks in every version that we write.
+The version selects the form of a stream: version 10 (Redis 7.0) has no field for a consumer's last successful
+read, so it is left out. Lists are written as listpacks in every version.
 
-Values are written from the bytes they consist of. Nothing here locks, logs or starts a thread, and nothing is
-changed: a forked child writes a snapshot with it while its parent goes on.
+Nodes are copied as bytes. Nothing here takes a lock, logs, starts a thread or changes data, so a forked child
+can write a snapshot while its parent continues.
 
-Cost: between 0.9 and 1.1 times what Redis takes (benchmarks/_rdb.py, a noisy machine); the checksum and the
-compression are most of it.
+Cost: 0.9 to 1.1 times the time of Redis (benchmarks/_rdb.py, on a noisy machine), mostly for the checksum and
+the compression.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from penstock.persist.rdb.value import Value
 VERSION_MIN = 10  # what Redis 7.0 writes
 
 _STREAM_3_SINCE = 11
-_PLAIN_BYTES_MIN = 1 << 30  # Redis keeps such an element in no listpack
+_PLAIN_BYTES_MIN = 1 << 30  # Redis keeps an element of this size outside of listpacks
 _REDIS_BITS = 64
 
 
 def aux_fields(
     redis_version: str, now_ms: int, used_memory: int, aof_base: bool = False
 ) -> dict[bytes, bytes]:
-    """The notes that Redis writes at the head of a file."""
+    """The aux fields that Redis writes at the start of a file."""
     return {
         b"redis-ver": redis_version.encode(),
         b"redis-bits": b"%d" % _REDIS_BITS,
@@ -56,7 +56,7 @@ def aux_fields(
 
 
 class RdbWriter:
-    """One file. begin, then database and key as often as there are any, then end."""
+    """One file: begin, then database and key for each database and key, then end."""
 
     __slots__ = ("_output", "_version")
 
@@ -80,7 +80,7 @@ class RdbWriter:
             self._output.string(value)
 
     def database(self, index: int, keys: int, expiring: int) -> None:
-        """Say which database the next keys are in, and how many."""
+        """Select the database of the next keys and state their number."""
         output = self._output
         output.byte(form.SELECT)
         output.number(index)
@@ -105,7 +105,7 @@ class RdbWriter:
 
 
 def write_databases(writer: RdbWriter, databases: Iterable[Keyspace]) -> int:
-    """Write all keys of all databases, between begin and end; return how many."""
+    """Write all keys of all databases, between begin and end; return their number."""
     count = 0
     for keyspace in databases:
         if not keyspace.values:
@@ -119,14 +119,14 @@ def write_databases(writer: RdbWriter, databases: Iterable[Keyspace]) -> int:
 
 
 def type_of(value: Value, version: int) -> int:
-    """The number under which a value is written."""
+    """The RDB type of a value."""
     if isinstance(value, Stream):
         return form.STREAM_3 if version >= _STREAM_3_SINCE else form.STREAM_2
     return form.LIST_NODES if isinstance(value, ListValue) else form.STRING
 
 
 def write_value(output: RdbOutput, value: Value, version: int) -> None:
-    """A value, without its type."""
+    """Write a value without its type."""
     if isinstance(value, Stream):
         _write_stream(output, value, version >= _STREAM_3_SINCE)
     elif isinstance(value, ListValue):

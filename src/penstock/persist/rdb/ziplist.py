@@ -1,9 +1,9 @@
-"""Ziplists: how lists were kept before listpacks, up to Redis 6.2. Read, never written.
+"""Reads ziplists, the list encoding of Redis up to 6.2. They are never written.
 
     RPUSH l a 2          0f000000 | 0d000000 | 0200 | 00 01 'a' | 03 f3 | ff
                          total      tail       count   element     element end
 
-An element is the length of the one before it, an encoding, and its content:
+An element has the length of the previous element, an encoding, and its content:
 
     00 .. fd             length of the previous element; the first has 00
     fe + 4 bytes         the same, from 254 on
@@ -14,11 +14,11 @@ An element is the length of the one before it, an encoding, and its content:
     1111nnnn             the integer n - 1, n from 1 to 13   11110000 + 3 bytes     integer of 24 bits
                                                              11111110 + 1 byte      integer of 8 bits
 
-All integers are signed and little-endian. Nothing is believed: every length is compared with what is there,
-the total, the tail and the count with what was found. Of a head with 32 bits of
-length the low six bits are not looked at, as in Redis.
+All integers are signed and little-endian. Every length is checked against the size of the data, and the
+total, the tail and the count against the elements found. The low six bits of a lead byte 10xxxxxx are
+ignored, as in Redis.
 
-Cost: O(bytes), in Python: what comes from here is converted once.
+Cost: O(bytes), in plain Python: a ziplist is converted once.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INTEGER_BYTES = {0xC0: 2, 0xD0: 4, 0xE0: 8, 0xF0: 3, 0xFE: 1}
 
 
 def elements(data: bytes | bytearray) -> list[bytes]:
-    """The elements as the strings that they are. Raises: CorruptData."""
+    """The elements, as strings. Raises: CorruptData."""
     size = len(data)
     if size < _HEADER_BYTES + 1:
         _refuse(f"{size} bytes are too few for a header and an end", 0)
@@ -62,7 +62,7 @@ def elements(data: bytes | bytearray) -> list[bytes]:
 
 
 def _element(data: bytes | bytearray, at: int, previous: int) -> tuple[bytes, int]:
-    """The element at `at`, and the place behind it."""
+    """The element at `at`, and the place after it."""
     end = len(data) - 1
     start = at
     stated = data[at]
@@ -71,9 +71,9 @@ def _element(data: bytes | bytearray, at: int, previous: int) -> tuple[bytes, in
         stated = int.from_bytes(data[at : at + 4], "little")
         at += 4
     if stated != previous:
-        _refuse(f"an element of {previous} bytes stands before, not of {stated}", start)
+        _refuse(f"the previous element has {previous} bytes, not {stated}", start)
     if at >= end:
-        _refuse("the end comes inside of an element", start)
+        _refuse("the end comes inside an element", start)
     lead = data[at]
     at += 1
     if lead < 0x40:
@@ -96,7 +96,7 @@ def _integer(data: bytes | bytearray, at: int, lead: int) -> tuple[bytes, int]:
         return b"%d" % (lead - 0xF1), at
     width = _INTEGER_BYTES.get(lead)
     if width is None:
-        _refuse(f"0x{lead:02x} is no encoding", at - 1)
+        _refuse(f"0x{lead:02x} is not an encoding", at - 1)
     if width > len(data) - 1 - at:
         _refuse(f"an integer of {width} bytes runs past the end", at - 1)
     return b"%d" % int.from_bytes(data[at : at + width], "little", signed=True), at + width

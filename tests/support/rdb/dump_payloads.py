@@ -1,4 +1,4 @@
-"""Reads the nodes of a stream or a list out of the payload of DUMP.
+"""DUMP payloads: reads their nodes, builds them by hand, and runs DUMP and RESTORE on an engine.
 
     13 | 01 | 10 <key, 16 bytes> | 1f <listpack, 31 bytes> | ... | 0a 00 <crc64>
     type nodes  key as a string    node as a string          length, ids, groups: not read here
@@ -6,17 +6,51 @@
     12 | 01 | 02 0b <listpack, 11 bytes> | ... | 0a 00 <crc64>
     type nodes  02: a listpack; 01 would be one element as a plain string
 
-Numbers and string lengths have Redis's variable form. A compressed string is refused: say
+Numbers and string lengths have Redis's variable-length form. Compressed strings are refused: run
 `CONFIG SET rdbcompression no` before DUMP.
 """
 
 from __future__ import annotations
 
-STREAM_TYPES = (15, 19, 21)  # what 5.0, 7.0 and 7.2 write; they differ behind the nodes only
-LIST_TYPE = 18  # what 7.0 and later write
+from typing import Any
+
+from penstock.engine.execute import TABLE
+from penstock.engine.lookup import Lookup
+from penstock.errors import CommandError
+from penstock.persist.commands import dump
+from tests.support.engine.engines import Bench, plain
+from tests.support.engine.streams import frame_of
+from tests.support.rdb.whole_files import crc_of
+from tests.support.servers.raw_redis import Refusal
+
+LOOKUP = Lookup((*TABLE.values(), *dump.COMMANDS))
+STREAM_TYPES = (15, 19, 21)  # written by 5.0, 7.0 and 7.2; they differ only after the nodes
+LIST_TYPE = 18  # written by 7.0 and later
 PACKED = 2
 FOOTER_BYTES = 10  # version and checksum
 KEY_BYTES = 16
+
+
+class DumpBench(Bench):
+    """A bench that also knows DUMP and RESTORE."""
+
+    def run(self, *words: bytes | str | int) -> Any:
+        pieces = [word if isinstance(word, bytes) else str(word).encode() for word in words]
+        try:
+            command = LOOKUP.find(frame_of(*pieces))
+            return plain(self.engine.execute(command, frame_of(*pieces)))
+        except CommandError as error:
+            return Refusal(error.wire_text)
+
+
+def sealed(body: bytes, version: int = 10) -> bytes:
+    """A payload with this body, a version and a valid checksum."""
+    data = body + version.to_bytes(2, "little")
+    return data + crc_of(data).to_bytes(8, "little")
+
+
+def body_of(payload: bytes) -> bytes:
+    return payload[:-FOOTER_BYTES]
 
 
 def stream_nodes(payload: bytes) -> list[tuple[bytes, bytes]]:
@@ -48,14 +82,14 @@ def list_nodes(payload: bytes) -> list[bytes]:
 
 
 def read_string(payload: bytes, at: int) -> tuple[bytes, int]:
-    """The string at `at`, and the position behind it."""
+    """The string at `at`, and the position after it."""
     size, at = read_length(payload, at)
     assert size <= len(payload) - at, f"a string of {size} bytes runs past the end"
     return payload[at : at + size], at + size
 
 
 def read_length(payload: bytes, at: int) -> tuple[int, int]:
-    """The number at `at`, and the position behind it."""
+    """The number at `at`, and the position after it."""
     lead = payload[at]
     if lead < 0x40:
         return lead, at + 1
