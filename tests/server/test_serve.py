@@ -68,9 +68,27 @@ def test_a_server_answers_and_ends_with_0_on_sigterm(tmp_path: Path) -> None:
         assert server.client().xadd("s", {"a": 1}) is not None
         assert (tmp_path / "a/b").is_dir()
         assert server.end(signal.SIGTERM) == 0
-        assert "data are in memory only" in server.log()
+        assert "the data is in memory only" in server.log()
         assert f"ready on 127.0.0.1:{server.port}" in server.log()
         assert server.log().splitlines()[-1].endswith("* stopped")
+
+
+def test_the_log_names_the_url_and_hides_the_password() -> None:
+    with running_penstock() as server:
+        assert f"* connect with redis://127.0.0.1:{server.port}" in server.log()
+        assert "no password" not in server.log()
+    with running_penstock("--requirepass", "secret", "--bind", "0.0.0.0") as server:
+        assert f"* connect with redis://:PASSWORD@127.0.0.1:{server.port}\n" in server.log()
+        assert "no password" not in server.log()
+        assert "secret" not in server.log()
+
+
+def test_the_log_warns_of_a_server_without_a_password_that_other_machines_can_reach() -> None:
+    with running_penstock("--bind", "0.0.0.0") as server:
+        assert "# no password is set: protected-mode refuses other machines" in server.log()
+    with running_penstock("--bind", "0.0.0.0", "--protected-mode", "no") as server:
+        assert "# NO PASSWORD IS SET and protected-mode is off" in server.log()
+        assert "every machine that can reach 0.0.0.0 can read" in server.log()
 
 
 def test_ctrl_c_ends_a_server_with_0() -> None:
@@ -112,7 +130,7 @@ def test_a_port_in_use_is_named() -> None:
     ("arguments", "said"),
     [
         (["--port", "x"], "command line: port x: argument couldn't be parsed into an integer"),
-        (["--prot", "1"], "command line: prot 1: there is no such directive; did you mean port?"),
+        (["--prot", "1"], "command line: prot 1: unknown directive; did you mean port?"),
         (["--port", "0"], "port 0 and no unixsocket: nobody could connect"),
         (["/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
         (["--bind", "192.0.2.77", "--port", "1"], "cannot listen on 192.0.2.77:1: Cannot assign"),
@@ -159,7 +177,7 @@ def test_a_file_gives_settings_the_command_line_wins_and_rewrite_keeps_it(tmp_pa
     with running_penstock("--hz", "30", file=text) as server:
         client = server.client(decode_responses=True)
         assert client.config_get("timeout", "hz") == {"timeout": "100", "hz": "30"}
-        assert "io-threads has no meaning here" in server.log()
+        assert "directives without effect, ignored: io-threads" in server.log()
         client.config_set("timeout", 200)
         client.config_rewrite()
         with pytest.raises(redis.ResponseError, match="immutable config"):

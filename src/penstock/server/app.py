@@ -27,6 +27,7 @@ from penstock.server.cron import Cron
 from penstock.server.durability import Durability
 from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
+from penstock.server.net.announcement import client_urls, exposure_or_none
 from penstock.server.net.buffered import BufferedConnection
 from penstock.server.net.connection import Connection, Inbox
 from penstock.server.net.listener import Door, allow_clients, open_sockets, shown_address
@@ -183,8 +184,8 @@ def run(config: Config, disk: Disk | None = None) -> bool:
     except OSError as error:
         raise ConfigError(f"logfile {config.value('logfile')}: {error.strerror}") from error
     log.set_level(config.value("loglevel"))
-    for warning in config.warnings:
-        LOG.warning("%s", warning)
+    if config.ignored_names():
+        LOG.warning("directives without effect, ignored: %s", ", ".join(config.ignored_names()))
     make_dir(config)
     allow_clients(config)
     sockets = open_sockets(config)
@@ -223,7 +224,7 @@ async def _serve(config: Config, sockets: list[socket.socket], disk: Disk) -> bo
     loop.add_signal_handler(signal.SIGINT, _on_interrupt, app)
     await app.start(sockets)
     await app.load(store)
-    _say_ready(config, app)
+    _log_ready(config, app, sockets)
     # Entries and pending records make no garbage that needs a collector, and a full collection over a
     # million of them takes 63 ms (SPEED.md).
     gc.collect()
@@ -236,7 +237,7 @@ async def _serve(config: Config, sockets: list[socket.socket], disk: Disk) -> bo
     return not app.broken
 
 
-def _say_ready(config: Config, app: App) -> None:
+def _log_ready(config: Config, app: App, sockets: list[socket.socket]) -> None:
     if new_event_loop is asyncio.new_event_loop:
         LOG.warning("no uvloop on this platform: asyncio's own loop is slower")
     if KIND == "interpreted":
@@ -245,7 +246,12 @@ def _say_ready(config: Config, app: App) -> None:
             " and Python's headers, and build it again"
         )
     if not config.value("appendonly") and not config.value("save"):
-        LOG.warning("appendonly no and no save points: data are in memory only")
+        LOG.warning("appendonly no and no save points: the data is in memory only")
+    exposure = exposure_or_none(sockets, config)
+    if exposure is not None:
+        LOG.warning("%s", exposure)
+    urls = client_urls(sockets, has_password=bool(config.value("requirepass")))
+    LOG.info("connect with %s", " or ".join(urls))
     LOG.info(
         "ready on %s (penstock %s, %s, compat %s, pid %d)",
         ", ".join(app.addresses),

@@ -94,18 +94,15 @@ def test_a_value_that_is_missing_or_one_too_many_is_refused() -> None:
 
 def test_a_name_that_nobody_knows_is_refused_with_the_nearest() -> None:
     assert refusal("--maxmemroy", "1gb") == (
-        "command line: maxmemroy 1gb: there is no such directive; did you mean maxmemory?"
+        "command line: maxmemroy 1gb: unknown directive; did you mean maxmemory?"
     )
-    assert refusal("--zzzzzz", "1") == "command line: zzzzzz 1: there is no such directive"
+    assert refusal("--zzzzzz", "1") == "command line: zzzzzz 1: unknown directive"
 
 
-def test_what_redis_knows_and_means_nothing_here_is_accepted_with_a_warning() -> None:
+def test_directives_without_effect_are_accepted_and_reported() -> None:
     config = loaded("--lazyfree-lazy-expire", "yes", "--io-threads", "4")
     assert config.shown("io-threads") == "4"
-    assert config.warnings == [
-        "command line: lazyfree-lazy-expire has no meaning here and is ignored",
-        "command line: io-threads has no meaning here and is ignored",
-    ]
+    assert config.ignored_names() == ["lazyfree-lazy-expire", "io-threads"]
 
 
 def test_what_would_be_missed_is_refused_unless_it_asks_for_nothing() -> None:
@@ -113,14 +110,41 @@ def test_what_would_be_missed_is_refused_unless_it_asks_for_nothing() -> None:
     assert "no replication" in refusal("--replicaof", "127.0.0.1", "6379")
     assert "TLS" in refusal("--tls-port", "6380")
     config = loaded("--tls-port", "0", "--replicaof", "no", "one", "--cluster-enabled", "no")
-    assert config.warnings == []
+    assert config.ignored_names() == []
 
 
-def test_every_change_is_synced_before_it_is_answered_unless_somebody_says_otherwise() -> None:
-    config = loaded("--save", "")
+def test_by_default_every_change_is_synced_before_the_reply_and_no_snapshot_is_due() -> None:
+    config = loaded()
     assert config.value("appendonly")
     assert config.value("appendfsync") == "always"
     assert config.value("save") == ()
+
+
+def test_without_a_log_the_save_points_are_those_of_redis_unless_set() -> None:
+    config = loaded("--appendonly", "no")
+    assert config.shown("save") == "3600 1 300 100 60 10000"
+    config.load(config_file.read_command_line(["--appendonly", "yes"]))
+    assert config.shown("save") == ""
+    assert loaded("--appendonly", "no", "--save", "").value("save") == ()
+    assert loaded("--appendonly", "no", "--save", "60", "5").value("save") == ((60, 5),)
+
+
+def test_rewrite_keeps_an_empty_save_that_was_set_while_running(tmp_path: Path) -> None:
+    config = from_file(tmp_path, "appendonly no\n")
+    assert config.file is not None
+    config_file.rewrite(config, config.file)
+    assert "save" not in Path(config.file).read_text()
+    config.change({"save": ()})
+    config_file.rewrite(config, config.file)
+    assert 'save ""' in Path(config.file).read_text()
+
+
+def test_a_change_that_fails_leaves_save_unset() -> None:
+    config = loaded("--appendonly", "no")
+    config.attach(Server(Engine(), ROWS, StillLoop()))
+    with pytest.raises(ConfigError):
+        config.change({"save": ((1, 1),), "maxclients": 2**32 - 1})
+    assert config.shown("save") == "3600 1 300 100 60 10000"
 
 
 def test_only_the_policy_that_evicts_nothing_is_taken() -> None:

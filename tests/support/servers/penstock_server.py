@@ -134,6 +134,7 @@ def running_penstock(
         words += ["--dir", str(data or folder / "data")]
         if data is None:
             words += ["--appendonly", "no"]
+            words += [] if file is not None and "save" in file else ["--save", ""]
         server = PenstockServer([*words, *arguments], folder, data or folder / "data")
         try:
             if wait:

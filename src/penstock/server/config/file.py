@@ -108,7 +108,7 @@ def rewrite(config: Config, path: str) -> None:
     pending = {
         row.name: _lines(config, row.name)
         for row in config.vocabulary.directives
-        if config.values[row.name] != row.default
+        if not config.is_default(row)
     }
     kept: list[str] = []
     written: set[str] = set()
@@ -129,9 +129,7 @@ def rewrite(config: Config, path: str) -> None:
 
 def _lines(config: Config, name: str) -> list[str]:
     row = config.directives[name]
-    return [
-        f"{name} {_quoted(line, row.kind.many)}" for line in row.kind.lines(config.values[name])
-    ]
+    return [f"{name} {_quoted(line, row.kind.many)}" for line in row.kind.lines(config.value(name))]
 
 
 def _quoted(text: str, many: bool) -> str:

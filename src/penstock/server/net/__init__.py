@@ -1,6 +1,7 @@
 """Sockets: listening, connections, buffers, limits.
 
 listener        listens, and accepts or refuses connections
+announcement    log lines at start: URLs of the server, missing protection
 connection      one connection: receives, sends, closes
 buffered        a connection for asyncio's own event loop
 link            what a session needs from its connection
