@@ -245,13 +245,13 @@ def test_a_rewrite_that_fails_is_not_tried_again_on_every_tick(
     bench.fail()
 
     def seconds(count: int) -> int:
-        before = bench.server.facts.forks
+        before = bench.durability.child.forks
         for _ in range(count):
             bench.tick(1000)
-            if bench.durability.is_rewriting:
+            if bench.durability.rewrites.is_running:
                 bench.sync()
                 bench.wait_for_child()
-        return bench.server.facts.forks - before
+        return bench.durability.child.forks - before
 
     assert seconds(10) == 3, "two more at once, then a pause of a minute"
     assert seconds(50) == 0

@@ -86,7 +86,7 @@ def test_keys_stay_while_debug_has_switched_expiry_off(
     keyspace = server.engine.context.databases[0]
     keyspace.put(b"k", b"value")
     keyspace.set_expiry(b"k", clock.at_ms - 1)
-    server.facts.active_expire = False
+    server.active_expire = False
     cron_of(server).start()
     assert len(keyspace.values) == 1
 
@@ -113,9 +113,9 @@ def test_rates_are_those_of_the_last_samples(server: Server, clock: ManualClock)
         server.tallies.by_name["XADD"].count(1, 1)
         server.bytes_in += 1024
         server.bytes_out += 2048
-    assert server.facts.ops_per_sec == 10
-    assert server.facts.in_kbps == pytest.approx(10)
-    assert server.facts.out_kbps == pytest.approx(20)
+    assert server.rates.ops_per_sec == 10
+    assert server.rates.in_kbps == pytest.approx(10)
+    assert server.rates.out_kbps == pytest.approx(20)
 
 
 def test_a_round_that_fails_is_followed_by_the_next(

@@ -14,7 +14,6 @@ from tests.support.servers.penstock_server import penstock_command, running_pens
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import free_port
 
-
 # The directives of the redis.conf that Debian installs with Redis 7.0, without its comments.
 STOCK_REDIS_CONF = """\
 bind 127.0.0.1 -::1

@@ -11,7 +11,7 @@ from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.server.command_table import ROWS
 from penstock.server.net.output_limits import OutputLimit
-from tests.support.servers.connections import ServerBench, encoded
+from tests.support.servers.connections import RecordingLifecycle, ServerBench, encoded
 
 BLOCKED_READ = encoded("XREAD", "BLOCK", "100", "STREAMS", "s", "$")
 SCRIPT = b"".join(
@@ -76,7 +76,7 @@ def test_an_argument_larger_than_the_inbox_is_kept_until_it_is_complete() -> Non
     client = ServerBench().connect()
     text = bytes(range(256)) * 8192
     assert client.run("ECHO", text) == b"$%d\r\n%b\r\n" % (len(text), text)
-    assert client.connection.kept_bytes() == (0, 0)
+    assert client.session.receiver.kept_bytes() == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -218,15 +218,14 @@ def breaking(name: str, flags: Flags) -> Command:
 
 def test_a_bug_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.READ)])
-    broken: list[str] = []
-    server.server.on_broken = broken.append
+    server.server.lifecycle = owner = RecordingLifecycle()
     client, other = server.connect(), server.connect()
     with caplog.at_level(logging.ERROR):
         replies = client.send(encoded("PING") + encoded("BREAK") + encoded("PING"))
     assert replies == b"+PONG\r\n-ERR internal error, the connection is closed\r\n"
     assert client.closed
     assert other.ask("PING") == b"+PONG\r\n"
-    assert broken == []
+    assert owner.broken == []
     assert "BREAK of client 127.0.0.1:50001 failed" in caplog.text
     assert "ZeroDivisionError: a bug" in caplog.text
 
@@ -234,15 +233,14 @@ def test_a_bug_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFixtur
 @pytest.mark.parametrize("in_transaction", [False, True])
 def test_a_bug_in_a_command_that_writes_is_told_to_the_server(in_transaction: bool) -> None:
     server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.WRITE)])
-    broken: list[str] = []
-    server.server.on_broken = broken.append
+    server.server.lifecycle = owner = RecordingLifecycle()
     client = server.connect()
     if in_transaction:
         client.ask("MULTI")
     client.ask("BREAK")
     if in_transaction:
         client.ask("EXEC")
-    assert broken == ["EXEC" if in_transaction else "BREAK"]
+    assert owner.broken == ["EXEC" if in_transaction else "BREAK"]
     assert client.closed
 
 

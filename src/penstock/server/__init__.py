@@ -4,7 +4,10 @@ app                builds the parts of a server, connects them, runs and stops t
 server             what all sessions share
 turn               one iteration of the event loop, in order
 cron               periodic work: expiry, memory, idle clients
-durability         keeps a running server's data on disk
+durability         keeps a running server's data on disk: the log
+saving/            snapshots and rewrites in child processes
+disk_failure       refuses writes while the log cannot be written
+lifecycle          how a server is told to stop
 loading            loads the data at start
 reloading          loads the data again while the server runs
 log                the log file

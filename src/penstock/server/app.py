@@ -25,16 +25,16 @@ from penstock.server.command_table import ROWS
 from penstock.server.config.settings import Config
 from penstock.server.cron import Cron
 from penstock.server.durability import Durability
+from penstock.server.lifecycle import StopRequest
 from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
 from penstock.server.net.announcement import client_urls, exposure_or_none
 from penstock.server.net.buffered import BufferedConnection
-from penstock.server.net.connection import Connection, Inbox
+from penstock.server.net.connection import Connection
 from penstock.server.net.listener import Door, allow_clients, open_sockets, shown_address
 from penstock.server.server import Loop, Server
 from penstock.server.session.states import BROKEN, LOADING
 from penstock.server.shared_log import LogOwner, SharedLog
-from penstock.server.stats.facts import StopRequest
 
 try:
     import uvloop
@@ -65,12 +65,9 @@ class App:
         self._guard = guard  # embedded.serving: how to touch an engine that others use as well
         self.server = Server(engine, ROWS, loop)
         self.server.door = Door(self.server, config)
-        self.server.facts.stop = self.request_stop
-        self.server.on_broken = self._on_broken
-        self.server.facts.port = config.value("port")
-        self.server.facts.config_file = config.file or ""
+        self.server.lifecycle = self
         config.attach(self.server)
-        self.new_connection = partial(Connection, self.server, Inbox())
+        self.new_connection = partial(Connection, self.server)
         # A connection has a protocol's methods; uvloop asks for no more, whatever asyncio's types say.
         self.protocol: Callable[[], Any] = self.new_connection
         if new_event_loop is asyncio.new_event_loop:
@@ -111,8 +108,9 @@ class App:
             self._save = request.save
         self._stop.set()
 
-    def _on_broken(self, command: str) -> None:
-        LOG.critical("%s failed half-way: what is in memory cannot be trusted, stopping", command)
+    def report_broken(self, command: str) -> None:
+        """Stop: a command failed halfway and may have left a partial change in memory."""
+        LOG.critical("%s failed halfway: the data in memory cannot be trusted, stopping", command)
         self.broken = True
         self.server.state |= BROKEN
         self._stop.set()
@@ -131,7 +129,7 @@ class App:
         durability = Durability(self.server, store, self._config, loop)
         if logged:
             durability.begin_log(recovered)
-        self._durability = self.server.facts.durability = durability
+        self._durability = self.server.durability = durability
         self.server.state &= ~LOADING
 
     def share_log(self, owner: LogOwner, post: Callable[[Callable[[], None]], object]) -> None:

@@ -14,7 +14,6 @@ from penstock.server.session.states import (
     SUBSCRIBED,
 )
 from penstock.server.stats.memory_guard import check_memory, give_memory_back
-from penstock.server.stats.rates import Rates
 
 EXPIRE_AT_ONCE = 200  # keys of a database; about a millisecond of deleting
 MORE_SECONDS = 0.001  # between two rounds while more is due
@@ -30,7 +29,6 @@ class Cron:
     def __init__(self, server: Server, config: Config) -> None:
         self._server = server
         self._config = config
-        self._rates = Rates(server)
         self._timer: Timer | None = None
         self._clients_ms = 0
         self._given_back_ms = 0
@@ -50,11 +48,11 @@ class Cron:
         try:
             more = self.work()
         except Exception:
-            if self._server.engine.unfinished and self._server.on_broken is not None:
-                self._server.on_broken("the regular work")
+            if self._server.engine.unfinished and self._server.lifecycle is not None:
+                self._server.lifecycle.report_broken("the periodic work")
             raise
         finally:  # whatever went wrong, the next round may go well
-            delay = MORE_SECONDS if more else 1 / self._server.facts.hz
+            delay = MORE_SECONDS if more else 1 / self._server.hz
             self._timer = self._server.loop.call_later(delay, self._tick)
 
     def work(self) -> bool:
@@ -63,15 +61,15 @@ class Cron:
         context = server.engine.context
         context.instant.advance()
         more = False
-        if server.facts.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
+        if server.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
             # Between two rounds clients have their turn: no burst of expiring keys keeps them waiting.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()
         self._watch_memory(now_ms)
         server.client_memory.look()
-        self._rates.sample()
-        if server.facts.durability is not None:
-            server.facts.durability.tick()
+        server.rates.sample()
+        if server.durability is not None:
+            server.durability.tick()
         if now_ms - self._clients_ms >= _CLIENTS_EVERY_MS:
             self._clients_ms = now_ms
             self._look_at_clients(now_ms)
@@ -79,7 +77,7 @@ class Cron:
 
     def _watch_memory(self, now_ms: int) -> None:
         server = self._server
-        if not server.facts.maxmemory and not server.state & OUT_OF_MEMORY:
+        if not server.max_memory and not server.state & OUT_OF_MEMORY:
             return
         check_memory(server)
         if server.state & OUT_OF_MEMORY and now_ms - self._given_back_ms >= _GIVE_BACK_EVERY_MS:

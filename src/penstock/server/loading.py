@@ -35,7 +35,7 @@ async def load_in_thread(
     Raises: CorruptData, OSError.
     """
     recovery = store.recovery(config.value("aof-load-truncated"))
-    server.facts.loading = recovery.progress
+    server.loading = recovery.progress
     started = time.monotonic()
     done = asyncio.Event()
     job = _Job(recovery, config.value("appendonly"), asyncio.get_running_loop(), done)
@@ -52,7 +52,7 @@ async def load_in_thread(
     finally:
         stopping.cancel()
         loaded.cancel()
-        server.facts.loading = None
+        server.loading = None
     if not done.is_set():
         return None
     if job.failure is not None:

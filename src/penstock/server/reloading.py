@@ -16,7 +16,7 @@ def reload_snapshot(durability: Durability, save: bool) -> None:
     if not save and store.commit is not None:
         raise CommandError("DEBUG RELOAD NOSAVE would leave the log behind: see DEBUG LOADAOF")
     if save:
-        durability.save()
+        durability.snapshots.save()
     _reload(durability, store.recovery(load_truncated=False).snapshot_only)
 
 

@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from penstock.errors import CommandError, outcome_unknown
+from penstock.errors import CommandError
 from penstock.persist.aof.commit import Commit
-from penstock.persist.disk import reason
 from penstock.server.server import Server
-from penstock.server.session.states import DISK_FAILED
 
 RETRY_SECONDS = 1.0
 
@@ -54,7 +52,6 @@ class SharedLog:
         self._owner.listen(self._on_synced)
         self._server.turn.commit = self._commit
         self._server.turn.on_failure = self._on_failure
-        self._server.facts.appendonly = True
 
     def end(self) -> None:
         """No turn hands over any longer; what was handed over is on disk."""
@@ -72,18 +69,11 @@ class SharedLog:
             self._on_failure()
         else:
             self._server.turn.release()
-            self._server.state &= ~DISK_FAILED
+            self._server.disk_failure.end()
 
     def _on_failure(self) -> None:
-        failure = self._commit.failure
-        if failure is None or self._server.state & DISK_FAILED:
-            return
-        why = reason(failure)
-        self._server.state |= DISK_FAILED
-        self._server.facts.disk_error = why
-        self._server.turn.refuse_held(outcome_unknown(why))
-        self._commit.give_up_unreleased()
-        self._server.loop.call_later(RETRY_SECONDS, self._try_again)
+        if self._server.disk_failure.begin(self._commit):
+            self._server.loop.call_later(RETRY_SECONDS, self._try_again)
 
     def _try_again(self) -> None:
         """The program may never write itself: somebody must see whether the disk is well again."""
@@ -94,4 +84,4 @@ class SharedLog:
         except CommandError:
             self._server.loop.call_later(RETRY_SECONDS, self._try_again)
         else:
-            self._server.state &= ~DISK_FAILED
+            self._server.disk_failure.end()

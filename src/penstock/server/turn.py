@@ -95,7 +95,7 @@ class Turn:
             freed, self._freed = self._freed, []
             for session in freed:
                 if session.link is not None:
-                    session.link.go_on()
+                    session.link.resume()
         self._scheduled = False
         due, self._due = self._due, []
         commit = self.commit
@@ -125,7 +125,7 @@ class Turn:
         group: list[tuple[Session, list[bytes]]] = []
         for session in due:
             session.due = False
-            group.append((session, session.take_pieces()))
+            group.append((session, session.take_replies()))
         if group:
             self._held.append((commit.position, group))
 
@@ -152,5 +152,4 @@ class Turn:
             _, group = self._held.popleft()
             for session, pieces in group:
                 refused = refuse_all(b"".join(pieces), error, _spared(session))
-                session.waiting_bytes += len(refused) - sum(len(piece) for piece in pieces)
-                session.deliver([refused] if refused else [])
+                session.deliver(session.replies.exchange(pieces, refused))

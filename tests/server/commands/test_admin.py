@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from penstock.server.stats.facts import StopRequest
+from penstock.server.lifecycle import StopRequest
 from tests.support.engine.engines import SYNTAX
-from tests.support.servers.connections import ServerBench
+from tests.support.servers.connections import RecordingLifecycle, ServerBench
+from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.raw_redis import Refusal
 
 
@@ -51,13 +54,16 @@ def test_a_client_that_is_gone_waits_no_longer() -> None:
     assert bench.engine.waiters.count == 0
 
 
-def test_the_last_save_is_the_start_until_there_is_one() -> None:
-    bench = ServerBench()
+def test_lastsave_is_the_start_time_until_there_is_a_snapshot(tmp_path: Path) -> None:
+    assert ServerBench().connect().reply("LASTSAVE") == 1_700_000_000
+    bench = DurableBench(tmp_path, appendonly="no")
     client = bench.connect()
     bench.advance(5000)
     assert client.reply("LASTSAVE") == 1_700_000_000
-    bench.server.facts.saved_s = 1_700_000_004
-    assert client.reply("LASTSAVE") == 1_700_000_004
+    client.tell("SAVE")
+    bench.advance(5000)
+    assert client.replies() == ["OK"]
+    assert client.reply("LASTSAVE") == 1_700_000_005
 
 
 @pytest.mark.parametrize(
@@ -71,21 +77,19 @@ def test_the_last_save_is_the_start_until_there_is_one() -> None:
 )
 def test_shutdown_asks_for_the_end_and_says_nothing(words: str, request_made: StopRequest) -> None:
     bench = ServerBench()
-    asked: list[StopRequest] = []
-    bench.server.facts.stop = asked.append
+    bench.server.lifecycle = owner = RecordingLifecycle()
     client = bench.connect()
     client.tell(f"SHUTDOWN {words}")
     assert client.replies() == []
-    assert asked == [request_made]
+    assert owner.stops == [request_made]
 
 
 @pytest.mark.parametrize("words", ["NOPE", "SAVE NOSAVE", "ABORT NOW", "NOSAVE NOSAVE ABORT"])
 def test_shutdown_refuses_what_makes_no_sense(words: str) -> None:
     bench = ServerBench()
-    asked: list[StopRequest] = []
-    bench.server.facts.stop = asked.append
+    bench.server.lifecycle = owner = RecordingLifecycle()
     assert bench.connect().reply(f"SHUTDOWN {words}") == Refusal(SYNTAX)
-    assert asked == []
+    assert owner.stops == []
 
 
 def test_there_is_no_shutdown_to_call_off() -> None:

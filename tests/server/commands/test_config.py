@@ -361,8 +361,8 @@ def test_values_reach_what_they_are_about() -> None:
     assert server.password == b"secret"
     assert engine.context.event_kinds == events.KEYSPACE | events.EXPIRED
     assert server.query_bytes_max == 2 << 20
-    assert (server.facts.hz, server.facts.maxclients) == (3, 9)
-    assert server.facts.debug_allowed == "local"
+    assert (server.hz, server.max_clients) == (3, 9)
+    assert server.debug_allowed == "local"
     assert server.output_limits.normal == OutputLimit(1, 2, 3)
 
 
@@ -388,4 +388,4 @@ def test_a_change_that_fails_half_way_changes_nothing() -> None:
         config.change({"timeout": 5, "hz": 20, "requirepass": "\ud800"})  # no text that has bytes
     assert caught.value.args[1] == "requirepass"
     assert [config.value(name) for name in ("timeout", "hz", "requirepass")] == [0, 10, ""]
-    assert server.facts.hz == 10
+    assert server.hz == 10

@@ -16,7 +16,7 @@ REFUSED = (
 
 def debugging(allowed: str = "yes", address: str = "10.0.0.1:5") -> ManualClient:
     bench = ServerBench()
-    bench.server.facts.debug_allowed = allowed
+    bench.server.debug_allowed = allowed
     client = bench.connect()
     client.session.info.address = address
     return client
@@ -59,7 +59,7 @@ def test_sleep_takes_what_strtod_takes(seconds: str) -> None:
 def test_regular_expiry_can_be_switched(word: str, on: bool) -> None:
     client = debugging()
     assert client.reply(f"DEBUG SET-ACTIVE-EXPIRE {word}") == "OK"
-    assert client.session.server.facts.active_expire is on
+    assert client.session.server.active_expire is on
 
 
 @pytest.mark.parametrize("words", ["NOSUCH", "SLEEP", "SLEEP 0 0", "OBJECT", "HELP x"])

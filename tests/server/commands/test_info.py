@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from penstock.build import KIND
 from penstock.server.stats.info_sections import SECTIONS, human
 from tests.support.engine.engines import START_MS
 from tests.support.servers.connections import ManualClient, ServerBench
+from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer
 
@@ -135,12 +137,13 @@ def test_memory_adds_up() -> None:
     assert memory["maxmemory_human"] == "0B"
 
 
-def test_changes_since_the_last_save_are_counted() -> None:
-    bench = ServerBench()
-    bench.engine.context.dirty = 7
-    bench.server.facts.dirty_at_save = 3
-    saved = parsed(text_of(bench.connect(), "persistence"))["Persistence"]
-    assert saved["rdb_changes_since_last_save"] == "4"
+def test_changes_since_the_last_save_are_counted(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, appendonly="no")
+    client = bench.connect()
+    for line in ("SET a 1", "SET b 1", "SET c 1", "SAVE", "SET a 2", "SET b 2"):
+        client.ask(line)
+    saved = parsed(text_of(client, "persistence"))["Persistence"]
+    assert saved["rdb_changes_since_last_save"] == "2"
     assert saved["rdb_last_save_time"] == str(START_MS // 1000)
 
 

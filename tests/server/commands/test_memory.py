@@ -103,7 +103,7 @@ def test_the_doctor_complains_when_the_memory_is_nearly_used_up() -> None:
     bench = ServerBench()
     client = bench.connect()
     assert b"maxmemory" not in client.reply("MEMORY DOCTOR")
-    bench.server.facts.maxmemory = 1000
+    bench.server.max_memory = 1000
     assert b"maxmemory" in client.reply("MEMORY DOCTOR")
 
 

@@ -201,7 +201,7 @@ def test_one_turn_cannot_pile_up_more_than_the_limit() -> None:
     for _ in range(40):
         speaker.run("PUBLISH", "c", bytes(1 << 20))
     speaker.put(encoded("EXEC"))
-    assert slow.session.output.size + slow.session.held_bytes == 0
+    assert slow.session.replies.unsent_bytes() == 0
     speaker.heard()
     assert slow.closed
 

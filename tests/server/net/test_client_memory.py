@@ -108,7 +108,7 @@ def test_a_percentage_is_of_maxmemory() -> None:
     bench, owner = limited("50%")
     assert owner.reply("CONFIG GET maxmemory-clients") == [b"maxmemory-clients", b"50%"]
     assert bench.server.client_memory.limit == 0
-    bench.server.facts.maxmemory = 10 * MB
+    bench.server.max_memory = 10 * MB
     assert bench.server.client_memory.limit == 5 * MB
     client = bench.connect()
     half_command(client, 6 * MB)

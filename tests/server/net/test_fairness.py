@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.engine.clock import ManualClock
-from penstock.server.net.connection import LARGE_SLICE_BYTES, SLICE_BYTES, SMALL_BYTES
+from penstock.server.net.receiver import LARGE_SLICE_BYTES, SLICE_BYTES, SMALL_BYTES
 from tests.support.engine.engines import START_MS
 from tests.support.servers.connections import ManualClient, ServerBench, encoded
 
@@ -98,7 +98,7 @@ def test_who_is_behind_is_not_read_from() -> None:
     client = bench.connect()
     asked, replies = numbered(30)
     client.put(asked)
-    assert client.session.behind
+    assert client.connection.runner.has_more
     assert client.transport.paused
     client.put(encoded("PING"))
     assert client.transport.incoming == encoded("PING")
@@ -175,7 +175,7 @@ def test_any_pipeline_in_any_pieces_is_answered_as_in_one_turn(seed: int) -> Non
         if dice.random() < 0.5:
             bench.loop.step()
     assert [client.heard() for client in clients] == [calm, calm]
-    assert [client.connection.kept_bytes() for client in clients] == [(0, 0), (0, 0)]
+    assert [client.session.receiver.kept_bytes() for client in clients] == [(0, 0), (0, 0)]
 
 
 def test_much_that_waited_behind_a_blocked_command_runs_in_slices() -> None:
@@ -183,9 +183,9 @@ def test_much_that_waited_behind_a_blocked_command_runs_in_slices() -> None:
     client, other = bench.connect(), bench.connect()
     asked, replies = numbered(5000)
     client.send(encoded("XREAD", "BLOCK", "0", "STREAMS", "s", "$") + asked)
-    kept, room = client.connection.kept_bytes()
+    kept, room = client.session.receiver.kept_bytes()
     assert kept == len(asked)
     assert room <= 2 * kept
     other.ask("XADD s 1-1 k v")
     assert client.heard().endswith(replies)
-    assert client.connection.kept_bytes() == (0, 0)
+    assert client.session.receiver.kept_bytes() == (0, 0)

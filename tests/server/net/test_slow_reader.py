@@ -54,7 +54,7 @@ def until(condition: Callable[[], bool], server: PenstockServer) -> None:
 
 
 def until_cut_off(server: PenstockServer, client: socket.socket) -> None:
-    address = f"client 127.0.0.1:{client.getsockname()[1]} is cut off: it has left "
+    address = f"client 127.0.0.1:{client.getsockname()[1]} is disconnected: it has left "
     until(lambda: address in server.log(), server)
 
 

@@ -68,7 +68,7 @@ def test_what_a_stranger_can_make_us_keep_is_bounded() -> None:
             client.send(data[at : at + piece])
             if client.closed:
                 break
-            kept, room = client.connection.kept_bytes()
+            kept, room = client.session.receiver.kept_bytes()
             assert kept <= room <= STRANGER_COMMAND_BYTES_MAX
         assert client.closed
 
@@ -77,7 +77,7 @@ def test_half_a_command_costs_what_has_come_of_it() -> None:
     client = ServerBench().connect()
     half = b"*3\r\n$4\r\nXADD\r\n$400000000\r\nhalf"
     client.send(half)
-    assert client.connection.kept_bytes() == (len(half), len(half))
+    assert client.session.receiver.kept_bytes() == (len(half), len(half))
 
 
 def test_a_large_command_is_received_into_what_it_needs() -> None:
@@ -85,11 +85,11 @@ def test_a_large_command_is_received_into_what_it_needs() -> None:
     size = 3_000_000
     head = b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % size
     client.send(head + b"x" * (size - 10))
-    kept, room = client.connection.kept_bytes()
+    kept, room = client.session.receiver.kept_bytes()
     assert kept == len(head) + size - 10
     assert room == len(head) + size + 2
     assert client.send(b"x" * 10 + b"\r\n" + b"*1\r\n$4") == b"$%d\r\n%b\r\n" % (size, b"x" * size)
-    assert client.connection.kept_bytes() == (6, 6)
+    assert client.session.receiver.kept_bytes() == (6, 6)
 
 
 def test_who_does_not_authenticate_in_time_is_closed(caplog: pytest.LogCaptureFixture) -> None:
@@ -140,7 +140,7 @@ def test_there_is_no_deadline_without_a_password_or_with_a_time_of_0(setting: st
 
 def test_strangers_do_not_make_the_server_refuse_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = guarded()
-    bench.server.facts.maxmemory = 1_000_000
+    bench.server.max_memory = 1_000_000
     strangers = [bench.connect() for _ in range(20)]
     for stranger in strangers:
         stranger.send(b"*10\r\n" + bulk(16_000))
@@ -156,7 +156,7 @@ def test_strangers_do_not_make_the_server_refuse_writes(monkeypatch: pytest.Monk
 
 def test_a_stranger_who_is_let_in_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = guarded()
-    bench.server.facts.maxmemory = 1_000_000
+    bench.server.max_memory = 1_000_000
     client = bench.connect()
     client.send(b"*10\r\n" + bulk(5_000))
     monkeypatch.setattr(memory_guard, "resident_bytes", lambda: 1_000_001)

@@ -22,7 +22,8 @@ from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.server.command_table import ROWS
-from penstock.server.net.connection import Connection, Inbox
+from penstock.server.lifecycle import StopRequest
+from penstock.server.net.connection import Connection
 from penstock.server.server import Server
 from tests.support.engine.engines import START_MS
 from tests.support.servers.raw_redis import encode, read_reply
@@ -198,7 +199,7 @@ class ManualClient:
     def __init__(self, bench: ServerBench, extra: dict[str, Any]) -> None:
         self._loop = bench.loop
         self.transport = ManualTransport(bench.loop, extra)
-        self.connection = Connection(bench.server, bench.inbox)
+        self.connection = Connection(bench.server)
         self.transport.protocol = self.connection
         self.connection.connection_made(self.transport)
         self.session = self.connection.session
@@ -265,6 +266,20 @@ class ManualClient:
         return self.transport.lost
 
 
+class RecordingLifecycle:
+    """Records what a server asks of its owner: `stops` and `broken`."""
+
+    def __init__(self) -> None:
+        self.stops: list[StopRequest | None] = []
+        self.broken: list[str] = []
+
+    def request_stop(self, request: StopRequest | None = None) -> None:
+        self.stops.append(request)
+
+    def report_broken(self, command: str) -> None:
+        self.broken.append(command)
+
+
 class ServerBench:
     """A server with a clock and a loop that stand still until they are moved."""
 
@@ -278,7 +293,6 @@ class ServerBench:
         self.engine = Engine(self.clock, compat_version)
         self.loop = ManualLoop(self.clock)
         self.server = Server(self.engine, rows, self.loop)
-        self.inbox = Inbox()
         self._ports = itertools.count(50001)
 
     def connect(self, extra: dict[str, Any] | None = None) -> ManualClient:

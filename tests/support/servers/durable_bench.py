@@ -121,7 +121,7 @@ class DurableBench(ServerBench):
         self.clock.at_ms += 1
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.durability = Durability(self.server, self.store, config, loop, self._new_syncer)
-        self.server.facts.durability = self.durability
+        self.server.durability = self.durability
         if logged:
             self.durability.begin_log(self.recovered)
 

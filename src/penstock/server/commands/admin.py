@@ -12,8 +12,9 @@ from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, syntax_error, unknown_subcommand
 from penstock.reply import NO_REPLY, OK, NoReply, Status
+from penstock.server.lifecycle import StopRequest
 from penstock.server.session.session import Session
-from penstock.server.stats.facts import StopRequest
+from penstock.server.stats.info_sections import last_save_s
 
 REPLICAS = 0
 
@@ -42,8 +43,7 @@ def wait(session: Session, frame: Frame) -> int | NoReply:
 
 def lastsave(session: Session, frame: Frame) -> int:
     """When everything was last saved, or the server started, in seconds since 1970."""
-    facts = session.server.facts
-    return facts.saved_s if facts.saved_s >= 0 else facts.started_us // 1_000_000
+    return last_save_s(session.server)
 
 
 def shutdown(session: Session, frame: Frame) -> NoReply:
@@ -60,11 +60,11 @@ def shutdown(session: Session, frame: Frame) -> NoReply:
             raise syntax_error()
         # A stop that was asked for is under way at once, so there is never one to call off.
         raise CommandError("No shutdown in progress.")
-    stop = session.server.facts.stop
-    if stop is None:
+    lifecycle = session.server.lifecycle
+    if lifecycle is None:
         raise CommandError("Errors trying to SHUTDOWN. Check logs.")
     save = True if b"SAVE" in asked else False if b"NOSAVE" in asked else None
-    stop(StopRequest(save, b"NOW" in asked, b"FORCE" in asked))
+    lifecycle.request_stop(StopRequest(save, b"NOW" in asked, b"FORCE" in asked))
     return NO_REPLY
 
 

@@ -132,9 +132,11 @@ def resetstat(session: Session, frame: Frame) -> Status:
     server.errors.clear()
     server.bytes_in = 0
     server.bytes_out = 0
-    server.facts.connections_rejected = 0
+    if server.door is not None:
+        server.door.reset_count()
     server.client_memory.evicted = 0
-    server.facts.forks = server.facts.fork_us = 0
+    if server.durability is not None:
+        server.durability.child.reset_counts()
     return OK
 
 

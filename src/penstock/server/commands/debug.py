@@ -35,7 +35,7 @@ def debug(session: Session, frame: Frame) -> Status | list[Status]:
         return _describe(session, frame)
     if frame.count == 3 and frame.is_word(1, b"SET-ACTIVE-EXPIRE"):
         number = _LEADING_INTEGER_NOT_ZERO.match(frame.piece(2))
-        session.server.facts.active_expire = number is not None
+        session.server.active_expire = number is not None
         return OK
     if frame.is_word(1, b"DIGEST") and frame.count == 2:
         return Status(data_digest(session.server.engine.context.databases))

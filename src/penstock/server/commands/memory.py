@@ -45,7 +45,7 @@ def stats(session: Session, frame: Frame) -> Pairs:
     server = session.server
     used = process.resident_bytes()
     peak = max(used, process.peak_bytes())
-    startup = server.facts.startup_bytes
+    startup = server.startup.process_bytes
     dataset = max(0, used - startup)
     keys = sum(len(keyspace.values) for keyspace in server.engine.context.databases)
     pairs: list[tuple[bytes, Any]] = [
@@ -82,13 +82,13 @@ def stats(session: Session, frame: Frame) -> Pairs:
 
 def doctor(session: Session, frame: Frame) -> Verbatim:
     """A word on the memory, for people."""
-    facts = session.server.facts
+    limit = session.server.max_memory
     used = process.resident_bytes()
     peak = process.peak_bytes()
     found = []
-    if facts.maxmemory and used > _NEARLY_FULL * facts.maxmemory:
+    if limit and used > _NEARLY_FULL * limit:
         found.append(
-            f"The process occupies {human(used)} of the {human(facts.maxmemory)} that maxmemory allows:"
+            f"The process occupies {human(used)} of the {human(limit)} that maxmemory allows:"
             " trim streams, or allow more."
         )
     if peak > 1.5 * used and peak - used > _LITTLE_BYTES:

@@ -19,8 +19,8 @@ _REPLICAS = 0
 
 def durability_of(session: Session) -> Durability:
     """What keeps the data. Raises: CommandError if that is none of this server's business."""
-    durability = session.server.facts.durability
-    if durability is None and session.server.facts.appendonly:
+    durability = session.server.durability
+    if durability is None and session.server.turn.commit is not None:
         raise CommandError(
             "this database is embedded: its program saves and rewrites it (save, bgrewriteaof)"
         )
@@ -31,7 +31,7 @@ def durability_of(session: Session) -> Durability:
 
 def save(session: Session, frame: Frame) -> Status:
     """Write a snapshot while everybody waits."""
-    durability_of(session).save()
+    durability_of(session).snapshots.save()
     return OK
 
 
@@ -40,12 +40,12 @@ def bgsave(session: Session, frame: Frame) -> Status:
     schedule = frame.count == 2 and frame.is_word(1, b"SCHEDULE")
     if frame.count > 2 or (frame.count == 2 and not schedule):
         raise syntax_error()
-    return Status(durability_of(session).bgsave(schedule))
+    return Status(durability_of(session).snapshots.start(schedule))
 
 
 def bgrewriteaof(session: Session, frame: Frame) -> Status:
     """Let a child process write a new base for the log."""
-    return Status(durability_of(session).bgrewrite())
+    return Status(durability_of(session).rewrites.start())
 
 
 class _Wait:
@@ -74,7 +74,7 @@ def waitaof(session: Session, frame: Frame) -> list[Any] | NoReply:
     if replicas < 0:
         raise CommandError("value is out of range, must be positive")
     timeout_ms = timeout_at(frame, 3)
-    durability = session.server.facts.durability
+    durability = session.server.durability
     logged = durability is not None and durability.store.commit is not None
     if local and not logged:
         raise CommandError(

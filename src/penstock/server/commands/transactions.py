@@ -73,7 +73,7 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
             session.output.put(reply)
     except CommandError as error:
         tally.failed += 1
-        session.refuse(error)
+        session.reply(error)
     if server.state & MONITORED:
         server.monitors.show(session, tally.command, frame)
     instant.advance()

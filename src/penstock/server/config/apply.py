@@ -38,7 +38,7 @@ def apply_output_limits(server: Server, limits: dict[str, OutputLimit]) -> None:
 
 
 def apply_max_memory(server: Server, size: int) -> None:
-    server.facts.maxmemory = size
+    server.max_memory = size
     check_memory(server)
 
 
@@ -61,7 +61,7 @@ def apply_max_clients(server: Server, count: int) -> None:
             "The operating system is not able to handle the specified number of clients,"
             f" try with {allowed}"
         )
-    server.facts.maxclients = count
+    server.max_clients = count
 
 
 def apply_stream_node_bytes(server: Server, size: int) -> None:
@@ -97,19 +97,19 @@ def apply_log_level(server: Server, name: str) -> None:
 
 
 def apply_hz(server: Server, hz: int) -> None:
-    server.facts.hz = hz
+    server.hz = hz
 
 
 def apply_append_only(server: Server, on: bool) -> None:
     """Raises: ConfigError if a log cannot be begun now. At the start it is not asked for here."""
-    if server.facts.durability is not None:
-        server.facts.durability.switch_log(on)
+    if server.durability is not None:
+        server.durability.switch_log(on)
 
 
 def apply_fsync_policy(server: Server, _value: object) -> None:
-    if server.facts.durability is not None:
-        server.facts.durability.apply_policy()
+    if server.durability is not None:
+        server.durability.rewrites.apply_policy()
 
 
 def set_debug_allowed(server: Server, who: str) -> None:
-    server.facts.debug_allowed = who
+    server.debug_allowed = who

@@ -4,8 +4,8 @@
     --port 6379                   on the command line, which overrides the file
     CONFIG SET timeout 60         while the server runs (commands/config.py)
 
-All three arrive here as a name and its arguments, and the directive's kind parses them. directives.py holds the
-table of directives. An invalid value raises ConfigError with Redis's text.
+All three arrive here as a name and its arguments, and the directive's kind parses them. directives.py holds
+the table of directives. An invalid value raises ConfigError with Redis's text.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Vocabulary:
     """Every directive name that penstock recognises.
 
     ignored   directives of Redis that have no effect here
-    refused   directives of Redis that cannot be ignored safely: name -> (harmless values, why others are refused)
+    refused   directives of Redis that cannot be ignored safely: name -> (harmless values, reason for refusal)
     """
 
     directives: Sequence[Directive]

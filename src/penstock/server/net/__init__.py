@@ -2,7 +2,8 @@
 
 listener        listens, and accepts or refuses connections
 announcement    log lines at start: URLs of the server, missing protection
-connection      one connection: receives, sends, closes
+connection      one connection: takes turns, runs commands, closes
+receiver        receive buffers and parser of a client
 buffered        a connection for asyncio's own event loop
 link            what a session needs from its connection
 backlog         connections that have more to do after their time slice

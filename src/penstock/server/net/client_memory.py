@@ -53,10 +53,8 @@ class ClientBytes(NamedTuple):
 
 def client_bytes(session: Session) -> ClientBytes:
     """What one client occupies now. Cost: O(1)."""
-    kept, room, unsent = 0, 0, 0
-    if session.link is not None:
-        kept, room = session.link.kept_bytes()
-        unsent = session.link.unsent_bytes()
+    kept, room = session.receiver.kept_bytes()
+    unsent = 0 if session.link is None else session.link.unsent_bytes()
     waiting = session.postponed if session.waiter is None else session.waiter.frame
     return ClientBytes(
         kept=kept,
@@ -64,7 +62,7 @@ def client_bytes(session: Session) -> ClientBytes:
         words=0 if waiting is None else waiting.end,
         queued=0 if session.transaction is None else session.transaction.queued_bytes,
         reply_room=len(session.output.buffer),
-        aside=session.held_bytes + session.waiting_bytes,
+        aside=session.replies.aside_bytes + session.replies.taken_bytes,
         unsent=unsent,
     )
 
@@ -88,7 +86,7 @@ class ClientMemory:
         """In bytes; 0 for none."""
         setting = self.setting
         if setting < 0:
-            setting = self._server.facts.maxmemory * -setting // 100
+            setting = self._server.max_memory * -setting // 100
         return max(setting, LIMIT_BYTES_MIN) if setting else 0
 
     def note(self, session: Session) -> None:
@@ -125,7 +123,7 @@ class ClientMemory:
         if not self.setting:
             return
         sessions = self._server.sessions
-        for _ in range(max(_LOOKED_AT_MIN, len(sessions) // self._server.facts.hz)):
+        for _ in range(max(_LOOKED_AT_MIN, len(sessions) // self._server.hz)):
             if not self._round:
                 self._round = list(sessions.values())
                 if not self._round:

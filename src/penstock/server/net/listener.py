@@ -153,22 +153,27 @@ def clients_allowed(wanted: int) -> int:
 
 
 class Door:
-    """Looks at every new connection before it becomes a client."""
+    """Admits or refuses each new connection. `rejected` counts the refused ones."""
 
     def __init__(self, server: Server, config: Config) -> None:
         self._server = server
         self._config = config
+        self.rejected = 0
+
+    def reset_count(self) -> None:
+        """CONFIG RESETSTAT."""
+        self.rejected = 0
 
     def admits(self, transport: Any) -> bool:
         """Let a connection in, or tell it why not and close it."""
         server = self._server
         refusal = b""
-        if len(server.sessions) >= server.facts.maxclients:
+        if len(server.sessions) >= server.max_clients:
             refusal = _TOO_MANY
         elif self._is_protected() and not _is_local(transport.get_extra_info("peername")):
             refusal = _DENIED
         if refusal:
-            server.facts.connections_rejected += 1
+            self.rejected += 1
             transport.write(refusal)
             transport.close()
             return False

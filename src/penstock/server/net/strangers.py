@@ -41,7 +41,7 @@ class Strangers:
     def add(self, session: Session) -> None:
         """From now on a client must authenticate; its time begins."""
         session.state |= STRANGER
-        session.parser.stranger = True
+        session.receiver.restrict(True)
         self.since.pop(session, None)
         self.since[session] = self._second
         if self._timer is None:
@@ -50,7 +50,7 @@ class Strangers:
     def let_in(self, session: Session) -> None:
         """A client has authenticated, or need not any longer."""
         session.state &= ~STRANGER
-        session.parser.stranger = False
+        session.receiver.restrict(False)
         self.forget(session)
 
     def forget(self, session: Session) -> None:

@@ -55,7 +55,7 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
     if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):
         failed = session.server.state & DISK_FAILED
-        return disk_failed(session.server.facts.disk_error) if failed else snapshots_fail()
+        return disk_failed(session.server.disk_failure.reason) if failed else snapshots_fail()
     if (
         session.state & SUBSCRIBED
         and not session.output.resp3
@@ -98,7 +98,7 @@ def waits_for_pause(session: Session, command: Command) -> bool:
 
 
 def _may_debug(session: Session) -> bool:
-    allowed = session.server.facts.debug_allowed
+    allowed = session.server.debug_allowed
     if allowed == "local":
         host = session.info.address.rpartition(":")[0]
         return host.startswith(("127.", "/")) or host in ("::1", "[::1]")

@@ -99,7 +99,7 @@ def _memory(session: Session) -> dict[str, Any]:
         "rbs": found.reply_room,
         "rbp": session.output.size,
         "obl": session.output.size,
-        "oll": len(session.held),
+        "oll": len(session.replies.aside),
         "omem": found.aside + found.unsent,
         "tot-mem": found.total,
         "events": "rw" if found.unsent else "r",

@@ -33,23 +33,20 @@ class SessionWaiter(Waiter):
         # Encoded now: a moment later the entries may be trimmed.
         self._stop_timer()
         if self.error is None:
-            self._session.answer(self.reply)
+            self._session.unblock(self.reply)
         else:
             self._tally.failed += 1
-            self._session.answer(self.error)
-        self._session.unblock()
+            self._session.unblock(self.error)
 
     def time_out(self) -> None:
         """Answer that there was nothing."""
         self.give_up()
-        self._session.answer(self.on_timeout)
-        self._session.unblock()
+        self._session.unblock(self.on_timeout)
 
     def fail(self, error: CommandError) -> None:
         """Answer with an error."""
         self.give_up()
-        self._session.answer(error)
-        self._session.unblock()
+        self._session.unblock(error)
 
     def give_up(self) -> None:
         """Wait no longer."""

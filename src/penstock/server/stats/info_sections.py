@@ -23,6 +23,8 @@ from penstock.engine.keyspace import Keyspace
 from penstock.persist.recovery import Progress
 from penstock.server.command_catalogue import shown_name
 from penstock.server.durability import Durability
+from penstock.server.saving.rewrites import RewriteStatus
+from penstock.server.saving.snapshots import SnapshotStatus
 from penstock.server.server import Server
 from penstock.server.session.states import DISK_FAILED
 from penstock.server.stats import process
@@ -54,9 +56,10 @@ def percent(part: int, whole: int) -> str:
 
 def about_server(server: Server) -> Fields:
     """Who it is and how long it has been there."""
-    facts = server.facts
+    startup = server.startup
+    config = server.config
     now_us = server.engine.context.instant.us
-    uptime_s = (server.steady_ms() - facts.started_steady_ms) // 1000
+    uptime_s = (server.steady_ms() - startup.started_steady_ms) // 1000
     return [
         ("redis_version", server.engine.context.compat.redis_version),
         ("redis_git_sha1", "00000000"),
@@ -67,15 +70,15 @@ def about_server(server: Server) -> Fields:
         ("arch_bits", 64 if sys.maxsize > 2**32 else 32),
         ("process_id", os.getpid()),
         ("process_supervised", "no"),
-        ("run_id", facts.run_id),
-        ("tcp_port", facts.port),
+        ("run_id", startup.run_id),
+        ("tcp_port", 0 if config is None else config.value("port")),
         ("server_time_usec", now_us),
         ("uptime_in_seconds", uptime_s),
         ("uptime_in_days", uptime_s // _DAY_S),
-        ("hz", facts.hz),
-        ("configured_hz", facts.hz),
+        ("hz", server.hz),
+        ("configured_hz", server.hz),
         ("executable", sys.executable),
-        ("config_file", facts.config_file),
+        ("config_file", "" if config is None else config.file or ""),
         ("io_threads_active", 0),
     ]
 
@@ -85,7 +88,7 @@ def about_clients(server: Server) -> Fields:
     return [
         ("connected_clients", len(server.sessions)),
         ("cluster_connections", 0),
-        ("maxclients", server.facts.maxclients),
+        ("maxclients", server.max_clients),
         ("blocked_clients", server.engine.waiters.count),
         ("tracking_clients", 0),
         ("clients_in_timeout_table", 0),
@@ -94,10 +97,10 @@ def about_clients(server: Server) -> Fields:
 
 def about_memory(server: Server) -> Fields:
     """What the process occupies, and what it may."""
-    facts = server.facts
+    startup_bytes = server.startup.process_bytes
     used = process.resident_bytes()
     peak = max(used, process.peak_bytes())
-    dataset = max(0, used - facts.startup_bytes)
+    dataset = max(0, used - startup_bytes)
     system = process.system_bytes()
     return [
         ("used_memory", used),
@@ -108,7 +111,7 @@ def about_memory(server: Server) -> Fields:
         ("used_memory_peak_human", human(peak)),
         ("used_memory_peak_perc", percent(used, peak)),
         ("used_memory_overhead", used - dataset),
-        ("used_memory_startup", facts.startup_bytes),
+        ("used_memory_startup", startup_bytes),
         ("used_memory_dataset", dataset),
         ("used_memory_dataset_perc", percent(dataset, used)),
         ("total_system_memory", system),
@@ -118,9 +121,9 @@ def about_memory(server: Server) -> Fields:
         ("number_of_cached_scripts", 0),
         ("number_of_functions", 0),
         ("number_of_libraries", 0),
-        ("maxmemory", facts.maxmemory),
-        ("maxmemory_human", human(facts.maxmemory)),
-        ("maxmemory_policy", facts.maxmemory_policy),
+        ("maxmemory", server.max_memory),
+        ("maxmemory_human", human(server.max_memory)),
+        ("maxmemory_policy", "noeviction"),
         ("mem_fragmentation_ratio", "1.00"),
         ("mem_fragmentation_bytes", 0),
         ("mem_not_counted_for_evict", 0),
@@ -136,34 +139,44 @@ def about_memory(server: Server) -> Fields:
 
 def about_persistence(server: Server) -> Fields:
     """What would have to be saved, and when it last was."""
-    facts = server.facts
-    saved_s = facts.saved_s if facts.saved_s >= 0 else facts.started_us // 1_000_000
-    durability = facts.durability
-    saving = durability is not None and durability.is_saving
-    rewriting = durability is not None and durability.is_rewriting
-    seconds = -1 if durability is None else durability.child_seconds
+    durability = server.durability
+    snapshot = SnapshotStatus() if durability is None else durability.snapshots.status
+    rewrite = RewriteStatus() if durability is None else durability.rewrites.status
+    saving = durability is not None and durability.snapshots.is_running
+    rewriting = durability is not None and durability.rewrites.is_running
+    scheduled = durability is not None and durability.rewrites.is_scheduled
+    seconds = -1 if durability is None else durability.child.seconds
+    has_log = server.turn.commit is not None
     fields: Fields = [
-        ("loading", int(facts.loading is not None)),
+        ("loading", int(server.loading is not None)),
         ("async_loading", 0),
-        ("rdb_changes_since_last_save", server.engine.context.dirty - facts.dirty_at_save),
+        ("rdb_changes_since_last_save", server.engine.context.dirty - snapshot.dirty_at_save),
         ("rdb_bgsave_in_progress", int(saving)),
-        ("rdb_last_save_time", saved_s),
-        ("rdb_last_bgsave_status", "ok" if facts.bgsave_ok else "err"),
-        ("rdb_last_bgsave_time_sec", facts.bgsave_seconds),
+        ("rdb_last_save_time", last_save_s(server)),
+        ("rdb_last_bgsave_status", "ok" if snapshot.ok else "err"),
+        ("rdb_last_bgsave_time_sec", snapshot.seconds),
         ("rdb_current_bgsave_time_sec", seconds if saving else -1),
-        ("aof_enabled", int(facts.appendonly)),
+        ("aof_enabled", int(has_log)),
         ("aof_rewrite_in_progress", int(rewriting)),
-        ("aof_rewrite_scheduled", int(durability is not None and durability.rewrite_scheduled)),
-        ("aof_last_rewrite_time_sec", facts.rewrite_seconds),
+        ("aof_rewrite_scheduled", int(scheduled)),
+        ("aof_last_rewrite_time_sec", rewrite.seconds),
         ("aof_current_rewrite_time_sec", seconds if rewriting else -1),
-        ("aof_last_bgrewrite_status", "ok" if facts.rewrite_ok else "err"),
+        ("aof_last_bgrewrite_status", "ok" if rewrite.ok else "err"),
         ("aof_last_write_status", "err" if server.state & DISK_FAILED else "ok"),
     ]
-    if durability is not None and facts.appendonly:
+    if durability is not None and has_log:
         fields += _about_log(durability)
-    if facts.loading is not None:
-        fields += _about_loading(facts.loading)
+    if server.loading is not None:
+        fields += _about_loading(server.loading)
     return fields
+
+
+def last_save_s(server: Server) -> int:
+    """When the last snapshot was written, or else when the server started, in seconds since 1970."""
+    durability = server.durability
+    if durability is not None and durability.snapshots.status.saved_s >= 0:
+        return durability.snapshots.status.saved_s
+    return server.startup.started_us // 1_000_000
 
 
 def _about_log(durability: Durability) -> Fields:
@@ -189,17 +202,18 @@ def _about_loading(progress: Progress) -> Fields:
 
 def about_stats(server: Server) -> Fields:
     """What was counted since the start, or since CONFIG RESETSTAT."""
-    facts = server.facts
+    rates = server.rates
+    child = None if server.durability is None else server.durability.child
     channels = server.engine.context.channels
     return [
         ("total_connections_received", server.next_id - 1),
         ("total_commands_processed", sum(t.calls for t in server.tallies.by_name.values())),
-        ("instantaneous_ops_per_sec", facts.ops_per_sec),
+        ("instantaneous_ops_per_sec", rates.ops_per_sec),
         ("total_net_input_bytes", server.bytes_in),
         ("total_net_output_bytes", server.bytes_out),
-        ("instantaneous_input_kbps", f"{facts.in_kbps:.2f}"),
-        ("instantaneous_output_kbps", f"{facts.out_kbps:.2f}"),
-        ("rejected_connections", facts.connections_rejected),
+        ("instantaneous_input_kbps", f"{rates.in_kbps:.2f}"),
+        ("instantaneous_output_kbps", f"{rates.out_kbps:.2f}"),
+        ("rejected_connections", 0 if server.door is None else server.door.rejected),
         ("sync_full", 0),
         ("sync_partial_ok", 0),
         ("sync_partial_err", 0),
@@ -208,8 +222,8 @@ def about_stats(server: Server) -> Fields:
         ("evicted_clients", server.client_memory.evicted),
         ("pubsub_channels", len(channels.by_name)),
         ("pubsub_patterns", len(channels.by_pattern)),
-        ("latest_fork_usec", facts.fork_us),
-        ("total_forks", facts.forks),
+        ("latest_fork_usec", 0 if child is None else child.fork_us),
+        ("total_forks", 0 if child is None else child.forks),
         ("migrate_cached_sockets", 0),
         ("slave_expires_tracked_keys", 0),
         ("tracking_total_keys", 0),
@@ -225,7 +239,7 @@ def about_replication(server: Server) -> Fields:
         ("role", "master"),
         ("connected_slaves", 0),
         ("master_failover_state", "no-failover"),
-        ("master_replid", server.facts.replication_id),
+        ("master_replid", server.startup.replication_id),
         ("master_replid2", "0" * 40),
         ("master_repl_offset", 0),
         ("second_repl_offset", -1),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def check_memory(server: Server) -> None:
     """Set or clear OUT_OF_MEMORY."""
-    limit = server.facts.maxmemory
+    limit = server.max_memory
     over = resident_bytes() - limit if limit else 0
     if over > 0 and over > server.client_memory.stranger_bytes():
         server.state |= OUT_OF_MEMORY

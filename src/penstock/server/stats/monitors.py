@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING
 from penstock.core.frame import Frame
 from penstock.engine.table import Command, Flags
 from penstock.reply import Status
-from penstock.server.session.states import MONITOR, MONITORED
+from penstock.server.session.states import CLOSING, MONITOR, MONITORED, REPLY_OFF, REPLY_SKIP
 from penstock.server.stats.redaction import public_words
 from penstock.wire.quoting import quoted
 
 if TYPE_CHECKING:
     from penstock.server.session.session import Session
+
+
+_SILENT = CLOSING | REPLY_OFF | REPLY_SKIP
 
 
 class Monitors:
@@ -41,4 +44,5 @@ class Monitors:
         place = f"{session.keyspace.index} {session.info.address}"
         line = Status(f"{us // 1_000_000}.{us % 1_000_000:06d} [{place}] {words}")
         for watcher in self.sessions:
-            watcher.say(line)
+            if not watcher.state & _SILENT:
+                watcher.push(line)
