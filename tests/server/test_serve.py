@@ -131,7 +131,7 @@ def test_a_port_in_use_is_named() -> None:
     [
         (["--port", "x"], "command line: port x: argument couldn't be parsed into an integer"),
         (["--prot", "1"], "command line: prot 1: unknown directive; did you mean port?"),
-        (["--port", "0"], "port 0 and no unixsocket: nobody could connect"),
+        (["--port", "0"], "port 0 and no unixsocket: no client could connect"),
         (["/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
         (["--bind", "192.0.2.77", "--port", "1"], "cannot listen on 192.0.2.77:1: Cannot assign"),
         (["--logfile", "/no/such/folder/log"], "logfile /no/such/folder/log: No such file"),
@@ -212,7 +212,7 @@ def test_a_platform_without_uvloop_is_served_by_asyncio(tmp_path: Path) -> None:
         finally:
             process.terminate()
         assert process.wait(timeout=WAIT_SECONDS_MAX) == 0
-    assert "no uvloop on this platform" in (tmp_path / "log").read_text()
+    assert "uvloop is not installed" in (tmp_path / "log").read_text()
 
 
 # --- Unix sockets ------------------------------------------------------------------------------------

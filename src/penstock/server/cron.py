@@ -1,4 +1,4 @@
-"""The regular work of a server, `hz` times a second: keys that expire, memory, idle clients, rates."""
+"""The periodic work of a server, `hz` times a second: expiry, memory, idle clients, rates, durability."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from penstock.server.session.states import (
 )
 from penstock.server.stats.memory_guard import check_memory, give_memory_back
 
-EXPIRE_AT_ONCE = 200  # keys of a database; about a millisecond of deleting
-MORE_SECONDS = 0.001  # between two rounds while more is due
+EXPIRE_AT_ONCE = 200  # keys per database and run; deleting them takes about a millisecond
+MORE_SECONDS = 0.001  # between two runs while more keys are due
 _CLIENTS_EVERY_MS = 1000
 _GIVE_BACK_EVERY_MS = 10_000
-# Clients that wait for something are not idle.
+# Clients that wait are not idle.
 _WAITS = BLOCKED | SUBSCRIBED | MONITOR | CLOSING
 
 
 class Cron:
-    """Runs by timers of the server's loop."""
+    """Runs on timers of the server's loop: start, stop."""
 
     def __init__(self, server: Server, config: Config) -> None:
         self._server = server
@@ -34,11 +34,11 @@ class Cron:
         self._given_back_ms = 0
 
     def start(self) -> None:
-        """Work now, and again and again."""
+        """Run now and periodically."""
         self._tick()
 
     def stop(self) -> None:
-        """Work no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -51,18 +51,18 @@ class Cron:
             if self._server.engine.unfinished and self._server.lifecycle is not None:
                 self._server.lifecycle.report_broken("the periodic work")
             raise
-        finally:  # whatever went wrong, the next round may go well
+        finally:  # after an error, the next run may succeed
             delay = MORE_SECONDS if more else 1 / self._server.hz
             self._timer = self._server.loop.call_later(delay, self._tick)
 
     def work(self) -> bool:
-        """One round; True if there is more to do than should be done at once."""
+        """Run once; True if more keys are due than one run removes."""
         server = self._server
         context = server.engine.context
         context.instant.advance()
         more = False
         if server.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
-            # Between two rounds clients have their turn: no burst of expiring keys keeps them waiting.
+            # Clients are served between two runs, so many expiring keys do not make them wait.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()
         self._watch_memory(now_ms)
@@ -86,7 +86,7 @@ class Cron:
             check_memory(server)
 
     def _look_at_clients(self, now_ms: int) -> None:
-        """Cut off who has left too much unread for too long, and who has been idle for too long."""
+        """Disconnect clients that are over their soft output limit for too long, or idle for too long."""
         idle_ms_max = self._config.value("timeout") * 1000
         for session in list(self._server.sessions.values()):
             if session.slow:

@@ -46,7 +46,7 @@ def test_the_largest_goes_first(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         half_command(bench.connect(), MB)
     assert [client.closed for client in clients] == [False, True, False]
-    assert "client 127.0.0.1:50003 is evicted: it occupies" in caplog.text
+    assert "client 127.0.0.1:50003 is evicted: it uses" in caplog.text
     assert field(owner, "stats", "evicted_clients") == 1
     check_total(bench)
     owner.ask("CONFIG RESETSTAT")

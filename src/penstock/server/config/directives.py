@@ -12,6 +12,7 @@ from penstock.engine import compat
 from penstock.server.config.apply import (
     apply_append_only,
     apply_auth_timeout,
+    apply_debug_allowed,
     apply_events,
     apply_fsync_policy,
     apply_hz,
@@ -28,7 +29,6 @@ from penstock.server.config.apply import (
     apply_slow_us,
     apply_stream_node_bytes,
     apply_stream_node_entries,
-    set_debug_allowed,
 )
 from penstock.server.config.foreign_directives import IGNORED, REFUSED
 from penstock.server.config.kinds import (
@@ -262,7 +262,7 @@ MONITORING = (
         "no",
         "Clients that may use DEBUG.",
         AT_START,
-        set_debug_allowed,
+        apply_debug_allowed,
     ),
     Directive(
         "enable-protected-configs",

@@ -1,12 +1,11 @@
 """The sections of INFO: names and values, in Redis 7.0's order.
 
-Every value is true of this server. Where Redis counts something that cannot happen here (replicas, cached
-scripts) the value is 0, for tools read it; where it measures something that does not exist here
-(jemalloc's arenas, the clock of its eviction) the field is left out.
+Every value is true for this server. Fields that count something penstock does not have (replicas, cached scripts)
+are 0, because tools read them. Fields about Redis's internals (jemalloc's arenas, the eviction clock) are left out.
 
-    used_memory            the resident memory of the whole process: interpreter, code and data
-    used_memory_startup    what that was when the server was made
-    used_memory_dataset    what has come since
+    used_memory            resident memory of the whole process: interpreter, code and data
+    used_memory_startup    the same at the start of the server
+    used_memory_dataset    the difference
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ from penstock.server.stats import process
 
 Fields = list[tuple[str, object]]
 
-TTLS_AVERAGED_MAX = 1000  # INFO is asked often, and must not go through a million keys
+TTLS_AVERAGED_MAX = 1000  # INFO is called often, and must not visit a million keys
 
 _DAY_S = 86_400
 PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def human(size: int) -> str:
-    """A number of bytes for people: 894.98K."""
+    """A size for people: 894.98K."""
     if size < 1024:
         return f"{size}B"
     shown = float(size)
@@ -50,12 +49,12 @@ def human(size: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """`98.49%`; of nothing, everything is 0."""
+    """`98.49%`; 0% if the whole is 0."""
     return f"{100 * part / whole if whole else 0:.2f}%"
 
 
 def about_server(server: Server) -> Fields:
-    """Who it is and how long it has been there."""
+    """Version, process, uptime."""
     startup = server.startup
     config = server.config
     now_us = server.engine.context.instant.us
@@ -84,7 +83,7 @@ def about_server(server: Server) -> Fields:
 
 
 def about_clients(server: Server) -> Fields:
-    """How many there are, and how many of them wait."""
+    """Connected and blocked clients."""
     return [
         ("connected_clients", len(server.sessions)),
         ("cluster_connections", 0),
@@ -96,7 +95,7 @@ def about_clients(server: Server) -> Fields:
 
 
 def about_memory(server: Server) -> Fields:
-    """What the process occupies, and what it may."""
+    """Memory of the process, and its limit."""
     startup_bytes = server.startup.process_bytes
     used = process.resident_bytes()
     peak = max(used, process.peak_bytes())
@@ -138,7 +137,7 @@ def about_memory(server: Server) -> Fields:
 
 
 def about_persistence(server: Server) -> Fields:
-    """What would have to be saved, and when it last was."""
+    """Snapshots, log and loading."""
     durability = server.durability
     snapshot = SnapshotStatus() if durability is None else durability.snapshots.status
     rewrite = RewriteStatus() if durability is None else durability.rewrites.status
@@ -201,7 +200,7 @@ def _about_loading(progress: Progress) -> Fields:
 
 
 def about_stats(server: Server) -> Fields:
-    """What was counted since the start, or since CONFIG RESETSTAT."""
+    """Counters since the start, or since CONFIG RESETSTAT."""
     rates = server.rates
     child = None if server.durability is None else server.durability.child
     channels = server.engine.context.channels
@@ -234,7 +233,7 @@ def about_stats(server: Server) -> Fields:
 
 
 def about_replication(server: Server) -> Fields:
-    """There are no replicas."""
+    """A master without replicas."""
     return [
         ("role", "master"),
         ("connected_slaves", 0),
@@ -251,7 +250,7 @@ def about_replication(server: Server) -> Fields:
 
 
 def about_cpu(server: Server) -> Fields:
-    """The time that the processors have given us."""
+    """CPU time of the process."""
     system, user = process.cpu_seconds()
     children_system, children_user = process.children_cpu_seconds()
     return [
