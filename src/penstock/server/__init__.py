@@ -7,7 +7,7 @@ cron               periodic work: expiry, memory, idle clients
 durability         keeps a running server's data on disk: the log
 saving/            snapshots and rewrites in child processes
 disk_failure       refuses writes while the log cannot be written
-lifecycle          how a server is told to stop
+lifecycle          requests to stop the server
 loading            loads the data at start
 reloading          loads the data again while the server runs
 log                the log file

@@ -139,7 +139,7 @@ class App:
         self._shared_log = shared
 
     async def until_stopped(self) -> None:
-        """Serve until somebody requests a stop."""
+        """Wait until a stop is requested."""
         await self._stop.wait()
 
     async def end(self) -> None:

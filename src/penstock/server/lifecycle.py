@@ -1,4 +1,4 @@
-"""How a server is told to stop: what commands and the periodic work ask of the program that runs it."""
+"""Requests to stop the server, from commands and the periodic work to the program that runs it."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class LogOwner(Protocol):
 
 
 class SharedLog:
-    """Lets a server's turns use a log that somebody else owns: begin, end."""
+    """Lets a server's turns use a log that another object owns: begin, end."""
 
     def __init__(
         self, server: Server, owner: LogOwner, post: Callable[[Callable[[], None]], object]

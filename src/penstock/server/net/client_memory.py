@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from penstock.server.session.session import Session
 
 CONNECTION_BYTES = 4 * 1024  # with empty buffers; benchmarks/fairness.py measures it
-LIMIT_BYTES_MIN = 128 * 1024  # as in Redis: with a lower limit nobody could connect to raise it
+LIMIT_BYTES_MIN = 128 * 1024  # as in Redis: with a lower limit no client could connect to raise it
 _LOOKED_AT_MIN = 50
 
 

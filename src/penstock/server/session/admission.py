@@ -69,7 +69,9 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
     if session.server.state & LOADING and not command.flags & Flags.LOADING:
         return loading()
     if session.state & MONITOR and command.flags & (Flags.READ | Flags.WRITE):
-        return CommandError("Replica can't interact with the keyspace")  # in Redis a monitor is a replica
+        return CommandError(
+            "Replica can't interact with the keyspace"
+        )  # in Redis a monitor is a replica
     return None
 
 

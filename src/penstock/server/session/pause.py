@@ -1,7 +1,7 @@
 """CLIENT PAUSE: for a time no commands run, or no writes; commands that arrive meanwhile are kept.
 
-A client waits from its first command that is held back. When the pause ends, the clients continue in the order in
-which they were stopped. A second pause never shortens or weakens the first.
+A client waits from its first command that is held back. When the pause ends, the clients continue in the
+order in which they were stopped. A second pause never shortens or weakens the first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The sections of INFO: names and values, in Redis 7.0's order.
 
-Every value is true for this server. Fields that count something penstock does not have (replicas, cached scripts)
-are 0, because tools read them. Fields about Redis's internals (jemalloc's arenas, the eviction clock) are left out.
+Every value is true for this server. Fields that count something penstock does not have (replicas, cached
+scripts) are 0, because tools read them. Fields about Redis's internals (jemalloc's arenas, the eviction
+clock) are left out.
 
     used_memory            resident memory of the whole process: interpreter, code and data
     used_memory_startup    the same at the start of the server
@@ -267,7 +268,7 @@ def about_modules(server: Server) -> Fields:
 
 
 def about_commands(server: Server) -> Fields:
-    """Every command that was called or refused."""
+    """Counters of each command that was called or rejected."""
     found: Fields = []
     for tally in server.tallies.by_name.values():
         if tally.calls or tally.rejected or tally.failed:
@@ -281,14 +282,14 @@ def about_commands(server: Server) -> Fields:
 
 
 def about_errors(server: Server) -> Fields:
-    """Refusals by their code."""
+    """Error replies by code."""
     return [
         (f"errorstat_{code}", f"count={count}") for code, count in sorted(server.errors.items())
     ]
 
 
 def about_latency(server: Server) -> Fields:
-    """How long calls took: the times that so many percent of them stayed within."""
+    """Latency percentiles per command."""
     found: Fields = []
     config = server.config
     if config is not None and not config.value("latency-tracking"):
@@ -309,7 +310,7 @@ def about_cluster(server: Server) -> Fields:
 
 
 def about_keys(server: Server) -> Fields:
-    """Every database that holds something."""
+    """Databases that are not empty."""
     now_ms = server.engine.context.now_ms()
     found: Fields = []
     for keyspace in server.engine.context.databases:
@@ -326,11 +327,11 @@ def _average_ttl_ms(keyspace: Keyspace, now_ms: int) -> int:
 
 
 def about_penstock(server: Server) -> Fields:
-    """What no Redis has."""
+    """Fields that Redis does not have."""
     return [("penstock_version", VERSION), ("penstock_build", KIND)]
 
 
-# Title, what fills it, and whether it is shown to whoever asks for nothing in particular.
+# Title, function, and whether INFO without arguments shows it.
 SECTIONS: tuple[tuple[str, Callable[[Server], Fields], bool], ...] = (
     ("Server", about_server, True),
     ("Clients", about_clients, True),
@@ -350,7 +351,7 @@ SECTIONS: tuple[tuple[str, Callable[[Server], Fields], bool], ...] = (
 
 
 def info_text(server: Server, wanted: set[str]) -> str:
-    """The sections asked for, by their names in lower case, or by default, all, everything."""
+    """The requested sections, by their names in lower case, or `default`, `all`, `everything`."""
     everything = bool(wanted & {"all", "everything"})
     texts = []
     for title, fields, by_default in SECTIONS:

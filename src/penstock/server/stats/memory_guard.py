@@ -1,8 +1,8 @@
 """maxmemory: refuses commands that add data while the process uses more memory.
 
 The resident memory of the process counts: Python's objects, buffers, everything. Connections that have not
-authenticated do not count (server/net/client_memory.py). Freed memory counts until the allocator returns it to the
-system; above the limit the allocator is told to.
+authenticated do not count (server/net/client_memory.py). Freed memory counts until the allocator returns it
+to the system; above the limit penstock makes it do so.
 """
 
 from __future__ import annotations
