@@ -1,4 +1,4 @@
-"""The regular work of a server: keys that expire, rates, and going on after an error."""
+"""The periodic work of a server: expiry, rates, and continuing after an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Timers:
         self.callback: Callable[[], None] | None = None
 
     def call_soon(self, callback: Callable[[], None]) -> object:
-        raise AssertionError("nobody is there to be told anything")
+        raise AssertionError("there are no clients to reply to")
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timers:
         self.delay, self.callback = delay, callback
@@ -59,7 +59,7 @@ def cron_of(server: Server) -> Cron:
     return Cron(server, server.config)
 
 
-def test_keys_whose_time_has_come_go_in_portions_and_the_rest_soon_after(
+def test_expired_keys_are_removed_in_batches(
     server: Server, clock: ManualClock, timers: Timers
 ) -> None:
     keyspace = server.engine.context.databases[3]
@@ -80,7 +80,7 @@ def test_keys_whose_time_has_come_go_in_portions_and_the_rest_soon_after(
     assert timers.callback is None
 
 
-def test_keys_stay_while_debug_has_switched_expiry_off(
+def test_keys_stay_while_debug_has_disabled_expiry(
     server: Server, clock: ManualClock, timers: Timers
 ) -> None:
     keyspace = server.engine.context.databases[0]
@@ -118,7 +118,7 @@ def test_rates_are_those_of_the_last_samples(server: Server, clock: ManualClock)
     assert server.rates.out_kbps == pytest.approx(20)
 
 
-def test_a_round_that_fails_is_followed_by_the_next(
+def test_a_run_that_fails_is_followed_by_the_next(
     server: Server, clock: ManualClock, timers: Timers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cron = cron_of(server)

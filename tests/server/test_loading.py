@@ -1,4 +1,4 @@
-"""A server that reads its data: it listens already, and says so. The disk waits for the test."""
+"""A server that loads its data accepts connections and replies LOADING. The test controls the disk."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class LoadingApp:
         return reply
 
 
-def test_clients_are_told_while_data_are_loaded(tmp_path: Path) -> None:
+def test_clients_get_loading_while_data_is_loaded(tmp_path: Path) -> None:
     async def play() -> None:
         server = LoadingApp(tmp_path)
         loaded = await server.start()
@@ -79,7 +79,7 @@ def test_clients_are_told_while_data_are_loaded(tmp_path: Path) -> None:
         runner.run(play())
 
 
-def test_a_server_that_loads_can_be_stopped(tmp_path: Path) -> None:
+def test_a_loading_server_can_be_stopped(tmp_path: Path) -> None:
     async def play() -> None:
         server = LoadingApp(tmp_path)
         loaded = await server.start()

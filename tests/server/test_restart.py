@@ -1,4 +1,4 @@
-"""Real processes that end and start again: what is kept, who may use a directory, what is said meanwhile."""
+"""Real processes that stop and start again: the data, the directory lock, the error messages."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def client_when_ready(port: int, log: Path, starts: int) -> redis.Redis:
     return redis.Redis(port=port, decode_responses=True)
 
 
-def test_all_that_was_set_and_expires_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_values_and_expiry_times_survive_a_restart(tmp_path: Path) -> None:
     with running_penstock(data=tmp_path) as server:
         client = server.client(db=3)
         client.set("k", "v", px=10_000_000)

@@ -1,4 +1,4 @@
-"""`penstock serve` as a process: how it starts, whom it lets in, how it ends."""
+"""`penstock serve` as a process: starting, admitting clients, stopping."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_ctrl_c_ends_a_server_with_0() -> None:
         assert server.end(signal.SIGINT) == 0
 
 
-def test_what_was_asked_before_the_end_is_answered_and_all_are_closed() -> None:
+def test_at_shutdown_replies_are_sent_and_all_connections_closed() -> None:
     with (
         running_penstock() as server,
         RawRedis(server.port) as client,
@@ -110,7 +110,7 @@ def test_what_was_asked_before_the_end_is_answered_and_all_are_closed() -> None:
         assert closes(idle.socket) == b""
 
 
-def test_a_blocked_reader_does_not_hold_up_the_end() -> None:
+def test_a_blocked_reader_does_not_delay_the_shutdown() -> None:
     with running_penstock() as server, RawRedis(server.port) as client:
         client.send([[b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"]])
         assert server.end() == 0
@@ -138,9 +138,7 @@ def test_a_port_in_use_is_named() -> None:
         (["--dir", "/dev/null/x"], "dir /dev/null/x: Not a directory"),
     ],
 )
-def test_what_cannot_be_started_is_explained(
-    tmp_path: Path, arguments: list[str], said: str
-) -> None:
+def test_an_error_at_start_is_explained(tmp_path: Path, arguments: list[str], said: str) -> None:
     if "--dir" not in arguments:
         arguments = [*arguments, "--dir", str(tmp_path)]
     status, text = refused_start(*arguments)
@@ -149,7 +147,7 @@ def test_what_cannot_be_started_is_explained(
     assert "Traceback" not in text
 
 
-def test_what_a_file_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
+def test_text_of_a_file_cannot_control_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "evil.conf"
     path.write_text("port \x1b]0;title\x07\n")
     status, text = refused_start(str(path), "--dir", str(tmp_path))
@@ -158,7 +156,7 @@ def test_what_a_file_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_words_that_make_no_sense_are_a_usage_error() -> None:
+def test_invalid_arguments_are_a_usage_error() -> None:
     status, text = refused_start("a.conf", "b.conf")
     assert status == 2
     assert "b.conf" in text
@@ -172,7 +170,7 @@ def test_help_shows_examples() -> None:
     assert "penstock serve penstock.conf --port 7000" in done.stdout
 
 
-def test_a_file_gives_settings_the_command_line_wins_and_rewrite_keeps_it(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_file_and_rewrite_updates_it(tmp_path: Path) -> None:
     text = "# mine\ntimeout 100\nhz 20\nio-threads 4\n"
     with running_penstock("--hz", "30", file=text) as server:
         client = server.client(decode_responses=True)
@@ -186,7 +184,7 @@ def test_a_file_gives_settings_the_command_line_wins_and_rewrite_keeps_it(tmp_pa
         assert written.startswith("# mine\ntimeout 200\nhz 30\nio-threads 4\n")
 
 
-def test_a_log_file_gets_what_stderr_would(tmp_path: Path) -> None:
+def test_a_log_file_replaces_stderr(tmp_path: Path) -> None:
     path = tmp_path / "log"
     command = penstock_command("serve", "--port", "0", "--unixsocket", str(tmp_path / "s"))
     command += ["--logfile", str(path), "--dir", str(tmp_path)]
@@ -236,7 +234,7 @@ def test_a_unix_socket_without_a_port(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_socket_that_nobody_listens_on_is_replaced_and_a_file_is_not(tmp_path: Path) -> None:
+def test_a_stale_unix_socket_is_replaced_and_a_file_is_not(tmp_path: Path) -> None:
     path = tmp_path / "stale.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
@@ -252,12 +250,12 @@ def test_a_socket_that_nobody_listens_on_is_replaced_and_a_file_is_not(tmp_path:
 # --- Who may come in ---------------------------------------------------------------------------------
 
 
-def test_strangers_are_asked_for_the_password() -> None:
+def test_strangers_need_the_password() -> None:
     with running_penstock("--requirepass", "secret") as server, RawRedis(server.port) as client:
         assert client.ask([[b"XLEN", b"s"]]) == [Refusal("NOAUTH Authentication required.")]
 
 
-def test_no_more_clients_than_maxclients_are_let_in() -> None:
+def test_no_more_than_maxclients_are_admitted() -> None:
     with running_penstock("--maxclients", "2") as server:
         with RawRedis(server.port) as first, RawRedis(server.port) as second:
             assert [first.ask([[b"PING"]]), second.ask([[b"PING"]])] == [["PONG"], ["PONG"]]
@@ -274,7 +272,7 @@ def _is_let_in(port: int) -> bool:
             return False
 
 
-def test_a_client_from_elsewhere_is_denied_without_a_password() -> None:
+def test_a_client_from_another_machine_is_denied_without_a_password() -> None:
     address = own_address_or_none()
     if address is None:
         pytest.skip("this machine has no address but the loopback")
@@ -287,12 +285,12 @@ def test_a_client_from_elsewhere_is_denied_without_a_password() -> None:
         assert redis.Redis(host=address, port=server.port).ping()
 
 
-def test_an_optional_address_that_is_not_there_is_left_out() -> None:
+def test_an_unavailable_optional_address_is_skipped() -> None:
     with running_penstock("--bind", "127.0.0.1", "-192.0.2.77") as server:
         assert server.client().ping()
 
 
-def test_an_idle_client_is_closed_and_one_that_waits_is_not() -> None:
+def test_an_idle_client_is_closed_and_a_blocked_one_is_not() -> None:
     with (
         running_penstock("--timeout", "1") as server,
         RawRedis(server.port) as idle,
@@ -318,7 +316,7 @@ def test_commands_that_add_are_refused_over_maxmemory_until_it_is_raised() -> No
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a process's limits are read there")
-def test_open_files_are_allowed_for_as_many_clients_as_may_come() -> None:
+def test_the_limit_of_open_files_is_raised_for_maxclients() -> None:
     with running_penstock("--maxclients", "3000") as server:
         limits = Path(f"/proc/{server.pid}/limits").read_text()
         (line,) = [line for line in limits.splitlines() if line.startswith("Max open files")]

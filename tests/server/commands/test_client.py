@@ -1,4 +1,4 @@
-"""CLIENT: names, lines, kills, pauses, silence."""
+"""CLIENT: names, LIST, KILL, PAUSE, REPLY."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def test_filters_narrow_who_is_killed() -> None:
     assert four.closed
 
 
-def test_what_cannot_be_a_filter_kills_nobody() -> None:
+def test_an_invalid_filter_kills_no_client() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     refusals = {

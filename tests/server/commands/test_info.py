@@ -1,4 +1,4 @@
-"""INFO tells the truth, in the words that tools look for."""
+"""INFO: values are true and have the names that tools look for."""
 
 from __future__ import annotations
 
@@ -78,16 +78,16 @@ def test_by_default_the_statistics_of_commands_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("word", ["all", "everything", "ALL"])
-def test_all_are_shown_to_who_asks_for_all(word: str) -> None:
+def test_info_all_shows_all_sections(word: str) -> None:
     assert list(parsed(text_of(ServerBench().connect(), word))) == TITLES
 
 
-def test_sections_come_in_their_own_order_and_once() -> None:
+def test_sections_have_a_fixed_order_and_appear_once() -> None:
     text = text_of(ServerBench().connect(), "keyspace", "nosuch", "Cluster", "cluster")
     assert text == "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n"
 
 
-def test_default_can_be_asked_for_together_with_others() -> None:
+def test_default_can_be_combined_with_other_sections() -> None:
     shown = list(parsed(text_of(ServerBench().connect(), "default", "commandstats")))
     assert shown == [title for title in TITLES if title != "Latencystats"]
 
@@ -96,7 +96,7 @@ def test_a_section_that_does_not_exist_is_empty() -> None:
     assert text_of(ServerBench().connect(), "nosuch") == ""
 
 
-def test_what_tools_look_for_is_there() -> None:
+def test_the_fields_that_tools_need_exist() -> None:
     fields = {
         name for section in parsed(text_of(ServerBench().connect())).values() for name in section
     }
@@ -121,7 +121,7 @@ def test_time_passes() -> None:
     assert server["server_time_usec"] == str((START_MS + 86_402_500) * 1000)
 
 
-def test_clients_are_counted_and_so_are_those_who_wait() -> None:
+def test_connected_and_blocked_clients_are_counted() -> None:
     bench = ServerBench()
     reader, client = bench.connect(), bench.connect()
     reader.tell("XREAD BLOCK 0 STREAMS s $")
@@ -168,7 +168,7 @@ def test_commands_and_errors_are_counted_by_name() -> None:
     assert [part.split("=")[0] for part in times.split(",")] == ["p50", "p99", "p99.9"]
 
 
-def test_each_database_that_holds_something_is_shown() -> None:
+def test_each_database_with_keys_is_shown() -> None:
     bench = ServerBench()
     client = bench.connect()
     client.reply("XADD a 1-1 k v")
@@ -182,7 +182,7 @@ def test_each_database_that_holds_something_is_shown() -> None:
     }
 
 
-def test_it_says_what_no_redis_says() -> None:
+def test_the_penstock_section_exists() -> None:
     assert parsed(text_of(ServerBench().connect(), "penstock"))["Penstock"] == {
         "penstock_version": __version__,
         "penstock_build": KIND,
@@ -200,11 +200,11 @@ def test_it_says_what_no_redis_says() -> None:
         (1 << 60, "1152921504606846976B"),
     ],
 )
-def test_sizes_are_shown_to_people(size: int, text: str) -> None:
+def test_sizes_are_shown_with_units(size: int, text: str) -> None:
     assert human(size) == text
 
 
-def test_fields_stand_where_redis_has_them(redis_server: RedisServer) -> None:
+def test_fields_have_the_order_of_redis(redis_server: RedisServer) -> None:
     with RawRedis(redis_server.port) as client:
         [text] = client.ask([[b"INFO", b"all"]])
     theirs = parsed(text.decode())

@@ -1,4 +1,4 @@
-"""Clients take turns: no pipeline keeps others waiting until it is done, and every reply comes in order."""
+"""Clients take turns: no pipeline blocks others until it is done, and replies keep their order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.servers.connections import ManualClient, ServerBench, encoded
 
 
 class TickingClock(ManualClock):
-    """Goes on by a millisecond whenever it is read, as long as it ticks."""
+    """A clock that advances by a millisecond each time it is read, while `ticks` is set."""
 
     def __init__(self) -> None:
         super().__init__(START_MS)
@@ -93,7 +93,7 @@ def test_clients_with_pipelines_advance_together() -> None:
     assert [client.heard() for client in clients] == [replies] * 3
 
 
-def test_who_is_behind_is_not_read_from() -> None:
+def test_a_client_with_waiting_commands_is_not_read_from() -> None:
     bench = TickingBench()
     client = bench.connect()
     asked, replies = numbered(30)
@@ -106,7 +106,7 @@ def test_who_is_behind_is_not_read_from() -> None:
     assert not client.transport.paused
 
 
-def test_a_client_that_ends_its_input_behind_a_pipeline_gets_all_replies() -> None:
+def test_a_client_that_ends_its_input_after_a_pipeline_gets_all_replies() -> None:
     bench = TickingBench()
     client = bench.connect()
     asked, replies = numbered(30)
@@ -128,7 +128,7 @@ def test_a_command_that_blocks_in_a_pipeline_stops_it_until_it_is_served() -> No
     assert heard.endswith(replies)
 
 
-def test_who_is_killed_while_it_is_behind_runs_nothing_more() -> None:
+def test_a_client_killed_between_slices_runs_nothing_more() -> None:
     bench = TickingBench()
     client, other = bench.connect(), bench.connect()
     client.put(b"".join(encoded("SET", f"k{n}", "v") + encoded("KEYS", "x") for n in range(50)))
@@ -178,7 +178,7 @@ def test_any_pipeline_in_any_pieces_is_answered_as_in_one_turn(seed: int) -> Non
     assert [client.session.receiver.kept_bytes() for client in clients] == [(0, 0), (0, 0)]
 
 
-def test_much_that_waited_behind_a_blocked_command_runs_in_slices() -> None:
+def test_many_commands_after_a_blocked_one_run_in_slices() -> None:
     bench = TickingBench()
     client, other = bench.connect(), bench.connect()
     asked, replies = numbered(5000)

@@ -1,4 +1,4 @@
-"""Clients that read slowly, not at all, or go too early: every byte is right, and others are served."""
+"""Clients that read slowly, not at all, or leave early: all bytes are correct, and others are served."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_slow_reader_under_a_flood_gets_every_byte_right(server: PenstockServe
     assert taken == expected
 
 
-def test_a_slow_reader_is_cut_off_at_the_normal_limit(server: PenstockServer) -> None:
+def test_a_slow_reader_is_disconnected_at_the_normal_limit(server: PenstockServer) -> None:
     expected = bytes_of(server.port, WHOLE_STREAM)
     with closing(slow_socket(server.port)) as slow, RawRedis(server.port) as other:
         other.ask([[b"CONFIG", b"SET", LIMIT, b"normal 1000000 0 0"]])
@@ -108,7 +108,7 @@ def test_a_slow_reader_is_cut_off_at_the_normal_limit(server: PenstockServer) ->
         ]
 
 
-def test_a_subscriber_that_does_not_read_is_cut_off_and_the_others_hear_all(
+def test_a_subscriber_that_does_not_read_is_disconnected_and_the_others_get_all(
     server: PenstockServer,
 ) -> None:
     text = b"x" * 10_000
@@ -132,7 +132,7 @@ def test_a_subscriber_that_does_not_read_is_cut_off_and_the_others_hear_all(
         assert (begin + message * 1000).startswith(rest_of(deaf))
 
 
-def test_a_client_that_goes_while_it_is_sent_a_flood_leaves_nothing_behind(
+def test_a_client_that_leaves_during_a_large_reply_leaves_nothing_behind(
     server: PenstockServer,
 ) -> None:
     with RawRedis(server.port) as other:
