@@ -98,7 +98,7 @@ def test_no_evict_exempts_a_client_but_its_memory_counts(caplog: pytest.LogCaptu
         half_command(spared, 5 * MB)
     assert not spared.closed
     assert other.closed
-    assert caplog.text.count("clients that may not be evicted occupy more") == 1
+    assert caplog.text.count("clients with NO-EVICT use more memory") == 1
     spared.vanish()
     assert not bench.connect().closed
     check_total(bench)
