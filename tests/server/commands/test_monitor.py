@@ -17,7 +17,7 @@ def watched() -> tuple[ServerBench, ManualClient, ManualClient]:
 
 
 def shown(watcher: ManualClient) -> list[str]:
-    """What was shown, without the time."""
+    """The lines, without the time."""
     return [line.split(" ", 1)[1] for line in watcher.replies()]
 
 
@@ -26,7 +26,7 @@ def test_every_command_is_shown_with_time_address_and_arguments() -> None:
     client.reply("SELECT 2")
     client.reply("XADD", "s", "1-1", b'a"\n', b"\xff")
     first, second = watcher.replies()
-    # Once it has run the client is where it wanted to be, in Redis as well.
+    # A line has the database after the command, as in Redis.
     assert first == '1700000000.000000 [2 10.0.0.1:5] "SELECT" "2"'
     assert second.endswith('[2 10.0.0.1:5] "XADD" "s" "1-1" "a\\"\\n" "\\xff"')
 
@@ -85,3 +85,14 @@ def test_when_the_last_monitor_is_gone_nothing_is_shown() -> None:
     watcher.vanish()
     assert not bench.server.state & MONITORED
     assert client.reply("PING") == "PONG"
+
+
+def test_a_monitor_that_skips_a_reply_gets_no_lines_until_its_next_command() -> None:
+    _, watcher, client = watched()
+    watcher.tell("CLIENT REPLY SKIP")
+    assert len(watcher.replies()) == 1  # the line of CLIENT itself
+    client.reply("PING")
+    watcher.tell("PING")
+    assert watcher.replies() == []
+    client.reply("PING")
+    assert len(shown(watcher)) == 1
