@@ -16,7 +16,7 @@ from penstock.server.session.states import PAUSED_WRITES
 
 
 class Timers:
-    """A loop whose timers a test runs by hand: one at a time, as Cron has them."""
+    """A loop with one timer that the test runs."""
 
     def __init__(self) -> None:
         self.delay = 0.0
@@ -70,7 +70,7 @@ def test_expired_keys_are_removed_in_batches(
     cron = cron_of(server)
     cron.start()
     assert (len(keyspace.values), timers.delay) == (EXPIRE_AT_ONCE + 1, 0.1)
-    clock.at_ms += 6  # in the millisecond that was set, a key is still there
+    clock.at_ms += 6  # a key still exists in the millisecond of its expiry
     timers.run()
     assert (len(keyspace.values), timers.delay) == (1, MORE_SECONDS)
     timers.run()

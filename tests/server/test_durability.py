@@ -96,7 +96,7 @@ def test_commands_during_a_sync_wait_for_the_next_one(
     client.tell("XADD s 1-1 a 1")
     commit = bench.store.commit
     assert commit is not None
-    commit.sync()  # the thread is done, and the loop has not heard of it yet
+    commit.sync()  # the thread is done, and the loop does not know yet
     other.put(encoded("XADD", "s", "1-2", "a", "2"))
     bench.loop.run()
     assert client.replies() == [b"1-1"]
@@ -178,7 +178,7 @@ def test_with_other_policies_replies_are_sent_at_once(tmp_path: Path, policy: st
     assert bench.disk.syncs == syncs
     bench.tick(1000)
     assert bench.woken == (policy == "everysec")
-    after = bench.abandon()  # written it is: a killed process loses nothing
+    after = bench.abandon()  # it is written: killing the process loses nothing
     assert after.connect().reply("XLEN s") == 1
 
 
@@ -202,7 +202,7 @@ def test_the_policy_can_change_while_replies_wait(
     client.tell("XADD s 1-1 a 1")
     client.tell("CONFIG SET appendfsync everysec")
     client.tell("XADD s 1-2 a 1")
-    assert client.heard() == b""  # all of it is behind a write that must be synced
+    assert client.heard() == b""  # all of it waits for a write that must be synced
     bench.sync()
     assert client.replies() == [b"1-1", "OK", b"1-2"]
     assert client.reply("XADD s 1-3 a 1") == b"1-3"
@@ -237,7 +237,7 @@ def test_no_confirmed_write_is_lost_and_no_write_is_half_there(
     bench: DurableBench, client: ManualClient
 ) -> None:
     assert synced(bench, client, "XADD s 1-1 a 1") == [b"1-1"]
-    client.tell("XADD s 1-2 a 1")  # never synced, never answered
+    client.tell("XADD s 1-2 a 1")  # never synced, no reply
     assert bench.abandon().connect().reply("XRANGE s - +") == [[b"1-1", [b"a", b"1"]]]
 
 
@@ -291,7 +291,7 @@ def test_a_write_before_the_loop_hears_of_the_failure_is_refused_as_well(
 ) -> None:
     client.tell("XADD s 1-1 a 1")
     bench.fail()
-    other.put(encoded("XADD", "s", "1-2", "a", "1"))  # its turn is not over
+    other.put(encoded("XADD", "s", "1-2", "a", "1"))  # the turn has not ended
     bench.sync()
     assert client.replies() == [UNKNOWN]
     assert other.replies() == [UNKNOWN]

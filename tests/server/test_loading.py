@@ -20,7 +20,7 @@ LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 
 
 class GatedDisk(SystemDisk):
-    """Nothing is read before the gate is open."""
+    """A disk that blocks reads until the gate is open."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -31,7 +31,7 @@ class GatedDisk(SystemDisk):
 
 
 class LoadingApp:
-    """A server on a directory with one entry, whose loading has begun."""
+    """A server that has started to load a directory with one entry."""
 
     def __init__(self, folder: Path) -> None:
         entry = encode([b"XADD", b"s", b"1-1", b"a", b"1"])
@@ -53,7 +53,7 @@ class LoadingApp:
         return asyncio.create_task(self.app.load(self._store))
 
     async def ask(self, *words: bytes) -> bytes:
-        """What comes back first."""
+        """The first reply."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(encode(words))
         reply = await reader.read(1 << 16)

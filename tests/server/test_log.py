@@ -29,7 +29,7 @@ def test_control_characters_are_escaped(path: Path) -> None:
 
 def test_bytes_that_are_not_utf8_are_escaped(path: Path) -> None:
     handler = log.LOG.handlers[0]
-    # Not logged: what pytest would capture could not be sent to its controller.
+    # Formatted directly: pytest-xdist could not send the captured text to its controller.
     record = log.LOG.makeRecord("", log.VERBOSE, "", 0, "file %s", ("a\udcff",), None)
     assert handler.format(record).endswith(r" - file a\xff")
 

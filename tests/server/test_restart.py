@@ -102,7 +102,7 @@ def test_a_second_server_on_a_directory_is_refused(tmp_path: Path) -> None:
         assert code == 1
         assert f"penstock serve: {tmp_path} is in use by another server" in said
         assert "Traceback" not in said
-        server.kill()  # the lock goes with the process
+        server.kill()  # the lock is released with the process
         server.start()
         assert server.end() == 0
 
@@ -171,7 +171,7 @@ def test_a_stock_redis_conf_keeps_the_data_over_sigterm(tmp_path: Path) -> None:
 
 
 def client_when_ready(port: int, log: Path, starts: int) -> redis.Redis:
-    """A client of a server that logs to a file, once that has started so often."""
+    """A client of a server that logs to a file, when the log has this many starts."""
     deadline = time.monotonic() + 30
     while not log.exists() or log.read_text().count(" * ready on ") < starts:
         assert time.monotonic() < deadline

@@ -52,7 +52,7 @@ def test_a_rewrite_replaces_the_old_files(bench: DurableBench, client: ManualCli
 def test_no_rewrite_starts_before_the_last_is_finished(
     bench: DurableBench, client: ManualClient
 ) -> None:
-    """It would begin with the files that the last one is about to remove (found by tests/crash)."""
+    """It would start from files that the last rewrite is about to remove (found by tests/crash)."""
     synced(bench, client, "XADD s 1-1 a 1")
     client.ask("CONFIG SET auto-aof-rewrite-min-size 1 auto-aof-rewrite-percentage 1")
     client.tell("BGREWRITEAOF")
@@ -380,6 +380,6 @@ def test_while_loading_some_commands_work(
 def test_info_works_while_the_sync_thread_removes_old_files(
     bench: DurableBench, client: ManualClient
 ) -> None:
-    """Found by tests/differential/bytes/test_exchange: a file was gone when its size was asked for."""
+    """Found by tests/differential/bytes/test_exchange: a file was removed before its size was read."""
     Path(bench.store.layout.log_dir, manifest(bench)[0]).unlink()
     assert b"aof_current_size:" in client.ask("INFO persistence")

@@ -21,7 +21,7 @@ WAIT_SECONDS_MAX = 20.0
 
 
 def refused_start(*arguments: str) -> tuple[int, str]:
-    """Start a server that must not start: its exit status and what it said."""
+    """Start a server that must fail to start; return its exit status and stderr."""
     done = subprocess.run(
         penstock_command("serve", *arguments),
         capture_output=True,
@@ -41,7 +41,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 def closes(connected: socket.socket) -> bytes:
-    """What a connection says before it closes."""
+    """The bytes of a connection until it is closed."""
     connected.settimeout(WAIT_SECONDS_MAX)
     said = b""
     while piece := connected.recv(4096):
@@ -247,7 +247,7 @@ def test_a_stale_unix_socket_is_replaced_and_a_file_is_not(tmp_path: Path) -> No
     assert path.read_text() == "precious"
 
 
-# --- Who may come in ---------------------------------------------------------------------------------
+# --- Admission ---------------------------------------------------------------------------------
 
 
 def test_strangers_need_the_password() -> None:
@@ -302,7 +302,7 @@ def test_an_idle_client_is_closed_and_a_blocked_one_is_not() -> None:
         assert waiting.read() == [[b"s", [[b"1-0", [b"a", b"b"]]]]]
 
 
-# --- Regular work ------------------------------------------------------------------------------------
+# --- Periodic work ------------------------------------------------------------------------------------
 
 
 def test_commands_that_add_are_refused_over_maxmemory_until_it_is_raised() -> None:

@@ -385,7 +385,7 @@ def test_a_change_that_fails_halfway_changes_nothing() -> None:
     config = server.config
     assert config is not None
     with pytest.raises(ConfigError) as caught:
-        config.change({"timeout": 5, "hz": 20, "requirepass": "\ud800"})  # no text that has bytes
+        config.change({"timeout": 5, "hz": 20, "requirepass": "\ud800"})  # cannot be encoded
     assert caught.value.args[1] == "requirepass"
     assert [config.value(name) for name in ("timeout", "hz", "requirepass")] == [0, 10, ""]
     assert server.hz == 10

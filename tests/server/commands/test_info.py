@@ -17,7 +17,7 @@ from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer
 
 TITLES = [title for title, _, _ in SECTIONS]
-# What redis-py, redis_exporter, RedisInsight and KEDA look for first.
+# Fields that redis-py, redis_exporter, RedisInsight and KEDA need.
 NEEDED = {
     "redis_version",
     "redis_mode",

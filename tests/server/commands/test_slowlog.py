@@ -13,7 +13,7 @@ from tests.support.servers.raw_redis import Refusal
 
 
 def slow() -> tuple[ServerBench, ManualClient]:
-    """A server that finds everything slow."""
+    """A server on which every command is slow."""
     bench = ServerBench()
     bench.server.slow_us = 0
     client = bench.connect()

@@ -28,7 +28,7 @@ def test_a_key_that_expires_while_it_is_watched_breaks_the_watch() -> None:
 
 
 def test_exec_removes_no_watched_key_that_had_expired_already() -> None:
-    # Found by the random sessions, seed 1974043633/76: Redis tells of no expired key here.
+    # Found by the random sessions, seed 1974043633/76: Redis logs no expired key here.
     bench = ServerBench()
     client = bench.connect()
     client.reply("SET k 1 PXAT 1")
@@ -66,7 +66,7 @@ def test_commands_of_a_transaction_reach_the_slow_log() -> None:
 
 
 def recorded(rows: Iterable[Command] = ROWS) -> tuple[ServerBench, Journal]:
-    """A server that keeps the effects of its commands; database 0 is selected."""
+    """A server that records the effects of its commands; database 0 is selected."""
     bench = ServerBench(rows=rows)
     journal = Journal()
     bench.engine.context.effects = journal

@@ -15,7 +15,7 @@ MB = 1 << 20
 
 
 def limited(setting: str = "4mb") -> tuple[ServerBench, ManualClient]:
-    """A server with a limit, and a client that asks it."""
+    """A server with a limit, and a client."""
     bench = ServerBench()
     config = default_config()
     config.set_at_start("maxmemory-clients", setting)

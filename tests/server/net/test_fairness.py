@@ -25,7 +25,7 @@ class TickingClock(ManualClock):
 
 
 class TickingBench(ServerBench):
-    """A server for which every command that is timed by itself takes longer than a slice."""
+    """A server on which every command that is timed alone takes longer than a slice."""
 
     def __init__(self) -> None:
         self.ticking = TickingClock()
@@ -33,7 +33,7 @@ class TickingBench(ServerBench):
 
 
 def numbered(count: int) -> tuple[bytes, bytes]:
-    """Commands that are timed one by one, and the replies to them."""
+    """Commands that are timed one by one, and their replies."""
     asked = b"".join(encoded("KEYS", f"no-such-{number}") for number in range(count))
     return asked, b"*0\r\n" * count
 
@@ -44,7 +44,7 @@ def echoes(count: int) -> tuple[bytes, bytes]:
 
 
 def turns_of(bench: ServerBench, client: ManualClient, replies: bytes) -> list[int]:
-    """How many bytes of replies each turn brings, until all are there."""
+    """The bytes of replies per turn, until all have arrived."""
     turns: list[int] = []
     while sum(turns) < len(replies):
         before = len(client.transport.taken)

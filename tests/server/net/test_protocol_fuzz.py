@@ -9,7 +9,7 @@ from fuzz.server import DAMAGES, run_campaign
 from tests.support.campaign import cases
 from tests.support.servers.penstock_server import running_penstock
 
-GROWTH_BYTES_MAX = 200 << 20  # what vandals have not read yet is kept, within the limits
+GROWTH_BYTES_MAX = 200 << 20  # unread replies are kept, within the limits
 
 
 def resident_bytes(pid: int) -> int:

@@ -32,7 +32,7 @@ def server() -> Iterator[PenstockServer]:
 
 
 def slow_socket(port: int) -> socket.socket:
-    """A connection that takes few bytes at a time."""
+    """A connection with a small receive buffer."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.settimeout(WAIT_SECONDS_MAX)
@@ -46,7 +46,7 @@ def clients_of(client: RawRedis) -> int:
 
 
 def until(condition: Callable[[], bool], server: PenstockServer) -> None:
-    """Wait for something that the server does by itself."""
+    """Wait for a condition of the server."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while not condition():
         assert time.monotonic() < deadline, server.log()
@@ -59,7 +59,7 @@ def until_cut_off(server: PenstockServer, client: socket.socket) -> None:
 
 
 def bytes_of(port: int, data: bytes) -> bytes:
-    """All that a fresh client is answered."""
+    """All replies to a new client."""
     with RawRedis(port) as client:
         client.socket.sendall(data + encode([b"QUIT"]))
         said = client.rest()
@@ -68,7 +68,7 @@ def bytes_of(port: int, data: bytes) -> bytes:
 
 
 def rest_of(client: socket.socket) -> bytes:
-    """What there is to read before the connection turns out to be cut."""
+    """The bytes that arrive before the connection is reset."""
     taken = b""
     try:
         while piece := client.recv(1 << 16):

@@ -59,7 +59,7 @@ def test_a_line_without_an_end_is_refused_early(start: bytes, text: bytes) -> No
 
 
 def test_the_memory_of_a_stranger_is_bounded() -> None:
-    """Whatever it sends, in whatever pieces."""
+    """For any input, in pieces of any size."""
     for piece in (1, 999, 5000):
         bench = guarded()
         client = bench.connect()
