@@ -24,5 +24,5 @@ cdef class ReplyBuffer:
     @cython.locals(size=Py_ssize_t)
     cpdef bint spill(self) except -1
     cpdef list take(self)
-    @cython.locals(size="long long")
-    cpdef long long give_out(self, list pieces) except? -1
+    @cython.locals(size=Py_ssize_t)
+    cpdef Py_ssize_t give_out(self, list pieces) except -1
