@@ -140,7 +140,7 @@ def restart(rounds: int, entries: int, progress: Progress) -> Rows:
     """Both load the same files: the log that each wrote itself, and a snapshot that Redis wrote."""
     task = progress.add_task("restart", total=2 * rounds + 2)
     log_on = ("--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0")
-    log_off = ("--appendonly", "no")
+    log_off = ("--appendonly", "no", "--save", "")
     found: dict[str, list[tuple[float, float]]] = {"AOF": [], "RDB": []}
     sizes: dict[str, tuple[int, int]] = {}
     with tempfile.TemporaryDirectory() as name:

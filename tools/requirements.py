@@ -1,6 +1,6 @@
-"""Prints what the package needs, one requirement a line, so that pip can install it before the package is built.
+"""Prints the requirements of the package, so that pip can install them before the package is built.
 
-    python tools/requirements.py spark | pip install -r /dev/stdin
+python tools/requirements.py spark | pip install -r /dev/stdin
 """
 
 from __future__ import annotations

@@ -235,6 +235,6 @@ def test_a_base_that_cannot_be_read_back_replaces_nothing(
         bench.sync()
         client.replies()
         bench.wait_for_child()
-    assert not bench.server.facts.rewrite_ok
+    assert not bench.durability.rewrites.status.ok
     synced(bench, client, "XADD s 1-2 a 1")
     assert bench.abandon().connect().reply("XLEN s") == 2

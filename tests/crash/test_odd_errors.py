@@ -239,13 +239,13 @@ def test_a_failed_rewrite_is_not_retried_on_every_tick(
     bench.fail()
 
     def seconds(count: int) -> int:
-        before = bench.server.facts.forks
+        before = bench.durability.child.forks
         for _ in range(count):
             bench.tick(1000)
-            if bench.durability.is_rewriting:
+            if bench.durability.rewrites.is_running:
                 bench.sync()
                 bench.wait_for_child()
-        return bench.server.facts.forks - before
+        return bench.durability.child.forks - before
 
     assert seconds(10) == 3, "two more at once, then a pause of a minute"
     assert seconds(50) == 0
@@ -271,9 +271,9 @@ def test_a_fresh_base_that_cannot_take_its_place_is_not_retried_on_every_tick(
     bench.disk.faulty_name = "manifest"
     for _ in range(200):
         bench.tick(100)
-        if bench.durability.is_rewriting:
+        if bench.durability.rewrites.is_running:
             bench.wait_for_child()
-    assert bench.server.facts.forks == 4, "after 1, 2, 4 and 8 seconds"
+    assert bench.durability.child.forks == 4, "after 1, 2, 4 and 8 seconds"
     bench.heal()
     bench.tick(10_000)
     bench.wait_for_child()

@@ -1,4 +1,4 @@
-"""The regular work of a server: keys that expire, rates, and going on after an error."""
+"""The periodic work of a server: expiry, rates, and continuing after an error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from penstock.server.session.states import PAUSED_WRITES
 
 
 class Timers:
-    """A loop whose timers a test runs by hand: one at a time, as Cron has them."""
+    """A loop with one timer that the test runs."""
 
     def __init__(self) -> None:
         self.delay = 0.0
         self.callback: Callable[[], None] | None = None
 
     def call_soon(self, callback: Callable[[], None]) -> object:
-        raise AssertionError("nobody is there to be told anything")
+        raise AssertionError("there are no clients to reply to")
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> Timers:
         self.delay, self.callback = delay, callback
@@ -59,7 +59,7 @@ def cron_of(server: Server) -> Cron:
     return Cron(server, server.config)
 
 
-def test_keys_whose_time_has_come_go_in_portions_and_the_rest_soon_after(
+def test_expired_keys_are_removed_in_batches(
     server: Server, clock: ManualClock, timers: Timers
 ) -> None:
     keyspace = server.engine.context.databases[3]
@@ -70,7 +70,7 @@ def test_keys_whose_time_has_come_go_in_portions_and_the_rest_soon_after(
     cron = cron_of(server)
     cron.start()
     assert (len(keyspace.values), timers.delay) == (EXPIRE_AT_ONCE + 1, 0.1)
-    clock.at_ms += 6  # in the millisecond that was set, a key is still there
+    clock.at_ms += 6  # a key still exists in the millisecond of its expiry
     timers.run()
     assert (len(keyspace.values), timers.delay) == (1, MORE_SECONDS)
     timers.run()
@@ -80,13 +80,13 @@ def test_keys_whose_time_has_come_go_in_portions_and_the_rest_soon_after(
     assert timers.callback is None
 
 
-def test_keys_stay_while_debug_has_switched_expiry_off(
+def test_keys_stay_while_debug_has_disabled_expiry(
     server: Server, clock: ManualClock, timers: Timers
 ) -> None:
     keyspace = server.engine.context.databases[0]
     keyspace.put(b"k", b"value")
     keyspace.set_expiry(b"k", clock.at_ms - 1)
-    server.facts.active_expire = False
+    server.active_expire = False
     cron_of(server).start()
     assert len(keyspace.values) == 1
 
@@ -113,12 +113,12 @@ def test_rates_are_those_of_the_last_samples(server: Server, clock: ManualClock)
         server.tallies.by_name["XADD"].count(1, 1)
         server.bytes_in += 1024
         server.bytes_out += 2048
-    assert server.facts.ops_per_sec == 10
-    assert server.facts.in_kbps == pytest.approx(10)
-    assert server.facts.out_kbps == pytest.approx(20)
+    assert server.rates.ops_per_sec == 10
+    assert server.rates.in_kbps == pytest.approx(10)
+    assert server.rates.out_kbps == pytest.approx(20)
 
 
-def test_a_round_that_fails_is_followed_by_the_next(
+def test_a_run_that_fails_is_followed_by_the_next(
     server: Server, clock: ManualClock, timers: Timers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cron = cron_of(server)

@@ -1,6 +1,6 @@
-"""What clients are told when: never what a crash could still undo, and the truth if the disk fails.
+"""When replies are sent: never before a crash could undo their changes; and the errors if the disk fails.
 
-The disk syncs when a test says so (tests/support/servers/durable_bench), so no test has to wait.
+The test starts each sync (tests/support/servers/durable_bench), so no test has to wait.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def other(bench: DurableBench) -> ManualClient:
 # --- Replies wait for the disk -----------------------------------------------------------------------
 
 
-def test_a_write_is_answered_when_it_is_on_disk(bench: DurableBench, client: ManualClient) -> None:
+def test_a_write_gets_its_reply_when_it_is_on_disk(
+    bench: DurableBench, client: ManualClient
+) -> None:
     client.tell("XADD s 1-1 a 1")
     assert client.heard() == b""
     syncs = bench.disk.syncs
@@ -41,7 +43,7 @@ def test_a_write_is_answered_when_it_is_on_disk(bench: DurableBench, client: Man
     assert client.replies() == [b"1-1"]
 
 
-def test_one_sync_is_for_all_who_wait(
+def test_one_sync_serves_all_waiting_clients(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     for seq in range(1, 6):
@@ -62,7 +64,7 @@ def test_reads_before_any_write_are_answered_at_once(
     assert client.reply("PING") == "PONG"
 
 
-def test_a_read_behind_a_write_waits_with_it_and_keeps_its_place(
+def test_a_read_after_a_write_waits_with_it_and_keeps_its_order(
     bench: DurableBench, client: ManualClient
 ) -> None:
     for line in ("XLEN s", "XADD s 1-1 a 1", "XLEN s", "PING"):
@@ -72,7 +74,7 @@ def test_a_read_behind_a_write_waits_with_it_and_keeps_its_place(
     assert client.replies() == [b"1-1", 1, "PONG"]
 
 
-def test_another_client_does_not_see_what_could_be_undone(
+def test_another_client_does_not_see_changes_that_a_crash_could_undo(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     client.tell("XADD s 1-1 a 1")
@@ -82,13 +84,13 @@ def test_another_client_does_not_see_what_could_be_undone(
     assert other.replies() == [[[b"1-1", [b"a", b"1"]]]]
 
 
-def test_what_comes_while_a_sync_runs_waits_for_the_next(
+def test_commands_during_a_sync_wait_for_the_next_one(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     client.tell("XADD s 1-1 a 1")
     commit = bench.store.commit
     assert commit is not None
-    commit.sync()  # the thread is done, and the loop has not heard of it yet
+    commit.sync()  # the thread is done, and the loop does not know yet
     other.put(encoded("XADD", "s", "1-2", "a", "2"))
     bench.loop.run()
     assert client.replies() == [b"1-1"]
@@ -112,7 +114,7 @@ def test_a_woken_reader_waits_for_the_write_that_woke_it(
     assert client.replies() == other.replies() == expected
 
 
-def test_messages_and_what_a_monitor_sees_wait_as_well(
+def test_messages_and_monitor_lines_wait_as_well(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     client.ask("CONFIG SET notify-keyspace-events Kt")
@@ -150,7 +152,7 @@ def test_an_error_waits_only_behind_a_write(bench: DurableBench, client: ManualC
     assert isinstance(second, Refusal)
 
 
-def test_a_key_that_expired_is_not_gone_for_anybody_before_the_log_says_so(
+def test_an_expiry_is_visible_only_when_it_is_logged(
     bench: DurableBench, client: ManualClient
 ) -> None:
     synced(bench, client, "SET k v PX 100")
@@ -162,7 +164,7 @@ def test_a_key_that_expired_is_not_gone_for_anybody_before_the_log_says_so(
 
 
 @pytest.mark.parametrize("policy", ["everysec", "no"])
-def test_with_other_policies_replies_go_at_once(tmp_path: Path, policy: str) -> None:
+def test_with_other_policies_replies_are_sent_at_once(tmp_path: Path, policy: str) -> None:
     bench = DurableBench(tmp_path, appendfsync=policy)
     client = bench.connect()
     syncs = bench.disk.syncs
@@ -170,7 +172,7 @@ def test_with_other_policies_replies_go_at_once(tmp_path: Path, policy: str) -> 
     assert bench.disk.syncs == syncs
     bench.tick(1000)
     assert bench.woken == (policy == "everysec")
-    after = bench.abandon()  # written it is: a killed process loses nothing
+    after = bench.abandon()  # it is written: killing the process loses nothing
     assert after.connect().reply("XLEN s") == 1
 
 
@@ -194,7 +196,7 @@ def test_the_policy_can_change_while_replies_wait(
     client.tell("XADD s 1-1 a 1")
     client.tell("CONFIG SET appendfsync everysec")
     client.tell("XADD s 1-2 a 1")
-    assert client.heard() == b""  # all of it is behind a write that must be synced
+    assert client.heard() == b""  # all of it waits for a write that must be synced
     bench.sync()
     assert client.replies() == [b"1-1", "OK", b"1-2"]
     assert client.reply("XADD s 1-3 a 1") == b"1-3"
@@ -205,7 +207,7 @@ def test_the_policy_can_change_while_replies_wait(
     assert bench.abandon().connect().reply("XLEN s") == 4
 
 
-def test_what_a_silent_client_writes_is_logged_too(
+def test_writes_of_a_client_without_replies_are_logged(
     bench: DurableBench, client: ManualClient
 ) -> None:
     client.tell("CLIENT REPLY OFF")
@@ -216,7 +218,7 @@ def test_what_a_silent_client_writes_is_logged_too(
     assert bench.abandon().connect().reply("XLEN s") == 1
 
 
-def test_what_a_client_wrote_before_it_vanished_is_logged_too(
+def test_writes_of_a_client_that_disconnects_are_logged(
     bench: DurableBench, client: ManualClient
 ) -> None:
     client.put(encoded("XADD", "s", "1-1", "a", "1"))
@@ -225,18 +227,18 @@ def test_what_a_client_wrote_before_it_vanished_is_logged_too(
     assert bench.abandon().connect().reply("XLEN s") == 1
 
 
-def test_nothing_that_was_answered_is_lost_and_nothing_else_is_half_there(
+def test_no_confirmed_write_is_lost_and_no_write_is_half_there(
     bench: DurableBench, client: ManualClient
 ) -> None:
     assert synced(bench, client, "XADD s 1-1 a 1") == [b"1-1"]
-    client.tell("XADD s 1-2 a 1")  # never synced, never answered
+    client.tell("XADD s 1-2 a 1")  # never synced, no reply
     assert bench.abandon().connect().reply("XRANGE s - +") == [[b"1-1", [b"a", b"1"]]]
 
 
 # --- A disk that fails -------------------------------------------------------------------------------
 
 
-def test_each_of_the_commands_that_waited_is_told_that_its_outcome_is_unknown(
+def test_every_waiting_command_gets_the_error_that_its_outcome_is_unknown(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     client.put(b"".join(encoded("XADD", "s", f"1-{n}", "a", "1") for n in range(1, 11)))
@@ -248,7 +250,7 @@ def test_each_of_the_commands_that_waited_is_told_that_its_outcome_is_unknown(
     assert other.replies() == [UNKNOWN]
 
 
-def test_reads_go_on_and_writes_are_refused(bench: DurableBench, client: ManualClient) -> None:
+def test_reads_continue_and_writes_are_refused(bench: DurableBench, client: ManualClient) -> None:
     synced(bench, client, "XADD s 1-1 a 1")
     client.tell("XADD s 1-2 a 1")
     bench.fail()
@@ -265,7 +267,7 @@ def test_reads_go_on_and_writes_are_refused(bench: DurableBench, client: ManualC
     assert b"aof_last_write_status:err" in client.ask("INFO persistence")
 
 
-def test_a_turn_that_learns_of_the_failure_is_refused_as_well(
+def test_a_turn_that_detects_the_failure_is_refused_as_well(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     """Its writes are in no log: the thread had failed before they were handed over."""
@@ -283,7 +285,7 @@ def test_a_write_before_the_loop_hears_of_the_failure_is_refused_as_well(
 ) -> None:
     client.tell("XADD s 1-1 a 1")
     bench.fail()
-    other.put(encoded("XADD", "s", "1-2", "a", "1"))  # its turn is not over
+    other.put(encoded("XADD", "s", "1-2", "a", "1"))  # the turn has not ended
     bench.sync()
     assert client.replies() == [UNKNOWN]
     assert other.replies() == [UNKNOWN]
@@ -309,7 +311,7 @@ def test_with_everysec_a_failed_sync_refuses_the_writes_that_follow(tmp_path: Pa
     assert client.reply("XADD s 1-2 a 1") == REFUSED
 
 
-def test_subscribers_and_monitors_are_not_told_of_errors_that_are_not_theirs(
+def test_subscribers_and_monitors_do_not_get_the_errors_of_others(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     newer, monitor = bench.connect(), bench.connect()
@@ -327,7 +329,7 @@ def test_subscribers_and_monitors_are_not_told_of_errors_that_are_not_theirs(
     assert all(isinstance(line, str) and "[0 " in line for line in monitor.replies())
 
 
-def test_writes_are_taken_again_when_a_fresh_base_is_on_disk(
+def test_writes_are_accepted_again_when_a_fresh_base_is_on_disk(
     bench: DurableBench, client: ManualClient
 ) -> None:
     synced(bench, client, "XADD s 1-1 a 1")
@@ -348,9 +350,7 @@ def test_writes_are_taken_again_when_a_fresh_base_is_on_disk(
     assert ids == [b"1-1", b"1-2", b"1-4"]
 
 
-def test_a_disk_that_stays_full_is_tried_again_and_again(
-    bench: DurableBench, client: ManualClient
-) -> None:
+def test_a_disk_that_stays_full_is_retried(bench: DurableBench, client: ManualClient) -> None:
     synced(bench, client, "XADD s 1-1 a 1")
     client.tell("XADD s 1-2 a 1")
     bench.fail()
@@ -406,7 +406,7 @@ def test_a_failure_while_a_rewrite_begins_is_survived(
     assert ids == [b"1-1", b"1-2", b"1-3"]
 
 
-def test_switching_the_log_off_ends_the_trouble(bench: DurableBench, client: ManualClient) -> None:
+def test_switching_the_log_off_ends_the_failure(bench: DurableBench, client: ManualClient) -> None:
     client.tell("XADD s 1-1 a 1")
     bench.fail()
     bench.sync()
@@ -415,7 +415,7 @@ def test_switching_the_log_off_ends_the_trouble(bench: DurableBench, client: Man
     assert client.reply("XADD s 1-2 a 1") == b"1-2"
 
 
-def test_waitaof_is_answered_when_the_fresh_base_is_on_disk(
+def test_waitaof_returns_when_the_fresh_base_is_on_disk(
     bench: DurableBench, client: ManualClient, other: ManualClient
 ) -> None:
     client.tell("XADD s 1-1 a 1")

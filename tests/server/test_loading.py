@@ -1,4 +1,4 @@
-"""A server that reads its data: it listens already, and says so. The disk waits for the test."""
+"""A server that loads its data accepts connections and replies LOADING. The test controls the disk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 
 
 class GatedDisk(SystemDisk):
-    """Nothing is read before the gate is open."""
+    """A disk that blocks reads until the gate is open."""
 
     def __init__(self) -> None:
         self.gate = threading.Event()
@@ -31,7 +31,7 @@ class GatedDisk(SystemDisk):
 
 
 class LoadingApp:
-    """A server on a directory with one entry, whose loading has begun."""
+    """A server that has started to load a directory with one entry."""
 
     def __init__(self, folder: Path) -> None:
         entry = encode([b"XADD", b"s", b"1-1", b"a", b"1"])
@@ -53,7 +53,7 @@ class LoadingApp:
         return asyncio.create_task(self.app.load(self._store))
 
     async def ask(self, *words: bytes) -> bytes:
-        """What comes back first."""
+        """The first reply."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
         writer.write(encode(words))
         reply = await reader.read(1 << 16)
@@ -61,7 +61,7 @@ class LoadingApp:
         return reply
 
 
-def test_clients_are_told_while_data_are_loaded(tmp_path: Path) -> None:
+def test_clients_get_loading_while_data_is_loaded(tmp_path: Path) -> None:
     async def play() -> None:
         server = LoadingApp(tmp_path)
         loaded = await server.start()
@@ -79,7 +79,7 @@ def test_clients_are_told_while_data_are_loaded(tmp_path: Path) -> None:
         runner.run(play())
 
 
-def test_a_server_that_loads_can_be_stopped(tmp_path: Path) -> None:
+def test_a_loading_server_can_be_stopped(tmp_path: Path) -> None:
     async def play() -> None:
         server = LoadingApp(tmp_path)
         loaded = await server.start()

@@ -1,4 +1,4 @@
-"""The log: one line an event, whatever the event quotes."""
+"""The log has one line per message, whatever the message quotes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def test_control_characters_are_escaped(path: Path) -> None:
     assert line.endswith(r" # file a\x1b[31m\x0ab\x9b\x7f")
 
 
-def test_bytes_of_a_name_that_are_no_text_are_escaped(path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_escaped(path: Path) -> None:
     handler = log.LOG.handlers[0]
-    # Not logged: what pytest would capture could not be sent to its controller.
+    # Formatted directly: pytest-xdist could not send the captured text to its controller.
     record = log.LOG.makeRecord("", log.VERBOSE, "", 0, "file %s", ("a\udcff",), None)
     assert handler.format(record).endswith(r" - file a\xff")
 

@@ -38,5 +38,7 @@ print("served")
 
 
 def test_a_server_runs_on_asyncio_s_own_loop() -> None:
-    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+    )
     assert done.stdout == "served\n", done.stderr

@@ -1,4 +1,4 @@
-"""Passwords are shown nowhere: not in SLOWLOG, not in MONITOR, not in errors about settings."""
+"""Passwords never appear in SLOWLOG, MONITOR or errors about settings."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_command_is_shown_without_its_secrets(command: str, shown: str) -> Non
     assert public_words(frame_of(*command.split())) == [word.encode() for word in shown.split()]
 
 
-def test_a_cut_list_of_words_is_redacted_as_well() -> None:
+def test_a_shortened_argument_list_is_redacted_as_well() -> None:
     words = frame_of(*["CONFIG", "SET", "requirepass", "pw", "hz", "10"])
     assert public_words(words, 4) == [b"CONFIG", b"SET", b"requirepass", b"(redacted)"]
     assert public_words(words, 3) == [b"CONFIG", b"SET", b"requirepass"]
@@ -88,7 +88,7 @@ def test_a_setting_is_shown_without_its_secret(name: str, words: list[str], show
     assert public_setting(name, words) == shown
 
 
-def test_none_of_our_other_directives_is_hidden() -> None:
+def test_no_other_directive_is_hidden() -> None:
     known = {*VOCABULARY.by_name(), *VOCABULARY.ignored, *VOCABULARY.refused}
     hidden = {name for name in known if public_setting(name, ["value"]).endswith(HIDDEN)}
     assert hidden & {row.name for row in VOCABULARY.directives} == {"requirepass"}

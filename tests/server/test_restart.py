@@ -1,16 +1,93 @@
-"""Real processes that end and start again: what is kept, who may use a directory, what is said meanwhile."""
+"""Real processes that stop and start again: the data, the directory lock, the error messages."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
+import redis
 
 from tests.support.servers.penstock_server import penstock_command, running_penstock
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import free_port
+
+# The directives of the redis.conf that Debian installs with Redis 7.0, without its comments.
+STOCK_REDIS_CONF = """\
+bind 127.0.0.1 -::1
+protected-mode yes
+port 6379
+tcp-backlog 511
+timeout 0
+tcp-keepalive 300
+daemonize yes
+pidfile /run/redis/redis-server.pid
+loglevel notice
+logfile {log}
+databases 16
+always-show-logo no
+set-proc-title yes
+proc-title-template "{{title}} {{listen-addr}} {{server-mode}}"
+stop-writes-on-bgsave-error yes
+rdbcompression yes
+rdbchecksum yes
+dbfilename dump.rdb
+rdb-del-sync-files no
+dir {folder}
+replica-serve-stale-data yes
+replica-read-only yes
+repl-diskless-sync yes
+repl-diskless-sync-delay 5
+repl-diskless-sync-max-replicas 0
+repl-diskless-load disabled
+repl-disable-tcp-nodelay no
+replica-priority 100
+acllog-max-len 128
+lazyfree-lazy-eviction no
+lazyfree-lazy-expire no
+lazyfree-lazy-server-del no
+replica-lazy-flush no
+lazyfree-lazy-user-del no
+lazyfree-lazy-user-flush no
+oom-score-adj no
+oom-score-adj-values 0 200 800
+disable-thp yes
+appendonly no
+appendfilename "appendonly.aof"
+appenddirname "appendonlydir"
+appendfsync everysec
+no-appendfsync-on-rewrite no
+auto-aof-rewrite-percentage 100
+auto-aof-rewrite-min-size 64mb
+aof-load-truncated yes
+aof-use-rdb-preamble yes
+aof-timestamp-enabled no
+slowlog-log-slower-than 10000
+slowlog-max-len 128
+latency-monitor-threshold 0
+notify-keyspace-events ""
+hash-max-listpack-entries 512
+hash-max-listpack-value 64
+list-max-listpack-size -2
+list-compress-depth 0
+set-max-intset-entries 512
+zset-max-listpack-entries 128
+zset-max-listpack-value 64
+hll-sparse-max-bytes 3000
+stream-node-max-bytes 4096
+stream-node-max-entries 100
+activerehashing yes
+client-output-buffer-limit normal 0 0 0
+client-output-buffer-limit replica 256mb 64mb 60
+client-output-buffer-limit pubsub 32mb 8mb 60
+hz 10
+dynamic-hz yes
+aof-rewrite-incremental-fsync yes
+rdb-save-incremental-fsync yes
+jemalloc-bg-thread yes
+"""
 
 
 def refused_start(folder: Path) -> tuple[int, str]:
@@ -25,7 +102,7 @@ def test_a_second_server_on_a_directory_is_refused(tmp_path: Path) -> None:
         assert code == 1
         assert f"penstock serve: {tmp_path} is in use by another server" in said
         assert "Traceback" not in said
-        server.kill()  # the lock goes with the process
+        server.kill()  # the lock is released with the process
         server.start()
         assert server.end() == 0
 
@@ -50,8 +127,10 @@ def test_damage_is_named_and_nothing_is_changed(tmp_path: Path) -> None:
     ("words", "kept"),
     [([b"SHUTDOWN", b"SAVE"], 1), ([b"SHUTDOWN", b"NOSAVE"], 0), ([b"SHUTDOWN"], 0)],
 )
-def test_shutdown_saves_what_it_is_told_to(tmp_path: Path, words: list[bytes], kept: int) -> None:
-    with running_penstock("--appendonly", "no", data=tmp_path) as server:
+def test_without_save_points_shutdown_saves_only_if_told(
+    tmp_path: Path, words: list[bytes], kept: int
+) -> None:
+    with running_penstock("--appendonly", "no", "--save", "", data=tmp_path) as server:
         with RawRedis(server.port) as client:
             client.ask([[b"XADD", b"s", b"*", b"a", b"1"]])
             client.send([words])
@@ -69,7 +148,38 @@ def test_sigterm_saves_where_there_are_save_points(tmp_path: Path) -> None:
         assert server.client().xlen("s") == 1
 
 
-def test_all_that_was_set_and_expires_is_there_after_a_restart(tmp_path: Path) -> None:
+def test_a_stock_redis_conf_keeps_the_data_over_sigterm(tmp_path: Path) -> None:
+    log = tmp_path / "redis-server.log"
+    stock = STOCK_REDIS_CONF.format(log=log, folder=tmp_path / "data")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "redis.conf").write_text(stock)
+    for entries in (1, 2):
+        port = free_port()
+        command = penstock_command("serve", str(tmp_path / "redis.conf"), "--port", str(port))
+        process = subprocess.Popen(command)
+        try:
+            client = client_when_ready(port, log, entries)
+            client.xadd("s", {"a": 1})
+            assert client.xlen("s") == entries
+            assert client.config_get("save") == {"save": "3600 1 300 100 60 10000"}
+        finally:
+            process.terminate()
+        assert process.wait(timeout=30) == 0
+    [reported] = [line for line in log.read_text().splitlines() if "ignored" in line][:1]
+    assert reported.endswith("jemalloc-bg-thread")
+    assert ": daemonize, pidfile, always-show-logo, " in reported
+
+
+def client_when_ready(port: int, log: Path, starts: int) -> redis.Redis:
+    """A client of a server that logs to a file, when the log has this many starts."""
+    deadline = time.monotonic() + 30
+    while not log.exists() or log.read_text().count(" * ready on ") < starts:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return redis.Redis(port=port, decode_responses=True)
+
+
+def test_values_and_expiry_times_survive_a_restart(tmp_path: Path) -> None:
     with running_penstock(data=tmp_path) as server:
         client = server.client(db=3)
         client.set("k", "v", px=10_000_000)

@@ -1,4 +1,4 @@
-"""Rewrites, snapshots, the log switched on and off, WAITAOF, and what is answered while data are loaded."""
+"""Rewrites, snapshots, switching the log on and off, WAITAOF, and commands while data is loaded."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ def test_a_rewrite_replaces_the_old_files(bench: DurableBench, client: ManualCli
     assert bench.abandon().connect().reply("XLEN s") == 2
 
 
-def test_no_rewrite_begins_before_the_last_is_finished(
+def test_no_rewrite_starts_before_the_last_is_finished(
     bench: DurableBench, client: ManualClient
 ) -> None:
-    """It would begin with the files that the last one is about to remove (found by tests/crash)."""
+    """It would start from files that the last rewrite is about to remove (found by tests/crash)."""
     synced(bench, client, "XADD s 1-1 a 1")
     client.ask("CONFIG SET auto-aof-rewrite-min-size 1 auto-aof-rewrite-percentage 1")
     client.tell("BGREWRITEAOF")
@@ -62,7 +62,7 @@ def test_no_rewrite_begins_before_the_last_is_finished(
     assert bench.abandon().connect().reply("XLEN s") == 2
 
 
-def test_a_log_that_has_grown_is_rewritten_by_itself(
+def test_a_log_that_has_grown_is_rewritten_automatically(
     bench: DurableBench, client: ManualClient
 ) -> None:
     client.ask("CONFIG SET auto-aof-rewrite-min-size 1kb")
@@ -74,7 +74,7 @@ def test_a_log_that_has_grown_is_rewritten_by_itself(
     assert manifest(bench)[0] == "appendonly.aof.2.base.rdb"
 
 
-def test_a_rewrite_that_is_asked_for_during_a_snapshot_comes_after_it(
+def test_a_rewrite_requested_during_a_snapshot_follows_it(
     bench: DurableBench, client: ManualClient
 ) -> None:
     assert client.reply("BGSAVE") == "Background saving started"
@@ -90,7 +90,7 @@ def test_a_rewrite_that_is_asked_for_during_a_snapshot_comes_after_it(
     assert b"latest_fork_usec:0\r\ntotal_forks:0\r\n" in client.ask("INFO stats")
 
 
-def test_a_snapshot_that_is_asked_for_during_a_rewrite_must_be_scheduled(
+def test_a_snapshot_requested_during_a_rewrite_must_be_scheduled(
     bench: DurableBench, client: ManualClient
 ) -> None:
     client.tell("BGREWRITEAOF")
@@ -150,7 +150,7 @@ def test_save_writes_a_snapshot_and_lastsave_tells_when(tmp_path: Path) -> None:
     assert bench.abandon().connect().reply("XLEN s") == 1
 
 
-def test_save_points_save_by_themselves(tmp_path: Path) -> None:
+def test_save_points_start_snapshots(tmp_path: Path) -> None:
     bench = DurableBench(tmp_path, appendonly="no", save="1 1")
     client = bench.connect()
     bench.tick(2000)
@@ -164,7 +164,7 @@ def test_save_points_save_by_themselves(tmp_path: Path) -> None:
     assert bench.abandon().connect().reply("XLEN s") == 1
 
 
-def test_a_snapshot_that_fails_stops_writes_if_save_points_promise_one(tmp_path: Path) -> None:
+def test_a_failed_snapshot_stops_writes_if_there_are_save_points(tmp_path: Path) -> None:
     bench = DurableBench(tmp_path, appendonly="no", save="1 1")
     client = bench.connect()
     client.ask("XADD s 1-1 a 1")
@@ -196,7 +196,7 @@ def test_what_shutdown_saves(tmp_path: Path, points: str, asked: bool | None, ke
 # --- The log on and off ------------------------------------------------------------------------------
 
 
-def test_a_log_that_is_switched_on_has_all_that_was_there(tmp_path: Path) -> None:
+def test_a_log_that_is_switched_on_has_all_data(tmp_path: Path) -> None:
     bench = DurableBench(tmp_path, appendonly="no")
     client = bench.connect()
     client.ask("XADD s 1-1 a 1")
@@ -210,7 +210,7 @@ def test_a_log_that_is_switched_on_has_all_that_was_there(tmp_path: Path) -> Non
     assert DurableBench(tmp_path).connect().reply("XLEN s") == 3
 
 
-def test_a_log_that_is_switched_off_and_on_keeps_what_was_done_between(
+def test_a_log_that_is_switched_off_and_on_has_the_changes_between(
     bench: DurableBench, client: ManualClient
 ) -> None:
     client.tell("XADD s 1-1 a 1")
@@ -225,7 +225,7 @@ def test_a_log_that_is_switched_off_and_on_keeps_what_was_done_between(
     assert bench.restarted().connect().reply("XLEN s") == 3
 
 
-def test_a_log_off_and_on_before_the_base_is_there_is_the_old_log(
+def test_a_log_switched_off_and_on_without_a_new_base_is_the_old_log(
     bench: DurableBench, client: ManualClient
 ) -> None:
     synced(bench, client, "XADD s 1-1 a 1")
@@ -236,7 +236,7 @@ def test_a_log_off_and_on_before_the_base_is_there_is_the_old_log(
     assert after.connect().reply("XLEN s") == 1
 
 
-def test_a_log_is_not_begun_while_a_snapshot_is_written(tmp_path: Path) -> None:
+def test_a_log_cannot_be_started_while_a_snapshot_is_written(tmp_path: Path) -> None:
     bench = DurableBench(tmp_path, appendonly="no")
     client = bench.connect()
     client.ask("BGSAVE")
@@ -245,7 +245,7 @@ def test_a_log_is_not_begun_while_a_snapshot_is_written(tmp_path: Path) -> None:
     assert bench.connect().reply("CONFIG GET appendonly") == [b"appendonly", b"no"]
 
 
-def test_a_directory_is_used_by_one_only(bench: DurableBench, tmp_path: Path) -> None:
+def test_a_directory_has_one_user(bench: DurableBench, tmp_path: Path) -> None:
     with pytest.raises(DirectoryInUse, match="in use"):
         DurableBench(tmp_path)
     bench.end()
@@ -277,7 +277,7 @@ def test_waitaof_without_the_local_disk_does_not_wait(tmp_path: Path) -> None:
     assert client.reply("WAITAOF 0 0 0") == [0, 0]
 
 
-def test_waitaof_ends_with_its_time_and_is_not_answered_for_an_earlier_one(tmp_path: Path) -> None:
+def test_waitaof_times_out_and_gets_no_later_reply(tmp_path: Path) -> None:
     bench = DurableBench(tmp_path, appendfsync="everysec")
     client = bench.connect()
     client.ask("XADD s 1-1 a 1")
@@ -311,7 +311,7 @@ def test_waitaof_within_a_transaction_does_not_wait(tmp_path: Path) -> None:
         ("WAITAOF 0 x 0", "ERR value is not an integer or out of range"),
     ],
 )
-def test_waitaof_refuses_what_makes_no_sense(client: ManualClient, words: str, said: str) -> None:
+def test_waitaof_refuses_invalid_arguments(client: ManualClient, words: str, said: str) -> None:
     assert client.reply(words) == Refusal(said)
 
 
@@ -363,7 +363,7 @@ def test_nothing_is_queued_while_loading(bench: DurableBench, client: ManualClie
         "ECHO a",
     ],
 )
-def test_while_loading_some_commands_are_answered(
+def test_while_loading_some_commands_work(
     bench: DurableBench, client: ManualClient, line: str
 ) -> None:
     bench.server.state |= LOADING
@@ -371,9 +371,9 @@ def test_while_loading_some_commands_are_answered(
     assert b"LOADING" not in client.heard()
 
 
-def test_info_is_answered_while_whoever_syncs_removes_old_files(
+def test_info_works_while_the_sync_thread_removes_old_files(
     bench: DurableBench, client: ManualClient
 ) -> None:
-    """Found by tests/differential/bytes/test_exchange: a file was gone when its size was asked for."""
+    """Found by tests/differential/bytes/test_exchange: a file was removed before its size was read."""
     Path(bench.store.layout.log_dir, manifest(bench)[0]).unlink()
     assert b"aof_current_size:" in client.ask("INFO persistence")

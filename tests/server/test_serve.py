@@ -1,4 +1,4 @@
-"""`penstock serve` as a process: how it starts, whom it lets in, how it ends."""
+"""`penstock serve` as a process: starting, admitting clients, stopping."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAIT_SECONDS_MAX = 20.0
 
 
 def refused_start(*arguments: str) -> tuple[int, str]:
-    """Start a server that must not start: its exit status and what it said."""
+    """Start a server that must fail to start; return its exit status and stderr."""
     done = subprocess.run(
         penstock_command("serve", *arguments),
         capture_output=True,
@@ -41,7 +41,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 def closes(connected: socket.socket) -> bytes:
-    """What a connection says before it closes."""
+    """The bytes of a connection until it is closed."""
     connected.settimeout(WAIT_SECONDS_MAX)
     said = b""
     while piece := connected.recv(4096):
@@ -68,9 +68,27 @@ def test_a_server_answers_and_ends_with_0_on_sigterm(tmp_path: Path) -> None:
         assert server.client().xadd("s", {"a": 1}) is not None
         assert (tmp_path / "a/b").is_dir()
         assert server.end(signal.SIGTERM) == 0
-        assert "data are in memory only" in server.log()
+        assert "the data is in memory only" in server.log()
         assert f"ready on 127.0.0.1:{server.port}" in server.log()
         assert server.log().splitlines()[-1].endswith("* stopped")
+
+
+def test_the_log_names_the_url_and_hides_the_password() -> None:
+    with running_penstock() as server:
+        assert f"* connect with redis://127.0.0.1:{server.port}" in server.log()
+        assert "no password" not in server.log()
+    with running_penstock("--requirepass", "secret", "--bind", "0.0.0.0") as server:
+        assert f"* connect with redis://:PASSWORD@127.0.0.1:{server.port}\n" in server.log()
+        assert "no password" not in server.log()
+        assert "secret" not in server.log()
+
+
+def test_the_log_warns_of_a_server_without_a_password_that_other_machines_can_reach() -> None:
+    with running_penstock("--bind", "0.0.0.0") as server:
+        assert "# no password is set: protected-mode refuses other machines" in server.log()
+    with running_penstock("--bind", "0.0.0.0", "--protected-mode", "no") as server:
+        assert "# NO PASSWORD IS SET and protected-mode is off" in server.log()
+        assert "every machine that can reach 0.0.0.0 can read" in server.log()
 
 
 def test_ctrl_c_ends_a_server_with_0() -> None:
@@ -78,7 +96,7 @@ def test_ctrl_c_ends_a_server_with_0() -> None:
         assert server.end(signal.SIGINT) == 0
 
 
-def test_what_was_asked_before_the_end_is_answered_and_all_are_closed() -> None:
+def test_at_shutdown_replies_are_sent_and_all_connections_closed() -> None:
     with (
         running_penstock() as server,
         RawRedis(server.port) as client,
@@ -92,7 +110,7 @@ def test_what_was_asked_before_the_end_is_answered_and_all_are_closed() -> None:
         assert closes(idle.socket) == b""
 
 
-def test_a_blocked_reader_does_not_hold_up_the_end() -> None:
+def test_a_blocked_reader_does_not_delay_the_shutdown() -> None:
     with running_penstock() as server, RawRedis(server.port) as client:
         client.send([[b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"]])
         assert server.end() == 0
@@ -112,17 +130,15 @@ def test_a_port_in_use_is_named() -> None:
     ("arguments", "said"),
     [
         (["--port", "x"], "command line: port x: argument couldn't be parsed into an integer"),
-        (["--prot", "1"], "command line: prot 1: there is no such directive; did you mean port?"),
-        (["--port", "0"], "port 0 and no unixsocket: nobody could connect"),
+        (["--prot", "1"], "command line: prot 1: unknown directive; did you mean port?"),
+        (["--port", "0"], "port 0 and no unixsocket: no client could connect"),
         (["/no/such/file"], "/no/such/file: cannot be read: No such file or directory"),
         (["--bind", "192.0.2.77", "--port", "1"], "cannot listen on 192.0.2.77:1: Cannot assign"),
         (["--logfile", "/no/such/folder/log"], "logfile /no/such/folder/log: No such file"),
         (["--dir", "/dev/null/x"], "dir /dev/null/x: Not a directory"),
     ],
 )
-def test_what_cannot_be_started_is_explained(
-    tmp_path: Path, arguments: list[str], said: str
-) -> None:
+def test_an_error_at_start_is_explained(tmp_path: Path, arguments: list[str], said: str) -> None:
     if "--dir" not in arguments:
         arguments = [*arguments, "--dir", str(tmp_path)]
     status, text = refused_start(*arguments)
@@ -131,7 +147,7 @@ def test_what_cannot_be_started_is_explained(
     assert "Traceback" not in text
 
 
-def test_what_a_file_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
+def test_text_of_a_file_cannot_control_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "evil.conf"
     path.write_text("port \x1b]0;title\x07\n")
     status, text = refused_start(str(path), "--dir", str(tmp_path))
@@ -140,7 +156,7 @@ def test_what_a_file_says_cannot_drive_the_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in text
 
 
-def test_words_that_make_no_sense_are_a_usage_error() -> None:
+def test_invalid_arguments_are_a_usage_error() -> None:
     status, text = refused_start("a.conf", "b.conf")
     assert status == 2
     assert "b.conf" in text
@@ -154,12 +170,12 @@ def test_help_shows_examples() -> None:
     assert "penstock serve penstock.conf --port 7000" in done.stdout
 
 
-def test_a_file_gives_settings_the_command_line_wins_and_rewrite_keeps_it(tmp_path: Path) -> None:
+def test_the_command_line_overrides_the_file_and_rewrite_updates_it(tmp_path: Path) -> None:
     text = "# mine\ntimeout 100\nhz 20\nio-threads 4\n"
     with running_penstock("--hz", "30", file=text) as server:
         client = server.client(decode_responses=True)
         assert client.config_get("timeout", "hz") == {"timeout": "100", "hz": "30"}
-        assert "io-threads has no meaning here" in server.log()
+        assert "directives without effect, ignored: io-threads" in server.log()
         client.config_set("timeout", 200)
         client.config_rewrite()
         with pytest.raises(redis.ResponseError, match="immutable config"):
@@ -168,7 +184,7 @@ def test_a_file_gives_settings_the_command_line_wins_and_rewrite_keeps_it(tmp_pa
         assert written.startswith("# mine\ntimeout 200\nhz 30\nio-threads 4\n")
 
 
-def test_a_log_file_gets_what_stderr_would(tmp_path: Path) -> None:
+def test_a_log_file_replaces_stderr(tmp_path: Path) -> None:
     path = tmp_path / "log"
     command = penstock_command("serve", "--port", "0", "--unixsocket", str(tmp_path / "s"))
     command += ["--logfile", str(path), "--dir", str(tmp_path)]
@@ -194,7 +210,7 @@ def test_a_platform_without_uvloop_is_served_by_asyncio(tmp_path: Path) -> None:
         finally:
             process.terminate()
         assert process.wait(timeout=WAIT_SECONDS_MAX) == 0
-    assert "no uvloop on this platform" in (tmp_path / "log").read_text()
+    assert "uvloop is not installed" in (tmp_path / "log").read_text()
 
 
 # --- Unix sockets ------------------------------------------------------------------------------------
@@ -218,7 +234,7 @@ def test_a_unix_socket_without_a_port(tmp_path: Path) -> None:
     assert not path.exists()
 
 
-def test_a_socket_that_nobody_listens_on_is_replaced_and_a_file_is_not(tmp_path: Path) -> None:
+def test_a_stale_unix_socket_is_replaced_and_a_file_is_not(tmp_path: Path) -> None:
     path = tmp_path / "stale.sock"
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(str(path))
@@ -227,19 +243,19 @@ def test_a_socket_that_nobody_listens_on_is_replaced_and_a_file_is_not(tmp_path:
     path.write_text("precious")
     status, said = refused_start("--unixsocket", str(path), "--dir", str(tmp_path), "--port", "0")
     assert status == 1
-    assert "no socket" in said
+    assert "not a socket" in said
     assert path.read_text() == "precious"
 
 
-# --- Who may come in ---------------------------------------------------------------------------------
+# --- Admission ---------------------------------------------------------------------------------
 
 
-def test_strangers_are_asked_for_the_password() -> None:
+def test_strangers_need_the_password() -> None:
     with running_penstock("--requirepass", "secret") as server, RawRedis(server.port) as client:
         assert client.ask([[b"XLEN", b"s"]]) == [Refusal("NOAUTH Authentication required.")]
 
 
-def test_no_more_clients_than_maxclients_are_let_in() -> None:
+def test_no_more_than_maxclients_are_admitted() -> None:
     with running_penstock("--maxclients", "2") as server:
         with RawRedis(server.port) as first, RawRedis(server.port) as second:
             assert [first.ask([[b"PING"]]), second.ask([[b"PING"]])] == [["PONG"], ["PONG"]]
@@ -256,7 +272,7 @@ def _is_let_in(port: int) -> bool:
             return False
 
 
-def test_a_client_from_elsewhere_is_denied_without_a_password() -> None:
+def test_a_client_from_another_machine_is_denied_without_a_password() -> None:
     address = own_address_or_none()
     if address is None:
         pytest.skip("this machine has no address but the loopback")
@@ -269,12 +285,12 @@ def test_a_client_from_elsewhere_is_denied_without_a_password() -> None:
         assert redis.Redis(host=address, port=server.port).ping()
 
 
-def test_an_optional_address_that_is_not_there_is_left_out() -> None:
+def test_an_unavailable_optional_address_is_skipped() -> None:
     with running_penstock("--bind", "127.0.0.1", "-192.0.2.77") as server:
         assert server.client().ping()
 
 
-def test_an_idle_client_is_closed_and_one_that_waits_is_not() -> None:
+def test_an_idle_client_is_closed_and_a_blocked_one_is_not() -> None:
     with (
         running_penstock("--timeout", "1") as server,
         RawRedis(server.port) as idle,
@@ -286,7 +302,7 @@ def test_an_idle_client_is_closed_and_one_that_waits_is_not() -> None:
         assert waiting.read() == [[b"s", [[b"1-0", [b"a", b"b"]]]]]
 
 
-# --- Regular work ------------------------------------------------------------------------------------
+# --- Periodic work ------------------------------------------------------------------------------------
 
 
 def test_commands_that_add_are_refused_over_maxmemory_until_it_is_raised() -> None:
@@ -300,7 +316,7 @@ def test_commands_that_add_are_refused_over_maxmemory_until_it_is_raised() -> No
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="a process's limits are read there")
-def test_open_files_are_allowed_for_as_many_clients_as_may_come() -> None:
+def test_the_limit_of_open_files_is_raised_for_maxclients() -> None:
     with running_penstock("--maxclients", "3000") as server:
         limits = Path(f"/proc/{server.pid}/limits").read_text()
         (line,) = [line for line in limits.splitlines() if line.startswith("Max open files")]

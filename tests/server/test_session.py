@@ -1,4 +1,4 @@
-"""A session as its bytes see it: cut anywhere, piled up, wrong, waiting, cut off, broken."""
+"""A session and its bytes: split anywhere, piled up, invalid, blocked, disconnected, failing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.server.command_table import ROWS
 from penstock.server.net.output_limits import OutputLimit
-from tests.support.servers.connections import ServerBench, encoded
+from tests.support.servers.connections import RecordingLifecycle, ServerBench, encoded
 
 BLOCKED_READ = encoded("XREAD", "BLOCK", "100", "STREAMS", "s", "$")
 SCRIPT = b"".join(
@@ -39,7 +39,7 @@ SCRIPT = b"".join(
 )
 
 
-def test_bytes_may_be_cut_anywhere() -> None:
+def test_commands_may_be_split_anywhere() -> None:
     whole = ServerBench().connect().send(SCRIPT)
     assert whole.endswith(b"+OK\r\n")
     for at in range(1, len(SCRIPT)):
@@ -47,7 +47,7 @@ def test_bytes_may_be_cut_anywhere() -> None:
         assert client.send(SCRIPT[:at]) + client.send(SCRIPT[at:]) == whole, at
 
 
-def test_bytes_may_come_one_by_one() -> None:
+def test_bytes_may_arrive_one_by_one() -> None:
     whole = ServerBench().connect().send(SCRIPT)
     client = ServerBench().connect()
     assert b"".join(client.send(SCRIPT[at : at + 1]) for at in range(len(SCRIPT))) == whole
@@ -76,7 +76,7 @@ def test_an_argument_larger_than_the_inbox_is_kept_until_it_is_complete() -> Non
     client = ServerBench().connect()
     text = bytes(range(256)) * 8192
     assert client.run("ECHO", text) == b"$%d\r\n%b\r\n" % (len(text), text)
-    assert client.connection.kept_bytes() == (0, 0)
+    assert client.session.receiver.kept_bytes() == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_an_argument_larger_than_the_inbox_is_kept_until_it_is_complete() -> Non
         (b'"abc\r\n', b"unbalanced quotes in request"),
     ],
 )
-def test_what_is_no_command_is_answered_and_ends_the_connection(data: bytes, text: bytes) -> None:
+def test_a_protocol_error_gets_a_reply_and_ends_the_connection(data: bytes, text: bytes) -> None:
     client = ServerBench().connect()
     replies = client.send(encoded("PING") + data + encoded("PING"))
     assert replies == b"+PONG\r\n-ERR Protocol error: " + text + b"\r\n"
@@ -110,7 +110,7 @@ def test_a_line_without_an_end_is_refused(start: bytes, text: bytes) -> None:
     assert client.closed
 
 
-def test_what_comes_behind_a_command_that_waits_runs_after_it() -> None:
+def test_commands_after_a_blocked_one_run_after_it() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     behind = encoded("XLEN", "s") + encoded("PING")
@@ -122,7 +122,7 @@ def test_what_comes_behind_a_command_that_waits_runs_after_it() -> None:
     assert replies.endswith(b":1\r\n+PONG\r\n")
 
 
-def test_a_command_that_waited_in_vain_is_answered_and_the_rest_runs() -> None:
+def test_a_command_that_times_out_gets_a_reply_and_the_rest_runs() -> None:
     server = ServerBench()
     client = server.connect()
     client.send(BLOCKED_READ + encoded("PING") + BLOCKED_READ)
@@ -132,7 +132,7 @@ def test_a_command_that_waited_in_vain_is_answered_and_the_rest_runs() -> None:
     assert client.heard() == b"*-1\r\n"
 
 
-def test_who_leaves_while_it_waits_is_served_nothing() -> None:
+def test_a_blocked_client_that_leaves_is_served_nothing() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     other.ask("XGROUP CREATE s g $ MKSTREAM")
@@ -143,7 +143,7 @@ def test_who_leaves_while_it_waits_is_served_nothing() -> None:
     assert server.engine.waiters.count == 0
 
 
-def test_who_sends_no_more_gets_the_replies_that_are_due() -> None:
+def test_a_client_that_ends_its_input_gets_its_replies() -> None:
     server = ServerBench()
     client, slow = server.connect(), server.connect()
     client.put(encoded("PING") + encoded("ECHO", "x") + b"*1\r\n")
@@ -160,7 +160,7 @@ def test_who_sends_no_more_gets_the_replies_that_are_due() -> None:
     assert slow.closed
 
 
-def test_who_sends_no_more_while_it_waits_is_served_nothing() -> None:
+def test_a_blocked_client_that_ends_its_input_is_served_nothing() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     other.ask("XGROUP CREATE s g $ MKSTREAM")
@@ -173,7 +173,7 @@ def test_who_sends_no_more_while_it_waits_is_served_nothing() -> None:
     assert other.ask("XPENDING s g").startswith(b"*4\r\n:0\r\n")
 
 
-def test_who_sends_more_than_it_may_is_cut_off() -> None:
+def test_a_client_over_the_query_limit_is_disconnected() -> None:
     server = ServerBench()
     server.server.query_bytes_max = 100_000
     waiting, unfinished, other = server.connect(), server.connect(), server.connect()
@@ -186,7 +186,7 @@ def test_who_sends_more_than_it_may_is_cut_off() -> None:
     assert server.engine.waiters.count == 0
 
 
-def test_who_leaves_its_replies_unread_is_cut_off() -> None:
+def test_a_client_that_leaves_its_replies_unread_is_disconnected() -> None:
     server = ServerBench()
     server.server.output_limits.normal = OutputLimit(5_000_000, 0, 0)
     slow, other = server.connect(), server.connect()
@@ -198,7 +198,7 @@ def test_who_leaves_its_replies_unread_is_cut_off() -> None:
     assert other.ask("PING") == b"+PONG\r\n"
 
 
-def test_one_command_cannot_pile_up_more_than_the_limit() -> None:
+def test_one_client_cannot_pile_up_more_replies_than_the_limit() -> None:
     server = ServerBench()
     server.server.output_limits.normal = OutputLimit(3_000_000, 0, 0)
     client = server.connect()
@@ -218,35 +218,33 @@ def breaking(name: str, flags: Flags) -> Command:
 
 def test_a_bug_ends_one_connection_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.READ)])
-    broken: list[str] = []
-    server.server.on_broken = broken.append
+    server.server.lifecycle = owner = RecordingLifecycle()
     client, other = server.connect(), server.connect()
     with caplog.at_level(logging.ERROR):
         replies = client.send(encoded("PING") + encoded("BREAK") + encoded("PING"))
     assert replies == b"+PONG\r\n-ERR internal error, the connection is closed\r\n"
     assert client.closed
     assert other.ask("PING") == b"+PONG\r\n"
-    assert broken == []
+    assert owner.broken == []
     assert "BREAK of client 127.0.0.1:50001 failed" in caplog.text
     assert "ZeroDivisionError: a bug" in caplog.text
 
 
 @pytest.mark.parametrize("in_transaction", [False, True])
-def test_a_bug_in_a_command_that_writes_is_told_to_the_server(in_transaction: bool) -> None:
+def test_a_bug_in_a_command_that_writes_stops_the_server(in_transaction: bool) -> None:
     server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.WRITE)])
-    broken: list[str] = []
-    server.server.on_broken = broken.append
+    server.server.lifecycle = owner = RecordingLifecycle()
     client = server.connect()
     if in_transaction:
         client.ask("MULTI")
     client.ask("BREAK")
     if in_transaction:
         client.ask("EXEC")
-    assert broken == ["EXEC" if in_transaction else "BREAK"]
+    assert owner.broken == ["EXEC" if in_transaction else "BREAK"]
     assert client.closed
 
 
-def test_a_bug_in_what_came_behind_a_wait_ends_one_connection() -> None:
+def test_a_bug_in_a_command_after_a_blocked_one_ends_one_connection() -> None:
     server = ServerBench(rows=[*ROWS, breaking("BREAK", Flags.READ)])
     client, other = server.connect(), server.connect()
     client.send(BLOCKED_READ + encoded("BREAK"))
@@ -255,14 +253,14 @@ def test_a_bug_in_what_came_behind_a_wait_ends_one_connection() -> None:
     assert client.closed
 
 
-def test_a_server_forgets_those_who_are_gone() -> None:
+def test_a_server_forgets_disconnected_clients() -> None:
     server = ServerBench()
     clients = [server.connect() for _ in range(3)]
     clients[1].vanish()
     assert list(server.server.sessions) == [1, 3]
 
 
-def test_an_exec_that_may_not_begin_ends_its_transaction() -> None:
+def test_an_exec_that_is_rejected_ends_its_transaction() -> None:
     client = ServerBench().connect()
     client.ask("WATCH k")
     client.ask("SET k changed")
@@ -275,7 +273,7 @@ def test_an_exec_that_may_not_begin_ends_its_transaction() -> None:
     assert client.ask("EXEC") == b"*0\r\n"
 
 
-def test_who_speaks_http_is_cut_off_before_the_body_is_read() -> None:
+def test_an_http_client_is_disconnected_before_the_body_is_read() -> None:
     bench = ServerBench()
     for head in (b"POST / HTTP/1.1\r\n", b"host: x\r\n"):
         browser = bench.connect()

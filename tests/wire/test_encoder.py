@@ -20,12 +20,12 @@ from penstock.reply import (
     Served,
     Verbatim,
 )
-from penstock.wire.encoder import KEEP_BYTES_MAX, ReplyBuffer
+from penstock.wire.encoder import KEEP_BYTES_MAX, Encoder
 from tests.support.engine.streams import add, frame_of, sid, stream_of
 
 
 def encoded(reply: Any, resp3: bool = False) -> bytes:
-    output = ReplyBuffer()
+    output = Encoder()
     output.resp3 = resp3
     output.put(reply)
     return output.take()
@@ -79,7 +79,7 @@ def test_an_object_that_is_no_reply_raises() -> None:
 
 
 def test_taking_forgets_and_gives_a_large_buffer_back() -> None:
-    output = ReplyBuffer()
+    output = Encoder()
     output.put(b"x" * (2 * KEEP_BYTES_MAX))
     assert len(output.take()) > 2 * KEEP_BYTES_MAX
     assert len(output.buffer) < KEEP_BYTES_MAX
@@ -87,7 +87,7 @@ def test_taking_forgets_and_gives_a_large_buffer_back() -> None:
 
 
 def test_cutting_back_removes_the_last_bytes() -> None:
-    output = ReplyBuffer()
+    output = Encoder()
     output.put(1)
     mark = output.size
     output.put(2)

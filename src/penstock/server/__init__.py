@@ -4,12 +4,14 @@ app                builds the parts of a server, connects them, runs and stops t
 server             what all sessions share
 turn               one iteration of the event loop, in order
 cron               periodic work: expiry, memory, idle clients
-durability         keeps a running server's data on disk
+durability         keeps a running server's data on disk: the log
+saving/            snapshots and rewrites in child processes
+disk_failure       refuses writes while the log cannot be written
+lifecycle          requests to stop the server
 loading            loads the data at start
 reloading          loads the data again while the server runs
 log                the log file
 shared_log         the log of a served embedded database, as clients see it
-log_failure        tells clients that the log has failed, or works again
 log_waiters        clients that wait for an fsync (WAITAOF)
 command_table      all commands of a server
 command_catalogue  the replies of COMMAND

@@ -1,4 +1,4 @@
-"""The composition root: builds the parts of a server, connects them, runs and ends them. Nothing else."""
+"""The composition root: builds the parts of a server, connects them, runs and stops them."""
 
 from __future__ import annotations
 
@@ -25,24 +25,25 @@ from penstock.server.command_table import ROWS
 from penstock.server.config.settings import Config
 from penstock.server.cron import Cron
 from penstock.server.durability import Durability
+from penstock.server.lifecycle import StopRequest
 from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
+from penstock.server.net.announcement import client_urls, exposure_or_none
 from penstock.server.net.buffered import BufferedConnection
-from penstock.server.net.connection import Connection, Inbox
+from penstock.server.net.connection import Connection
 from penstock.server.net.listener import Door, allow_clients, open_sockets, shown_address
 from penstock.server.server import Loop, Server
 from penstock.server.session.states import BROKEN, LOADING
 from penstock.server.shared_log import LogOwner, SharedLog
-from penstock.server.stats.facts import StopRequest
 
 try:
     import uvloop
-except ImportError:  # a platform that it does not know
+except ImportError:  # uvloop does not support the platform
     new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
 else:
     new_event_loop = uvloop.new_event_loop
 
-FAREWELL_SECONDS_MAX = 2.0  # for clients to take what they were answered
+FAREWELL_SECONDS_MAX = 2.0  # for clients to read their last replies
 _INTERRUPTED = 130
 
 
@@ -51,7 +52,7 @@ def _call(call: Callable[[], None]) -> None:
 
 
 class App:
-    """A server and what it stands on: `server`, `addresses`; `broken` if it must not serve on."""
+    """A server with its sockets. `broken`: it had to stop. Implements lifecycle.Lifecycle."""
 
     def __init__(
         self,
@@ -61,16 +62,13 @@ class App:
         guard: Callable[[Callable[[], None]], None] = _call,
     ) -> None:
         engine.context.dice = random.randrange
-        self._guard = guard  # embedded.serving: how to touch an engine that others use as well
+        self._guard = guard  # embedded.serving calls with the database's lock held
         self.server = Server(engine, ROWS, loop)
         self.server.door = Door(self.server, config)
-        self.server.facts.stop = self.request_stop
-        self.server.on_broken = self._on_broken
-        self.server.facts.port = config.value("port")
-        self.server.facts.config_file = config.file or ""
+        self.server.lifecycle = self
         config.attach(self.server)
-        self.new_connection = partial(Connection, self.server, Inbox())
-        # A connection has a protocol's methods; uvloop asks for no more, whatever asyncio's types say.
+        self.new_connection = partial(Connection, self.server)
+        # A connection has a protocol's methods but not its base class: uvloop needs no more.
         self.protocol: Callable[[], Any] = self.new_connection
         if new_event_loop is asyncio.new_event_loop:
             self.protocol = lambda: BufferedConnection(self.new_connection())
@@ -87,10 +85,10 @@ class App:
         self._save: bool | None = None
 
     async def start(self, sockets: list[socket.socket]) -> None:
-        """Let clients in."""
+        """Accept clients."""
         loop = asyncio.get_running_loop()
-        # A loop calls listen once more, with a backlog of its own unless it is told.
         factory = cast("Callable[[], asyncio.BaseProtocol]", self.protocol)
+        # The loop calls listen() again: without the argument it would replace the backlog.
         for listening in sockets:
             place = listening.getsockname()
             self.addresses.append(shown_address(place))
@@ -105,21 +103,22 @@ class App:
         self._guard(self._cron.start)
 
     def request_stop(self, request: StopRequest | None = None) -> None:
-        """Ask for an end; it comes when this turn is over."""
+        """Stop the server at the end of this turn."""
         if request is not None:
             self._save = request.save
         self._stop.set()
 
-    def _on_broken(self, command: str) -> None:
-        LOG.critical("%s failed half-way: what is in memory cannot be trusted, stopping", command)
+    def report_broken(self, command: str) -> None:
+        """Stop: a command failed halfway and may have left a partial change in memory."""
+        LOG.critical("%s failed halfway: the data in memory cannot be trusted, stopping", command)
         self.broken = True
         self.server.state |= BROKEN
         self._stop.set()
 
     async def load(self, store: Store) -> None:
-        """Read the data and keep what is done from now on; clients are told meanwhile to come again.
+        """Load the data, and log changes from then on; until then clients get LOADING.
 
-        Raises: CorruptData, OSError; CancelledError never: a stop that is asked for ends the loading.
+        A stop request ends the loading. Raises: CorruptData, OSError.
         """
         loop = asyncio.get_running_loop()
         self.server.state |= LOADING
@@ -130,21 +129,21 @@ class App:
         durability = Durability(self.server, store, self._config, loop)
         if logged:
             durability.begin_log(recovered)
-        self._durability = self.server.facts.durability = durability
+        self._durability = self.server.durability = durability
         self.server.state &= ~LOADING
 
     def share_log(self, owner: LogOwner, post: Callable[[Callable[[], None]], object]) -> None:
-        """Let replies wait for the log of a database that a program has open."""
+        """Let replies wait for the log of an embedded database."""
         shared = SharedLog(self.server, owner, post)
         shared.begin()
         self._shared_log = shared
 
     async def until_stopped(self) -> None:
-        """Serve."""
+        """Wait until a stop is requested."""
         await self._stop.wait()
 
     async def end(self) -> None:
-        """Let nobody in, send what was answered, say goodbye to all."""
+        """Stop: accept no clients, save, send the remaining replies, close all connections."""
         for listener in self._listeners:
             listener.close()
         for path in self._paths:
@@ -152,39 +151,39 @@ class App:
         self._cron.stop()
         self._guard(self.server.turn.end)
         if self._durability is not None:
-            # What is in memory is half a change: it must not replace the last snapshot.
+            # A partial change is in memory: it must not replace the last snapshot.
             save = False if self.server.state & BROKEN else self._save
             self.broken |= not self._durability.close(save)
         if self._shared_log is not None:
             self._shared_log.end()
-        self._guard(self._say_goodbye)
+        self._guard(self._close_all)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + FAREWELL_SECONDS_MAX
         while self.server.sessions and loop.time() < deadline:
             await asyncio.sleep(0.005)
-        self._guard(self._cut_off)
+        self._guard(self._kill_all)
         await asyncio.sleep(0)
 
-    def _say_goodbye(self) -> None:
+    def _close_all(self) -> None:
         for session in list(self.server.sessions.values()):
             session.close()
         self.server.turn.end()
 
-    def _cut_off(self) -> None:
+    def _kill_all(self) -> None:
         for session in list(self.server.sessions.values()):
             session.kill()
 
 
 def run(config: Config, disk: Disk | None = None) -> bool:
-    """Serve until somebody ends it; False if it had to end. Raises: ConfigError if it cannot start."""
-    os.umask(0o077)  # what is written here, the log file too, is nobody else's business
+    """Serve until a stop is requested; False if an error forced it. Raises: ConfigError."""
+    os.umask(0o077)  # only this user may read the files, the log file included
     try:
         log.start(config.value("logfile"))
     except OSError as error:
         raise ConfigError(f"logfile {config.value('logfile')}: {error.strerror}") from error
     log.set_level(config.value("loglevel"))
-    for warning in config.warnings:
-        LOG.warning("%s", warning)
+    if config.ignored_names():
+        LOG.warning("directives without effect, ignored: %s", ", ".join(config.ignored_names()))
     make_dir(config)
     allow_clients(config)
     sockets = open_sockets(config)
@@ -201,7 +200,7 @@ def run(config: Config, disk: Disk | None = None) -> bool:
 
 
 def make_dir(config: Config) -> None:
-    """Make the folder for the data. Raises: ConfigError."""
+    """Create the data directory. Raises: ConfigError."""
     path = Path(config.value("dir")).absolute()
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -223,9 +222,9 @@ async def _serve(config: Config, sockets: list[socket.socket], disk: Disk) -> bo
     loop.add_signal_handler(signal.SIGINT, _on_interrupt, app)
     await app.start(sockets)
     await app.load(store)
-    _say_ready(config, app)
-    # Entries and pending records make no garbage that needs a collector, and a full collection over a
-    # million of them takes 63 ms (SPEED.md).
+    _log_ready(config, app, sockets)
+    # Entries and pending records never form reference cycles, and a full collection over a million of them
+    # would stop the server for 63 ms.
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -236,16 +235,21 @@ async def _serve(config: Config, sockets: list[socket.socket], disk: Disk) -> bo
     return not app.broken
 
 
-def _say_ready(config: Config, app: App) -> None:
+def _log_ready(config: Config, app: App, sockets: list[socket.socket]) -> None:
     if new_event_loop is asyncio.new_event_loop:
-        LOG.warning("no uvloop on this platform: asyncio's own loop is slower")
+        LOG.warning("uvloop is not installed: asyncio's own event loop is slower")
     if KIND == "interpreted":
         LOG.warning(
-            "THIS BUILD IS INTERPRETED, many times slower than the compiled one: install a C compiler"
-            " and Python's headers, and build it again"
+            "THIS BUILD IS INTERPRETED and many times slower than a compiled one: install a C compiler and"
+            " Python's headers, then reinstall penstock"
         )
     if not config.value("appendonly") and not config.value("save"):
-        LOG.warning("appendonly no and no save points: data are in memory only")
+        LOG.warning("appendonly no and no save points: the data is in memory only")
+    exposure = exposure_or_none(sockets, config)
+    if exposure is not None:
+        LOG.warning("%s", exposure)
+    urls = client_urls(sockets, has_password=bool(config.value("requirepass")))
+    LOG.info("connect with %s", " or ".join(urls))
     LOG.info(
         "ready on %s (penstock %s, %s, compat %s, pid %d)",
         ", ".join(app.addresses),
@@ -266,6 +270,6 @@ def _on_signal(app: App, name: str) -> None:
 
 
 def _on_interrupt(app: App) -> None:
-    """The first asks for an end, the second does not wait for it."""
+    """The first Ctrl-C stops the server, the second exits at once."""
     _on_signal(app, "SIGINT")
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, os._exit, _INTERRUPTED)

@@ -1,8 +1,7 @@
-"""The command table as clients see it: what COMMAND and its subcommands say, made from the rows.
+"""The replies of COMMAND and its subcommands, built from the command table.
 
-A row has Redis's flags as bits and its place in the manual as `group`; categories follow from both the way
-they do in Redis. A container has no row of its own (COMMAND is the exception), so it is made up of those of
-its subcommands.
+A row has Redis's flags as bits and its chapter of the manual as `group`. As in Redis, the categories follow
+from both. A container has no row of its own (except COMMAND): its entry is built from its subcommands.
 
     container      XGROUP            name xgroup, arity -2, no keys, subcommands xgroup|create ...
     subcommand     XGROUP CREATE     name xgroup|create
@@ -17,7 +16,7 @@ from penstock.engine.table import Command, Flags
 from penstock.reply import Members, Pairs, Status
 from penstock.server.command_syntax import Argument, arguments_of
 
-# In the order in which Redis lists them. What is not here (DANGEROUS, NOT_QUEUED, ...) is no flag there.
+# In Redis's order. Flags that are missing here (DANGEROUS, NOT_QUEUED, ...) do not exist in Redis.
 FLAG_NAMES = {
     Flags.WRITE: "write",
     Flags.READ: "readonly",
@@ -36,7 +35,7 @@ FLAG_NAMES = {
     Flags.NO_ASYNC_LOADING: "no_async_loading",
 }
 
-# In Redis's order too.
+# In Redis's order.
 CATEGORIES = (
     "keyspace",
     "read",
@@ -79,12 +78,12 @@ _CATEGORY_OF_GROUP = {
     "transactions": "transaction",
     "scripting": "scripting",
 }
-# For administrators by category, though not by flag: everybody's client asks for the role.
+# In the admin category but without the admin flag: every client library asks for the role.
 _ADMIN_BY_CATEGORY = {"ROLE", "LASTSAVE"}
 
 
 def shown_name(row: Command) -> str:
-    """A row's name as Redis shows it: xgroup|create."""
+    """The name as Redis shows it: xgroup|create."""
     return row.name.lower().replace(" ", "|")
 
 
@@ -110,12 +109,12 @@ def categories_of(row: Command) -> list[str]:
 
 
 def access_of(row: Command) -> list[str]:
-    """How a row treats its keys, as far as its flags tell."""
+    """The key flags of a row, from its command flags."""
     return ["RW", "access", "update"] if row.flags & Flags.WRITE else ["RO", "access"]
 
 
 def key_specs_of(row: Command) -> list[Pairs]:
-    """Where a row's keys are, for a client that wants to find them itself."""
+    """The key specifications of a row, for clients that look for keys themselves."""
     first, last, step = row.keys
     if row.find_keys is not None:
         search, find = _movable_spec(row)
@@ -129,10 +128,10 @@ def key_specs_of(row: Command) -> list[Pairs]:
 
 
 def _movable_spec(row: Command) -> tuple[Pairs, Pairs]:
-    """Keys behind the word STREAMS, or behind their number; anything else only we know how to find."""
+    """Keys after the word STREAMS or after their number; other rules cannot be expressed."""
     words = row.syntax.split()
     if "STREAMS" in words:
-        # A consumer may be called STREAMS: the search begins behind the words that must be there.
+        # A consumer may be called STREAMS: search after the mandatory arguments.
         start = 4 if words[0] == "GROUP" else 1
         search = _spec("keyword", [(b"keyword", b"STREAMS"), (b"startfrom", start)])
         return search, _range(-1, 1, 2)
@@ -152,7 +151,7 @@ def _range(last: int, step: int, limit: int) -> Pairs:
 
 
 class Catalogue:
-    """The rows of a table, containers put together."""
+    """The rows of a table, grouped by container."""
 
     def __init__(self, rows: Iterable[Command]) -> None:
         self._rows = {shown_name(row): row for row in rows}
@@ -172,16 +171,16 @@ class Catalogue:
             yield from (shown_name(row) for row in self._subcommands.get(name, ()))
 
     def knows(self, name: str) -> bool:
-        """Tell whether there is such a command, container or subcommand."""
+        """Tell whether a command, container or subcommand exists."""
         return name in self._rows or name in self._subcommands
 
     def categories(self, name: str) -> list[str]:
-        """The categories of a name that is known."""
+        """The categories of a known name."""
         row = self._rows.get(name)
         return ["slow"] if row is None else categories_of(row)
 
     def info(self, name: str) -> list[Any]:
-        """What COMMAND INFO says of a name that is known."""
+        """The reply of COMMAND INFO for a known name."""
         row = self._rows.get(name)
         subcommands = [self.info(shown_name(sub)) for sub in self._subcommands.get(name, ())]
         categories = [Status("@" + category) for category in self.categories(name)]
@@ -195,7 +194,7 @@ class Catalogue:
         return [*about, Members(categories), Members([]), Members(specs), Members(subcommands)]
 
     def docs(self, name: str) -> Pairs:
-        """What COMMAND DOCS says of a name that is known."""
+        """The reply of COMMAND DOCS for a known name."""
         row = self._rows.get(name)
         subcommands = self._subcommands.get(name, [])
         if row is None:

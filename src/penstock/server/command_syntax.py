@@ -1,4 +1,4 @@
-"""From the syntax line of a command's row to the arguments that COMMAND DOCS shows.
+"""Parses a row's syntax line into the arguments of COMMAND DOCS.
 
     key [NX|XX] [EX seconds|PX milliseconds] id [id ...]
 
@@ -8,15 +8,17 @@
     id [id ...]                 id, multiple
 
 Rules
-  - A word without small letters is a token. In front of a name it belongs to that name; otherwise it is
-    an argument of its own, a pure token.
-  - Inside of brackets | separates whole alternatives (EX seconds|PX milliseconds), unless only the first
-    has a token (TYPE string|list): then that token belongs to all of them, as it does outside of brackets,
-    where | joins two neighbours.
-  - [x ...] behind an x says that x may be repeated, and so does [...]; elsewhere [x ...] is an optional
-    argument that may be.
+  - A word without lower-case letters is a token. Before a name it belongs to that name; otherwise it is an
+    argument of its own, a pure token.
+  - Inside brackets | separates whole alternatives (EX seconds|PX milliseconds), unless only the first has a
+  token
+    (TYPE string|list): then the token belongs to all of them. The same holds outside brackets, where | joins
+    two neighbours.
+  - [x ...] after an x means that x may be repeated, and so does [...]. Elsewhere [x ...] is an optional
+  argument
+    that may be repeated.
 
-The rows are ours, so there are no errors here beyond an unbalanced bracket.
+The syntax lines are penstock's own, so the only error is an unbalanced bracket.
 """
 
 from __future__ import annotations
@@ -63,7 +65,7 @@ _CLOSING = {"[": "]", "<": ">"}
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument. `arguments` are those of a block, or the choices of a oneof."""
+    """One argument. `arguments`: the parts of a block, or the choices of a oneof."""
 
     name: str
     type: str
@@ -75,7 +77,7 @@ class Argument:
 
 @cache
 def arguments_of(syntax: str) -> tuple[Argument, ...]:
-    """The arguments of a syntax line. Raises: ValueError for a bracket without its other half."""
+    """The arguments of a syntax line. Raises: ValueError for unbalanced brackets."""
     words = _WORD.findall(syntax)
     if words.count("[") != words.count("]") or words.count("<") != words.count(">"):
         raise ValueError(f"unbalanced brackets: {syntax}")
@@ -103,7 +105,7 @@ def _single(word: str) -> Argument:
 
 
 def _joined(arguments: list[Argument]) -> Argument:
-    """One argument out of several that follow each other."""
+    """One argument made of several consecutive ones."""
     if len(arguments) == 1:
         return arguments[0]
     name = "-".join(argument.name for argument in arguments[:3])
@@ -118,7 +120,7 @@ def _one_of(choices: list[Argument]) -> Argument:
 
 
 class _Reader:
-    """A walk through the words of a syntax line."""
+    """A recursive-descent parser for syntax lines."""
 
     def __init__(self, words: list[str]) -> None:
         self.words = words
@@ -128,7 +130,7 @@ class _Reader:
         return self.words[self.at] if self.at < len(self.words) else ""
 
     def sequence(self, outside: bool) -> list[Argument]:
-        """Arguments up to the end, a closing bracket, or inside of brackets a |."""
+        """Arguments up to the end, a closing bracket, or a | inside brackets."""
         found: list[Argument] = []
         while self._next() not in ("", "]", ">"):
             word = self._next()
@@ -149,7 +151,7 @@ class _Reader:
         return found
 
     def _neighbours(self, left: Argument) -> Argument:
-        """What stands left and right of a | outside of brackets."""
+        """The alternatives around a | outside brackets."""
         self.at += 1
         word = self._next()
         if word == "<":
@@ -180,7 +182,7 @@ class _Reader:
         return replace(_single(following), token=word)
 
     def _alternatives(self) -> list[Argument]:
-        """What stands in brackets, the bracket at hand: one argument for each alternative."""
+        """The contents of brackets, starting at the bracket: one argument per alternative."""
         closing = _CLOSING[self._next()]
         choices: list[Argument] = []
         while True:
@@ -204,7 +206,7 @@ class _Reader:
         return choices
 
     def _optional(self, found: list[Argument]) -> None:
-        """A group in square brackets: something optional, or the repetition of what stands before it."""
+        """Square brackets: an optional argument, or the repetition of the argument before."""
         choice = _one_of(self._alternatives())
         inner = _unmarked(choice)
         if inner is not None:
@@ -221,7 +223,7 @@ class _Reader:
 
 
 def _unmarked(choice: Argument) -> list[Argument] | None:
-    """The arguments of a group that ends in `...`; None for one that does not."""
+    """The arguments of a group that ends in `...`; None for other groups."""
     if choice.type == "block" and choice.token is None:
         last = choice.arguments[-1]
         return list(choice.arguments) if last.multiple else None

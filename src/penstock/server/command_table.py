@@ -1,4 +1,4 @@
-"""The whole command table of a server: what works on data, then what works on clients and on the server."""
+"""The command table of a server: commands on data, then commands on clients and on the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The regular work of a server, `hz` times a second: keys that expire, memory, idle clients, rates."""
+"""The periodic work of a server, `hz` times a second: expiry, memory, idle clients, rates, durability."""
 
 from __future__ import annotations
 
@@ -14,33 +14,31 @@ from penstock.server.session.states import (
     SUBSCRIBED,
 )
 from penstock.server.stats.memory_guard import check_memory, give_memory_back
-from penstock.server.stats.rates import Rates
 
-EXPIRE_AT_ONCE = 200  # keys of a database; about a millisecond of deleting
-MORE_SECONDS = 0.001  # between two rounds while more is due
+EXPIRE_AT_ONCE = 200  # keys per database and run; deleting them takes about a millisecond
+MORE_SECONDS = 0.001  # between two runs while more keys are due
 _CLIENTS_EVERY_MS = 1000
 _GIVE_BACK_EVERY_MS = 10_000
-# Clients that wait for something are not idle.
+# Clients that wait are not idle.
 _WAITS = BLOCKED | SUBSCRIBED | MONITOR | CLOSING
 
 
 class Cron:
-    """Runs by timers of the server's loop."""
+    """Runs on timers of the server's loop: start, stop."""
 
     def __init__(self, server: Server, config: Config) -> None:
         self._server = server
         self._config = config
-        self._rates = Rates(server)
         self._timer: Timer | None = None
         self._clients_ms = 0
         self._given_back_ms = 0
 
     def start(self) -> None:
-        """Work now, and again and again."""
+        """Run now and periodically."""
         self._tick()
 
     def stop(self) -> None:
-        """Work no more."""
+        """Stop the timer."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -50,28 +48,28 @@ class Cron:
         try:
             more = self.work()
         except Exception:
-            if self._server.engine.unfinished and self._server.on_broken is not None:
-                self._server.on_broken("the regular work")
+            if self._server.engine.unfinished and self._server.lifecycle is not None:
+                self._server.lifecycle.report_broken("the periodic work")
             raise
-        finally:  # whatever went wrong, the next round may go well
-            delay = MORE_SECONDS if more else 1 / self._server.facts.hz
+        finally:  # after an error, the next run may succeed
+            delay = MORE_SECONDS if more else 1 / self._server.hz
             self._timer = self._server.loop.call_later(delay, self._tick)
 
     def work(self) -> bool:
-        """One round; True if there is more to do than should be done at once."""
+        """Run once; True if more keys are due than one run removes."""
         server = self._server
         context = server.engine.context
         context.instant.advance()
         more = False
-        if server.facts.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
-            # Between two rounds clients have their turn: no burst of expiring keys keeps them waiting.
+        if server.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
+            # Clients are served between two runs, so many expiring keys do not make them wait.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()
         self._watch_memory(now_ms)
         server.client_memory.look()
-        self._rates.sample()
-        if server.facts.durability is not None:
-            server.facts.durability.tick()
+        server.rates.sample()
+        if server.durability is not None:
+            server.durability.tick()
         if now_ms - self._clients_ms >= _CLIENTS_EVERY_MS:
             self._clients_ms = now_ms
             self._look_at_clients(now_ms)
@@ -79,7 +77,7 @@ class Cron:
 
     def _watch_memory(self, now_ms: int) -> None:
         server = self._server
-        if not server.facts.maxmemory and not server.state & OUT_OF_MEMORY:
+        if not server.max_memory and not server.state & OUT_OF_MEMORY:
             return
         check_memory(server)
         if server.state & OUT_OF_MEMORY and now_ms - self._given_back_ms >= _GIVE_BACK_EVERY_MS:
@@ -88,7 +86,7 @@ class Cron:
             check_memory(server)
 
     def _look_at_clients(self, now_ms: int) -> None:
-        """Cut off who has left too much unread for too long, and who has been idle for too long."""
+        """Disconnect clients that are over their soft output limit for too long, or idle for too long."""
         idle_ms_max = self._config.value("timeout") * 1000
         for session in list(self._server.sessions.values()):
             if session.slow:

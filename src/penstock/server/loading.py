@@ -1,4 +1,4 @@
-"""Reading the data at the start, in a thread, while the loop tells clients to come again."""
+"""Loads the data at start, in a thread, while the loop replies LOADING to clients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REPORT_SECONDS = 1.0
 
 
 def layout_of(config: Config) -> Layout:
-    """Where the settings say that the files are."""
+    """The paths of the data files, from the settings."""
     return Layout(
         config.value("dir"),
         config.value("dbfilename"),
@@ -30,12 +30,12 @@ def layout_of(config: Config) -> Layout:
 async def load_in_thread(
     server: Server, store: Store, config: Config, stop: asyncio.Event
 ) -> Recovered | None:
-    """Read what there is and let the engine have it; None if somebody asked to stop meanwhile.
+    """Load the data into the server's engine; None if the server was told to stop meanwhile.
 
     Raises: CorruptData, OSError.
     """
     recovery = store.recovery(config.value("aof-load-truncated"))
-    server.facts.loading = recovery.progress
+    server.loading = recovery.progress
     started = time.monotonic()
     done = asyncio.Event()
     job = _Job(recovery, config.value("appendonly"), asyncio.get_running_loop(), done)
@@ -52,7 +52,7 @@ async def load_in_thread(
     finally:
         stopping.cancel()
         loaded.cancel()
-        server.facts.loading = None
+        server.loading = None
     if not done.is_set():
         return None
     if job.failure is not None:
@@ -64,7 +64,7 @@ async def load_in_thread(
 
 
 class _Job:
-    """What the thread does, and what came of it."""
+    """The work of the thread, and its result."""
 
     def __init__(
         self,

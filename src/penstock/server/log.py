@@ -1,11 +1,11 @@
-"""The log: one line an event, to stderr or a file.
+"""The server's log messages: one line each, to stderr or a file.
 
     15 Nov 2026 22:00:00.123 * ready on 127.0.0.1:6379 (penstock 0.1.0, compiled, compat 7.4, pid 123)
 
-The sign is the level, as Redis writes it: . debug, - verbose, * notice, # warning.
+The sign is the level, as in Redis: . debug, - verbose, * notice, # warning.
 
-A message may quote a path, a key or an error of the system. Control characters in it are escaped, so that it
-stays one line and a terminal only prints it.
+A message may quote a path, a key or a system error. Control characters are escaped, so that a message stays
+on one line and cannot control a terminal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 
 LOG = logging.getLogger("penstock.server")
 VERBOSE = 15
-# C0, DEL and C1, and bytes that were no UTF-8 (surrogates): no handler could write those.
+# C0, DEL and C1, and the surrogates of bytes that are not UTF-8, which no handler could write.
 _CONTROLS = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160))} | {
     0xDC00 + byte: f"\\x{byte:02x}" for byte in range(128, 256)
 }
@@ -54,5 +54,5 @@ def start(path: str) -> None:
 
 
 def set_level(name: str) -> None:
-    """The least important events to log, by Redis's name."""
+    """Set the lowest level that is logged, by Redis's name."""
     LOG.setLevel(LEVELS[name])

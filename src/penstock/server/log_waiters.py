@@ -1,4 +1,4 @@
-"""Clients that wait until what was done is on disk (WAITAOF)."""
+"""Clients that wait until their changes are on disk (WAITAOF)."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from penstock.persist.aof.commit import Commit
 
 
 class LogWaiter(Protocol):
-    """A client that waits for the disk."""
+    """A client that waits for a sync."""
 
     def synced(self) -> None:
-        """It is there."""
+        """The changes are on disk."""
 
 
 class LogWaiters:
-    """Those who wait, by the number of what they wait for: add, answer, answer_all."""
+    """The waiting clients, each with the log position that it waits for: add, answer, answer_all."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, LogWaiter]] = []
 
     def add(self, commit: Commit, waiter: LogWaiter, may_wait: bool, failed: bool) -> bool:
-        """Tell a client when all that was done so far is on disk; False if it is already.
+        """Call the waiter when all changes so far are on disk; False if they are already.
 
-        `failed`: whatever the log says, nothing counts before there is a fresh base.
+        `failed`: the log has failed, so nothing is on disk until there is a fresh base.
         """
-        if not may_wait:  # within a transaction, which must stay in one piece
+        if not may_wait:  # within a transaction, which must not be split
             return failed or bool(commit.journal.size) or commit.synced < commit.position
         commit.hand_over()
         if commit.synced >= commit.position and not failed:
             return False
         self._waiting.append((commit.position, waiter))
-        commit.wake()  # or it would be for the next second, or for nobody, to sync
+        commit.wake()  # otherwise the sync would come within a second, or never
         return True
 
     def answer(self, synced: int) -> None:
-        """Answer all whose number is not above this one."""
+        """Call all waiters up to this log position."""
         waiting, self._waiting = self._waiting, []
         for position, waiter in waiting:
             if position <= synced:
@@ -44,7 +44,7 @@ class LogWaiters:
                 self._waiting.append((position, waiter))
 
     def answer_all(self) -> None:
-        """There is no log to wait for any longer."""
+        """Call all waiters: there is no log to wait for."""
         waiting, self._waiting = self._waiting, []
         for _, waiter in waiting:
             waiter.synced()

@@ -1,4 +1,4 @@
-"""Reading the data again while the server runs: DEBUG RELOAD, DEBUG LOADAOF."""
+"""Loads the data again while the server runs: DEBUG RELOAD, DEBUG LOADAOF."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from penstock.server.log import LOG
 
 
 def reload_snapshot(durability: Durability, save: bool) -> None:
-    """Read the snapshot, written first if asked for. Raises: CommandError; then nothing has changed."""
+    """Load the snapshot; `save` writes it first. Raises: CommandError, and the data is unchanged."""
     store = durability.store
     if not save and store.commit is not None:
-        raise CommandError("DEBUG RELOAD NOSAVE would leave the log behind: see DEBUG LOADAOF")
+        raise CommandError("DEBUG RELOAD NOSAVE would not match the log: use DEBUG LOADAOF")
     if save:
-        durability.save()
+        durability.snapshots.save()
     _reload(durability, store.recovery(load_truncated=False).snapshot_only)
 
 
 def reload_log(durability: Durability) -> None:
-    """Read the log, with everything that was done so far. Raises: CommandError; then nothing has changed."""
+    """Load the log, with all changes so far. Raises: CommandError, and the data is unchanged."""
     store = durability.store
     if store.commit is None:
-        raise CommandError("there is no log: CONFIG SET appendonly yes begins one")
+        raise CommandError("there is no log: CONFIG SET appendonly yes starts one")
     store.commit.hand_over()
     store.commit.sync()
     _reload(durability, store.recovery(load_truncated=False).with_log)

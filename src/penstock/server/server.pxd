@@ -1,10 +1,11 @@
-# Typed as far as the way of a command leads through it.
+# Typed are the attributes that every command uses.
 
 import cython
 
 from penstock.engine.execute cimport Engine
 from penstock.server.stats.tally cimport Tallies
 from penstock.server.turn cimport Turn
+from penstock.server.net.receiver cimport Inbox
 from penstock.wire.parser cimport WireLimits
 
 
@@ -13,13 +14,19 @@ cdef class Server:
     cdef readonly object loop
     cdef readonly Turn turn
     cdef readonly object backlog
+    cdef readonly Inbox inbox
     cdef readonly Tallies tallies
     cdef readonly object slow_log
-    cdef readonly object facts
+    cdef readonly object startup
     cdef public object config
     cdef public object door
+    cdef public object lifecycle
+    cdef public object durability
+    cdef public object loading
     cdef readonly object monitors
     cdef readonly object pause
+    cdef readonly object rates
+    cdef readonly object disk_failure
     cdef readonly WireLimits wire_limits
     cdef readonly object output_limits
     cdef readonly dict sessions
@@ -30,7 +37,11 @@ cdef class Server:
     cdef public long long slow_us
     cdef public object password
     cdef public long long query_bytes_max
-    cdef public object on_broken
+    cdef public long long hz
+    cdef public long long max_clients
+    cdef public object max_memory  # up to 2**64 - 1
+    cdef public object debug_allowed
+    cdef public bint active_expire
     cdef readonly dict errors
     cdef public long long bytes_in
     cdef public long long bytes_out

@@ -1,7 +1,7 @@
-"""The log of an embedded database, as far as the clients of its socket are concerned.
+"""Connects a server to the log of an embedded database that is served on a socket.
 
-Replies wait for the disk as in a server of its own. Snapshots, rewrites and what follows a failure are the
-business of the program that has the database open (embedded/durability.py).
+Replies wait for the disk as in a stand-alone server. The embedding program handles snapshots, rewrites and
+the recovery from disk failures (embedded/durability.py).
 """
 
 from __future__ import annotations
@@ -12,33 +12,32 @@ from typing import Protocol
 from penstock.errors import CommandError
 from penstock.persist.aof.commit import Commit
 from penstock.persist.health import LogHealth
-from penstock.server.log_failure import accept_writes, refuse_writes
 from penstock.server.server import Server
 
 RETRY_SECONDS = 1.0  # how often the owner is asked; its LogHealth decides whether a retry is due
 
 
 class LogOwner(Protocol):
-    """Who has the database open: embedded.durability.Keeper."""
+    """The embedded database's side: embedded.durability.Keeper."""
 
     commit: Commit
     health: LogHealth
 
     def listen(self, on_synced: Callable[[], None]) -> None:
-        """Call whenever something is on disk, or the disk has failed."""
+        """Call a function after each sync, successful or not."""
 
     def unlisten(self, on_synced: Callable[[], None]) -> None:
-        """Call no longer."""
+        """Stop calling it."""
 
     def prepare(self, writes: bool) -> None:
-        """Mend what can be mended. Raises: CommandError if something is to be written and cannot be."""
+        """Recover from a failure if possible. Raises: CommandError if writes are needed and impossible."""
 
     def read_again(self) -> None:
-        """Have what is on disk in memory, after a command was broken off."""
+        """Reload the data from disk, after a command failed halfway."""
 
 
 class SharedLog:
-    """Lets a server's turns hand over to somebody else's log: begin, end."""
+    """Lets a server's turns use a log that another object owns: begin, end."""
 
     def __init__(
         self, server: Server, owner: LogOwner, post: Callable[[Callable[[], None]], object]
@@ -46,48 +45,47 @@ class SharedLog:
         self._server = server
         self._owner = owner
         self._commit = owner.commit
-        self._post = post  # calls on the loop, with the database's lock
+        self._post = post  # calls a function on the loop, with the database's lock held
         self._begun = False
 
     def begin(self) -> None:
-        """From now on replies wait."""
+        """From now on replies wait for the log."""
         self._begun = True
         self._owner.listen(self._on_synced)
         self._server.turn.commit = self._commit
         self._server.turn.on_failure = self._on_failure
-        self._server.facts.appendonly = True
 
     def end(self) -> None:
-        """No turn hands over any longer; what was handed over is on disk."""
+        """Stop using the log; everything handed over is on disk when this returns."""
         self._begun = False
         self._commit.sync()
         self._owner.unlisten(self._on_synced)
 
     def _on_synced(self) -> None:
-        """Called by the thread."""
+        """In the sync thread."""
         self._post(self._after_sync)
 
     def _after_sync(self) -> None:
         if self._commit.failure is not None:
-            self._server.turn.end()  # what it has done is in no log either
+            self._server.turn.end()  # its changes are in no log either
             self._on_failure()
-            return
-        self._server.turn.release()
-        if self._commit.is_based:
-            accept_writes(self._server)
+        else:
+            self._server.turn.release()
+            if self._commit.is_based:
+                self._server.disk_failure.end()
 
     def _on_failure(self) -> None:
         self._owner.health.note_failure()
-        if refuse_writes(self._server, self._commit):
-            self._server.loop.call_later(RETRY_SECONDS, self._retry)
+        if self._server.disk_failure.begin(self._commit):
+            self._server.loop.call_later(RETRY_SECONDS, self._try_again)
 
-    def _retry(self) -> None:
-        """Mend the log from here, because the program itself may never write again."""
+    def _try_again(self) -> None:
+        """Check whether the disk works again: the program itself may never write."""
         if not self._begun:
             return
         try:
             self._owner.prepare(writes=True)
         except CommandError:
-            self._server.loop.call_later(RETRY_SECONDS, self._retry)
+            self._server.loop.call_later(RETRY_SECONDS, self._try_again)
         else:
-            accept_writes(self._server)
+            self._server.disk_failure.end()

@@ -1,4 +1,4 @@
-# Sessions are typed where they are used: server/session/session.pxd needs this file. The log is asked once a turn.
+# Sessions are objects here, because session.pxd cimports this file. The log is used once per turn.
 
 import cython
 

@@ -1,20 +1,19 @@
-"""The order of a turn, which is one round of the event loop:
+"""One turn: an iteration of the event loop, in this order.
 
-    1  every socket that has something is read, and its commands are run; blocked readers whose keys were
-       touched are served within the command that touched them, in the order in which they blocked
-    2  clients that were freed run what they had sent meanwhile
-    3  what the turn has changed is handed over to the log, in one piece
-    4  the replies go out, as soon as what they tell of is as safe as the fsync policy says
+    1  every readable socket is read and its commands run; a command that adds data also serves the readers
+       blocked on its key, in the order in which they blocked
+    2  clients that were unblocked run the commands they sent meanwhile
+    3  the changes of the turn are handed over to the log in one batch
+    4  the replies are sent as soon as the changes are as durable as the fsync policy requires
 
-The first session that has something to say schedules the end of the turn, which the loop runs after all
-sockets that were ready. With `appendfsync always` step 4 waits for a sync in another thread, and the loop
-goes on with the next turns. Replies of those, to reads as well, queue up behind: what a reply shows was
-changed by an earlier turn, and a crash must not be able to undo it. That is why no reply leaves a session
-but through here.
+The first session with a reply schedules the end of the turn, which the loop runs after all readable sockets.
+With `appendfsync always` step 4 waits for a sync in another thread, and the loop continues with the next
+turns. Their replies, to reads as well, wait behind it: a reply may show a change of an earlier turn, and a
+crash must not undo a change that a client has seen. Therefore all replies are sent from here.
 
 Invariants
-  T1  held replies leave in the order of their turns; none overtakes another.
-  T2  nothing is held unless the log says that something is not safe yet.
+  TU1  held replies are sent in the order of their turns.
+  TU2  replies are held only while the log has changes that are not durable yet.
 """
 
 from __future__ import annotations
@@ -40,20 +39,20 @@ _MESSAGES = tuple(
         *(b"unsubscribe", b"punsubscribe", b"sunsubscribe"),
     )
 )
-_MONITOR_LINES = (b"+1", b"+2")  # they begin with the time
+_MONITOR_LINES = (b"+1", b"+2")  # they start with the time
 
 
-def _spared(session: Session) -> tuple[bytes, ...]:
-    """How that begins which a session is sent without having asked, if it is not marked as a push."""
+def _push_heads(session: Session) -> tuple[bytes, ...]:
+    """First bytes of messages that the client did not ask for, in protocols that do not mark pushes."""
     if session.state & MONITOR:
         return _MONITOR_LINES
     return _MESSAGES if session.state & SUBSCRIBED else ()
 
 
 class Turn:
-    """The sessions with something to send, those that may go on, and the replies that wait for the disk.
+    """Collects sessions with replies and unblocked sessions, and holds replies that wait for the disk.
 
-    `commit`: where effects go, None without a log. `on_failure`: called when it has failed.
+    `commit` takes the changes; None without a log. `on_failure` is called when the log has failed.
     """
 
     __slots__ = ("_call_soon", "_due", "_freed", "_held", "_scheduled", "commit", "on_failure")
@@ -68,19 +67,19 @@ class Turn:
         self.on_failure: Callable[[], None] | None = None
 
     def add(self, session: Session) -> None:
-        """Send what a session has to say at the end of this turn."""
+        """Send the replies of a session at the end of this turn."""
         if not session.due:
             session.due = True
             self._due.append(session)
             self._schedule()
 
     def free(self, session: Session) -> None:
-        """Let a session that was blocked go on with what it has sent meanwhile."""
+        """Run the commands that an unblocked session has sent meanwhile."""
         self._freed.append(session)
         self._schedule()
 
     def note_effects(self) -> None:
-        """Something may have changed that nobody is told of: it is to be logged all the same."""
+        """Log changes that no reply belongs to."""
         if self.commit is not None and self.commit.journal.size:
             self._schedule()
 
@@ -95,42 +94,42 @@ class Turn:
             freed, self._freed = self._freed, []
             for session in freed:
                 if session.link is not None:
-                    session.link.go_on()
+                    session.link.resume()
         self._scheduled = False
         due, self._due = self._due, []
         commit = self.commit
         if commit is not None and not self._hand_over(commit, len(due)):
             self._hold(commit, due)
             if commit.failure is not None:
-                self._tell_failure()
+                self._report_failure()
             return
         for session in due:
             session.due = False
             session.flush()
 
     def _hand_over(self, commit: Commit, clients: int) -> bool:
-        """Step 3; True if the replies may go out at once."""
+        """Step 3; True if the replies may be sent at once."""
         safe = commit.hand_over(clients)
         if self._held:
             self.release()
         return safe and not self._held and commit.failure is None
 
-    def _tell_failure(self) -> None:
-        """What this turn did is in no log. Whoever hears of that first refuses all that is held."""
+    def _report_failure(self) -> None:
+        """The changes of this turn are in no log: the first report refuses all held replies."""
         if self.on_failure is not None:
             self.on_failure()
-        self.release_all()  # of later turns: reads go on
+        self.release_all()  # replies of later turns: reads continue
 
     def _hold(self, commit: Commit, due: list[Session]) -> None:
         group: list[tuple[Session, list[bytes]]] = []
         for session in due:
             session.due = False
-            group.append((session, session.take_pieces()))
+            group.append((session, session.take_replies()))
         if group:
             self._held.append((commit.position, group))
 
     def release(self) -> None:
-        """Send the replies of all turns that are safe by now."""
+        """Send the replies of all turns that are durable by now."""
         if self.commit is None:
             return
         released = self.commit.released
@@ -140,17 +139,16 @@ class Turn:
                 session.deliver(pieces)
 
     def release_all(self) -> None:
-        """Send all replies that are held: there is no log to wait for any longer."""
+        """Send all held replies: there is no log to wait for."""
         while self._held:
             _, group = self._held.popleft()
             for session, pieces in group:
                 session.deliver(pieces)
 
     def refuse_held(self, error: PenstockError) -> None:
-        """Answer everything that is held with an error: what it told of may never be on disk."""
+        """Replace all held replies by an error: their changes may never be on disk."""
         while self._held:
             _, group = self._held.popleft()
             for session, pieces in group:
-                refused = refuse_all(b"".join(pieces), error, _spared(session))
-                session.waiting_bytes += len(refused) - sum(len(piece) for piece in pieces)
-                session.deliver([refused] if refused else [])
+                refused = refuse_all(b"".join(pieces), error, _push_heads(session))
+                session.deliver(session.replies.exchange(pieces, refused))

@@ -24,7 +24,7 @@ cdef unsigned short _CRLF
 
 
 @cython.final
-cdef class ReplyBuffer:
+cdef class Encoder:
     cdef readonly bytearray buffer
     cdef readonly Py_ssize_t size
     cdef public bint resp3

@@ -12,7 +12,7 @@
     OK               +OK                   +OK
     CommandError     -ERR text             -ERR text
 
-A `ReplyBuffer` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is not
+A `Encoder` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is not
 turned into objects: its entries are written from the node's bytes directly into the buffer. Their number is
 known only at the end, so room for the head is left in front, as wide as the expected count. If the guess was
 wrong, the body moves by a byte or two.
@@ -49,7 +49,7 @@ _ID_BYTES_MAX = 41
 _CRLF = 0x0A0D  # as a little-endian 16-bit number
 
 
-class ReplyBuffer:
+class Encoder:
     """The encoded replies for one client.
 
     Write: put, put_array_head, put_error, put_raw. Read: size, take, clear.

@@ -7,7 +7,7 @@ error, so that a client that sent ten commands still gets ten replies.
 from __future__ import annotations
 
 from penstock.errors import PenstockError
-from penstock.wire.encoder import ReplyBuffer
+from penstock.wire.encoder import Encoder
 
 _SIZED = b"$=!"
 _NESTED = {ord("*"): 1, ord("~"): 1, ord(">"): 1, ord("%"): 2}
@@ -36,7 +36,7 @@ def refuse_all(data: bytes, error: PenstockError, spared: tuple[bytes, ...] = ()
 
     `spared`: first bytes of messages that are pushes although RESP2 does not mark them.
     """
-    output = ReplyBuffer()
+    output = Encoder()
     at = 0
     while at < len(data):
         end = end_of_reply(data, at)

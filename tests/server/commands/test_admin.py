@@ -1,12 +1,15 @@
-"""Time, role, waiting for replicas, stopping, and what clients ask without needing it."""
+"""TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, ACL WHOAMI, FUNCTION FLUSH, SCRIPT FLUSH."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from penstock.server.stats.facts import StopRequest
+from penstock.server.lifecycle import StopRequest
 from tests.support.engine.engines import SYNTAX
-from tests.support.servers.connections import ServerBench
+from tests.support.servers.connections import RecordingLifecycle, ServerBench
+from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.raw_redis import Refusal
 
 
@@ -20,11 +23,11 @@ def test_the_role_is_that_of_a_master_without_replicas() -> None:
     assert ServerBench().connect().reply("ROLE") == [b"master", 0, []]
 
 
-def test_who_waits_for_no_replicas_does_not_wait() -> None:
+def test_wait_for_no_replicas_returns_at_once() -> None:
     assert ServerBench().connect().reply("WAIT 0 0") == 0
 
 
-def test_who_waits_for_replicas_waits_until_the_time_is_over() -> None:
+def test_wait_for_replicas_times_out() -> None:
     bench = ServerBench()
     client = bench.connect()
     client.tell("WAIT 1 100")
@@ -42,7 +45,7 @@ def test_a_transaction_does_not_wait_for_replicas() -> None:
     assert client.reply("EXEC") == [0]
 
 
-def test_a_client_that_is_gone_waits_no_longer() -> None:
+def test_a_disconnected_client_waits_no_longer() -> None:
     bench = ServerBench()
     client = bench.connect()
     client.tell("WAIT 1 0")
@@ -51,13 +54,16 @@ def test_a_client_that_is_gone_waits_no_longer() -> None:
     assert bench.engine.waiters.count == 0
 
 
-def test_the_last_save_is_the_start_until_there_is_one() -> None:
-    bench = ServerBench()
+def test_lastsave_is_the_start_time_until_there_is_a_snapshot(tmp_path: Path) -> None:
+    assert ServerBench().connect().reply("LASTSAVE") == 1_700_000_000
+    bench = DurableBench(tmp_path, appendonly="no")
     client = bench.connect()
     bench.advance(5000)
     assert client.reply("LASTSAVE") == 1_700_000_000
-    bench.server.facts.saved_s = 1_700_000_004
-    assert client.reply("LASTSAVE") == 1_700_000_004
+    client.tell("SAVE")
+    bench.advance(5000)
+    assert client.replies() == ["OK"]
+    assert client.reply("LASTSAVE") == 1_700_000_005
 
 
 @pytest.mark.parametrize(
@@ -69,41 +75,39 @@ def test_the_last_save_is_the_start_until_there_is_one() -> None:
         ("FORCE NOSAVE", StopRequest(False, False, True)),
     ],
 )
-def test_shutdown_asks_for_the_end_and_says_nothing(words: str, request_made: StopRequest) -> None:
+def test_shutdown_requests_a_stop_and_has_no_reply(words: str, request_made: StopRequest) -> None:
     bench = ServerBench()
-    asked: list[StopRequest] = []
-    bench.server.facts.stop = asked.append
+    bench.server.lifecycle = owner = RecordingLifecycle()
     client = bench.connect()
     client.tell(f"SHUTDOWN {words}")
     assert client.replies() == []
-    assert asked == [request_made]
+    assert owner.stops == [request_made]
 
 
 @pytest.mark.parametrize("words", ["NOPE", "SAVE NOSAVE", "ABORT NOW", "NOSAVE NOSAVE ABORT"])
-def test_shutdown_refuses_what_makes_no_sense(words: str) -> None:
+def test_shutdown_refuses_invalid_arguments(words: str) -> None:
     bench = ServerBench()
-    asked: list[StopRequest] = []
-    bench.server.facts.stop = asked.append
+    bench.server.lifecycle = owner = RecordingLifecycle()
     assert bench.connect().reply(f"SHUTDOWN {words}") == Refusal(SYNTAX)
-    assert asked == []
+    assert owner.stops == []
 
 
-def test_there_is_no_shutdown_to_call_off() -> None:
+def test_there_is_no_shutdown_to_abort() -> None:
     assert ServerBench().connect().reply("SHUTDOWN ABORT") == Refusal(
         "ERR No shutdown in progress."
     )
 
 
-def test_a_server_that_nobody_can_stop_says_so() -> None:
+def test_shutdown_without_an_owner_is_an_error() -> None:
     text = "ERR Errors trying to SHUTDOWN. Check logs."
     assert ServerBench().connect().reply("SHUTDOWN") == Refusal(text)
 
 
-def test_everybody_is_the_default_user() -> None:
+def test_every_client_is_the_default_user() -> None:
     assert ServerBench().connect().reply("ACL WHOAMI") == b"default"
 
 
-def test_there_are_no_scripts_and_no_functions_to_forget() -> None:
+def test_there_are_no_scripts_and_no_functions_to_flush() -> None:
     client = ServerBench().connect()
     for line in ("FUNCTION FLUSH", "FUNCTION FLUSH async", "SCRIPT FLUSH", "SCRIPT FLUSH SYNC"):
         assert client.reply(line) == "OK"

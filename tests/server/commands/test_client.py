@@ -1,4 +1,4 @@
-"""CLIENT: names, lines, kills, pauses, silence."""
+"""CLIENT: names, LIST, KILL, PAUSE, REPLY."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def lines(reply: bytes) -> list[dict[str, str]]:
     return [dict(field.split("=", 1) for field in line.split(" ")) for line in text.splitlines()]
 
 
-def test_clients_are_numbered_as_they_come() -> None:
+def test_client_ids_are_consecutive() -> None:
     server = ServerBench()
     assert [server.connect().ask("CLIENT ID") for _ in range(3)] == [
         b":1\r\n",
@@ -59,7 +59,7 @@ def test_clients_are_numbered_as_they_come() -> None:
     ]
 
 
-def test_a_name_has_no_blanks() -> None:
+def test_a_name_has_no_spaces() -> None:
     client = ServerBench().connect()
     assert client.ask("CLIENT GETNAME") == b"$-1\r\n"
     assert client.ask("CLIENT SETNAME me") == b"+OK\r\n"
@@ -81,7 +81,7 @@ def test_a_line_has_the_fields_of_its_version() -> None:
         assert list(line_of(ServerBench(version).connect())) == fields
 
 
-def test_a_line_tells_what_a_client_does() -> None:
+def test_a_line_has_the_state_of_a_client() -> None:
     server = ServerBench()
     client, asking = server.connect(), server.connect()
     client.ask("HELLO 3 SETNAME me")
@@ -124,7 +124,7 @@ def test_a_line_tells_what_a_client_does() -> None:
     asking.ask("NONSENSE")
 
 
-def test_a_line_tells_the_command_that_came_last() -> None:
+def test_a_line_has_the_last_command() -> None:
     server = ServerBench()
     client, asking = server.connect(), server.connect()
 
@@ -140,7 +140,7 @@ def test_a_line_tells_the_command_that_came_last() -> None:
     assert last() == "NULL"
 
 
-def test_a_line_tells_of_watched_keys_that_changed() -> None:
+def test_a_line_shows_that_watched_keys_changed() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     client.ask("WATCH k")
@@ -158,7 +158,7 @@ def test_addresses_are_shown_as_redis_shows_them() -> None:
     assert line["flags"] == "U"
 
 
-def test_lists_can_be_narrowed() -> None:
+def test_lists_can_be_filtered() -> None:
     server = ServerBench()
     one, two, three = (server.connect() for _ in range(3))
     two.ask("SUBSCRIBE c")
@@ -189,7 +189,7 @@ def test_a_client_is_killed_by_its_address() -> None:
     assert server.server.sessions == {}
 
 
-def test_filters_narrow_who_is_killed() -> None:
+def test_clients_are_killed_by_filters() -> None:
     server = ServerBench()
     one, two, three, four = (server.connect() for _ in range(4))
     two.ask("SUBSCRIBE c")
@@ -203,7 +203,7 @@ def test_filters_narrow_who_is_killed() -> None:
     assert four.closed
 
 
-def test_what_cannot_be_a_filter_kills_nobody() -> None:
+def test_an_invalid_filter_kills_no_client() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     refusals = {
@@ -221,7 +221,7 @@ def test_what_cannot_be_a_filter_kills_nobody() -> None:
     assert not other.closed
 
 
-def test_the_old_are_killed_where_redis_can() -> None:
+def test_old_connections_are_killed_by_maxage() -> None:
     server = ServerBench("7.4")
     server.connect()
     server.advance(10_000)
@@ -242,7 +242,7 @@ def test_a_killed_client_leaves_no_trace() -> None:
     assert two.heard() == b""
 
 
-def test_library_and_touch_are_younger_than_7_0() -> None:
+def test_setinfo_and_no_touch_are_newer_than_7_0() -> None:
     old = ServerBench("7.0").connect()
     assert old.ask("CLIENT SETINFO LIB-NAME x") == (
         b"-ERR unknown subcommand 'SETINFO'. Try CLIENT HELP.\r\n"
@@ -270,7 +270,7 @@ def test_replies_can_be_turned_off() -> None:
     assert client.ask("CLIENT REPLY what") == SYNTAX
 
 
-def test_one_reply_can_be_left_out() -> None:
+def test_one_reply_can_be_skipped() -> None:
     client = ServerBench().connect()
     skip = encoded("CLIENT", "REPLY", "SKIP")
     for command in (encoded("XLEN", "s"), encoded("NONSENSE"), encoded("PING")):
@@ -278,7 +278,7 @@ def test_one_reply_can_be_left_out() -> None:
     assert client.send(skip + skip + encoded("PING") + encoded("PING")) == b"+PONG\r\n"
 
 
-def test_the_reply_to_a_command_that_waited_can_be_left_out() -> None:
+def test_the_reply_of_a_blocked_command_can_be_skipped() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     client.ask("CLIENT REPLY SKIP")
@@ -296,7 +296,7 @@ def test_the_reply_to_a_command_that_waited_can_be_left_out() -> None:
         (" error", b"-UNBLOCKED client unblocked via CLIENT UNBLOCK\r\n"),
     ],
 )
-def test_a_blocked_client_can_be_let_go(word: str, expected: bytes) -> None:
+def test_a_blocked_client_can_be_unblocked(word: str, expected: bytes) -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     client.send(encoded("XREAD", "BLOCK", "0", "STREAMS", "s", "$") + encoded("PING"))
@@ -306,7 +306,7 @@ def test_a_blocked_client_can_be_let_go(word: str, expected: bytes) -> None:
     assert server.engine.waiters.count == 0
 
 
-def test_only_the_blocked_can_be_let_go() -> None:
+def test_only_blocked_clients_can_be_unblocked() -> None:
     client = ServerBench().connect()
     assert client.ask("CLIENT UNBLOCK 99") == b":0\r\n"
     assert client.ask("CLIENT UNBLOCK x") == b"-ERR value is not an integer or out of range\r\n"
@@ -332,7 +332,7 @@ def test_a_pause_holds_all_commands_back_until_its_end() -> None:
     assert server.server.state == 0
 
 
-def test_a_pause_of_writes_lets_reads_go_on() -> None:
+def test_a_pause_of_writes_does_not_affect_reads() -> None:
     server = ServerBench()
     writer, speaker, trader, reader = (server.connect() for _ in range(4))
     trader.ask("MULTI")
@@ -350,7 +350,7 @@ def test_a_pause_of_writes_lets_reads_go_on() -> None:
     assert trader.heard() == b"*1\r\n$3\r\n2-1\r\n"
 
 
-def test_a_second_pause_makes_the_first_no_shorter_and_no_milder() -> None:
+def test_a_second_pause_does_not_weaken_the_first() -> None:
     server = ServerBench()
     one, two, client = (server.connect() for _ in range(3))
     one.send(
@@ -367,7 +367,7 @@ def test_a_second_pause_makes_the_first_no_shorter_and_no_milder() -> None:
     assert two.ask("PING") == b"+PONG\r\n"
 
 
-def test_a_pause_of_no_time_pauses_nothing() -> None:
+def test_a_pause_of_zero_milliseconds_pauses_nothing() -> None:
     server = ServerBench()
     client = server.connect()
     assert client.ask("CLIENT PAUSE 0") == b"+OK\r\n"
@@ -377,7 +377,7 @@ def test_a_pause_of_no_time_pauses_nothing() -> None:
     assert client.ask("CLIENT PAUSE 1 what") == b"-ERR CLIENT PAUSE mode must be WRITE or ALL\r\n"
 
 
-def test_the_paused_go_on_in_the_order_in_which_they_were_stopped() -> None:
+def test_paused_clients_continue_in_the_order_in_which_they_stopped() -> None:
     server = ServerBench()
     one, two, three = (server.connect() for _ in range(3))
     three.ask("CLIENT PAUSE 10 WRITE")
@@ -388,7 +388,7 @@ def test_the_paused_go_on_in_the_order_in_which_they_were_stopped() -> None:
     assert values == [b"2", b"1"]
 
 
-def test_who_leaves_during_a_pause_runs_nothing() -> None:
+def test_a_client_that_leaves_during_a_pause_runs_nothing() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     other.ask("CLIENT PAUSE 10 WRITE")

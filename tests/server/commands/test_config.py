@@ -1,4 +1,4 @@
-"""Settings: how they are read, which are refused and how, and how a file is kept up to date."""
+"""Settings: parsing, refusals, and updating a file."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from penstock.server.session.states import OUT_OF_MEMORY
 
 
 class StillLoop:
-    """A loop in which nothing ever happens."""
+    """A loop that runs nothing."""
 
     def call_soon(self, callback: object) -> object:
         return None
 
     def call_later(self, delay: float, callback: object) -> Timer:
-        raise AssertionError("nobody sets a timer here")
+        raise AssertionError("no timer is expected")
 
 
 def loaded(*words: str) -> Config:
@@ -81,54 +81,78 @@ def test_memory_is_written_with_units(text: str, size: int) -> None:
     assert loaded("--maxmemory", text).value("maxmemory") == size
 
 
-def test_a_value_out_of_range_is_refused_with_place_directive_value_and_range() -> None:
+def test_a_value_out_of_range_is_refused_with_its_place_and_range() -> None:
     assert refusal("--port", "99999") == (
         "command line: port 99999: argument must be between 0 and 65535 inclusive"
     )
 
 
-def test_a_value_that_is_missing_or_one_too_many_is_refused() -> None:
+def test_a_missing_value_and_an_extra_value_are_refused() -> None:
     assert refusal("--port") == "command line: port: wrong number of arguments"
     assert refusal("--port", "1", "2") == "command line: port 1 2: wrong number of arguments"
 
 
-def test_a_name_that_nobody_knows_is_refused_with_the_nearest() -> None:
+def test_an_unknown_name_is_refused_with_the_most_similar() -> None:
     assert refusal("--maxmemroy", "1gb") == (
-        "command line: maxmemroy 1gb: there is no such directive; did you mean maxmemory?"
+        "command line: maxmemroy 1gb: unknown directive; did you mean maxmemory?"
     )
-    assert refusal("--zzzzzz", "1") == "command line: zzzzzz 1: there is no such directive"
+    assert refusal("--zzzzzz", "1") == "command line: zzzzzz 1: unknown directive"
 
 
-def test_what_redis_knows_and_means_nothing_here_is_accepted_with_a_warning() -> None:
+def test_directives_without_effect_are_accepted_and_reported() -> None:
     config = loaded("--lazyfree-lazy-expire", "yes", "--io-threads", "4")
     assert config.shown("io-threads") == "4"
-    assert config.warnings == [
-        "command line: lazyfree-lazy-expire has no meaning here and is ignored",
-        "command line: io-threads has no meaning here and is ignored",
-    ]
+    assert config.ignored_names() == ["lazyfree-lazy-expire", "io-threads"]
 
 
-def test_what_would_be_missed_is_refused_unless_it_asks_for_nothing() -> None:
+def test_directives_that_cannot_be_ignored_are_refused_unless_harmless() -> None:
     assert "one user" in refusal("--user", "default", "on", "nopass")
     assert "no replication" in refusal("--replicaof", "127.0.0.1", "6379")
     assert "TLS" in refusal("--tls-port", "6380")
     config = loaded("--tls-port", "0", "--replicaof", "no", "one", "--cluster-enabled", "no")
-    assert config.warnings == []
+    assert config.ignored_names() == []
 
 
-def test_every_change_is_synced_before_it_is_answered_unless_somebody_says_otherwise() -> None:
-    config = loaded("--save", "")
+def test_by_default_every_change_is_synced_before_the_reply_and_no_snapshot_is_due() -> None:
+    config = loaded()
     assert config.value("appendonly")
     assert config.value("appendfsync") == "always"
     assert config.value("save") == ()
 
 
-def test_only_the_policy_that_evicts_nothing_is_taken() -> None:
+def test_without_a_log_the_save_points_are_those_of_redis_unless_set() -> None:
+    config = loaded("--appendonly", "no")
+    assert config.shown("save") == "3600 1 300 100 60 10000"
+    config.load(config_file.read_command_line(["--appendonly", "yes"]))
+    assert config.shown("save") == ""
+    assert loaded("--appendonly", "no", "--save", "").value("save") == ()
+    assert loaded("--appendonly", "no", "--save", "60", "5").value("save") == ((60, 5),)
+
+
+def test_rewrite_keeps_an_empty_save_that_was_set_while_running(tmp_path: Path) -> None:
+    config = from_file(tmp_path, "appendonly no\n")
+    assert config.file is not None
+    config_file.rewrite(config, config.file)
+    assert "save" not in Path(config.file).read_text()
+    config.change({"save": ()})
+    config_file.rewrite(config, config.file)
+    assert 'save ""' in Path(config.file).read_text()
+
+
+def test_a_change_that_fails_leaves_save_unset() -> None:
+    config = loaded("--appendonly", "no")
+    config.attach(Server(Engine(), ROWS, StillLoop()))
+    with pytest.raises(ConfigError):
+        config.change({"save": ((1, 1),), "maxclients": 2**32 - 1})
+    assert config.shown("save") == "3600 1 300 100 60 10000"
+
+
+def test_only_noeviction_is_accepted() -> None:
     assert "noeviction" in refusal("--maxmemory-policy", "allkeys-lru")
     assert loaded("--maxmemory-policy", "noeviction").value("maxmemory-policy") == "noeviction"
 
 
-def test_words_without_a_directive_are_refused() -> None:
+def test_values_without_a_directive_are_refused() -> None:
     assert refusal("6379") == "command line: 6379: expected --DIRECTIVE VALUE"
 
 
@@ -139,7 +163,7 @@ def test_a_directive_has_its_old_name_as_well() -> None:
 
 
 @pytest.mark.parametrize("row", directives.VOCABULARY.directives, ids=lambda row: str(row.name))
-def test_every_default_is_read_back_from_what_is_shown(row: Directive) -> None:
+def test_every_default_can_be_parsed_from_its_text(row: Directive) -> None:
     assert row.parse((row.kind.show(row.default),)) == row.default
 
 
@@ -164,7 +188,7 @@ def test_a_file_has_comments_quotes_and_any_case(tmp_path: Path) -> None:
     assert config.value("unixsocket") == "/tmp/a b"
 
 
-def test_the_later_of_two_lines_wins_and_lines_of_save_add_up(tmp_path: Path) -> None:
+def test_the_last_line_wins_and_lines_of_save_add_up(tmp_path: Path) -> None:
     config = from_file(tmp_path, "timeout 1\ntimeout 2\nsave 900 1\nsave 300 10\n")
     assert config.value("timeout") == 2
     assert config.value("save") == ((900, 1), (300, 10))
@@ -173,7 +197,7 @@ def test_the_later_of_two_lines_wins_and_lines_of_save_add_up(tmp_path: Path) ->
     assert config.value("timeout") == 3
 
 
-def test_the_command_line_replaces_what_the_file_says_of_save(tmp_path: Path) -> None:
+def test_the_command_line_replaces_the_save_points_of_the_file(tmp_path: Path) -> None:
     config = from_file(tmp_path, "save 900 1\n")
     config.load(config_file.read_command_line(["--save", "60", "5"]))
     assert config.value("save") == ((60, 5),)
@@ -215,7 +239,7 @@ def test_a_refusal_does_not_show_a_password(tmp_path: Path, line: str) -> None:
     assert "hunter2" not in str(caught.value)
 
 
-def test_an_included_file_stands_in_the_place_of_the_line(tmp_path: Path) -> None:
+def test_an_included_file_replaces_the_line(tmp_path: Path) -> None:
     (tmp_path / "more-1.conf").write_text("timeout 5\nport 7001\n")
     (tmp_path / "more-2.conf").write_text("hz 20\n")
     config = from_file(tmp_path, f"timeout 1\ninclude {tmp_path}/more-*.conf\nport 7002\n")
@@ -228,7 +252,7 @@ def test_a_file_that_includes_itself_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["include", "include /no/such/file", "include /no/such/*.conf"])
-def test_an_include_that_leads_nowhere_is_refused(tmp_path: Path, line: str) -> None:
+def test_an_include_without_a_file_is_refused(tmp_path: Path, line: str) -> None:
     with pytest.raises(ConfigError):
         from_file(tmp_path, line + "\n")
 
@@ -249,7 +273,7 @@ def test_a_rewrite_keeps_comments_order_and_foreign_lines(tmp_path: Path) -> Non
     )
 
 
-def test_a_rewritten_file_says_the_same(tmp_path: Path) -> None:
+def test_a_rewritten_file_has_the_same_values(tmp_path: Path) -> None:
     config = from_file(tmp_path, "bind 127.0.0.1 -::1\nclient-output-buffer-limit normal 1mb 0 0\n")
     config.change({"requirepass": "ö blank", "save": ((60, 7), (5, 1)), "hz": 50})
     config_file.rewrite(config, str(tmp_path / "penstock.conf"))
@@ -320,7 +344,7 @@ def test_a_rewrite_that_fails_leaves_the_file_and_nothing_else(
 # --- In force ----------------------------------------------------------------------------------------
 
 
-def test_values_reach_what_they_are_about() -> None:
+def test_values_are_applied_to_the_server() -> None:
     server = in_force(
         *("--stream-node-max-bytes", "1kb", "--stream-node-max-entries", "7"),
         *("--list-max-listpack-size", "-1", "--proto-max-bulk-len", "1mb"),
@@ -337,18 +361,18 @@ def test_values_reach_what_they_are_about() -> None:
     assert server.password == b"secret"
     assert engine.context.event_kinds == events.KEYSPACE | events.EXPIRED
     assert server.query_bytes_max == 2 << 20
-    assert (server.facts.hz, server.facts.maxclients) == (3, 9)
-    assert server.facts.debug_allowed == "local"
+    assert (server.hz, server.max_clients) == (3, 9)
+    assert server.debug_allowed == "local"
     assert server.output_limits.normal == OutputLimit(1, 2, 3)
 
 
-def test_nothing_is_slow_and_nobody_needs_a_password_when_they_are_off() -> None:
+def test_slow_log_and_password_can_be_off() -> None:
     server = in_force("--slowlog-log-slower-than", "-1")
     assert server.slow_us == NEVER_SLOW
     assert server.password is None
 
 
-def test_a_limit_of_memory_holds_at_once() -> None:
+def test_maxmemory_takes_effect_at_once() -> None:
     server = in_force("--maxmemory", "1mb")
     assert server.state & OUT_OF_MEMORY
     assert server.config is not None
@@ -356,12 +380,12 @@ def test_a_limit_of_memory_holds_at_once() -> None:
     assert not server.state & OUT_OF_MEMORY
 
 
-def test_a_change_that_fails_half_way_changes_nothing() -> None:
+def test_a_change_that_fails_halfway_changes_nothing() -> None:
     server = in_force()
     config = server.config
     assert config is not None
     with pytest.raises(ConfigError) as caught:
-        config.change({"timeout": 5, "hz": 20, "requirepass": "\ud800"})  # no text that has bytes
+        config.change({"timeout": 5, "hz": 20, "requirepass": "\ud800"})  # cannot be encoded
     assert caught.value.args[1] == "requirepass"
     assert [config.value(name) for name in ("timeout", "hz", "requirepass")] == [0, 10, ""]
-    assert server.facts.hz == 10
+    assert server.hz == 10

@@ -11,7 +11,7 @@ WRONG_PASSWORD = b"-WRONGPASS invalid username-password pair or user is disabled
 NOT_IN = b"-NOAUTH Authentication required.\r\n"
 
 
-def test_a_stranger_who_does_not_read_is_cut_off() -> None:
+def test_a_stranger_that_does_not_read_is_disconnected() -> None:
     client = guarded().connect()
     client.transport.reads = False
     for _ in range(10_000):
@@ -38,7 +38,7 @@ def greeting(client_id: int, protocol: int) -> bytes:
     )
 
 
-def test_ping_and_echo_answer() -> None:
+def test_ping_and_echo() -> None:
     client = ServerBench().connect()
     assert client.ask("PING") == b"+PONG\r\n"
     assert client.ask("ping hi") == b"$2\r\nhi\r\n"
@@ -61,7 +61,7 @@ def test_each_client_selects_its_own_database() -> None:
     assert two.ask("XLEN s") == b":1\r\n"
 
 
-def test_quit_is_answered_and_what_follows_it_is_not_run() -> None:
+def test_quit_gets_a_reply_and_commands_after_it_do_not_run() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     client.ask("MULTI")
@@ -71,7 +71,7 @@ def test_quit_is_answered_and_what_follows_it_is_not_run() -> None:
     assert list(server.server.sessions.values()) == [other.session]
 
 
-def test_without_a_password_everyone_is_the_default_user() -> None:
+def test_without_a_password_every_client_is_the_default_user() -> None:
     client = ServerBench().connect()
     assert client.ask("AUTH x") == (
         b"-ERR AUTH <password> called without any password configured for the default user."
@@ -82,7 +82,7 @@ def test_without_a_password_everyone_is_the_default_user() -> None:
     assert client.ask("AUTH a b c") == b"-ERR syntax error\r\n"
 
 
-def test_a_stranger_may_only_say_who_it_is() -> None:
+def test_a_stranger_may_only_authenticate() -> None:
     client = guarded().connect()
     assert client.ask("PING") == NOT_IN
     assert client.ask("CLIENT ID") == NOT_IN
@@ -95,7 +95,7 @@ def test_a_stranger_may_only_say_who_it_is() -> None:
     assert client.ask("PING") == b"+PONG\r\n"
 
 
-def test_a_stranger_may_leave() -> None:
+def test_a_stranger_may_quit() -> None:
     client = guarded().connect()
     assert client.ask("QUIT") == b"+OK\r\n"
     assert client.closed
@@ -110,7 +110,7 @@ def test_the_small_limits_of_a_stranger_end_with_the_password(login: str) -> Non
     assert client.run("ECHO", bytes(20_000)) == b"$20000\r\n" + bytes(20_000) + b"\r\n"
 
 
-def test_a_stranger_cannot_make_us_wait_for_much() -> None:
+def test_a_stranger_cannot_announce_large_arguments() -> None:
     client = guarded().connect()
     assert client.send(b"*2\r\n$4\r\nECHO\r\n$16385\r\n") == (
         b"-ERR Protocol error: unauthenticated bulk length\r\n"
@@ -118,7 +118,7 @@ def test_a_stranger_cannot_make_us_wait_for_much() -> None:
     assert client.closed
 
 
-def test_hello_agrees_on_a_protocol() -> None:
+def test_hello_selects_the_protocol() -> None:
     client = ServerBench("7.0").connect()
     assert client.ask("HELLO") == greeting(1, 2)
     assert client.ask("HELLO 3") == greeting(1, 3)
@@ -147,7 +147,7 @@ def test_hello_refuses_and_changes_nothing() -> None:
     assert client.ask("CLIENT GETNAME") == b"$-1\r\n"
 
 
-def test_hello_lets_a_stranger_in_by_its_password_only() -> None:
+def test_hello_admits_a_stranger_only_with_the_password() -> None:
     client = guarded().connect()
     assert client.ask("HELLO 3") == (
         b"-NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO"
@@ -159,7 +159,7 @@ def test_hello_lets_a_stranger_in_by_its_password_only() -> None:
     assert client.ask("PING") == b"+PONG\r\n"
 
 
-def test_reset_makes_a_connection_as_new() -> None:
+def test_reset_restores_the_initial_state() -> None:
     server = ServerBench()
     client, other = server.connect(), server.connect()
     for line in (
@@ -181,7 +181,7 @@ def test_reset_makes_a_connection_as_new() -> None:
     assert b" flags=N db=0 " in client.ask("CLIENT INFO")
 
 
-def test_reset_lets_replies_come_again() -> None:
+def test_reset_turns_replies_on() -> None:
     client = ServerBench().connect()
     client.ask("CLIENT REPLY OFF")
     assert client.ask("RESET") == b"+RESET\r\n"
@@ -191,7 +191,7 @@ def test_reset_lets_replies_come_again() -> None:
     assert client.ask("PING") == b"+PONG\r\n"
 
 
-def test_reset_makes_a_stranger_again() -> None:
+def test_reset_requires_authentication_again() -> None:
     client = guarded().connect()
     client.ask("AUTH secret")
     assert client.ask("RESET") == b"+RESET\r\n"

@@ -1,4 +1,4 @@
-"""DEBUG is for tests, and only where the settings allow it."""
+"""DEBUG works only if the settings allow it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ REFUSED = (
 
 def debugging(allowed: str = "yes", address: str = "10.0.0.1:5") -> ManualClient:
     bench = ServerBench()
-    bench.server.facts.debug_allowed = allowed
+    bench.server.debug_allowed = allowed
     client = bench.connect()
     client.session.info.address = address
     return client
 
 
-def test_by_default_nobody_may() -> None:
+def test_by_default_debug_is_refused() -> None:
     assert ServerBench().connect().reply("DEBUG SLEEP 0") == Refusal(REFUSED)
 
 
 @pytest.mark.parametrize(
     "address", ["127.0.0.1:5", "127.3.0.1:5", "::1:5", "[::1]:5", "/run/p.sock:0"]
 )
-def test_a_local_client_may_where_local_ones_may(address: str) -> None:
+def test_a_local_client_may_debug_with_local(address: str) -> None:
     assert debugging("local", address).reply("DEBUG SLEEP 0") == "OK"
 
 
 @pytest.mark.parametrize("address", ["10.0.0.1:5", "?:0", "1127.0.0.1:5"])
-def test_no_other_client_may_where_local_ones_may(address: str) -> None:
+def test_a_remote_client_may_not_debug_with_local(address: str) -> None:
     assert debugging("local", address).reply("DEBUG SLEEP 0") == Refusal(REFUSED)
 
 
-def test_a_transaction_with_it_cannot_run() -> None:
+def test_a_transaction_with_debug_is_aborted() -> None:
     client = debugging("no")
     client.reply("MULTI")
     assert client.reply("DEBUG SLEEP 0") == Refusal(REFUSED)
@@ -56,18 +56,18 @@ def test_sleep_takes_what_strtod_takes(seconds: str) -> None:
     ("word", "on"),
     [("0", False), ("1", True), ("x", False), ("-7", True), ("00", False), ("1" * 5000, True)],
 )
-def test_regular_expiry_can_be_switched(word: str, on: bool) -> None:
+def test_periodic_expiry_can_be_switched(word: str, on: bool) -> None:
     client = debugging()
     assert client.reply(f"DEBUG SET-ACTIVE-EXPIRE {word}") == "OK"
-    assert client.session.server.facts.active_expire is on
+    assert client.session.server.active_expire is on
 
 
 @pytest.mark.parametrize("words", ["NOSUCH", "SLEEP", "SLEEP 0 0", "OBJECT", "HELP x"])
-def test_anything_else_is_unknown(words: str) -> None:
+def test_other_subcommands_are_unknown(words: str) -> None:
     name = words.partition(" ")[0]
     text = f"ERR unknown subcommand or wrong number of arguments for '{name}'. Try DEBUG HELP."
     assert debugging().reply(f"DEBUG {words}") == Refusal(text)
 
 
-def test_a_key_that_is_not_there_is_no_object() -> None:
+def test_debug_object_of_a_missing_key_is_an_error() -> None:
     assert debugging().reply("DEBUG OBJECT nosuch") == Refusal("ERR no such key")

@@ -1,8 +1,9 @@
-"""INFO tells the truth, in the words that tools look for."""
+"""INFO: values are true and have the names that tools look for."""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,11 +12,12 @@ from penstock.build import KIND
 from penstock.server.stats.info_sections import SECTIONS, human
 from tests.support.engine.engines import START_MS
 from tests.support.servers.connections import ManualClient, ServerBench
+from tests.support.servers.durable_bench import DurableBench
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer
 
 TITLES = [title for title, _, _ in SECTIONS]
-# What redis-py, redis_exporter, RedisInsight and KEDA look for first.
+# Fields that redis-py, redis_exporter, RedisInsight and KEDA need.
 NEEDED = {
     "redis_version",
     "redis_mode",
@@ -76,16 +78,16 @@ def test_by_default_the_statistics_of_commands_are_left_out() -> None:
 
 
 @pytest.mark.parametrize("word", ["all", "everything", "ALL"])
-def test_all_are_shown_to_who_asks_for_all(word: str) -> None:
+def test_info_all_shows_all_sections(word: str) -> None:
     assert list(parsed(text_of(ServerBench().connect(), word))) == TITLES
 
 
-def test_sections_come_in_their_own_order_and_once() -> None:
+def test_sections_have_a_fixed_order_and_appear_once() -> None:
     text = text_of(ServerBench().connect(), "keyspace", "nosuch", "Cluster", "cluster")
     assert text == "# Cluster\r\ncluster_enabled:0\r\n\r\n# Keyspace\r\n"
 
 
-def test_default_can_be_asked_for_together_with_others() -> None:
+def test_default_can_be_combined_with_other_sections() -> None:
     shown = list(parsed(text_of(ServerBench().connect(), "default", "commandstats")))
     assert shown == [title for title in TITLES if title != "Latencystats"]
 
@@ -94,7 +96,7 @@ def test_a_section_that_does_not_exist_is_empty() -> None:
     assert text_of(ServerBench().connect(), "nosuch") == ""
 
 
-def test_what_tools_look_for_is_there() -> None:
+def test_the_fields_that_tools_need_exist() -> None:
     fields = {
         name for section in parsed(text_of(ServerBench().connect())).values() for name in section
     }
@@ -119,7 +121,7 @@ def test_time_passes() -> None:
     assert server["server_time_usec"] == str((START_MS + 86_402_500) * 1000)
 
 
-def test_clients_are_counted_and_so_are_those_who_wait() -> None:
+def test_connected_and_blocked_clients_are_counted() -> None:
     bench = ServerBench()
     reader, client = bench.connect(), bench.connect()
     reader.tell("XREAD BLOCK 0 STREAMS s $")
@@ -135,12 +137,13 @@ def test_memory_adds_up() -> None:
     assert memory["maxmemory_human"] == "0B"
 
 
-def test_changes_since_the_last_save_are_counted() -> None:
-    bench = ServerBench()
-    bench.engine.context.dirty = 7
-    bench.server.facts.dirty_at_save = 3
-    saved = parsed(text_of(bench.connect(), "persistence"))["Persistence"]
-    assert saved["rdb_changes_since_last_save"] == "4"
+def test_changes_since_the_last_save_are_counted(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, appendonly="no")
+    client = bench.connect()
+    for line in ("SET a 1", "SET b 1", "SET c 1", "SAVE", "SET a 2", "SET b 2"):
+        client.ask(line)
+    saved = parsed(text_of(client, "persistence"))["Persistence"]
+    assert saved["rdb_changes_since_last_save"] == "2"
     assert saved["rdb_last_save_time"] == str(START_MS // 1000)
 
 
@@ -165,7 +168,7 @@ def test_commands_and_errors_are_counted_by_name() -> None:
     assert [part.split("=")[0] for part in times.split(",")] == ["p50", "p99", "p99.9"]
 
 
-def test_each_database_that_holds_something_is_shown() -> None:
+def test_each_database_with_keys_is_shown() -> None:
     bench = ServerBench()
     client = bench.connect()
     client.reply("XADD a 1-1 k v")
@@ -179,7 +182,7 @@ def test_each_database_that_holds_something_is_shown() -> None:
     }
 
 
-def test_it_says_what_no_redis_says() -> None:
+def test_the_penstock_section_exists() -> None:
     assert parsed(text_of(ServerBench().connect(), "penstock"))["Penstock"] == {
         "penstock_version": __version__,
         "penstock_build": KIND,
@@ -197,11 +200,11 @@ def test_it_says_what_no_redis_says() -> None:
         (1 << 60, "1152921504606846976B"),
     ],
 )
-def test_sizes_are_shown_to_people(size: int, text: str) -> None:
+def test_sizes_are_shown_with_units(size: int, text: str) -> None:
     assert human(size) == text
 
 
-def test_fields_stand_where_redis_has_them(redis_server: RedisServer) -> None:
+def test_fields_have_the_order_of_redis(redis_server: RedisServer) -> None:
     with RawRedis(redis_server.port) as client:
         [text] = client.ask([[b"INFO", b"all"]])
     theirs = parsed(text.decode())

@@ -1,4 +1,4 @@
-"""COMMAND says of every command what its row says, the way Redis would."""
+"""COMMAND describes every command as Redis does."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_command_is_described_by_its_row() -> None:
     assert row == [b"pairs", -3, ["readonly"], 1, -1, 2, categories, [], [spec], []]
 
 
-def test_keys_that_move_are_described_as_far_as_can_be() -> None:
+def test_keys_at_varying_positions_are_described_as_far_as_possible() -> None:
     [row] = small_table().reply("COMMAND INFO take")
     assert row[2] == ["write", "blocking", "movablekeys"]
     spec = dict(zip(row[8][0][::2], row[8][0][1::2], strict=True))
@@ -77,7 +77,7 @@ def test_keys_that_move_are_described_as_far_as_can_be() -> None:
     assert spec[b"find_keys"] == [b"type", b"keynum", b"spec", keynum]
 
 
-def test_a_container_is_made_of_its_subcommands() -> None:
+def test_a_container_is_built_from_its_subcommands() -> None:
     client = small_table()
     [row] = client.reply("COMMAND INFO box")
     assert row[:7] == [b"box", -2, [], 0, 0, 0, ["@slow"]]
@@ -94,7 +94,7 @@ def test_in_resp3_flags_are_a_set() -> None:
     assert row[7:] == [Members([]), Members([]), Members([])]
 
 
-def test_all_commands_are_described_to_who_names_none() -> None:
+def test_without_names_all_commands_are_described() -> None:
     client = small_table()
     names = [b"take", b"box", b"pairs", b"bare", b"command"]
     assert [row[0] for row in client.reply("COMMAND")] == names
@@ -117,7 +117,7 @@ def test_names_can_be_filtered() -> None:
     assert client.reply("COMMAND LIST FILTERBY MODULE any") == []
 
 
-def test_docs_say_what_a_command_is_for_and_what_it_takes() -> None:
+def test_docs_have_summary_and_arguments() -> None:
     client = small_table()
     client.session.output.resp3 = True
     docs = client.reply("COMMAND DOCS TAKE nosuch")
@@ -168,7 +168,7 @@ def test_keys_are_found_in_a_command(words: str, keys: list[bytes]) -> None:
     assert small_table().reply(f"COMMAND GETKEYS {words}") == keys
 
 
-def test_keys_are_told_with_what_happens_to_them() -> None:
+def test_keys_are_returned_with_their_access_flags() -> None:
     client = small_table()
     assert client.reply("COMMAND GETKEYSANDFLAGS PAIRS a 1") == [[b"a", ["RO", "access"]]]
     wanted = [[b"k", ["RW", "access", "update"]]]
@@ -190,11 +190,11 @@ def test_keys_are_told_with_what_happens_to_them() -> None:
         ("NOSUCH", "ERR unknown subcommand 'NOSUCH'. Try COMMAND HELP."),
     ],
 )
-def test_what_makes_no_sense_is_refused(words: str, text: str) -> None:
+def test_invalid_arguments_are_refused(words: str, text: str) -> None:
     assert small_table().reply(f"COMMAND {words}") == Refusal(text)
 
 
-def test_a_key_place_beyond_the_command_is_refused() -> None:
+def test_a_key_position_beyond_the_command_is_refused() -> None:
     text = "ERR Invalid arguments specified for command"
     assert small_table().reply("COMMAND GETKEYS TAKE 0 9 x") == Refusal(text)
 
@@ -224,7 +224,7 @@ def test_every_command_is_described_as_in_redis(redis_server: RedisServer) -> No
     differing = {}
     for mine, their in zip(ours.reply(b"COMMAND", b"INFO", *names), theirs, strict=True):
         name = mine[0].decode()
-        # What Redis does not have, or not yet, cannot differ from it.
+        # Skip commands that this Redis does not have.
         if their is not None and described(mine) != described(their) and name not in DIFFERENCES:
             differing[name] = (described(mine), described(their))
     assert differing == {}

@@ -1,4 +1,4 @@
-"""LATENCY shows how many calls stayed within how many microseconds."""
+"""LATENCY HISTOGRAM counts calls per latency."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_calls_are_counted_up_to_powers_of_two() -> None:
     assert client.reply("LATENCY HISTOGRAM xlen nosuch xadd") == wanted
 
 
-def test_a_container_stands_for_its_subcommands() -> None:
+def test_a_container_includes_its_subcommands() -> None:
     bench = ServerBench()
     tally_of(bench, "XGROUP CREATE").count(1, 1)
     tally_of(bench, "XGROUP DESTROY").count(1, 1)
@@ -31,7 +31,7 @@ def test_a_container_stands_for_its_subcommands() -> None:
     assert list(client.reply("LATENCY HISTOGRAM xgroup|create")) == [b"xgroup|create"]
 
 
-def test_events_are_not_noted() -> None:
+def test_there_are_no_latency_events() -> None:
     client = ServerBench().connect()
     assert client.reply("LATENCY LATEST") == []
     assert client.reply("LATENCY HISTORY command") == []

@@ -1,4 +1,4 @@
-"""MEMORY counts what a key costs, and says what the process occupies."""
+"""MEMORY: the size of keys and of the process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def usage(client: ManualClient, key: str = "s", samples: int = 0) -> int:
     return reply
 
 
-def test_a_key_that_is_not_there_costs_nothing() -> None:
+def test_a_missing_key_has_no_size() -> None:
     assert ServerBench().connect().reply("MEMORY USAGE s") is None
 
 
@@ -31,7 +31,7 @@ def test_a_stream_costs_at_least_its_bytes() -> None:
     assert usage(client) > 10_000
 
 
-def test_groups_consumers_and_what_is_pending_cost_something() -> None:
+def test_groups_consumers_and_pending_entries_cost_memory() -> None:
     client = ServerBench().connect()
     for _ in range(50):
         client.reply("XADD s * k v")
@@ -46,7 +46,7 @@ def test_groups_consumers_and_what_is_pending_cost_something() -> None:
     assert sizes == sorted(set(sizes))
 
 
-def test_a_few_samples_are_enough_for_a_guess() -> None:
+def test_a_few_samples_are_enough_for_an_estimate() -> None:
     client = ServerBench().connect()
     for _ in range(3000):
         client.reply("XADD", "s", "*", "k", "v" * 20)
@@ -55,7 +55,7 @@ def test_a_few_samples_are_enough_for_a_guess() -> None:
     assert 0.8 * exact < client.reply("MEMORY USAGE s") < 1.2 * exact
 
 
-def test_one_consumer_with_everything_makes_no_giants_of_the_others() -> None:
+def test_one_large_consumer_does_not_inflate_the_others() -> None:
     client = ServerBench().connect()
     for _ in range(1000):
         client.reply("XADD", "s", "*", "k", "v")
@@ -67,7 +67,7 @@ def test_one_consumer_with_everything_makes_no_giants_of_the_others() -> None:
     assert 0.8 * exact < client.reply("MEMORY USAGE s") < 1.2 * exact
 
 
-def test_other_values_cost_something_too() -> None:
+def test_other_values_cost_memory_too() -> None:
     bench = ServerBench()
     bench.engine.context.databases[0].put(b"text", b"x" * 5000)
     assert usage(bench.connect(), "text") > 5000
@@ -82,7 +82,7 @@ def test_other_values_cost_something_too() -> None:
         ("NOSUCH 1", SYNTAX),
     ],
 )
-def test_options_that_are_none_are_refused(words: str, text: str) -> None:
+def test_invalid_options_are_refused(words: str, text: str) -> None:
     client = ServerBench().connect()
     client.reply("XADD s * k v")
     assert client.reply(f"MEMORY USAGE s {words}") == Refusal(text)
@@ -99,11 +99,11 @@ def test_stats_add_up() -> None:
     assert isinstance(stats[b"dataset.percentage"], float)
 
 
-def test_the_doctor_complains_when_the_memory_is_nearly_used_up() -> None:
+def test_the_doctor_warns_when_memory_is_nearly_full() -> None:
     bench = ServerBench()
     client = bench.connect()
     assert b"maxmemory" not in client.reply("MEMORY DOCTOR")
-    bench.server.facts.maxmemory = 1000
+    bench.server.max_memory = 1000
     assert b"maxmemory" in client.reply("MEMORY DOCTOR")
 
 

@@ -1,4 +1,4 @@
-"""MONITOR shows every command once it has run, but nothing that others must not see."""
+"""MONITOR shows every command after it has run, without secrets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.servers.raw_redis import Refusal
 
 
 def watched() -> tuple[ServerBench, ManualClient, ManualClient]:
-    """A server, somebody who watches, and somebody who is watched."""
+    """A server, a monitor and another client."""
     bench = ServerBench()
     watcher, client = bench.connect(), bench.connect()
     assert watcher.reply("MONITOR") == "OK"
@@ -17,16 +17,16 @@ def watched() -> tuple[ServerBench, ManualClient, ManualClient]:
 
 
 def shown(watcher: ManualClient) -> list[str]:
-    """What was shown, without the time."""
+    """The lines, without the time."""
     return [line.split(" ", 1)[1] for line in watcher.replies()]
 
 
-def test_every_command_is_shown_with_its_time_place_and_words() -> None:
+def test_every_command_is_shown_with_time_address_and_arguments() -> None:
     _, watcher, client = watched()
     client.reply("SELECT 2")
     client.reply("XADD", "s", "1-1", b'a"\n', b"\xff")
     first, second = watcher.replies()
-    # Once it has run the client is where it wanted to be, in Redis as well.
+    # A line has the database after the command, as in Redis.
     assert first == '1700000000.000000 [2 10.0.0.1:5] "SELECT" "2"'
     assert second.endswith('[2 10.0.0.1:5] "XADD" "s" "1-1" "a\\"\\n" "\\xff"')
 
@@ -39,20 +39,20 @@ def test_a_transaction_is_shown_in_the_order_in_which_it_ran() -> None:
     assert words == ['"MULTI"', '"XLEN" "s"', '"PING"', '"EXEC"']
 
 
-def test_what_administrators_do_is_not_shown() -> None:
+def test_administration_commands_are_not_shown() -> None:
     _, watcher, client = watched()
     client.reply("SLOWLOG LEN")
     assert shown(watcher) == []
 
 
-def test_what_was_refused_before_it_ran_is_not_shown() -> None:
+def test_rejected_commands_are_not_shown() -> None:
     _, watcher, client = watched()
     client.reply("XLEN")
     client.reply("NOSUCH")
     assert shown(watcher) == []
 
 
-def test_who_watches_is_answered_before_being_shown_it() -> None:
+def test_monitor_gets_its_reply_first() -> None:
     _, watcher, _ = watched()
     watcher.tell("PING")
     pong, line = watcher.replies()
@@ -60,19 +60,19 @@ def test_who_watches_is_answered_before_being_shown_it() -> None:
     assert line.endswith('"PING"')
 
 
-def test_who_watches_may_not_touch_keys() -> None:
+def test_a_monitor_may_not_touch_keys() -> None:
     _, watcher, _ = watched()
     refusal = Refusal("ERR Replica can't interact with the keyspace")
     assert watcher.reply("XLEN s") == refusal
 
 
-def test_asking_twice_is_not_answered() -> None:
+def test_a_second_monitor_gets_no_reply() -> None:
     _, watcher, _ = watched()
     watcher.tell("MONITOR")
     assert watcher.replies() == []
 
 
-def test_a_transaction_cannot_begin_to_watch() -> None:
+def test_monitor_is_refused_in_a_transaction() -> None:
     client = ServerBench().connect()
     client.reply("MULTI")
     client.reply("MONITOR")
@@ -80,8 +80,19 @@ def test_a_transaction_cannot_begin_to_watch() -> None:
     assert client.reply("EXEC") == [refusal]
 
 
-def test_when_the_last_watcher_is_gone_nobody_is_watched() -> None:
+def test_when_the_last_monitor_is_gone_nothing_is_shown() -> None:
     bench, watcher, client = watched()
     watcher.vanish()
     assert not bench.server.state & MONITORED
     assert client.reply("PING") == "PONG"
+
+
+def test_a_monitor_that_skips_a_reply_gets_no_lines_until_its_next_command() -> None:
+    _, watcher, client = watched()
+    watcher.tell("CLIENT REPLY SKIP")
+    assert len(watcher.replies()) == 1  # the line of CLIENT itself
+    client.reply("PING")
+    watcher.tell("PING")
+    assert watcher.replies() == []
+    client.reply("PING")
+    assert len(shown(watcher)) == 1

@@ -1,4 +1,4 @@
-"""Channels: who hears what, in which order, and what is said to those who subscribe."""
+"""Publish/subscribe: recipients, order and confirmations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _message(kind: bytes, null: bytes, items: tuple[bytes | int | None, ...]) ->
     return text
 
 
-def test_each_channel_is_answered_with_the_count_of_subscriptions() -> None:
+def test_each_channel_is_confirmed_with_the_count_of_subscriptions() -> None:
     client = ServerBench().connect()
     assert client.ask("SUBSCRIBE a b a") == (
         resp2(b"subscribe", b"a", 1) + resp2(b"subscribe", b"b", 2) + resp2(b"subscribe", b"a", 2)
@@ -40,7 +40,7 @@ def test_each_channel_is_answered_with_the_count_of_subscriptions() -> None:
     assert client.session.state == 0
 
 
-def test_who_unsubscribes_from_nothing_is_answered_with_a_null() -> None:
+def test_unsubscribing_from_nothing_is_confirmed_with_a_null() -> None:
     client = ServerBench().connect()
     assert client.ask("UNSUBSCRIBE") == resp2(b"unsubscribe", None, 0)
     assert client.ask("PUNSUBSCRIBE") == resp2(b"punsubscribe", None, 0)
@@ -48,7 +48,7 @@ def test_who_unsubscribes_from_nothing_is_answered_with_a_null() -> None:
     assert client.ask("UNSUBSCRIBE") == resp3(b"unsubscribe", None, 0)
 
 
-def test_listeners_by_name_hear_before_listeners_by_pattern() -> None:
+def test_subscribers_by_name_come_before_subscribers_by_pattern() -> None:
     server = ServerBench()
     client, speaker = server.connect(), server.connect()
     client.ask("PSUBSCRIBE ne* *")
@@ -62,7 +62,7 @@ def test_listeners_by_name_hear_before_listeners_by_pattern() -> None:
     assert speaker.run("PUBLISH", "old", "hi") == b":1\r\n"
 
 
-def test_messages_come_in_the_order_in_which_they_were_published() -> None:
+def test_messages_arrive_in_the_order_of_publication() -> None:
     server = ServerBench()
     client, speaker = server.connect(), server.connect()
     client.ask("SUBSCRIBE c")
@@ -70,7 +70,7 @@ def test_messages_come_in_the_order_in_which_they_were_published() -> None:
     assert client.heard() == resp2(b"message", b"c", b"1") + resp2(b"message", b"c", b"2")
 
 
-def test_a_resp2_listener_may_do_nothing_but_listen() -> None:
+def test_a_resp2_subscriber_may_only_use_pubsub_commands() -> None:
     client = ServerBench().connect()
     client.ask("SUBSCRIBE c")
     assert client.ask("XLEN s") == (
@@ -84,7 +84,7 @@ def test_a_resp2_listener_may_do_nothing_but_listen() -> None:
     assert client.ask("PING") == b"+PONG\r\n"
 
 
-def test_a_resp3_listener_may_do_anything() -> None:
+def test_a_resp3_subscriber_may_use_all_commands() -> None:
     client = ServerBench().connect()
     client.ask("HELLO 3")
     assert client.ask("SUBSCRIBE c") == resp3(b"subscribe", b"c", 1)
@@ -92,7 +92,7 @@ def test_a_resp3_listener_may_do_anything() -> None:
     assert client.ask("PING") == b"+PONG\r\n"
 
 
-def test_what_a_client_says_to_itself_comes_before_the_reply_or_behind_it() -> None:
+def test_a_message_to_itself_comes_before_or_after_the_reply() -> None:
     message = resp3(b"message", b"c", b"x")
     for version, expected in (("7.0", message + b":1\r\n"), ("7.2", b":1\r\n" + message)):
         client = ServerBench(version).connect()
@@ -101,7 +101,7 @@ def test_what_a_client_says_to_itself_comes_before_the_reply_or_behind_it() -> N
         assert client.ask("PUBLISH c x") == expected
 
 
-def test_publishing_inside_a_transaction_is_heard_when_it_runs() -> None:
+def test_publish_in_a_transaction_is_delivered_by_exec() -> None:
     server = ServerBench()
     client, speaker = server.connect(), server.connect()
     client.ask("SUBSCRIBE c")
@@ -137,7 +137,7 @@ def test_pushes_reach_a_client_that_wants_no_replies() -> None:
         assert client.ask("CLIENT REPLY ON") == b"+OK\r\n"
 
 
-def test_pubsub_tells_who_listens() -> None:
+def test_pubsub_counts_subscribers() -> None:
     server = ServerBench()
     one, two, asking = server.connect(), server.connect(), server.connect()
     one.ask("SUBSCRIBE news old")
@@ -154,7 +154,7 @@ def test_pubsub_tells_who_listens() -> None:
     assert asking.ask("PUBSUB HELP").startswith(b"*9\r\n+PUBSUB <subcommand> ")
 
 
-def test_who_is_gone_listens_no_longer() -> None:
+def test_a_disconnected_client_is_unsubscribed() -> None:
     server = ServerBench()
     client, speaker = server.connect(), server.connect()
     client.ask("SUBSCRIBE c")
@@ -164,7 +164,7 @@ def test_who_is_gone_listens_no_longer() -> None:
     assert speaker.ask("PUBSUB NUMPAT") == b":0\r\n"
 
 
-def test_events_of_keys_reach_those_who_listen() -> None:
+def test_keyspace_events_reach_subscribers() -> None:
     server = ServerBench()
     server.engine.context.event_kinds = events.parse_kinds_or_none("KEA") or 0
     client, writer = server.connect(), server.connect()
@@ -177,7 +177,7 @@ def test_events_of_keys_reach_those_who_listen() -> None:
     )
 
 
-def test_a_listener_that_does_not_read_is_cut_off_and_the_others_go_on() -> None:
+def test_a_subscriber_that_does_not_read_is_disconnected_and_the_others_stay() -> None:
     server = ServerBench()
     slow, quick, speaker = server.connect(), server.connect(), server.connect()
     for client in (slow, quick):
@@ -192,7 +192,7 @@ def test_a_listener_that_does_not_read_is_cut_off_and_the_others_go_on() -> None
     assert len(quick.heard()) > 40 << 20
 
 
-def test_one_turn_cannot_pile_up_more_than_the_limit() -> None:
+def test_one_turn_cannot_pile_up_more_messages_than_the_limit() -> None:
     server = ServerBench()
     slow, speaker = server.connect(), server.connect()
     slow.ask("SUBSCRIBE c")
@@ -201,12 +201,12 @@ def test_one_turn_cannot_pile_up_more_than_the_limit() -> None:
     for _ in range(40):
         speaker.run("PUBLISH", "c", bytes(1 << 20))
     speaker.put(encoded("EXEC"))
-    assert slow.session.output.size + slow.session.held_bytes == 0
+    assert slow.session.replies.unsent_bytes() == 0
     speaker.heard()
     assert slow.closed
 
 
-def test_a_listener_over_the_soft_limit_is_cut_off_after_a_while() -> None:
+def test_a_subscriber_over_the_soft_limit_is_disconnected_after_its_time() -> None:
     server = ServerBench()
     slow, speaker = server.connect(), server.connect()
     slow.ask("SUBSCRIBE c")
@@ -219,7 +219,7 @@ def test_a_listener_over_the_soft_limit_is_cut_off_after_a_while() -> None:
     assert slow.closed
 
 
-def test_a_listener_that_catches_up_is_not_cut_off() -> None:
+def test_a_subscriber_that_catches_up_is_not_disconnected() -> None:
     server = ServerBench()
     slow, speaker = server.connect(), server.connect()
     slow.ask("SUBSCRIBE c")

@@ -1,4 +1,4 @@
-"""SLOWLOG shows what took long, newest first, and no passwords."""
+"""SLOWLOG shows slow commands, newest first, without passwords."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.servers.raw_redis import Refusal
 
 
 def slow() -> tuple[ServerBench, ManualClient]:
-    """A server that finds everything slow."""
+    """A server on which every command is slow."""
     bench = ServerBench()
     bench.server.slow_us = 0
     client = bench.connect()
@@ -22,13 +22,13 @@ def slow() -> tuple[ServerBench, ManualClient]:
     return bench, client
 
 
-def test_nothing_is_slow_unless_told() -> None:
+def test_by_default_nothing_is_slow() -> None:
     bench = ServerBench()
     assert bench.server.slow_us == NEVER_SLOW
     assert bench.connect().reply("SLOWLOG GET") == []
 
 
-def test_an_entry_says_what_when_how_long_and_who() -> None:
+def test_an_entry_has_arguments_time_duration_and_client() -> None:
     bench, client = slow()
     client.reply("XLEN s")
     bench.server.slow_us = NEVER_SLOW
@@ -41,7 +41,7 @@ def ids(reply: Any) -> list[int]:
     return [entry[0] for entry in reply]
 
 
-def test_the_newest_come_first_ten_unless_told() -> None:
+def test_the_newest_entries_come_first_ten_by_default() -> None:
     bench, client = slow()
     for _ in range(12):
         client.reply("XLEN s")
@@ -52,7 +52,7 @@ def test_the_newest_come_first_ten_unless_told() -> None:
     assert ids(client.reply("SLOWLOG GET 0")) == []
 
 
-def test_it_can_be_emptied_and_the_numbers_go_on() -> None:
+def test_reset_removes_entries_and_the_ids_continue() -> None:
     bench, client = slow()
     client.reply("XLEN s")
     bench.server.slow_us = NEVER_SLOW
@@ -66,7 +66,7 @@ def test_it_can_be_emptied_and_the_numbers_go_on() -> None:
 
 
 @pytest.mark.parametrize("count", ["-2", "x", "9223372036854775808"])
-def test_a_count_that_is_none_is_refused(count: str) -> None:
+def test_an_invalid_count_is_refused(count: str) -> None:
     refusal = Refusal("ERR count should be greater than or equal to -1")
     assert ServerBench().connect().reply(f"SLOWLOG GET {count}") == refusal
 
@@ -79,7 +79,7 @@ def test_passwords_are_not_shown() -> None:
     assert client.reply("SLOWLOG GET")[0][3] == [b"AUTH", b"(redacted)"]
 
 
-def test_a_command_with_half_of_the_next_behind_it_is_noted() -> None:
+def test_a_command_followed_by_half_a_command_is_logged() -> None:
     _, client = slow()
     assert client.send(encoded("PING") + b"*1\r\n") == b"+PONG\r\n"
     assert client.send(b"$4\r\nPING\r\n\r\n") == b"+PONG\r\n"

@@ -1,4 +1,4 @@
-"""Syntax lines become the arguments that Redis would show."""
+"""Syntax lines are parsed into the arguments that Redis shows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def token(word: str) -> Argument:
     return Argument(word.lower(), "pure-token", word)
 
 
-def test_nothing_has_no_arguments() -> None:
+def test_an_empty_line_has_no_arguments() -> None:
     assert arguments_of("") == ()
 
 
@@ -26,19 +26,19 @@ def test_names_tell_their_types() -> None:
     assert arguments_of("unix-time-seconds") == (Argument("unix-time-seconds", "unix-time"),)
 
 
-def test_a_token_belongs_to_the_name_behind_it() -> None:
+def test_a_token_belongs_to_the_name_after_it() -> None:
     assert arguments_of("COUNT count") == (Argument("count", "integer", "COUNT"),)
     assert arguments_of("[COUNT count]") == (Argument("count", "integer", "COUNT", optional=True),)
 
 
-def test_a_token_in_front_of_no_name_stands_alone() -> None:
+def test_a_token_before_no_name_is_an_argument() -> None:
     assert arguments_of("[FORCE] JUSTID") == (
         Argument("force", "pure-token", "FORCE", optional=True),
         token("JUSTID"),
     )
 
 
-def test_a_token_in_front_of_a_choice_belongs_to_the_choice() -> None:
+def test_a_token_before_a_choice_belongs_to_the_choice() -> None:
     choices = (Argument("a", "string"), Argument("b", "string"))
     assert arguments_of("KIND <a | b>") == (Argument("a-or-b", "oneof", "KIND", arguments=choices),)
     assert arguments_of("[KIND a|b]") == (
@@ -75,7 +75,7 @@ def test_a_token_outside_of_brackets_belongs_to_all_neighbours() -> None:
 
 
 @pytest.mark.parametrize("line", ["id [id ...]", "id [ id ... ]", "id [...]", "id ..."])
-def test_what_is_repeated_may_come_more_than_once(line: str) -> None:
+def test_a_repeated_argument_is_multiple(line: str) -> None:
     assert arguments_of(line) == (Argument("id", "string", multiple=True),)
 
 
@@ -122,7 +122,7 @@ def test_an_unbalanced_line_is_refused(line: str) -> None:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_the_syntax_of_every_command_can_be_read(row: object) -> None:
+def test_the_syntax_of_every_command_can_be_parsed(row: object) -> None:
     syntax = getattr(row, "syntax", None)
     assert isinstance(syntax, str)
     arguments_of(syntax)

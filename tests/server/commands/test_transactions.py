@@ -1,4 +1,4 @@
-"""Transactions among other things: watched keys that go, memory that runs out, the slow log, effects."""
+"""Transactions with expiring keys, maxmemory, the slow log and the log."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def test_a_key_that_expires_while_it_is_watched_breaks_the_watch() -> None:
     assert client.ask("EXEC") == b"*-1\r\n"
 
 
-def test_exec_removes_no_watched_key_whose_time_was_over_already() -> None:
-    # Found by the random sessions, seed 1974043633/76: Redis tells of no expired key here.
+def test_exec_removes_no_watched_key_that_had_expired_already() -> None:
+    # Found by the random sessions, seed 1974043633/76: Redis logs no expired key here.
     bench = ServerBench()
     client = bench.connect()
     client.reply("SET k 1 PXAT 1")
@@ -39,7 +39,7 @@ def test_exec_removes_no_watched_key_whose_time_was_over_already() -> None:
     assert b"k" in bench.server.engine.context.databases[0].values
 
 
-def test_without_memory_nothing_is_queued_and_what_needs_memory_is_not_executed() -> None:
+def test_above_maxmemory_nothing_is_queued_and_exec_is_refused() -> None:
     bench = ServerBench()
     client, other = bench.connect(), bench.connect()
     client.reply("MULTI")
@@ -66,7 +66,7 @@ def test_commands_of_a_transaction_reach_the_slow_log() -> None:
 
 
 def recorded(rows: Iterable[Command] = ROWS) -> tuple[ServerBench, Journal]:
-    """A server that keeps the effects of its commands; database 0 is selected."""
+    """A server that records the effects of its commands; database 0 is selected."""
     bench = ServerBench(rows=rows)
     journal = Journal()
     bench.engine.context.effects = journal

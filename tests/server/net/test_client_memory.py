@@ -1,4 +1,4 @@
-"""maxmemory-clients: the clients that occupy most go first, and only as many as must."""
+"""maxmemory-clients: the largest clients are evicted first, and no more than necessary."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MB = 1 << 20
 
 
 def limited(setting: str = "4mb") -> tuple[ServerBench, ManualClient]:
-    """A server with a limit, and a client that asks it."""
+    """A server with a limit, and a client."""
     bench = ServerBench()
     config = default_config()
     config.set_at_start("maxmemory-clients", setting)
@@ -24,7 +24,7 @@ def limited(setting: str = "4mb") -> tuple[ServerBench, ManualClient]:
 
 
 def half_command(client: ManualClient, size: int) -> None:
-    """Send the beginning of a command; so many bytes of it."""
+    """Send the first bytes of a command."""
     client.send(b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % (2 * size) + bytes(size))
 
 
@@ -38,7 +38,7 @@ def check_total(bench: ServerBench) -> None:
     assert bench.server.client_memory.total == sum(one.counted_bytes for one in sessions)
 
 
-def test_the_largest_goes_first(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_largest_client_is_evicted_first(caplog: pytest.LogCaptureFixture) -> None:
     bench, owner = limited("8mb")
     clients = [bench.connect() for _ in range(3)]
     for client, size in zip(clients, (MB, 2 * MB, MB // 2), strict=True):
@@ -46,14 +46,14 @@ def test_the_largest_goes_first(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         half_command(bench.connect(), MB)
     assert [client.closed for client in clients] == [False, True, False]
-    assert "client 127.0.0.1:50003 is evicted: it occupies" in caplog.text
+    assert "client 127.0.0.1:50003 is evicted: it uses" in caplog.text
     assert field(owner, "stats", "evicted_clients") == 1
     check_total(bench)
     owner.ask("CONFIG RESETSTAT")
     assert field(owner, "stats", "evicted_clients") == 0
 
 
-def test_replies_that_nobody_reads_count() -> None:
+def test_unread_replies_count() -> None:
     bench, owner = limited()
     slow, calm = bench.connect(), bench.connect()
     slow.transport.reads = False
@@ -65,7 +65,7 @@ def test_replies_that_nobody_reads_count() -> None:
     check_total(bench)
 
 
-def test_a_subscriber_that_does_not_read_goes() -> None:
+def test_a_subscriber_that_does_not_read_is_evicted() -> None:
     bench, owner = limited()
     listener = bench.connect()
     listener.ask("SUBSCRIBE c")
@@ -75,7 +75,7 @@ def test_a_subscriber_that_does_not_read_goes() -> None:
     assert listener.closed
 
 
-def test_what_is_queued_in_a_transaction_counts_at_the_next_look() -> None:
+def test_queued_commands_count_at_the_next_check() -> None:
     bench, owner = limited()
     client = bench.connect()
     client.ask("MULTI")
@@ -88,7 +88,7 @@ def test_what_is_queued_in_a_transaction_counts_at_the_next_look() -> None:
     assert owner.ask("PING") == b"+PONG\r\n"
 
 
-def test_no_evict_spares_a_client_but_it_counts(caplog: pytest.LogCaptureFixture) -> None:
+def test_no_evict_exempts_a_client_but_its_memory_counts(caplog: pytest.LogCaptureFixture) -> None:
     bench, owner = limited()
     owner.ask("CLIENT NO-EVICT ON")
     spared, other = bench.connect(), bench.connect()
@@ -98,7 +98,7 @@ def test_no_evict_spares_a_client_but_it_counts(caplog: pytest.LogCaptureFixture
         half_command(spared, 5 * MB)
     assert not spared.closed
     assert other.closed
-    assert caplog.text.count("clients that may not be evicted occupy more") == 1
+    assert caplog.text.count("clients with NO-EVICT use more memory") == 1
     spared.vanish()
     assert not bench.connect().closed
     check_total(bench)
@@ -108,14 +108,14 @@ def test_a_percentage_is_of_maxmemory() -> None:
     bench, owner = limited("50%")
     assert owner.reply("CONFIG GET maxmemory-clients") == [b"maxmemory-clients", b"50%"]
     assert bench.server.client_memory.limit == 0
-    bench.server.facts.maxmemory = 10 * MB
+    bench.server.max_memory = 10 * MB
     assert bench.server.client_memory.limit == 5 * MB
     client = bench.connect()
     half_command(client, 6 * MB)
     assert client.closed
 
 
-def test_a_limit_is_never_so_low_that_nobody_can_raise_it() -> None:
+def test_a_limit_is_never_too_low_to_be_raised() -> None:
     bench, owner = limited("1")
     assert bench.server.client_memory.limit == 128 * 1024
     assert owner.reply("CONFIG SET maxmemory-clients 0") == "OK"
@@ -132,13 +132,13 @@ def test_a_limit_is_never_so_low_that_nobody_can_raise_it() -> None:
         ("101%", "percentage argument must be less or equal to 100"),
     ],
 )
-def test_a_value_that_is_none_is_refused_as_in_redis(value: str, why: str) -> None:
+def test_an_invalid_value_is_refused_as_in_redis(value: str, why: str) -> None:
     _, owner = limited()
     head = "ERR CONFIG SET failed (possibly related to argument 'maxmemory-clients') - "
     assert owner.reply("CONFIG", "SET", "maxmemory-clients", value) == Refusal(head + why)
 
 
-def test_a_limit_that_is_set_holds_at_once() -> None:
+def test_a_new_limit_takes_effect_at_once() -> None:
     bench, owner = limited("0")
     client = bench.connect()
     half_command(client, 3 * MB)

@@ -1,4 +1,4 @@
-"""Clients take turns: no pipeline keeps others waiting until it is done, and every reply comes in order."""
+"""Clients take turns: no pipeline blocks others until it is done, and replies keep their order."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import random
 import pytest
 
 from penstock.engine.clock import ManualClock
-from penstock.server.net.connection import LARGE_SLICE_BYTES, SLICE_BYTES, SMALL_BYTES
+from penstock.server.net.receiver import LARGE_SLICE_BYTES, SLICE_BYTES, SMALL_BYTES
 from tests.support.engine.engines import START_MS
 from tests.support.servers.connections import ManualClient, ServerBench, encoded
 
 
 class TickingClock(ManualClock):
-    """Goes on by a millisecond whenever it is read, as long as it ticks."""
+    """A clock that advances by a millisecond each time it is read, while `ticks` is set."""
 
     def __init__(self) -> None:
         super().__init__(START_MS)
@@ -25,7 +25,7 @@ class TickingClock(ManualClock):
 
 
 class TickingBench(ServerBench):
-    """A server for which every command that is timed by itself takes longer than a slice."""
+    """A server on which every command that is timed alone takes longer than a slice."""
 
     def __init__(self) -> None:
         self.ticking = TickingClock()
@@ -33,7 +33,7 @@ class TickingBench(ServerBench):
 
 
 def numbered(count: int) -> tuple[bytes, bytes]:
-    """Commands that are timed one by one, and the replies to them."""
+    """Commands that are timed one by one, and their replies."""
     asked = b"".join(encoded("KEYS", f"no-such-{number}") for number in range(count))
     return asked, b"*0\r\n" * count
 
@@ -44,7 +44,7 @@ def echoes(count: int) -> tuple[bytes, bytes]:
 
 
 def turns_of(bench: ServerBench, client: ManualClient, replies: bytes) -> list[int]:
-    """How many bytes of replies each turn brings, until all are there."""
+    """The bytes of replies per turn, until all have arrived."""
     turns: list[int] = []
     while sum(turns) < len(replies):
         before = len(client.transport.taken)
@@ -93,12 +93,12 @@ def test_clients_with_pipelines_advance_together() -> None:
     assert [client.heard() for client in clients] == [replies] * 3
 
 
-def test_who_is_behind_is_not_read_from() -> None:
+def test_a_client_with_waiting_commands_is_not_read_from() -> None:
     bench = TickingBench()
     client = bench.connect()
     asked, replies = numbered(30)
     client.put(asked)
-    assert client.session.behind
+    assert client.connection.runner.has_more
     assert client.transport.paused
     client.put(encoded("PING"))
     assert client.transport.incoming == encoded("PING")
@@ -106,7 +106,7 @@ def test_who_is_behind_is_not_read_from() -> None:
     assert not client.transport.paused
 
 
-def test_a_client_that_ends_its_input_behind_a_pipeline_gets_all_replies() -> None:
+def test_a_client_that_ends_its_input_after_a_pipeline_gets_all_replies() -> None:
     bench = TickingBench()
     client = bench.connect()
     asked, replies = numbered(30)
@@ -128,7 +128,7 @@ def test_a_command_that_blocks_in_a_pipeline_stops_it_until_it_is_served() -> No
     assert heard.endswith(replies)
 
 
-def test_who_is_killed_while_it_is_behind_runs_nothing_more() -> None:
+def test_a_client_killed_between_slices_runs_nothing_more() -> None:
     bench = TickingBench()
     client, other = bench.connect(), bench.connect()
     client.put(b"".join(encoded("SET", f"k{n}", "v") + encoded("KEYS", "x") for n in range(50)))
@@ -175,17 +175,17 @@ def test_any_pipeline_in_any_pieces_is_answered_as_in_one_turn(seed: int) -> Non
         if dice.random() < 0.5:
             bench.loop.step()
     assert [client.heard() for client in clients] == [calm, calm]
-    assert [client.connection.kept_bytes() for client in clients] == [(0, 0), (0, 0)]
+    assert [client.session.receiver.kept_bytes() for client in clients] == [(0, 0), (0, 0)]
 
 
-def test_much_that_waited_behind_a_blocked_command_runs_in_slices() -> None:
+def test_many_commands_after_a_blocked_one_run_in_slices() -> None:
     bench = TickingBench()
     client, other = bench.connect(), bench.connect()
     asked, replies = numbered(5000)
     client.send(encoded("XREAD", "BLOCK", "0", "STREAMS", "s", "$") + asked)
-    kept, room = client.connection.kept_bytes()
+    kept, room = client.session.receiver.kept_bytes()
     assert kept == len(asked)
     assert room <= 2 * kept
     other.ask("XADD s 1-1 k v")
     assert client.heard().endswith(replies)
-    assert client.connection.kept_bytes() == (0, 0)
+    assert client.session.receiver.kept_bytes() == (0, 0)

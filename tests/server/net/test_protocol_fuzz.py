@@ -1,4 +1,4 @@
-"""A server among vandals (fuzz/server.py): it lives, stays small, and serves its guests."""
+"""A server that gets random bytes (fuzz/server.py) survives, stays small and serves its clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fuzz.server import DAMAGES, run_campaign
 from tests.support.campaign import cases
 from tests.support.servers.penstock_server import running_penstock
 
-GROWTH_BYTES_MAX = 200 << 20  # what vandals have not read yet is kept, within the limits
+GROWTH_BYTES_MAX = 200 << 20  # unread replies are kept, within the limits
 
 
 def resident_bytes(pid: int) -> int:
@@ -19,7 +19,7 @@ def resident_bytes(pid: int) -> int:
     raise AssertionError("no VmHWM")
 
 
-def test_guests_are_served_while_vandals_throw_bytes() -> None:
+def test_clients_are_served_while_others_send_random_bytes() -> None:
     seed = random.randrange(2**32)
     print(f"seed {seed}")  # noqa: T201 - shown if it fails
     with running_penstock() as server:

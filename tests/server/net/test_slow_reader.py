@@ -1,4 +1,4 @@
-"""Clients that read slowly, not at all, or go too early: every byte is right, and others are served."""
+"""Clients that read slowly, not at all, or leave early: all bytes are correct, and others are served."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def server() -> Iterator[PenstockServer]:
 
 
 def slow_socket(port: int) -> socket.socket:
-    """A connection that takes few bytes at a time."""
+    """A connection with a small receive buffer."""
     client = socket.socket()
     client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     client.settimeout(WAIT_SECONDS_MAX)
@@ -46,7 +46,7 @@ def clients_of(client: RawRedis) -> int:
 
 
 def until(condition: Callable[[], bool], server: PenstockServer) -> None:
-    """Wait for something that the server does by itself."""
+    """Wait for a condition of the server."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     while not condition():
         assert time.monotonic() < deadline, server.log()
@@ -54,12 +54,12 @@ def until(condition: Callable[[], bool], server: PenstockServer) -> None:
 
 
 def until_cut_off(server: PenstockServer, client: socket.socket) -> None:
-    address = f"client 127.0.0.1:{client.getsockname()[1]} is cut off: it has left "
+    address = f"client 127.0.0.1:{client.getsockname()[1]} is disconnected: it has left "
     until(lambda: address in server.log(), server)
 
 
 def bytes_of(port: int, data: bytes) -> bytes:
-    """All that a fresh client is answered."""
+    """All replies to a new client."""
     with RawRedis(port) as client:
         client.socket.sendall(data + encode([b"QUIT"]))
         said = client.rest()
@@ -68,7 +68,7 @@ def bytes_of(port: int, data: bytes) -> bytes:
 
 
 def rest_of(client: socket.socket) -> bytes:
-    """What there is to read before the connection turns out to be cut."""
+    """The bytes that arrive before the connection is reset."""
     taken = b""
     try:
         while piece := client.recv(1 << 16):
@@ -93,7 +93,7 @@ def test_a_slow_reader_under_a_flood_gets_every_byte_right(server: PenstockServe
     assert taken == expected
 
 
-def test_a_slow_reader_is_cut_off_at_the_normal_limit(server: PenstockServer) -> None:
+def test_a_slow_reader_is_disconnected_at_the_normal_limit(server: PenstockServer) -> None:
     expected = bytes_of(server.port, WHOLE_STREAM)
     with closing(slow_socket(server.port)) as slow, RawRedis(server.port) as other:
         other.ask([[b"CONFIG", b"SET", LIMIT, b"normal 1000000 0 0"]])
@@ -108,7 +108,7 @@ def test_a_slow_reader_is_cut_off_at_the_normal_limit(server: PenstockServer) ->
         ]
 
 
-def test_a_subscriber_that_does_not_read_is_cut_off_and_the_others_hear_all(
+def test_a_subscriber_that_does_not_read_is_disconnected_and_the_others_get_all(
     server: PenstockServer,
 ) -> None:
     text = b"x" * 10_000
@@ -132,7 +132,7 @@ def test_a_subscriber_that_does_not_read_is_cut_off_and_the_others_hear_all(
         assert (begin + message * 1000).startswith(rest_of(deaf))
 
 
-def test_a_client_that_goes_while_it_is_sent_a_flood_leaves_nothing_behind(
+def test_a_client_that_leaves_during_a_large_reply_leaves_nothing_behind(
     server: PenstockServer,
 ) -> None:
     with RawRedis(server.port) as other:

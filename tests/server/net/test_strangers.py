@@ -1,4 +1,4 @@
-"""Connections without the password: they occupy little, not for long, and stop nobody else."""
+"""Connections that have not authenticated use little memory, are closed soon and block no other client."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def test_a_line_without_an_end_is_refused_early(start: bytes, text: bytes) -> No
     assert client.closed
 
 
-def test_what_a_stranger_can_make_us_keep_is_bounded() -> None:
-    """Whatever it sends, in whatever pieces."""
+def test_the_memory_of_a_stranger_is_bounded() -> None:
+    """For any input, in pieces of any size."""
     for piece in (1, 999, 5000):
         bench = guarded()
         client = bench.connect()
@@ -68,31 +68,33 @@ def test_what_a_stranger_can_make_us_keep_is_bounded() -> None:
             client.send(data[at : at + piece])
             if client.closed:
                 break
-            kept, room = client.connection.kept_bytes()
+            kept, room = client.session.receiver.kept_bytes()
             assert kept <= room <= STRANGER_COMMAND_BYTES_MAX
         assert client.closed
 
 
-def test_half_a_command_costs_what_has_come_of_it() -> None:
+def test_half_a_command_costs_the_bytes_received() -> None:
     client = ServerBench().connect()
     half = b"*3\r\n$4\r\nXADD\r\n$400000000\r\nhalf"
     client.send(half)
-    assert client.connection.kept_bytes() == (len(half), len(half))
+    assert client.session.receiver.kept_bytes() == (len(half), len(half))
 
 
-def test_a_large_command_is_received_into_what_it_needs() -> None:
+def test_a_large_command_gets_a_buffer_of_its_size() -> None:
     client = ServerBench().connect()
     size = 3_000_000
     head = b"*2\r\n$4\r\nECHO\r\n$%d\r\n" % size
     client.send(head + b"x" * (size - 10))
-    kept, room = client.connection.kept_bytes()
+    kept, room = client.session.receiver.kept_bytes()
     assert kept == len(head) + size - 10
     assert room == len(head) + size + 2
     assert client.send(b"x" * 10 + b"\r\n" + b"*1\r\n$4") == b"$%d\r\n%b\r\n" % (size, b"x" * size)
-    assert client.connection.kept_bytes() == (6, 6)
+    assert client.session.receiver.kept_bytes() == (6, 6)
 
 
-def test_who_does_not_authenticate_in_time_is_closed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_that_does_not_authenticate_in_time_is_closed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     bench = guarded()
     silent, talking, late = bench.connect(), bench.connect(), bench.connect()
     assert late.ask(f"AUTH {PASSWORD}") == b"+OK\r\n"
@@ -111,7 +113,7 @@ def test_who_does_not_authenticate_in_time_is_closed(caplog: pytest.LogCaptureFi
     assert late.ask("PING") == b"+PONG\r\n"
 
 
-def test_the_time_begins_again_with_reset_and_ends_with_the_password() -> None:
+def test_reset_restarts_the_deadline_and_the_password_ends_it() -> None:
     bench = guarded()
     one, two = bench.connect(), bench.connect()
     one.ask(f"AUTH {PASSWORD}")
@@ -140,7 +142,7 @@ def test_there_is_no_deadline_without_a_password_or_with_a_time_of_0(setting: st
 
 def test_strangers_do_not_make_the_server_refuse_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = guarded()
-    bench.server.facts.maxmemory = 1_000_000
+    bench.server.max_memory = 1_000_000
     strangers = [bench.connect() for _ in range(20)]
     for stranger in strangers:
         stranger.send(b"*10\r\n" + bulk(16_000))
@@ -154,9 +156,9 @@ def test_strangers_do_not_make_the_server_refuse_writes(monkeypatch: pytest.Monk
     assert bench.server.state & OUT_OF_MEMORY
 
 
-def test_a_stranger_who_is_let_in_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_counts_after_it_authenticates(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = guarded()
-    bench.server.facts.maxmemory = 1_000_000
+    bench.server.max_memory = 1_000_000
     client = bench.connect()
     client.send(b"*10\r\n" + bulk(5_000))
     monkeypatch.setattr(memory_guard, "resident_bytes", lambda: 1_000_001)

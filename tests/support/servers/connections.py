@@ -1,12 +1,12 @@
-"""A server without sockets: real connections on transports and a loop that a test moves by hand.
+"""A server without sockets: real connections on fake transports and a loop that the test drives.
 
     server = ServerBench()
     client = server.connect()
-    client.ask("PING")              -> b"+PONG\\r\\n", as it came
-    client.reply("XADD s * k v")    -> the reply, as raw_redis reads it
+    client.ask("PING")              -> b"+PONG\\r\\n", the bytes
+    client.reply("XADD s * k v")    -> the reply, parsed by raw_redis
     client.tell("XREAD BLOCK 0 STREAMS s $"), server.advance(100), client.replies()
 
-Time is the server's clock, and stands still unless a test moves it.
+The server's clock stands still unless a test moves it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
 from penstock.server.command_table import ROWS
-from penstock.server.net.connection import Connection, Inbox
+from penstock.server.lifecycle import StopRequest
+from penstock.server.net.connection import Connection
 from penstock.server.server import Server
 from tests.support.engine.engines import START_MS
 from tests.support.servers.raw_redis import encode, read_reply
 
-HIGH_WATER_BYTES = 64 * 1024  # where asyncio says that a socket takes no more
+HIGH_WATER_BYTES = 64 * 1024  # where asyncio calls pause_writing
 
 
 def encoded(*words: bytes | str) -> bytes:
@@ -36,7 +37,7 @@ def encoded(*words: bytes | str) -> bytes:
 
 
 class ManualTimer:
-    """A call that was put off."""
+    """A scheduled call."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
@@ -46,7 +47,7 @@ class ManualTimer:
 
 
 class ManualLoop:
-    """An event loop whose time is a ManualClock's."""
+    """An event loop on a ManualClock."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -75,15 +76,15 @@ class ManualLoop:
         del self._readers[fd]
 
     def wait_for_files(self) -> None:
-        """Wait until one of the files that are watched can be read, and run what that brings about."""
-        assert self._readers, "it would be for ever"
+        """Wait until a watched file is readable, and run the callbacks."""
+        assert self._readers, "would wait forever"
         ready, _, _ = select.select(list(self._readers), [], [])
         for fd in ready:
             self._readers[fd]()
         self.run()
 
     def run(self) -> None:
-        """Run everything that is to happen now."""
+        """Run all callbacks that are due."""
         while True:
             if self._later and self._later[0][0] <= self._clock.at_ms:
                 timer = heapq.heappop(self._later)[2]
@@ -96,19 +97,19 @@ class ManualLoop:
                 callback()
 
     def step(self) -> None:
-        """Run what is to happen in this round, but not what that brings about."""
+        """Run one iteration: the due callbacks, but not those they schedule."""
         soon, self._soon = self._soon, []
         for callback in soon:
             callback()
 
     def advance(self, ms: int) -> None:
-        """Let time go by."""
+        """Advance the time."""
         self._clock.at_ms += ms
         self.run()
 
 
 class ManualTransport:
-    """The socket's end of a connection: what was written is kept, and taken if the client reads."""
+    """The socket's side of a connection; a client that reads takes the written bytes at once."""
 
     def __init__(self, loop: ManualLoop, extra: dict[str, Any]) -> None:
         self._loop = loop
@@ -120,8 +121,8 @@ class ManualTransport:
         self.closing = False
         self.lost = False
         self.paused = False
-        self.incoming = bytearray()  # what the client has sent and the server has not read
-        self.ended = False  # the client sends no more
+        self.incoming = bytearray()  # sent by the client and not read by the server
+        self.ended = False  # the client has ended its input
 
     def pause_reading(self) -> None:
         self.paused = True
@@ -132,7 +133,7 @@ class ManualTransport:
             self._loop.call_soon(self.arrive)
 
     def arrive(self) -> None:
-        """Let what the client has sent arrive, as long as the server reads."""
+        """Deliver the client's bytes while the server reads."""
         assert self.protocol is not None
         while self.incoming and not self.closing and not self.paused:
             view = self.protocol.get_buffer(-1)
@@ -163,7 +164,7 @@ class ManualTransport:
             self.protocol.pause_writing()
 
     def take(self) -> None:
-        """The client reads all that there is."""
+        """The client reads everything."""
         assert self.protocol is not None
         was_full = len(self.unsent) > HIGH_WATER_BYTES
         self.taken += self.unsent
@@ -198,44 +199,44 @@ class ManualClient:
     def __init__(self, bench: ServerBench, extra: dict[str, Any]) -> None:
         self._loop = bench.loop
         self.transport = ManualTransport(bench.loop, extra)
-        self.connection = Connection(bench.server, bench.inbox)
+        self.connection = Connection(bench.server)
         self.transport.protocol = self.connection
         self.connection.connection_made(self.transport)
         self.session = self.connection.session
 
     def put(self, data: bytes) -> None:
-        """Let bytes arrive, without the end of the turn."""
+        """Send bytes without ending the turn."""
         self.transport.incoming += data
         self.transport.arrive()
 
     def send(self, data: bytes) -> bytes:
-        """Let bytes arrive, finish the turn, and return what came back."""
+        """Send bytes, end the turn, and return the received bytes."""
         self.put(data)
         return self.heard()
 
     def run(self, *words: bytes | str) -> bytes:
-        """The reply to a command, as bytes."""
+        """Run a command and return its reply as bytes."""
         return self.send(encoded(*words))
 
     def ask(self, line: str) -> bytes:
-        """As run, for words without blanks in them."""
+        """As run, with the arguments in one text."""
         return self.run(*line.split())
 
     def tell(self, *words: bytes | str | int) -> None:
-        """Send a command and finish the turn; a single text is split at its blanks."""
+        """Send a command and end the turn; a single text is split at spaces."""
         if len(words) == 1 and isinstance(words[0], str):
             words = tuple(words[0].split())
         self.put(encode([w if isinstance(w, bytes) else str(w).encode() for w in words]))
         self._loop.run()
 
     def reply(self, *words: bytes | str | int) -> Any:
-        """The reply to a command, which must come at once and alone."""
+        """Run a command and return its only reply."""
         self.tell(*words)
         [reply] = self.replies()
         return reply
 
     def replies(self) -> list[Any]:
-        """All that has come since the last time."""
+        """All replies since the last call."""
         heard = self.heard()
         taken = io.BytesIO(heard)
         found = []
@@ -244,19 +245,19 @@ class ManualClient:
         return found
 
     def heard(self) -> bytes:
-        """Finish the turn, and return what has come since the last time."""
+        """End the turn, and return the bytes since the last call."""
         self._loop.run()
         heard = bytes(self.transport.taken)
         self.transport.taken.clear()
         return heard
 
     def end_input(self) -> None:
-        """Send no more."""
+        """End the input."""
         self.transport.ended = True
         self.transport.arrive()
 
     def vanish(self) -> None:
-        """Be gone."""
+        """Disconnect."""
         self.transport.abort()
         self._loop.run()
 
@@ -265,8 +266,22 @@ class ManualClient:
         return self.transport.lost
 
 
+class RecordingLifecycle:
+    """Records what a server asks of its owner: `stops` and `broken`."""
+
+    def __init__(self) -> None:
+        self.stops: list[StopRequest | None] = []
+        self.broken: list[str] = []
+
+    def request_stop(self, request: StopRequest | None = None) -> None:
+        self.stops.append(request)
+
+    def report_broken(self, command: str) -> None:
+        self.broken.append(command)
+
+
 class ServerBench:
-    """A server with a clock and a loop that stand still until they are moved."""
+    """A server with a clock and a loop that the test drives."""
 
     def __init__(
         self,
@@ -278,7 +293,6 @@ class ServerBench:
         self.engine = Engine(self.clock, compat_version)
         self.loop = ManualLoop(self.clock)
         self.server = Server(self.engine, rows, self.loop)
-        self.inbox = Inbox()
         self._ports = itertools.count(50001)
 
     def connect(self, extra: dict[str, Any] | None = None) -> ManualClient:
@@ -289,5 +303,5 @@ class ServerBench:
         return ManualClient(self, extra)
 
     def advance(self, ms: int) -> None:
-        """Let time go by."""
+        """Advance the time."""
         self.loop.advance(ms)

@@ -1,11 +1,11 @@
-"""A server without sockets that keeps its data, on a disk that fails when told to, and syncs when told to.
+"""A server without sockets that keeps its data. The test makes its disk fail and starts its syncs.
 
 bench = DurableBench(tmp_path)
-client.tell("XADD s * a 1"), client.heard()      -> b"": nothing is on disk
+client.tell("XADD s * a 1"), client.heard()      -> b"": not on disk yet
 bench.sync(), client.replies()                   -> the id
 bench.disk.fault = ENOSPC, bench.sync()          -> and it fails
-bench.tick(1000), bench.wait_for_child()         -> what a second brings about, what a child has done
-bench = bench.restarted()                        -> another one, from what is on disk
+bench.tick(1000), bench.wait_for_child()         -> the periodic work of a second, the end of a child
+bench = bench.restarted()                        -> a new bench on the same data
 """
 
 from __future__ import annotations
@@ -55,9 +55,10 @@ class FaultyFile:
 
 
 class FaultyDisk(SystemDisk):
-    """`fault`: the error that every operation in `faulty` meets, or 0. A forked child has a copy of it.
+    """A disk whose operations fail on request.
 
-    `faulty_name`: only files with this in their names.
+    fault         the error of all operations in `faulty`, or 0; a forked child has a copy
+    faulty_name   only files with this text in their names fail
     """
 
     def __init__(self) -> None:
@@ -79,7 +80,7 @@ class FaultyDisk(SystemDisk):
 
 
 class ManualSync:
-    """Syncs when a test says so. `woken`: somebody waits for that."""
+    """Syncs when the test says so. `woken`: a sync was requested."""
 
     def __init__(self, commit: Commit, on_done: Callable[[], None]) -> None:
         self._commit = commit
@@ -100,7 +101,7 @@ class ManualSync:
 
 
 class DurableBench(ServerBench):
-    """Settings are given as CONFIG has them: DurableBench(folder, appendfsync="everysec")."""
+    """A bench with settings, named as in CONFIG: DurableBench(folder, appendfsync="everysec")."""
 
     def __init__(self, folder: Path, compat_version: str | None = None, **settings: str) -> None:
         super().__init__(compat_version)
@@ -123,7 +124,7 @@ class DurableBench(ServerBench):
         self.clock.at_ms += 1
         loop = cast("asyncio.AbstractEventLoop", self.loop)
         self.durability = Durability(self.server, self.store, config, loop, self._new_syncer)
-        self.server.facts.durability = self.durability
+        self.server.durability = self.durability
         if logged:
             self.durability.begin_log(self.recovered)
 
@@ -133,48 +134,48 @@ class DurableBench(ServerBench):
 
     @property
     def woken(self) -> bool:
-        """Whether somebody waits for a sync."""
+        """Whether a sync was requested."""
         return self._syncer is not None and self._syncer.woken
 
     def sync(self) -> None:
-        """Let the thread that there is not do its work, and the loop hear of it."""
+        """Do the sync thread's work, and run the loop."""
         assert self._syncer is not None
         self._syncer.sync()
         self.loop.run()
 
     def tick(self, ms: int = 0) -> None:
-        """Let time go by, and do the regular work."""
+        """Advance the time, and do the periodic work."""
         self.advance(ms)
         self.engine.context.instant.advance()
         self.durability.tick()
         self.loop.run()
 
     def wait_for_child(self) -> None:
-        """Let a child end, and whoever syncs do what is left."""
+        """Wait for a child, and sync if requested."""
         self.loop.wait_for_files()
         if self.woken:
             self.sync()
 
     def fail(self, error: int = errno.ENOSPC) -> None:
-        """From now on the disk takes nothing."""
+        """Make the disk fail."""
         self.disk.fault = error
 
     def heal(self) -> None:
-        """The disk is well again."""
+        """Make the disk work again."""
         self.disk.fault = 0
 
     def end(self, save: bool | None = None) -> bool:
-        """End in good order."""
+        """Shut down."""
         self.server.turn.end()
         return self.durability.close(save)
 
     def abandon(self) -> DurableBench:
-        """As if it were killed: nothing more is written. Another one, from what is on disk."""
+        """A new bench on the same data, as if this one had been killed."""
         self.store.release_lock()
         return DurableBench(self._folder, self._compat_version, **self._settings)
 
     def restarted(self) -> DurableBench:
-        """End in good order, and start again."""
+        """Shut down, and start a new bench on the same data."""
         assert self.end()
         return DurableBench(self._folder, self._compat_version, **self._settings)
 
@@ -192,7 +193,7 @@ def client(bench: DurableBench) -> ManualClient:
 
 
 def synced(bench: DurableBench, client: ManualClient, *lines: str) -> list[Any]:
-    """The replies to commands, and all of it is on disk."""
+    """Run commands, sync, and return the replies."""
     for line in lines:
         client.tell(line)
     bench.sync()

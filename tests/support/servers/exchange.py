@@ -29,7 +29,7 @@ APART = (b"radix-tree-keys", b"radix-tree-nodes", b"seen-time")
 
 
 class ExchangeWorld(EffectWorld):
-    """All kinds of commands; no key is gone before the other server is asked for it, and nobody waits."""
+    """All kinds of commands; no key expires before the other server is asked for it, and none blocks."""
 
     def from_now(self, unit: int) -> bytes:
         return KeyWorld.from_now(self, unit) if len(self._hours) > 1 else b"%d" % (7200 * unit)
@@ -41,7 +41,7 @@ class ExchangeWorld(EffectWorld):
         return self.xreadgroup()
 
     def command(self) -> Words:
-        # With XSETID a Redis 7.0 goes below tombstones, and then says of its file what nobody else does.
+        # XSETID of Redis 7.0 accepts ids below tombstones, and then its file differs from all others.
         while {b"BLOCK", b"XSETID"} & set(map(bytes.upper, words := super().command())):
             pass
         return words

@@ -65,7 +65,7 @@ def _start(
     for _ in range(PORTS_TRIED_MAX):
         port = free_port()
         command = [program, "--port", str(port), "--dir", str(folder), "--save", ""]
-        # A session and files of its own: it must not hold the pipes on which somebody waits for our end.
+        # Its own session and files: it must not keep a pipe open that a parent process reads to its end.
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [*command, "--appendonly", "no", "--bind", "127.0.0.1", *arguments],
@@ -93,7 +93,7 @@ def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def free_port() -> int:
-    """A port that nobody listens on, for the moment."""
+    """A port that is free now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

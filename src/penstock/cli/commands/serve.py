@@ -28,7 +28,7 @@ def serve(
     penstock serve                                 on 127.0.0.1:6379, durable, in ./penstock-data
     penstock serve penstock.conf --port 7000       a file; the command line wins
     penstock serve --dir /var/lib/penstock --appendfsync everysec
-    penstock serve --appendonly no                 in memory only
+    penstock serve --appendonly no --save ""       in memory only
     penstock serve --bind 127.0.0.1 ::1 --requirepass secret
     penstock serve --port 0 --unixsocket /run/penstock.sock --unixsocketperm 770
     penstock serve --client-output-buffer-limit "pubsub 32mb 8mb 60" --save ""

@@ -1,5 +1,5 @@
-"""What operators and clients ask of any server: TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, and of users and
-scripts as much as clients ask without wanting either: ACL WHOAMI, FUNCTION FLUSH, SCRIPT FLUSH.
+"""TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, and what clients use of ACLs and scripts: ACL WHOAMI, FUNCTION FLUSH,
+SCRIPT FLUSH.
 """
 
 from __future__ import annotations
@@ -12,25 +12,26 @@ from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, syntax_error, unknown_subcommand
 from penstock.reply import NO_REPLY, OK, NoReply, Status
+from penstock.server.lifecycle import StopRequest
 from penstock.server.session.session import Session
-from penstock.server.stats.facts import StopRequest
+from penstock.server.stats.info_sections import last_save_s
 
 REPLICAS = 0
 
 
 def time(session: Session, frame: Frame) -> list[bytes]:
-    """Seconds since 1970, and the microseconds of the current one."""
+    """Seconds since 1970, and microseconds of the current second."""
     us = session.server.engine.context.instant.us
     return [b"%d" % (us // 1_000_000), b"%d" % (us % 1_000_000)]
 
 
 def role(session: Session, frame: Frame) -> list[Any]:
-    """A master, at no offset, with no replicas."""
+    """A master at offset 0 without replicas."""
     return [b"master", 0, []]
 
 
 def wait(session: Session, frame: Frame) -> int | NoReply:
-    """Wait until so many replicas have everything. There are none: who asks for any waits in vain."""
+    """Wait for replicas. There are none, so a client that asks for any waits until its timeout."""
     replicas = int_at(frame, 1)
     timeout_ms = timeout_at(frame, 2)
     if replicas <= REPLICAS or not session.server.engine.context.may_block:
@@ -41,13 +42,12 @@ def wait(session: Session, frame: Frame) -> int | NoReply:
 
 
 def lastsave(session: Session, frame: Frame) -> int:
-    """When everything was last saved, or the server started, in seconds since 1970."""
-    facts = session.server.facts
-    return facts.saved_s if facts.saved_s >= 0 else facts.started_us // 1_000_000
+    """The time of the last snapshot, or else of the start, in seconds since 1970."""
+    return last_save_s(session.server)
 
 
 def shutdown(session: Session, frame: Frame) -> NoReply:
-    """Stop the server. There is no answer: the connection ends."""
+    """Stop the server. There is no reply: the connection is closed."""
     words = [frame.piece(at).upper() for at in range(1, frame.count)]
     asked = set(words)
     if not asked <= {b"NOSAVE", b"SAVE", b"NOW", b"FORCE", b"ABORT"} or asked >= {
@@ -58,23 +58,23 @@ def shutdown(session: Session, frame: Frame) -> NoReply:
     if b"ABORT" in asked:
         if len(asked) > 1:
             raise syntax_error()
-        # A stop that was asked for is under way at once, so there is never one to call off.
+        # A stop starts at once, so there is never one to abort.
         raise CommandError("No shutdown in progress.")
-    stop = session.server.facts.stop
-    if stop is None:
+    lifecycle = session.server.lifecycle
+    if lifecycle is None:
         raise CommandError("Errors trying to SHUTDOWN. Check logs.")
     save = True if b"SAVE" in asked else False if b"NOSAVE" in asked else None
-    stop(StopRequest(save, b"NOW" in asked, b"FORCE" in asked))
+    lifecycle.request_stop(StopRequest(save, b"NOW" in asked, b"FORCE" in asked))
     return NO_REPLY
 
 
 def acl_whoami(session: Session, frame: Frame) -> bytes:
-    """The name that the client goes by."""
+    """The name of the client's user."""
     return session.info.user.encode()
 
 
 def function_flush(session: Session, frame: Frame) -> Status:
-    """Forget all functions, of which there are none."""
+    """Remove all functions; there are none."""
     if frame.count > 3:
         raise unknown_subcommand("FUNCTION", frame.piece(1))
     if frame.count == 3 and not _is_flush_mode(frame):
@@ -83,7 +83,7 @@ def function_flush(session: Session, frame: Frame) -> Status:
 
 
 def script_flush(session: Session, frame: Frame) -> Status:
-    """Forget all scripts, of which there are none."""
+    """Remove all scripts; there are none."""
     if frame.count > 3 or (frame.count == 3 and not _is_flush_mode(frame)):
         raise CommandError("SCRIPT FLUSH only support SYNC|ASYNC option")
     return OK
@@ -102,7 +102,7 @@ COMMANDS = (
         1,
         _ALWAYS | Flags.FAST,
         NO_KEYS,
-        "Tell the time.",
+        "Return the server's time.",
         since="2.6.0",
         group="server",
         in_session=True,
@@ -113,7 +113,7 @@ COMMANDS = (
         1,
         _ALWAYS | Flags.FAST | Flags.NO_SCRIPT,
         NO_KEYS,
-        "Tell whether this is a master or a replica.",
+        "Return the replication role: master.",
         since="2.8.12",
         group="server",
         in_session=True,
@@ -124,7 +124,7 @@ COMMANDS = (
         3,
         Flags.NO_SCRIPT | Flags.CONNECTION,
         NO_KEYS,
-        "Wait until replicas have what was written.",
+        "Wait for replicas; there are none.",
         syntax="numreplicas timeout",
         since="3.0.0",
         group="generic",
@@ -136,7 +136,7 @@ COMMANDS = (
         1,
         _ALWAYS | Flags.FAST,
         NO_KEYS,
-        "Tell when the data was last saved.",
+        "Return the time of the last snapshot.",
         group="server",
         in_session=True,
     ),
@@ -158,7 +158,7 @@ COMMANDS = (
         2,
         _ALWAYS | Flags.NO_SCRIPT,
         NO_KEYS,
-        "Tell the name of the user that the client is.",
+        "Return the name of the client's user.",
         since="6.0.0",
         group="server",
         in_session=True,
@@ -169,7 +169,7 @@ COMMANDS = (
         -2,
         Flags.WRITE | Flags.NO_SCRIPT,
         NO_KEYS,
-        "Forget all functions; there are none.",
+        "Remove all functions; there are none.",
         syntax="[ASYNC|SYNC]",
         since="7.0.0",
         group="scripting",
@@ -181,7 +181,7 @@ COMMANDS = (
         -2,
         Flags.NO_SCRIPT,
         NO_KEYS,
-        "Forget all scripts; there are none.",
+        "Remove all scripts; there are none.",
         syntax="[ASYNC|SYNC]",
         since="2.6.0",
         group="scripting",

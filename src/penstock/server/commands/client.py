@@ -1,7 +1,7 @@
-"""CLIENT: a client about itself and about others.
+"""CLIENT: properties of this connection, and control of others.
 
-    about itself   ID INFO SETNAME GETNAME SETINFO NO-EVICT NO-TOUCH REPLY GETREDIR
-    about others   LIST KILL UNBLOCK PAUSE UNPAUSE
+    this one       ID INFO SETNAME GETNAME SETINFO NO-EVICT NO-TOUCH REPLY GETREDIR
+    others         LIST KILL UNBLOCK PAUSE UNPAUSE
 
 The rows are in client_rows.py.
 """
@@ -27,7 +27,7 @@ from penstock.server.session.states import CLOSING, REPLY_OFF, REPLY_SKIP, REPLY
 
 
 def client_id(session: Session, frame: Frame) -> int:
-    """The number of this connection."""
+    """The id of this connection."""
     return session.id
 
 
@@ -37,7 +37,7 @@ def client_info(session: Session, frame: Frame) -> Verbatim:
 
 
 def client_list(session: Session, frame: Frame) -> Verbatim:
-    """A line about every connection, or about those of a type, or about some."""
+    """A line per connection: all, those of a type, or those with given ids."""
     sessions = session.server.sessions
     if frame.count == 2:
         return _lines(list(sessions.values()))
@@ -62,7 +62,7 @@ def client_getname(session: Session, frame: Frame) -> bytes | None:
 
 
 def client_setname(session: Session, frame: Frame) -> Status:
-    """Name this connection; an empty name takes the name away."""
+    """Set the name of this connection; an empty one removes it."""
     name = frame.piece(2)
     if not is_printable(name):
         raise invalid_client_name()
@@ -71,7 +71,7 @@ def client_setname(session: Session, frame: Frame) -> Status:
 
 
 def client_setinfo(session: Session, frame: Frame) -> Status:
-    """Note which library the client uses."""
+    """Set the name or version of the client's library."""
     value = frame.piece(3)
     is_name = frame.is_word(2, b"LIB-NAME")
     if not is_name and not frame.is_word(2, b"LIB-VER"):
@@ -87,13 +87,13 @@ def client_setinfo(session: Session, frame: Frame) -> Status:
 
 
 def client_no_evict(session: Session, frame: Frame) -> Status:
-    """Keep this connection even when clients take too much memory."""
+    """Exempt this connection from client eviction."""
     session.info.no_evict = _switch_at(frame, 2)
     return OK
 
 
 def client_no_touch(session: Session, frame: Frame) -> Status:
-    """Let commands of this connection leave the age of keys alone."""
+    """Do not update the access time of keys."""
     session.info.no_touch = _switch_at(frame, 2)
     return OK
 
@@ -107,7 +107,7 @@ def _switch_at(frame: Frame, index: int) -> bool:
 
 
 def client_reply(session: Session, frame: Frame) -> Status | NoReply:
-    """Answer, do not answer, or do not answer the next command. Only ON is answered itself."""
+    """Turn replies on or off, or skip the next reply. Only ON has a reply itself."""
     if frame.is_word(2, b"ON"):
         session.state &= ~(REPLY_OFF | REPLY_SKIP)
         return OK
@@ -122,12 +122,12 @@ def client_reply(session: Session, frame: Frame) -> Status | NoReply:
 
 
 def client_getredir(session: Session, frame: Frame) -> int:
-    """To whom invalidations go: to nobody, for no keys are tracked."""
+    """The client that gets invalidations: none, because keys are not tracked."""
     return -1
 
 
 def client_kill(session: Session, frame: Frame) -> Status | int:
-    """Close connections: one by its address, or all that pass a filter."""
+    """Close the connection with an address, or all that match a filter."""
     if frame.count == 3:
         wanted = KillFilter(address=shown(frame.piece(2)), skip_self=False)
         if not _kill(session, wanted):
@@ -137,7 +137,7 @@ def client_kill(session: Session, frame: Frame) -> Status | int:
 
 
 def _kill(session: Session, wanted: KillFilter) -> int:
-    """Close all that match, return how many. Whoever kills itself is answered first."""
+    """Close all that match, and return their number. A client that kills itself gets its reply first."""
     now_ms = session.server.steady_ms()
     killed = 0
     for other in list(session.server.sessions.values()):
@@ -152,7 +152,7 @@ def _kill(session: Session, wanted: KillFilter) -> int:
 
 
 def client_unblock(session: Session, frame: Frame) -> int:
-    """Let a blocked client go on, as if its time were over or with an error."""
+    """Unblock a client, as if its timeout had passed or with an error."""
     if frame.count > 4:
         raise unknown_subcommand("CLIENT", frame.piece(1))
     by_error = frame.count == 4 and frame.is_word(3, b"ERROR")
@@ -160,7 +160,7 @@ def client_unblock(session: Session, frame: Frame) -> int:
         raise CommandError("CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     other = session.server.sessions.get(int_at(frame, 2))
     if other is None or other.waiter is None:
-        return 0  # one that a pause holds back has nothing to be freed from
+        return 0  # a client that a pause holds back is not blocked
     if by_error:
         other.waiter.fail(CommandError("client unblocked via CLIENT UNBLOCK", "UNBLOCKED"))
     else:
@@ -169,7 +169,7 @@ def client_unblock(session: Session, frame: Frame) -> int:
 
 
 def client_pause(session: Session, frame: Frame) -> Status:
-    """Hold back all commands, or those that write, for a while."""
+    """Hold back all commands, or all writes, for a time."""
     if frame.count > 4:
         raise unknown_subcommand("CLIENT", frame.piece(1))
     writes_only = frame.count == 4 and frame.is_word(3, b"WRITE")
@@ -182,66 +182,66 @@ def client_pause(session: Session, frame: Frame) -> Status:
 
 
 def client_unpause(session: Session, frame: Frame) -> Status:
-    """Let everyone go on."""
+    """End the pause."""
     session.server.pause.end()
     return OK
 
 
 def client_help(session: Session, frame: Frame) -> list[Status]:
-    """What CLIENT can do."""
+    """The subcommands of CLIENT."""
     knows = session.server.engine.context.compat.knows
     return help_of("CLIENT", [line for since, lines in _HELP if knows(since) for line in lines])
 
 
 _HELP = [
-    ("6.0.0", ["GETREDIR", "    -1, for no keys are tracked."]),
-    ("2.6.9", ["GETNAME", "    The name of this connection."]),
-    ("5.0.0", ["ID", "    The number of this connection."]),
-    ("6.2.0", ["INFO", "    A line about this connection."]),
+    ("6.0.0", ["GETREDIR", "    Return -1: keys are not tracked."]),
+    ("2.6.9", ["GETNAME", "    Return the name of this connection."]),
+    ("5.0.0", ["ID", "    Return the id of this connection."]),
+    ("6.2.0", ["INFO", "    Return a line about this connection."]),
     (
         "2.4.0",
         [
             "KILL <ip:port>",
-            "    Close the connection that comes from there.",
+            "    Close the connection from this address.",
             "KILL <option> <value> [<option> <value> [...]]",
-            "    Close all connections that every option holds for. Options are:",
+            "    Close the connections that match all options. Options are:",
             "    * ADDR (<ip:port>|<unixsocket>:0)",
-            "      They come from this address.",
+            "      Connections from this address.",
             "    * LADDR (<ip:port>|<unixsocket>:0)",
-            "      They go to this address of the server.",
+            "      Connections to this address of the server.",
             "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
-            "      They are of this type.",
+            "      Connections of this type.",
             "    * USER <username>",
-            "      They are this user's.",
+            "      Connections of this user.",
             "    * SKIPME (YES|NO)",
-            "      Whether this connection is left out (it is, unless told otherwise).",
+            "      Skip this connection (default: yes).",
             "    * ID <client-id>",
-            "      They have this number.",
+            "      The connection with this id.",
         ],
     ),
-    ("7.4.0", ["    * MAXAGE <maxage>", "      They are at least so many seconds old."]),
+    ("7.4.0", ["    * MAXAGE <maxage>", "      Connections at least this many seconds old."]),
     (
         "2.4.0",
         [
             "LIST [options ...]",
-            "    A line about every connection. Options are:",
+            "    Return a line per connection. Options are:",
             "    * TYPE (NORMAL|MASTER|REPLICA|PUBSUB)",
-            "      Only those of this type.",
+            "      Only connections of this type.",
             "    * ID <client-id> [<client-id> ...]",
-            "      Only those with these numbers.",
+            "      Only connections with these ids.",
             "UNPAUSE",
             "    End a pause.",
             "PAUSE <timeout> [WRITE|ALL]",
-            "    Hold back all commands, or those that write, for so many milliseconds.",
+            "    Hold back all commands, or all writes, for this many milliseconds.",
             "REPLY (ON|OFF|SKIP)",
-            "    Whether this connection wants replies; SKIP leaves out the next one.",
+            "    Turn replies on or off; SKIP omits the next one.",
             "SETNAME <name>",
-            "    Name this connection.",
+            "    Set the name of this connection.",
             "UNBLOCK <clientid> [TIMEOUT|ERROR]",
-            "    Let a client that waits go on.",
+            "    Unblock a client.",
         ],
     ),
-    ("7.0.0", ["NO-EVICT (ON|OFF)", "    Keep this connection when memory is short."]),
-    ("7.2.0", ["SETINFO <option> <value>", "    Tell the library: LIB-NAME or LIB-VER."]),
-    ("7.2.0", ["NO-TOUCH (ON|OFF)", "    Let commands leave the age of keys alone."]),
+    ("7.0.0", ["NO-EVICT (ON|OFF)", "    Exempt this connection from client eviction."]),
+    ("7.2.0", ["SETINFO <option> <value>", "    Set the library: LIB-NAME or LIB-VER."]),
+    ("7.2.0", ["NO-TOUCH (ON|OFF)", "    Do not update the access time of keys."]),
 ]

@@ -1,4 +1,4 @@
-"""Settings while the server runs: CONFIG GET, SET, REWRITE, RESETSTAT, HELP."""
+"""CONFIG GET, SET, REWRITE, RESETSTAT, HELP: settings while the server runs."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from penstock.server.session.session import Session
 
 HELP_LINES = [
     "GET <pattern>",
-    "    The settings whose names match, with their values.",
+    "    Return the settings that match a pattern.",
     "SET <directive> <value>",
     "    Change a setting.",
     "RESETSTAT",
-    "    Count anew what INFO shows.",
+    "    Reset the counters of INFO.",
     "REWRITE",
-    "    Bring the file of settings up to date.",
+    "    Update the configuration file.",
 ]
 
 
 def get(session: Session, frame: Frame) -> Pairs:
-    """The settings that match any of the patterns, each once. A plain name is shown as it was written."""
+    """The settings that match any of the patterns. A plain name is shown as the client wrote it."""
     config = _config(session)
     found: dict[str, bytes] = {}
     for at in range(2, frame.count):
@@ -71,14 +71,14 @@ def set(session: Session, frame: Frame) -> Status:
         raise _failed(error.args[1], error.args[0]) from error
     for name, text in foreign:
         config.ignored[name] = text
-        LOG.warning("CONFIG SET %s: has no meaning here and is ignored", name)
+        LOG.warning("CONFIG SET %s: the directive has no effect here and is ignored", name)
     return OK
 
 
 def _told_apart(
     config: Config, given: list[tuple[bytes, str]], session: Session
 ) -> tuple[list[tuple[str, Directive, str]], list[tuple[str, str]]]:
-    """What is ours, and what only Redis has. Raises: CommandError for what may not be set, or is nothing."""
+    """Separate our directives from ignored ones. Raises: CommandError for unknown or immutable ones."""
     ours: list[tuple[str, Directive, str]] = []
     foreign: list[tuple[str, str]] = []
     seen: dict[str, None] = {}
@@ -113,7 +113,7 @@ def _is_local(address: str) -> bool:
 
 
 def rewrite(session: Session, frame: Frame) -> Status:
-    """Write the settings into the file that the server was started with."""
+    """Update the file that the server was started with."""
     config = _config(session)
     if config.file is None:
         raise CommandError("The server is running without a config file")
@@ -125,21 +125,23 @@ def rewrite(session: Session, frame: Frame) -> Status:
 
 
 def resetstat(session: Session, frame: Frame) -> Status:
-    """Count anew."""
+    """Reset the counters of INFO."""
     server = session.server
     for tally in server.tallies.by_name.values():
         tally.reset()
     server.errors.clear()
     server.bytes_in = 0
     server.bytes_out = 0
-    server.facts.connections_rejected = 0
+    if server.door is not None:
+        server.door.reset_count()
     server.client_memory.evicted = 0
-    server.facts.forks = server.facts.fork_us = 0
+    if server.durability is not None:
+        server.durability.child.reset_counts()
     return OK
 
 
 def help(session: Session, frame: Frame) -> list[Status]:
-    """Say what there is."""
+    """The subcommands of CONFIG."""
     return help_of("CONFIG", HELP_LINES)
 
 
@@ -162,7 +164,7 @@ COMMANDS = (
         -3,
         _FLAGS,
         NO_KEYS,
-        "The settings in force.",
+        "Return settings.",
         syntax="parameter [parameter ...]",
         since="2.0.0",
         complexity="O(settings) a pattern",
@@ -188,7 +190,7 @@ COMMANDS = (
         2,
         _FLAGS,
         NO_KEYS,
-        "Count anew what INFO shows.",
+        "Reset the counters of INFO.",
         since="2.0.0",
         group="server",
         in_session=True,
@@ -199,7 +201,7 @@ COMMANDS = (
         2,
         _FLAGS,
         NO_KEYS,
-        "Write the settings in force into the file that they came from.",
+        "Update the configuration file with the settings in force.",
         since="2.8.0",
         group="server",
         in_session=True,
@@ -210,7 +212,7 @@ COMMANDS = (
         2,
         Flags.LOADING | Flags.STALE,
         NO_KEYS,
-        "What CONFIG can do.",
+        "Show the subcommands of CONFIG.",
         since="5.0.0",
         group="server",
         in_session=True,

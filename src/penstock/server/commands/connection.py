@@ -1,6 +1,6 @@
-"""A client about its connection: PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT.
+"""PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT.
 
-There is one user, `default`. While no password is set anyone is that user, whatever password they give.
+There is one user, `default`. While no password is set, every client is that user, whatever password it sends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _USER = b"default"
 
 
 def ping(session: Session, frame: Frame) -> Status | bytes | list[bytes]:
-    """Answer. A RESP2 client that listens to channels cannot tell +PONG from a message: it gets an array."""
+    """Reply PONG. A subscribed RESP2 client gets an array, because +PONG would look like a message."""
     if frame.count > 2:
         raise wrong_arity("PING")
     if session.state & SUBSCRIBED and not session.output.resp3:
@@ -40,24 +40,24 @@ def ping(session: Session, frame: Frame) -> Status | bytes | list[bytes]:
 
 
 def echo(session: Session, frame: Frame) -> bytes:
-    """Answer what was said."""
+    """Reply with the argument."""
     return frame.piece(1)
 
 
 def select(session: Session, frame: Frame) -> Status:
-    """Choose the database that the commands that follow work on."""
+    """Select the database of the following commands."""
     session.keyspace = database_at(session.server.engine.context, frame, 1)
     return OK
 
 
 def quit(session: Session, frame: Frame) -> Status:
-    """Say goodbye."""
+    """Close the connection after the reply."""
     session.state |= CLOSING
     return OK
 
 
 def auth(session: Session, frame: Frame) -> Status:
-    """Prove who one is."""
+    """Authenticate."""
     if frame.count > 3:
         raise syntax_error()
     if frame.count == 2:
@@ -74,7 +74,7 @@ def auth(session: Session, frame: Frame) -> Status:
 
 
 def _check_password(session: Session, user: bytes, password: bytes) -> None:
-    """Raises: CommandError unless this is the user's password. Takes as long for a near miss as for any."""
+    """Raises: CommandError for a wrong user or password. The comparison takes constant time."""
     expected = session.server.password
     right = expected is None or hmac.compare_digest(expected, password)
     if user != _USER or not right:
@@ -82,7 +82,7 @@ def _check_password(session: Session, user: bytes, password: bytes) -> None:
 
 
 def hello(session: Session, frame: Frame) -> Pairs:
-    """Agree on a protocol, and maybe prove who one is and take a name; tell who we are."""
+    """Choose the protocol, authenticate and set a name if requested; reply with the server's properties."""
     protocol = 0
     if frame.count > 1:
         protocol = int_at(
@@ -112,7 +112,7 @@ def hello(session: Session, frame: Frame) -> Pairs:
 
 
 def _hello_options(frame: Frame) -> tuple[int, bytes | None]:
-    """Where user and password stand (0: nowhere), and the name."""
+    """The index of user and password (0 if absent), and the name."""
     login = 0
     name = None
     at = 2
@@ -132,7 +132,7 @@ def _hello_options(frame: Frame) -> tuple[int, bytes | None]:
 
 
 def _greeting(session: Session) -> Pairs:
-    """Clients look for these names and values: the server calls itself what they know."""
+    """The properties that clients look for, under Redis's names."""
     version = session.server.engine.context.compat.redis_version
     items: list[tuple[bytes, Any]] = [
         (b"server", b"redis"),
@@ -147,7 +147,7 @@ def _greeting(session: Session) -> Pairs:
 
 
 def reset(session: Session, frame: Frame) -> Status:
-    """Be as new: no transaction, no subscriptions, no name, RESP2, database 0, not authenticated."""
+    """Reset the connection: no transaction, subscriptions or name, RESP2, database 0, not authenticated."""
     server = session.server
     session.server.monitors.leave(session)
     session.keyspace = server.engine.context.databases[0]
@@ -174,7 +174,7 @@ COMMANDS = (
         -1,
         Flags.FAST | Flags.CONNECTION | Flags.WHILE_SUBSCRIBED,
         NO_KEYS,
-        "Ask for an answer.",
+        "Check the connection.",
         syntax="[message]",
         group="connection",
         in_session=True,
@@ -185,7 +185,7 @@ COMMANDS = (
         2,
         _PLAIN,
         NO_KEYS,
-        "Ask for an answer that repeats the question.",
+        "Return the argument.",
         syntax="message",
         group="connection",
         in_session=True,
@@ -196,7 +196,7 @@ COMMANDS = (
         2,
         _PLAIN,
         NO_KEYS,
-        "Choose a database.",
+        "Select a database.",
         syntax="index",
         group="connection",
         in_session=True,
@@ -207,7 +207,7 @@ COMMANDS = (
         -1,
         _ALWAYS | Flags.CONNECTION | Flags.NOT_QUEUED | Flags.WHILE_SUBSCRIBED,
         NO_KEYS,
-        "Say goodbye.",
+        "Close the connection.",
         group="connection",
         in_session=True,
     ),
@@ -217,7 +217,7 @@ COMMANDS = (
         -2,
         _ALWAYS | Flags.CONNECTION,
         NO_KEYS,
-        "Prove who you are.",
+        "Authenticate the connection.",
         syntax="[username] password",
         complexity="O(1), the same for a wrong password",
         group="connection",
@@ -229,7 +229,7 @@ COMMANDS = (
         -1,
         _ALWAYS | Flags.CONNECTION,
         NO_KEYS,
-        "Agree on a protocol, and learn about the server.",
+        "Choose the protocol version, and return the server's properties.",
         syntax="[protover [AUTH username password] [SETNAME clientname]]",
         since="6.0.0",
         group="connection",
@@ -241,7 +241,7 @@ COMMANDS = (
         1,
         _ALWAYS | Flags.CONNECTION | Flags.NOT_QUEUED | Flags.WHILE_SUBSCRIBED,
         NO_KEYS,
-        "Make a connection as it was when it was new.",
+        "Reset the connection to its initial state.",
         since="6.2.0",
         group="connection",
         in_session=True,

@@ -1,7 +1,7 @@
 """For tests of servers and clients: DEBUG SLEEP, OBJECT, SET-ACTIVE-EXPIRE, DIGEST, RELOAD, LOADAOF, HELP.
 
-Refused unless enable-debug-command allows it (server/session/admission.py): a client that can stop the
-server for an hour is nothing to have by default.
+Refused unless enable-debug-command allows it (session/admission.py), because a client could stop the server
+for an hour.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _LEADING_INTEGER_NOT_ZERO = re.compile(rb"\s*[+-]?0*[1-9]")
 
 
 def debug(session: Session, frame: Frame) -> Status | list[Status]:
-    """One row for all, as in Redis: DEBUG is no container there either."""
+    """All subcommands in one row: as in Redis, DEBUG is not a container."""
     if frame.count == 2 and frame.is_word(1, b"HELP"):
         return help_of("DEBUG", _HELP)
     if frame.count == 3 and frame.is_word(1, b"SLEEP"):
-        # The whole server stops, which is what this is for.
+        # Stopping the whole server is the purpose of this command.
         time.sleep(max(0.0, _leading_number(frame.piece(2))))
         return OK
     if frame.count == 3 and frame.is_word(1, b"OBJECT"):
         return _describe(session, frame)
     if frame.count == 3 and frame.is_word(1, b"SET-ACTIVE-EXPIRE"):
         number = _LEADING_INTEGER_NOT_ZERO.match(frame.piece(2))
-        session.server.facts.active_expire = number is not None
+        session.server.active_expire = number is not None
         return OK
     if frame.is_word(1, b"DIGEST") and frame.count == 2:
         return Status(data_digest(session.server.engine.context.databases))
@@ -48,7 +48,7 @@ def debug(session: Session, frame: Frame) -> Status | list[Status]:
 
 
 def _reload(session: Session, frame: Frame) -> Status:
-    """Save everything and read it again: what comes back is what a restart would find."""
+    """Save and load all data, as a restart would."""
     words = {frame.piece(at).upper() for at in range(2, frame.count)}
     if not words <= {b"NOSAVE"}:
         raise CommandError("DEBUG RELOAD only supports the NOSAVE option.")
@@ -57,7 +57,7 @@ def _reload(session: Session, frame: Frame) -> Status:
 
 
 def _leading_number(text: bytes) -> float:
-    """The number that a text begins with, as C's strtod reads it; 0 if it begins with none."""
+    """The number at the start of a text, as C's strtod reads it; 0 if there is none."""
     number = _LEADING_NUMBER.match(text)
     return 0.0 if number is None else float(number[0])
 
@@ -75,15 +75,15 @@ _HELP = [
     "DIGEST",
     "    A digest of all data, equal for equal data.",
     "LOADAOF",
-    "    Read the log again.",
+    "    Load the log again.",
     "OBJECT <key>",
-    "    Where a value is and how Redis would store it.",
+    "    Show how Redis would store a value.",
     "RELOAD [NOSAVE]",
-    "    Save a snapshot and read it again.",
+    "    Save a snapshot and load it again.",
     "SET-ACTIVE-EXPIRE <0|1>",
-    "    Whether keys go by themselves when their time is over, or only when somebody looks.",
+    "    Turn the periodic removal of expired keys on or off.",
     "SLEEP <seconds>",
-    "    Stop the whole server for so long. Decimals allowed.",
+    "    Stop the whole server for some seconds. Decimals allowed.",
 ]
 
 COMMANDS = (
@@ -93,7 +93,7 @@ COMMANDS = (
         -2,
         Flags.ADMIN | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.PROTECTED,
         NO_KEYS,
-        "Do what only tests should.",
+        "Debugging and test commands.",
         syntax="subcommand [argument]",
         complexity="O(n) for RELOAD, LOADAOF and DIGEST, with n the size of the data; else O(1)",
         group="server",

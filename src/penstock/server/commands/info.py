@@ -1,4 +1,4 @@
-"""What the server says of itself in text: INFO."""
+"""INFO: properties and counters of the server, as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.server.stats.info_sections import info_text
 
 
 def info(session: Session, frame: Frame) -> Verbatim:
-    """The sections asked for; a name that is none adds nothing."""
+    """The requested sections; unknown names are skipped."""
     names = (frame.piece(at).decode("latin-1").lower() for at in range(1, frame.count))
     text = info_text(session.server, set(names) or {"default"})
     return Verbatim(text.encode("utf-8", "surrogateescape"))
@@ -23,7 +23,7 @@ COMMANDS = (
         -1,
         Flags.LOADING | Flags.STALE | Flags.DANGEROUS,
         NO_KEYS,
-        "Describe the server: version, clients, memory, counters, keys.",
+        "Return properties of the server: version, clients, memory, counters, keys.",
         syntax="[section [section ...]]",
         complexity="O(commands + databases)",
         group="server",

@@ -1,4 +1,4 @@
-"""Which commands there are and how they are used: COMMAND and its subcommands."""
+"""COMMAND and its subcommands: the commands of this server and their arguments."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _catalogue(session: Session) -> Catalogue:
 
 
 def _names_from(frame: Frame, first: int) -> list[str]:
-    """Names in any case. A byte that is no ASCII is in no name, so how it is read does not matter."""
+    """Command names in lower case. Names are ASCII, so the decoding of other bytes does not matter."""
     return [frame.piece(at).decode("latin-1").lower() for at in range(first, frame.count)]
 
 
@@ -30,26 +30,26 @@ def command(session: Session, frame: Frame) -> list[Any]:
 
 
 def count(session: Session, frame: Frame) -> int:
-    """How many commands there are; subcommands do not count."""
+    """The number of commands, without subcommands."""
     return len(_catalogue(session).names)
 
 
 def command_info(session: Session, frame: Frame) -> list[Any]:
-    """The commands named, or all; null for a name that is none."""
+    """The named commands, or all; null for an unknown name."""
     catalogue = _catalogue(session)
     names = _names_from(frame, 2) or catalogue.names
     return [catalogue.info(name) if catalogue.knows(name) else None for name in names]
 
 
 def docs(session: Session, frame: Frame) -> Pairs:
-    """What the commands named, or all, are for; a name that is none adds nothing."""
+    """The documentation of the named commands, or of all; unknown names are skipped."""
     catalogue = _catalogue(session)
     names = _names_from(frame, 2) or catalogue.names
     return Pairs([(n.encode(), catalogue.docs(n)) for n in names if catalogue.knows(n)])
 
 
 def command_list(session: Session, frame: Frame) -> list[bytes]:
-    """The names of all commands and subcommands, or of those that a filter lets pass."""
+    """The names of all commands and subcommands, or of those that match a filter."""
     names = list(_catalogue(session).all_names())
     if frame.count == 5 and frame.is_word(2, b"FILTERBY"):
         names = _filtered(session, frame, names)
@@ -73,7 +73,7 @@ def _filtered(session: Session, frame: Frame, names: list[str]) -> list[str]:
 
 
 def _keys_asked_for(session: Session, frame: Frame) -> tuple[Command, list[bytes]]:
-    """The row and the keys of a command that is given from the third word on. Raises: CommandError."""
+    """The row and the keys of the command in the arguments from the third on. Raises: CommandError."""
     asked = Frame()
     for at in range(2, frame.count):
         asked.add(frame.piece(at))
@@ -89,18 +89,18 @@ def _keys_asked_for(session: Session, frame: Frame) -> tuple[Command, list[bytes
         places = row.key_places(asked)
     except CommandError:
         places = [asked.count]
-    if any(at >= asked.count for at in places):  # a number of keys that are not all there
+    if any(at >= asked.count for at in places):  # fewer keys than the given number
         raise CommandError("Invalid arguments specified for command")
     return row, [asked.piece(at) for at in places]
 
 
 def getkeys(session: Session, frame: Frame) -> list[bytes]:
-    """The keys in a whole command."""
+    """The keys of a full command."""
     return _keys_asked_for(session, frame)[1]
 
 
 def getkeysandflags(session: Session, frame: Frame) -> list[Any]:
-    """The keys in a whole command, each with what the command does to it."""
+    """The keys of a full command, with its access to each."""
     row, keys = _keys_asked_for(session, frame)
     return [[key, Members([Status(name) for name in access_of(row)])] for key in keys]
 
@@ -112,19 +112,19 @@ def command_help(session: Session, frame: Frame) -> list[Status]:
 
 _HELP = [
     "(no subcommand)",
-    "    Everything about all commands.",
+    "    Return details of all commands.",
     "COUNT",
-    "    How many commands there are.",
+    "    Count the commands.",
     "LIST",
-    "    The names of all commands; FILTERBY MODULE, ACLCAT or PATTERN leaves others out.",
+    "    List the names of commands; FILTERBY selects by MODULE, ACLCAT or PATTERN.",
     "INFO [<command-name> ...]",
-    "    Arity, flags, keys and categories of the commands named, or of all.",
+    "    Return arity, flags, keys and categories of commands, or of all.",
     "DOCS [<command-name> ...]",
-    "    Summary and arguments of the commands named, or of all.",
+    "    Return summary and arguments of commands, or of all.",
     "GETKEYS <full-command>",
-    "    The keys in a command.",
+    "    Return the keys of a full command.",
     "GETKEYSANDFLAGS <full-command>",
-    "    The keys in a command, and what it does to them.",
+    "    Return the keys of a full command, and its access to them.",
 ]
 
 _FLAGS = Flags.LOADING | Flags.STALE | Flags.CONNECTION
@@ -137,7 +137,7 @@ COMMANDS = (
         -1,
         _FLAGS,
         NO_KEYS,
-        "Describe all commands.",
+        "Return details of all commands.",
         since="2.8.13",
         complexity=_OF_ALL,
         group="server",
@@ -160,7 +160,7 @@ COMMANDS = (
         -2,
         _FLAGS,
         NO_KEYS,
-        "Tell what commands are for and what they take.",
+        "Return the documentation of commands.",
         syntax="[command-name [command-name ...]]",
         since="7.0.0",
         complexity=_OF_ALL,
@@ -173,7 +173,7 @@ COMMANDS = (
         -4,
         _FLAGS,
         NO_KEYS,
-        "Find the keys in a command.",
+        "Return the keys of a full command.",
         syntax="command [arg [arg ...]]",
         since="2.8.13",
         complexity="O(arguments)",
@@ -186,7 +186,7 @@ COMMANDS = (
         -4,
         _FLAGS,
         NO_KEYS,
-        "Find the keys in a command, and what it does to them.",
+        "Return the keys of a full command, and its access to them.",
         syntax="command [arg [arg ...]]",
         since="7.0.0",
         complexity="O(arguments)",
@@ -210,7 +210,7 @@ COMMANDS = (
         -2,
         _FLAGS,
         NO_KEYS,
-        "Describe commands.",
+        "Return details of commands.",
         syntax="[command-name [command-name ...]]",
         since="2.8.13",
         complexity=_OF_ALL,

@@ -1,4 +1,4 @@
-"""How long commands take: LATENCY HISTOGRAM, and the event log of Redis, which is always empty here."""
+"""LATENCY HISTOGRAM, and Redis's latency events, of which there are none here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from penstock.server.stats.tally import Tally
 
 
 def histogram(session: Session, frame: Frame) -> Pairs:
-    """How many calls of each command stayed within 1, 2, 4, ... µs. A container stands for all of its."""
+    """The number of calls up to 1, 2, 4, ... µs per command. A container includes its subcommands."""
     tallies = [t for t in session.server.tallies.by_name.values() if t.calls]
     if frame.count > 2:
         wanted = [frame.piece(at).decode("latin-1").lower() for at in range(2, frame.count)]
@@ -44,7 +44,7 @@ def history(session: Session, frame: Frame) -> list[Any]:
 
 
 def reset(session: Session, frame: Frame) -> int:
-    """Forget events; return of how many kinds, which is none."""
+    """Reset events; return how many: always 0."""
     return 0
 
 
@@ -55,13 +55,13 @@ def latency_help(session: Session, frame: Frame) -> list[Status]:
 
 _HELP = [
     "HISTORY <event>",
-    "    What was noted of an event. Events are not noted: use HISTOGRAM or SLOWLOG.",
+    "    The samples of an event. Events are not recorded: use HISTOGRAM or SLOWLOG.",
     "LATEST",
-    "    What was last noted of each event.",
+    "    The latest sample of each event.",
     "RESET [<event> ...]",
-    "    Forget what was noted.",
+    "    Remove the samples of events.",
     "HISTOGRAM [COMMAND ...]",
-    "    How many calls of the commands named, or of all, stayed within 1, 2, 4, ... microseconds.",
+    "    Return the number of calls up to 1, 2, 4, ... microseconds per command.",
 ]
 
 _FLAGS = Flags.ADMIN | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE
@@ -84,7 +84,7 @@ COMMANDS = (
         -2,
         _FLAGS,
         NO_KEYS,
-        "Show how long commands took.",
+        "Return the latency histograms of commands.",
         syntax="[command [command ...]]",
         since="7.0.0",
         complexity="O(commands)",
@@ -97,7 +97,7 @@ COMMANDS = (
         3,
         _FLAGS,
         NO_KEYS,
-        "Show what was noted of an event.",
+        "Return the samples of an event; there are none.",
         syntax="event",
         since="2.8.13",
         group="server",
@@ -109,7 +109,7 @@ COMMANDS = (
         2,
         _FLAGS,
         NO_KEYS,
-        "Show what was last noted of each event.",
+        "Return the latest samples of all events; there are none.",
         since="2.8.13",
         group="server",
         in_session=True,
@@ -120,7 +120,7 @@ COMMANDS = (
         -2,
         _FLAGS,
         NO_KEYS,
-        "Forget what was noted of events.",
+        "Reset events; there are none.",
         syntax="[event [event ...]]",
         since="2.8.13",
         group="server",

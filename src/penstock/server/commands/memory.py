@@ -1,4 +1,4 @@
-"""Where the memory goes: MEMORY USAGE, STATS, DOCTOR, PURGE, MALLOC-STATS, HELP."""
+"""MEMORY USAGE, STATS, DOCTOR, PURGE, MALLOC-STATS, HELP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_FLAGS = Flags(0)
 
 
 def usage(session: Session, frame: Frame) -> int | None:
-    """The bytes of a key and its value; null if there is no such key."""
+    """The memory of a key and its value; null if the key does not exist."""
     samples = SAMPLES_DEFAULT
     at = 3
     while at < frame.count:
@@ -41,11 +41,11 @@ def usage(session: Session, frame: Frame) -> int | None:
 
 
 def stats(session: Session, frame: Frame) -> Pairs:
-    """Numbers, under Redis's names as far as they have a meaning here."""
+    """Memory statistics under Redis's names, as far as they apply."""
     server = session.server
     used = process.resident_bytes()
     peak = max(used, process.peak_bytes())
-    startup = server.facts.startup_bytes
+    startup = server.startup.process_bytes
     dataset = max(0, used - startup)
     keys = sum(len(keyspace.values) for keyspace in server.engine.context.databases)
     pairs: list[tuple[bytes, Any]] = [
@@ -81,33 +81,32 @@ def stats(session: Session, frame: Frame) -> Pairs:
 
 
 def doctor(session: Session, frame: Frame) -> Verbatim:
-    """A word on the memory, for people."""
-    facts = session.server.facts
+    """A report about the memory, for people."""
+    limit = session.server.max_memory
     used = process.resident_bytes()
     peak = process.peak_bytes()
     found = []
-    if facts.maxmemory and used > _NEARLY_FULL * facts.maxmemory:
+    if limit and used > _NEARLY_FULL * limit:
         found.append(
-            f"The process occupies {human(used)} of the {human(facts.maxmemory)} that maxmemory allows:"
-            " trim streams, or allow more."
+            f"The process uses {human(used)} of maxmemory {human(limit)}: trim streams, or raise maxmemory."
         )
     if peak > 1.5 * used and peak - used > _LITTLE_BYTES:
         found.append(
-            f"The process once occupied {human(peak)} and has {human(used)} now: what it then held is gone."
+            f"The process uses {human(used)}; its peak was {human(peak)}. The difference was freed."
         )
     if not found:
-        found.append(f"Nothing to complain about: the process occupies {human(used)}.")
+        found.append(f"No memory problems: the process uses {human(used)}.")
     return Verbatim("".join(line + "\n" for line in found).encode())
 
 
 def purge(session: Session, frame: Frame) -> Status:
-    """Collect what only holds itself; pages go back to the system as Python gives them back."""
+    """Run the garbage collector; Python returns free pages to the system as usual."""
     gc.collect()
     return OK
 
 
 def malloc_stats(session: Session, frame: Frame) -> Verbatim:
-    """What Python tells of its own allocator."""
+    """The statistics of Python's allocator."""
     blocks = f"blocks allocated: {sys.getallocatedblocks()}"
     tracked = ", ".join(str(count) for count in gc.get_count())
     resident = f"resident bytes: {process.resident_bytes()}"
@@ -123,15 +122,15 @@ def memory_help(session: Session, frame: Frame) -> list[Status]:
 
 _HELP = [
     "DOCTOR",
-    "    A word on what is wrong with the memory, if anything is.",
+    "    Report memory problems.",
     "MALLOC-STATS",
-    "    What the allocator tells of itself.",
+    "    Return statistics of the allocator.",
     "PURGE",
-    "    Free what can be freed.",
+    "    Free unused memory.",
     "STATS",
-    "    How much memory is used, and for what.",
+    "    Return how memory is used.",
     "USAGE <key> [SAMPLES <count>]",
-    "    The bytes of a key and its value, judged by <count> parts of it (5 unless told, 0 for all).",
+    "    Estimate the memory of a key and its value from <count> samples (default 5, 0 for all).",
 ]
 
 
@@ -166,7 +165,7 @@ COMMANDS = (
         -3,
         Flags.READ,
         SUBCOMMAND_KEY,
-        "Estimate the bytes of a key and its value.",
+        "Estimate the memory of a key and its value.",
         syntax="key [SAMPLES count]",
         since="4.0.0",
         complexity="O(samples)",

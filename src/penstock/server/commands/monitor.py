@@ -1,4 +1,4 @@
-"""Watching every command go by: MONITOR."""
+"""MONITOR: shows every command that the server runs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.server.session.states import MONITOR, MONITORED
 
 
 def monitor(session: Session, frame: Frame) -> Status | NoReply:
-    """Show this client every command from now on. Who watches already is not even answered."""
+    """Send this client every command from now on. A client that monitors already gets no reply."""
     server = session.server
     if not server.engine.context.may_block:
         raise CommandError("MONITOR isn't allowed for DENY BLOCKING client")

@@ -1,4 +1,4 @@
-"""Saving on demand: SAVE, BGSAVE, BGREWRITEAOF, WAITAOF."""
+"""SAVE, BGSAVE, BGREWRITEAOF, WAITAOF."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ _REPLICAS = 0
 
 
 def durability_of(session: Session) -> Durability:
-    """What keeps the data. Raises: CommandError if that is none of this server's business."""
-    durability = session.server.facts.durability
-    if durability is None and session.server.facts.appendonly:
+    """The server's durability. Raises: CommandError if the server has none."""
+    durability = session.server.durability
+    if durability is None and session.server.turn.commit is not None:
         raise CommandError(
             "this database is embedded: its program saves and rewrites it (save, bgrewriteaof)"
         )
     if durability is None:
-        raise CommandError("nothing is kept here: this database is in memory only")
+        raise CommandError("this database is in memory only: there is nothing to save")
     return durability
 
 
 def save(session: Session, frame: Frame) -> Status:
-    """Write a snapshot while everybody waits."""
-    durability_of(session).save()
+    """Write a snapshot while all clients wait."""
+    durability_of(session).snapshots.save()
     return OK
 
 
 def bgsave(session: Session, frame: Frame) -> Status:
-    """Let a child process write a snapshot."""
+    """Write a snapshot in a child process."""
     schedule = frame.count == 2 and frame.is_word(1, b"SCHEDULE")
     if frame.count > 2 or (frame.count == 2 and not schedule):
         raise syntax_error()
-    return Status(durability_of(session).bgsave(schedule))
+    return Status(durability_of(session).snapshots.start(schedule))
 
 
 def bgrewriteaof(session: Session, frame: Frame) -> Status:
-    """Let a child process write a new base for the log."""
-    return Status(durability_of(session).bgrewrite())
+    """Write a new base of the log in a child process."""
+    return Status(durability_of(session).rewrites.start())
 
 
 class _Wait:
-    """A client in WAITAOF: answered when the disk has all, or told so at the end of its time."""
+    """A client in WAITAOF: it gets its reply after the sync, or at its timeout."""
 
     def __init__(self, session: Session, replicas: int) -> None:
         self._session = session
@@ -60,21 +60,21 @@ class _Wait:
         """See LogWaiter."""
         waiter = self.waiter
         if waiter is None or waiter is not self._session.waiter:
-            return  # its time was over before
+            return  # its timeout was earlier
         waiter.on_timeout = [1, _REPLICAS]
         if self._replicas <= _REPLICAS:
             waiter.time_out()
 
 
 def waitaof(session: Session, frame: Frame) -> list[Any] | NoReply:
-    """Wait until what the client did is on disk, here and on so many replicas, of which there are none."""
+    """Wait until the client's changes are on disk, here and on replicas, of which there are none."""
     error = CommandError("value is out of range, must be between 0 and 1")
     local = int_between(frame, 1, 0, 1, error)
     replicas = int_at(frame, 2)
     if replicas < 0:
         raise CommandError("value is out of range, must be positive")
     timeout_ms = timeout_at(frame, 3)
-    durability = session.server.facts.durability
+    durability = session.server.durability
     logged = durability is not None and durability.store.commit is not None
     if local and not logged:
         raise CommandError(
@@ -101,7 +101,7 @@ COMMANDS = (
         1,
         _ADMIN | Flags.NO_MULTI,
         NO_KEYS,
-        "Write a snapshot while everybody waits.",
+        "Write a snapshot while all clients wait.",
         since="1.0.0",
         complexity="O(n) for all keys",
         group="server",
@@ -136,7 +136,7 @@ COMMANDS = (
         4,
         Flags.BLOCKING,
         NO_KEYS,
-        "Wait until what was done is on disk.",
+        "Wait until the client's changes are on disk.",
         syntax="numlocal numreplicas timeout",
         since="7.2.0",
         group="generic",

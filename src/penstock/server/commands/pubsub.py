@@ -1,6 +1,6 @@
-"""Listening to channels, and speaking on them: SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB.
+"""SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB.
 
-Subscribing answers once for each name, by a push that also tells how many subscriptions the client has now.
+A subscription is confirmed by one push per name, which also has the client's number of subscriptions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from penstock.server.session.states import SUBSCRIBED
 
 Names = dict[bytes, None]
 
-# Who unsubscribes from nothing is answered all the same.
+# Unsubscribing from nothing gets a reply as well.
 _NOTHING: tuple[bytes | None, ...] = (None,)
 
 
@@ -30,7 +30,7 @@ def _say(session: Session, kind: bytes, name: bytes | None) -> None:
 
 
 def _note(session: Session) -> None:
-    """Keep the bit that says whether the client listens to anything."""
+    """Set or clear SUBSCRIBED."""
     if session.channels or session.patterns:
         session.state |= SUBSCRIBED
     else:
@@ -38,27 +38,27 @@ def _note(session: Session) -> None:
 
 
 def subscribe(session: Session, frame: Frame) -> NoReply:
-    """Listen to channels."""
+    """Subscribe to channels."""
     return _listen(session, frame, session.channels, _channels(session).by_name, b"subscribe")
 
 
 def psubscribe(session: Session, frame: Frame) -> NoReply:
-    """Listen to all channels whose names match."""
+    """Subscribe to all channels that match patterns."""
     return _listen(session, frame, session.patterns, _channels(session).by_pattern, b"psubscribe")
 
 
 def unsubscribe(session: Session, frame: Frame) -> NoReply:
-    """Listen to these channels no longer, or to none."""
+    """Unsubscribe from channels, or from all."""
     return _leave(session, frame, session.channels, _channels(session).by_name, b"unsubscribe")
 
 
 def punsubscribe(session: Session, frame: Frame) -> NoReply:
-    """Listen for these patterns no longer, or for none."""
+    """Unsubscribe from patterns, or from all."""
     return _leave(session, frame, session.patterns, _channels(session).by_pattern, b"punsubscribe")
 
 
 def _listen(session: Session, frame: Frame, own: Names, table: Listeners, word: bytes) -> NoReply:
-    """Note each name with the session and with everyone's, and say so."""
+    """Register each name with the session and the server, and confirm it."""
     for name in _named(frame):
         own[name] = None
         Channels.add(table, name, session)
@@ -68,7 +68,7 @@ def _listen(session: Session, frame: Frame, own: Names, table: Listeners, word: 
 
 
 def _leave(session: Session, frame: Frame, own: Names, table: Listeners, word: bytes) -> NoReply:
-    """Undo _listen for the names given, or for all; who has none is told so once."""
+    """Undo _listen for the given names, or for all. Without any there is one confirmation."""
     for name in _named(frame) or [*own] or _NOTHING:
         if name is not None:
             own.pop(name, None)
@@ -83,12 +83,12 @@ def _named(frame: Frame) -> list[bytes]:
 
 
 def publish(session: Session, frame: Frame) -> int:
-    """Tell everyone who listens; answer how many were told."""
+    """Send a message to all subscribers; reply with their number."""
     return _channels(session).publish(frame.piece(1), frame.piece(2))
 
 
 def pubsub_channels(session: Session, frame: Frame) -> list[bytes]:
-    """The channels that somebody listens to by name."""
+    """The channels with subscribers."""
     if frame.count > 3:
         raise unknown_subcommand("PUBSUB", frame.piece(1))
     names = list(_channels(session).by_name)
@@ -99,7 +99,7 @@ def pubsub_channels(session: Session, frame: Frame) -> list[bytes]:
 
 
 def pubsub_numsub(session: Session, frame: Frame) -> list[bytes | int]:
-    """How many listen to each channel by name."""
+    """The number of subscribers per channel, without patterns."""
     by_name = _channels(session).by_name
     reply: list[bytes | int] = []
     for index in range(2, frame.count):
@@ -109,22 +109,22 @@ def pubsub_numsub(session: Session, frame: Frame) -> list[bytes | int]:
 
 
 def pubsub_numpat(session: Session, frame: Frame) -> int:
-    """How many different patterns somebody listens for."""
+    """The number of patterns with subscribers."""
     return len(_channels(session).by_pattern)
 
 
 def pubsub_help(session: Session, frame: Frame) -> list[Status]:
-    """What PUBSUB can do."""
+    """The subcommands of PUBSUB."""
     return help_of("PUBSUB", _HELP)
 
 
 _HELP = [
     "CHANNELS [<pattern>]",
-    "    The channels that somebody has subscribed to by name.",
+    "    List the channels with subscribers.",
     "NUMPAT",
-    "    How many different patterns are subscribed to.",
+    "    Count the patterns with subscribers.",
     "NUMSUB [<channel> ...]",
-    "    How many have subscribed to each of these channels by name.",
+    "    Count the subscribers of these channels.",
 ]
 
 _LISTEN = Flags.PUBSUB | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.WHILE_SUBSCRIBED
@@ -137,7 +137,7 @@ COMMANDS = (
         -2,
         _LISTEN,
         NO_KEYS,
-        "Listen to channels.",
+        "Subscribe to channels.",
         syntax="channel [channel ...]",
         since="2.0.0",
         complexity="O(channels)",
@@ -150,7 +150,7 @@ COMMANDS = (
         -1,
         _LISTEN,
         NO_KEYS,
-        "Listen to channels no longer.",
+        "Unsubscribe from channels.",
         syntax="[channel [channel ...]]",
         since="2.0.0",
         complexity="O(channels)",
@@ -163,7 +163,7 @@ COMMANDS = (
         -2,
         _LISTEN,
         NO_KEYS,
-        "Listen to all channels whose names match a pattern.",
+        "Subscribe to channels that match patterns.",
         syntax="pattern [pattern ...]",
         since="2.0.0",
         complexity="O(patterns)",
@@ -176,7 +176,7 @@ COMMANDS = (
         -1,
         _LISTEN,
         NO_KEYS,
-        "Listen for patterns no longer.",
+        "Unsubscribe from patterns.",
         syntax="[pattern [pattern ...]]",
         since="2.0.0",
         complexity="O(patterns)",
@@ -189,7 +189,7 @@ COMMANDS = (
         3,
         _ASK | Flags.FAST | Flags.PAUSED_WITH_WRITES,
         NO_KEYS,
-        "Say something on a channel.",
+        "Send a message to a channel.",
         syntax="channel message",
         since="2.0.0",
         complexity="O(listeners of the channel + patterns)",
@@ -202,7 +202,7 @@ COMMANDS = (
         -2,
         _ASK,
         NO_KEYS,
-        "List the channels that somebody listens to.",
+        "List the channels with subscribers.",
         syntax="[pattern]",
         since="2.8.0",
         complexity="O(channels)",
@@ -215,7 +215,7 @@ COMMANDS = (
         -2,
         _ASK,
         NO_KEYS,
-        "Count those who listen to a channel.",
+        "Count the subscribers of channels.",
         syntax="[channel [channel ...]]",
         since="2.8.0",
         complexity="O(channels named)",
@@ -228,7 +228,7 @@ COMMANDS = (
         2,
         _ASK,
         NO_KEYS,
-        "Count the patterns that somebody listens for.",
+        "Count the patterns with subscribers.",
         since="2.8.0",
         group="pubsub",
         in_session=True,
@@ -239,7 +239,7 @@ COMMANDS = (
         2,
         Flags.LOADING | Flags.STALE,
         NO_KEYS,
-        "Show what PUBSUB can do.",
+        "Show the subcommands of PUBSUB.",
         since="6.2.0",
         group="pubsub",
         in_session=True,

@@ -1,4 +1,4 @@
-"""The commands that took longest: SLOWLOG GET, LEN, RESET, HELP."""
+"""SLOWLOG GET, LEN, RESET, HELP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ALL = -1
 
 
 def slowlog_get(session: Session, frame: Frame) -> list[Any]:
-    """The newest entries first."""
+    """The entries, newest first."""
     if frame.count > 3:
         raise unknown_subcommand("SLOWLOG", frame.piece(1))
     count = GET_COUNT_DEFAULT
@@ -34,12 +34,12 @@ def slowlog_get(session: Session, frame: Frame) -> list[Any]:
 
 
 def slowlog_len(session: Session, frame: Frame) -> int:
-    """How many entries are kept."""
+    """The number of entries."""
     return len(session.server.slow_log.entries)
 
 
 def slowlog_reset(session: Session, frame: Frame) -> Status:
-    """Forget all entries; the next one goes on with the numbers."""
+    """Remove all entries; the ids continue."""
     session.server.slow_log.entries.clear()
     return OK
 
@@ -51,12 +51,12 @@ def slowlog_help(session: Session, frame: Frame) -> list[Status]:
 
 _HELP = [
     "GET [<count>]",
-    "    The newest entries (10 unless told, all with -1): number, time, microseconds taken, words,",
-    "    address and name of the client.",
+    "    Return the newest entries (default 10, -1 for all): id, time, microseconds, arguments,",
+    "    client address and client name.",
     "LEN",
-    "    How many entries are kept.",
+    "    Count the entries.",
     "RESET",
-    "    Forget all entries.",
+    "    Remove all entries.",
 ]
 
 _FLAGS = Flags.ADMIN | Flags.LOADING | Flags.STALE
@@ -68,7 +68,7 @@ COMMANDS = (
         -2,
         _FLAGS,
         NO_KEYS,
-        "Show the slowest commands of late.",
+        "Return entries of the slow log.",
         syntax="[count]",
         since="2.2.12",
         complexity="O(entries shown)",

@@ -13,7 +13,7 @@ from penstock.server.stats.tally import Tally
 
 
 def multi(session: Session, frame: Frame) -> Status:
-    """Begin: what follows is queued until EXEC."""
+    """Start a transaction: the following commands are queued until EXEC."""
     if session.transaction is not None:
         raise CommandError("MULTI calls can not be nested")
     session.transaction = Transaction()
@@ -22,7 +22,7 @@ def multi(session: Session, frame: Frame) -> Status:
 
 
 def discard(session: Session, frame: Frame) -> Status:
-    """Forget what was queued and what is watched."""
+    """Drop the queued commands and the watched keys."""
     if session.transaction is None:
         raise CommandError("DISCARD without MULTI")
     leave(session)
@@ -30,7 +30,7 @@ def discard(session: Session, frame: Frame) -> Status:
 
 
 def execute(session: Session, frame: Frame) -> NoReply | NullArray:
-    """Run what was queued, unless something watched has changed. Those who wait are served at the end."""
+    """Run the queued commands unless a watched key has changed. Blocked readers are served at the end."""
     transaction = session.transaction
     if transaction is None:
         raise CommandError("EXEC without MULTI")
@@ -58,7 +58,7 @@ def execute(session: Session, frame: Frame) -> NoReply | NullArray:
 
 
 def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
-    """Run one command of a transaction. Its reply is written at once: the next may trim what it shows."""
+    """Run one queued command. Its reply is written at once: the next command may trim its entries."""
     server = session.server
     engine = server.engine
     instant = engine.context.instant
@@ -73,7 +73,7 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
             session.output.put(reply)
     except CommandError as error:
         tally.failed += 1
-        session.refuse(error)
+        session.reply(error)
     if server.state & MONITORED:
         server.monitors.show(session, tally.command, frame)
     instant.advance()
@@ -84,7 +84,7 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
 
 
 def watch(session: Session, frame: Frame) -> Status:
-    """Let EXEC do nothing if one of these keys changes before it."""
+    """Let EXEC run nothing if one of these keys changes before it."""
     if session.transaction is not None:
         raise CommandError("WATCH inside MULTI is not allowed")
     if session.watching is None:
@@ -95,7 +95,7 @@ def watch(session: Session, frame: Frame) -> Status:
 
 
 def unwatch(session: Session, frame: Frame) -> Status:
-    """Watch nothing."""
+    """Stop watching keys."""
     forget_watches(session)
     return OK
 
@@ -109,7 +109,7 @@ COMMANDS = (
         1,
         _ALWAYS | Flags.NOT_QUEUED,
         NO_KEYS,
-        "Begin a transaction.",
+        "Start a transaction.",
         since="1.2.0",
         group="transactions",
         in_session=True,
@@ -122,7 +122,7 @@ COMMANDS = (
         NO_KEYS,
         "Run the commands of a transaction.",
         since="1.2.0",
-        complexity="O(n) for the n commands, and what each of them costs",
+        complexity="O(n) for n commands, plus the cost of each",
         group="transactions",
         in_session=True,
     ),
@@ -132,7 +132,7 @@ COMMANDS = (
         1,
         _ALWAYS | Flags.NOT_QUEUED,
         NO_KEYS,
-        "Give a transaction up.",
+        "Drop a transaction.",
         since="2.0.0",
         complexity="O(commands queued)",
         group="transactions",
@@ -144,7 +144,7 @@ COMMANDS = (
         -2,
         _ALWAYS | Flags.NOT_QUEUED,
         ALL_KEYS,
-        "Run the next transaction only if these keys stay as they are.",
+        "Run the next transaction only if these keys do not change.",
         syntax="key [key ...]",
         since="2.2.0",
         complexity="O(1) a key",
@@ -157,7 +157,7 @@ COMMANDS = (
         1,
         _ALWAYS,
         NO_KEYS,
-        "Watch no keys.",
+        "Stop watching keys.",
         since="2.2.0",
         group="transactions",
         in_session=True,

@@ -1,4 +1,4 @@
-"""Putting settings in force: one function for each directive that something must be told of."""
+"""Puts settings in force: one function for each directive with an `apply`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def apply_password(server: Server, text: str) -> None:
-    """Who has got in already stays in; without a password nobody is a stranger."""
+    """Authenticated clients stay authenticated; without a password all clients are."""
     server.password = text.encode(errors="surrogateescape") or None
     if server.password is None:
         for session in list(server.strangers.since):
@@ -38,7 +38,7 @@ def apply_output_limits(server: Server, limits: dict[str, OutputLimit]) -> None:
 
 
 def apply_max_memory(server: Server, size: int) -> None:
-    server.facts.maxmemory = size
+    server.max_memory = size
     check_memory(server)
 
 
@@ -54,14 +54,14 @@ def apply_auth_timeout(server: Server, seconds: int) -> None:
 
 
 def apply_max_clients(server: Server, count: int) -> None:
-    """Raises: ConfigError if the system allows fewer."""
+    """Raises: ConfigError if the system allows fewer open files."""
     allowed = clients_allowed(count)
     if allowed < count:
         raise ConfigError(
             "The operating system is not able to handle the specified number of clients,"
             f" try with {allowed}"
         )
-    server.facts.maxclients = count
+    server.max_clients = count
 
 
 def apply_stream_node_bytes(server: Server, size: int) -> None:
@@ -92,24 +92,24 @@ def apply_slow_limit(server: Server, count: int) -> None:
 
 
 def apply_log_level(server: Server, name: str) -> None:
-    if log.LOG.handlers:  # else the log is the embedding program's
+    if log.LOG.handlers:  # otherwise the embedding program owns the log
         log.set_level(name)
 
 
 def apply_hz(server: Server, hz: int) -> None:
-    server.facts.hz = hz
+    server.hz = hz
 
 
 def apply_append_only(server: Server, on: bool) -> None:
-    """Raises: ConfigError if a log cannot be begun now. At the start it is not asked for here."""
-    if server.facts.durability is not None:
-        server.facts.durability.switch_log(on)
+    """Raises: ConfigError if a log cannot be started now. At start, App starts the log."""
+    if server.durability is not None:
+        server.durability.switch_log(on)
 
 
 def apply_fsync_policy(server: Server, _value: object) -> None:
-    if server.facts.durability is not None:
-        server.facts.durability.apply_policy()
+    if server.durability is not None:
+        server.durability.rewrites.apply_policy()
 
 
-def set_debug_allowed(server: Server, who: str) -> None:
-    server.facts.debug_allowed = who
+def apply_debug_allowed(server: Server, who: str) -> None:
+    server.debug_allowed = who

@@ -1,14 +1,18 @@
-"""The table of directives: every setting there is, named as in redis.conf.
+"""The table of directives: all settings, named as in redis.conf.
 
-docs/configuration.md is written from it (tools/configuration_docs.py).
+tools/configuration_docs.py generates docs/configuration.md from it.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 from penstock.engine import compat
 from penstock.server.config.apply import (
     apply_append_only,
     apply_auth_timeout,
+    apply_debug_allowed,
     apply_events,
     apply_fsync_policy,
     apply_hz,
@@ -25,7 +29,6 @@ from penstock.server.config.apply import (
     apply_slow_us,
     apply_stream_node_bytes,
     apply_stream_node_entries,
-    set_debug_allowed,
 )
 from penstock.server.config.foreign_directives import IGNORED, REFUSED
 from penstock.server.config.kinds import (
@@ -62,74 +65,81 @@ POLICIES = (
 )
 _GUARDED = Choice(("no", "yes", "local"))
 _LIMITS = OutputLimits()
+# Redis's default: a snapshot after an hour with 1 change, 5 minutes with 100, a minute with 10,000.
+REDIS_SAVE_POINTS = ((3600, 1), (300, 100), (60, 10_000))
 
 
 def _no_eviction(value: str) -> str | None:
     if value == "noeviction":
         return None
-    return f"penstock never evicts what it was given: noeviction, not {value}"
+    return f"penstock never evicts keys: only noeviction is supported, not {value}"
 
 
 def _is_file_name(value: str) -> str | None:
     return f"must be a filename, not a path: {value!r}" if "/" in value or not value else None
 
 
+def _save_points(values: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
+    """With a log no snapshots are needed; without one, Redis's save points keep the data."""
+    return () if values["appendonly"] else REDIS_SAVE_POINTS
+
+
 NETWORK = (
-    Directive("port", Number(0, 65535), 6379, "TCP port; 0 for none.", AT_START),
+    Directive("port", Number(0, 65535), 6379, "TCP port; 0 to listen on no TCP port.", AT_START),
     Directive(
         "bind",
-        Words("addresses; * and ::* for all, - in front: go on without it if it is not there"),
+        Words("addresses; * and ::* for all; with - in front, an address may be unavailable"),
         ("127.0.0.1", "-::1"),
         "Addresses to listen on.",
         AT_START,
     ),
-    Directive("unixsocket", Text("a path"), "", "Unix socket to listen on.", AT_START),
+    Directive("unixsocket", Text("a path"), "", "Path of a Unix socket to listen on.", AT_START),
     Directive("unixsocketperm", Octal(), 0, "Permissions of the Unix socket.", AT_START),
     Directive(
         "tcp-backlog",
         Number(0, INT_MAX),
         511,
-        "Connections that may wait to be accepted.",
+        "Connections that may wait to be accepted (backlog of listen()).",
         AT_START,
     ),
     Directive(
         "tcp-keepalive",
         Number(0, INT_MAX),
         300,
-        "Seconds of silence after which the system asks whether a client is alive; 0 for never.",
+        "Idle seconds before TCP keepalive probes are sent to a client; 0 for none.",
     ),
     Directive(
         "timeout",
         Number(0, INT_MAX),
         0,
-        "Seconds after which an idle client is closed; 0 for never.",
+        "Close a client after this many idle seconds; 0 for never.",
     ),
     Directive(
         "maxclients",
         Number(1, UINT_MAX),
         10000,
-        "Clients at a time.",
+        "Maximum number of connected clients.",
         apply=apply_max_clients,
     ),
     Directive(
         "protected-mode",
         YesNo(),
         True,
-        "Without a password, refuse clients that come from another machine.",
+        "While no password is set, refuse clients from other machines.",
     ),
     Directive(
         "requirepass",
         Text("any text; empty for none"),
         "",
-        "The password that clients must give.",
+        "Password that clients must send (AUTH).",
         apply=apply_password,
     ),
     Directive(
         "auth-timeout",
         Number(0, INT_MAX),
         AUTH_SECONDS,
-        "Seconds that a new connection has to give the password, where one is set; 0 for no limit."
-        " penstock's own.",
+        "If a password is set, close a connection that has not authenticated after this many seconds;"
+        " 0 for no limit. Not in Redis.",
         apply=apply_auth_timeout,
     ),
 )
@@ -139,70 +149,70 @@ CLIENTS = (
         "proto-max-bulk-len",
         Memory(1 << 20, LONG_MAX),
         512 << 20,
-        "Largest argument of a command.",
+        "Maximum size of a command's argument.",
         apply=apply_proto_max_bulk_len,
     ),
     Directive(
         "client-query-buffer-limit",
         Memory(1 << 20, LONG_MAX),
         1 << 30,
-        "Most that a client may send before its command is complete.",
+        "Maximum size of a client's unprocessed input.",
         apply=apply_query_limit,
     ),
     Directive(
         "client-output-buffer-limit",
         OutputClasses(),
         {"normal": _LIMITS.normal, "replica": _LIMITS.replica, "pubsub": _LIMITS.pubsub},
-        "Most that a client may leave unread: at once, or for some seconds.",
+        "Disconnect a client whose unread replies exceed the hard limit, or the soft limit for some seconds.",
         apply=apply_output_limits,
     ),
     Directive(
         "maxmemory-clients",
         MemoryOrPercent(0, LONG_MAX),
         0,
-        "Memory of all clients' buffers together, or a percentage of maxmemory. Over it, the clients that"
-        " occupy most are disconnected. 0 for no limit.",
+        "Maximum memory of all clients' buffers together, in bytes or as a percentage of maxmemory. Above"
+        " it, the clients with the largest buffers are disconnected. 0 for no limit.",
         apply=apply_max_memory_clients,
     ),
 )
 
 DATA = (
-    Directive("databases", Number(1, INT_MAX), 16, "Databases to SELECT from.", AT_START),
+    Directive("databases", Number(1, INT_MAX), 16, "Number of databases (SELECT).", AT_START),
     Directive(
         "maxmemory",
         Memory(0, 2**64 - 1),
         0,
-        "Memory of the process above which commands that add data are refused; 0 for no limit. Checked"
-        " several times a second, so it can be exceeded for a moment. Connections that have not"
-        " authenticated do not count.",
+        "Refuse commands that add data while the process uses more memory than this; 0 for no limit. Checked"
+        " several times a second, so it can be exceeded briefly. Connections that have not authenticated do"
+        " not count.",
         apply=apply_max_memory,
     ),
     Directive(
         "maxmemory-policy",
         Choice(POLICIES),
         "noeviction",
-        "What to remove when memory is short: nothing.",
+        "Keys to evict when memory is short. Only noeviction is supported.",
         check=_no_eviction,
     ),
     Directive(
         "stream-node-max-bytes",
         Memory(0, LONG_MAX),
         4096,
-        "Bytes of a node of a stream; 0 for no limit.",
+        "Maximum size of a stream node; 0 for no limit.",
         apply=apply_stream_node_bytes,
     ),
     Directive(
         "stream-node-max-entries",
         Number(0, LONG_MAX),
         100,
-        "Entries of a node of a stream; 0 for no limit.",
+        "Maximum entries of a stream node; 0 for no limit.",
         apply=apply_stream_node_entries,
     ),
     Directive(
         "list-max-listpack-size",
         Number(-INT_MAX - 1, INT_MAX),
         -2,
-        "Size of a node of a list: -1 to -5 for 4 to 64 KiB, else elements.",
+        "Maximum size of a list node: -1 to -5 for 4 to 64 KiB, otherwise a number of elements.",
         apply=apply_list_node_size,
         also=("list-max-ziplist-size",),
     ),
@@ -210,84 +220,84 @@ DATA = (
         "notify-keyspace-events",
         Events(),
         0,
-        "Which changes of keys are published, and where.",
+        "Keyspace events to publish.",
         apply=apply_events,
     ),
 )
 
-WATCHING = (
+MONITORING = (
     Directive(
         "slowlog-log-slower-than",
         Number(-1, LONG_MAX),
         10000,
-        "Microseconds from which on a command is kept in the slow log; -1 for none.",
+        "Log commands that take at least this many microseconds in the slow log; -1 for none.",
         apply=apply_slow_us,
     ),
     Directive(
         "slowlog-max-len",
         Number(0, LONG_MAX),
         128,
-        "Commands that the slow log keeps.",
+        "Maximum entries of the slow log.",
         apply=apply_slow_limit,
     ),
-    Directive("latency-tracking", YesNo(), True, "Show percentiles of the times of commands."),
+    Directive("latency-tracking", YesNo(), True, "Show latency percentiles per command."),
     Directive(
         "latency-tracking-info-percentiles",
         Percentiles(),
         (50.0, 99.0, 99.9),
-        "Which percentiles INFO shows.",
+        "Percentiles that INFO shows.",
     ),
     Directive(
         "loglevel",
         Choice(("debug", "verbose", "notice", "warning")),
         "notice",
-        "The least important events that are logged.",
+        "Lowest level of messages that are logged.",
         apply=apply_log_level,
     ),
-    Directive("logfile", Text("a path"), "", "Where to log; empty for stderr.", AT_START),
-    Directive("hz", Hertz(0, INT_MAX), 10, "Rounds of regular work in a second.", apply=apply_hz),
+    Directive("logfile", Text("a path"), "", "Log file; empty for stderr.", AT_START),
+    Directive("hz", Hertz(0, INT_MAX), 10, "Runs of the periodic work per second.", apply=apply_hz),
     Directive(
         "enable-debug-command",
         _GUARDED,
         "no",
-        "Who may use DEBUG.",
+        "Clients that may use DEBUG.",
         AT_START,
-        set_debug_allowed,
+        apply_debug_allowed,
     ),
     Directive(
         "enable-protected-configs",
         _GUARDED,
         "no",
-        "Who may change protected directives while the server runs.",
+        "Clients that may change protected directives at run time.",
         AT_START,
     ),
 )
 
 DURABILITY = (
     Directive(
-        "dir", Text("a path"), "penstock-data", "Where data lies; made if need be.", PROTECTED
+        "dir", Text("a path"), "penstock-data", "Data directory; created if missing.", PROTECTED
     ),
     Directive(
         "dbfilename",
         Text("a name"),
         "dump.rdb",
-        "Name of a snapshot.",
+        "File name of the snapshot.",
         PROTECTED,
         check=_is_file_name,
     ),
-    Directive("appendonly", YesNo(), True, "Log every change.", apply=apply_append_only),
+    Directive("appendonly", YesNo(), True, "Log every change (AOF).", apply=apply_append_only),
     Directive(
         "appendfsync",
         Choice(("everysec", "always", "no")),
         "always",
-        "When what is logged must be on disk.",
+        "When the log is synced to disk: before each reply, every second, or when the system decides.",
         apply=apply_fsync_policy,
     ),
     Directive(
         "appendfilename",
         Text("a name"),
         "appendonly.aof",
-        "Name of the log's files.",
+        "Base name of the log's files.",
         AT_START,
         check=_is_file_name,
     ),
@@ -295,59 +305,69 @@ DURABILITY = (
         "appenddirname",
         Text("a name"),
         "appendonlydir",
-        "Folder of the log's files.",
+        "Directory of the log's files, inside `dir`.",
         AT_START,
         check=_is_file_name,
     ),
-    Directive("save", SaveTimes(), (), "After how long and how many changes a snapshot is made."),
+    Directive(
+        "save",
+        SaveTimes(),
+        (),
+        "Save points: write a snapshot after this many seconds with at least this many changes, and at"
+        " shutdown. Default with `appendonly no`: Redis's `3600 1 300 100 60 10000`.",
+        derived=_save_points,
+    ),
     Directive(
         "no-appendfsync-on-rewrite",
         YesNo(),
         False,
-        "While the log is rewritten, do not sync: replies do not wait for the disk then, whatever"
-        " `appendfsync` says.",
+        "Do not sync while the log is rewritten. Replies then do not wait for the disk, whatever"
+        " `appendfsync` is.",
         apply=apply_fsync_policy,
     ),
     Directive(
         "auto-aof-rewrite-percentage",
         Number(0, INT_MAX),
         100,
-        "Growth that makes the log rewritten.",
+        "Rewrite the log when it has grown by this percentage; 0 for never.",
     ),
     Directive(
-        "auto-aof-rewrite-min-size", Memory(0, LONG_MAX), 64 << 20, "Size below which it is not."
+        "auto-aof-rewrite-min-size",
+        Memory(0, LONG_MAX),
+        64 << 20,
+        "Do not rewrite a smaller log by itself.",
     ),
     Directive(
         "aof-load-truncated",
         YesNo(),
         True,
-        "Cut off a torn end of the log, keep it in a file `cut-*`, and go on. With `no` the start is"
-        " refused.",
+        "If the log ends in the middle of a command, move the torn end to a file `cut-*` and start. With"
+        " `no` the server refuses to start.",
     ),
-    Directive("aof-use-rdb-preamble", YesNo(), True, "Begin a rewritten log with a snapshot."),
+    Directive("aof-use-rdb-preamble", YesNo(), True, "Start a rewritten log with a snapshot."),
     Directive(
         "aof-timestamp-enabled",
         YesNo(),
         False,
-        "Note times in the log.",
+        "Write timestamps to the log.",
         apply=apply_fsync_policy,
     ),
     Directive("rdbcompression", YesNo(), True, "Compress snapshots."),
-    Directive("rdbchecksum", YesNo(), True, "Check snapshots.", AT_START),
+    Directive("rdbchecksum", YesNo(), True, "Write and verify checksums of snapshots.", AT_START),
     Directive(
         "stop-writes-on-bgsave-error",
         YesNo(),
         True,
-        "Refuse writes while snapshots cannot be made.",
+        "Refuse writes while the last snapshot has failed.",
     ),
 )
 
-OURS = (
+PENSTOCK = (
     Directive(
         "compat-version",
         Choice(tuple(compat.LEVELS)),
         compat.NEWEST.version,
-        "The version of Redis to behave as, where versions differ. penstock's own.",
+        "Redis version to imitate where versions differ. Not in Redis.",
         AT_START,
     ),
 )
@@ -356,9 +376,9 @@ SECTIONS = {
     "Network": NETWORK,
     "Clients": CLIENTS,
     "Data": DATA,
-    "Watching it": WATCHING,
+    "Monitoring": MONITORING,
     "Durability": DURABILITY,
-    "penstock": OURS,
+    "penstock": PENSTOCK,
 }
 VOCABULARY = Vocabulary(tuple(row for rows in SECTIONS.values() for row in rows), IGNORED, REFUSED)
 

@@ -1,10 +1,10 @@
-"""Reading redis.conf's syntax, and writing settings back into a file without disturbing it.
+"""Reads files in redis.conf's syntax, and updates them (CONFIG REWRITE).
 
     # a comment
     port 6379
-    requirepass "with \\x20 blanks"         quotes and escapes as in redis-cli
-    include conf.d/*.conf                   in the place of the line; paths from the working directory
-    save 900 1                              said twice: see the kind of the directive
+    requirepass "with \\x20 spaces"         quotes and escapes as in redis-cli
+    include conf.d/*.conf                   replaced by the files; paths are relative to the working directory
+    save 900 1                              repeated lines add up or replace, depending on the directive
 
 The command line has the same directives with two dashes: --port 6379 --bind 127.0.0.1 ::1 --save ""
 """
@@ -31,9 +31,9 @@ _PRIVATE = 0o600
 
 
 def read_file(path: str, depth: int = 0) -> Iterator[Setting]:
-    """What a file says, in order, with what it includes. Raises: ConfigError."""
+    """The settings of a file and of the files it includes, in order. Raises: ConfigError."""
     if depth > INCLUDE_DEPTH_MAX:
-        raise ConfigError(f"{path}: included {depth} files deep: does a file include itself?")
+        raise ConfigError(f"{path}: included {depth} levels deep: does a file include itself?")
     for number, line in enumerate(_read(path).split("\n"), 1):
         place = f"{path}:{number}"
         words = _words(line, place)
@@ -52,7 +52,9 @@ def read_file(path: str, depth: int = 0) -> Iterator[Setting]:
 def _read(path: str) -> str:
     try:
         if Path(path).stat().st_size > FILE_BYTES_MAX:
-            raise ConfigError(f"{path}: larger than {FILE_BYTES_MAX} bytes: not a file of settings")
+            raise ConfigError(
+                f"{path}: larger than {FILE_BYTES_MAX} bytes: not a configuration file"
+            )
         return Path(path).read_text(errors="surrogateescape")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
@@ -65,7 +67,7 @@ def _words(line: str, place: str) -> list[str]:
     try:
         words = split_words(line.encode(errors="surrogateescape"))
     except ProtocolError:
-        # Only the name: without its closing quote nobody can tell where a secret value ends.
+        # Show only the name: without the closing quote, a secret value has no known end.
         raise ConfigError(f"{place}: {line.split()[0]}: unbalanced quotes") from None
     return [word.decode(errors="surrogateescape") for word in words]
 
@@ -100,15 +102,15 @@ def read_command_line(words: Sequence[str]) -> Iterator[Setting]:
 
 
 def rewrite(config: Config, path: str) -> None:
-    """Bring a file up to date with the values in force. Comments, order and what we ignore stay.
+    """Update a file with the values in force. Comments, order and ignored directives stay.
 
-    A directive that the file has keeps its (first) line, with its value of now; one that it lacks is added
-    at the end if it differs from its default. The file is replaced in one step.
+    A directive in the file keeps its (first) line and gets its current value. A directive that is not in the
+    file is added at the end if it differs from its default. The file is replaced atomically.
     """
     pending = {
         row.name: _lines(config, row.name)
         for row in config.vocabulary.directives
-        if config.values[row.name] != row.default
+        if not config.is_default(row)
     }
     kept: list[str] = []
     written: set[str] = set()
@@ -129,13 +131,11 @@ def rewrite(config: Config, path: str) -> None:
 
 def _lines(config: Config, name: str) -> list[str]:
     row = config.directives[name]
-    return [
-        f"{name} {_quoted(line, row.kind.many)}" for line in row.kind.lines(config.values[name])
-    ]
+    return [f"{name} {_quoted(line, row.kind.many)}" for line in row.kind.lines(config.value(name))]
 
 
 def _quoted(text: str, many: bool) -> str:
-    """As `split_words` reads it back. Lines of several words bring their own quotes where they need any."""
+    """Quote a value so that `split_words` reads it back. Values of several words are quoted already."""
     if many and text:
         return text
     if text and all(33 <= ord(char) < 127 and char not in "\"'\\" for char in text):
@@ -149,22 +149,22 @@ def _quoted(text: str, many: bool) -> str:
 
 
 def _replace(path: str, text: str) -> None:
-    """Put a text in the place of a file, in one step that lasts. Raises: OSError.
+    """Replace a file atomically and durably. Raises: OSError.
 
-    The new file has the mode and the owner of the old one, and until then nobody else may open it: the text
-    may hold a password. A symbolic link stays, and what it leads to is replaced.
+    The new file gets the mode and owner of the old one. Until then no other user can open it: it may contain
+    a password. A symbolic link stays, and its target is replaced.
     """
     target = Path(path).resolve()
     before = target.stat()
     temporary = target.with_name(f"{target.name}.{secrets.token_hex(4)}.tmp")
-    # O_EXCL: a file or a link that somebody else has put there is not written to.
+    # O_EXCL: never write to a file or link that another user has put there.
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
     fd = os.open(temporary, flags, _PRIVATE)
     file = SystemFile(fd)
     try:
         try:
             file.write(text.encode(errors="surrogateescape"))
-            _take_over_rights(fd, before)
+            _copy_rights(fd, before)
             file.sync()
         finally:
             file.close()
@@ -175,12 +175,12 @@ def _replace(path: str, text: str) -> None:
     SystemDisk().sync_dir(str(target.parent))
 
 
-def _take_over_rights(fd: int, before: os.stat_result) -> None:
-    """Give a file the owner and the mode of the one that it replaces, or fewer rights, never more."""
+def _copy_rights(fd: int, before: os.stat_result) -> None:
+    """Copy owner and mode from the file that is replaced; never grant more rights than it did."""
     mode = stat.S_IMODE(before.st_mode)
     try:
         os.fchown(fd, before.st_uid, before.st_gid)
     except PermissionError:
         if os.fstat(fd).st_gid != before.st_gid:
-            mode &= ~stat.S_IRWXG  # what its group was allowed was not meant for ours
+            mode &= ~stat.S_IRWXG  # the old group's rights are not meant for our group
     os.fchmod(fd, mode)

@@ -1,16 +1,16 @@
-"""Directives of Redis 7 that are none of ours: those that mean nothing here, and those that we refuse.
+"""Directives of Redis 7 that penstock does not have: some are ignored, some are refused.
 
-Names that mean nothing here are accepted with a warning, so that a redis.conf can be used as it is. A
-directive that guards data, or makes the server part of something larger, is refused unless its value asks
-for nothing: to go on without it would be worse than not to start.
+Directives without effect here are accepted with a warning, so that an existing redis.conf can be used
+unchanged. A directive that protects data, or makes the server a replica or a cluster node, is refused unless
+its value is harmless: starting without it would be worse than not starting.
 """
 
 from __future__ import annotations
 
 _ONE_USER = "penstock has one user: set requirepass, or leave this out"
-_ALONE = "penstock has no replication and no cluster"
+_ALONE = "penstock has no replication and no cluster mode"
 
-# Directive -> values that ask for nothing, and why any other is refused.
+# Directive -> harmless values, and why other values are refused.
 REFUSED: dict[str, tuple[frozenset[str], str]] = {
     "aclfile": (frozenset({""}), _ONE_USER),
     "user": (frozenset(), _ONE_USER),
@@ -19,7 +19,7 @@ REFUSED: dict[str, tuple[frozenset[str], str]] = {
     "replicaof": (frozenset({"", "no one"}), _ALONE),
     "slaveof": (frozenset({"", "no one"}), _ALONE),
     "cluster-enabled": (frozenset({"no"}), _ALONE),
-    "tls-port": (frozenset({"0"}), "penstock does not speak TLS: put a proxy in front of it"),
+    "tls-port": (frozenset({"0"}), "penstock has no TLS: put a TLS proxy in front of it"),
 }
 
 IGNORED = frozenset(

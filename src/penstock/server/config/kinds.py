@@ -1,4 +1,4 @@
-"""The kinds of values that directives have: how each is read, checked and shown, with Redis's refusals."""
+"""The types of directive values: how each is parsed, checked and shown, with Redis's error texts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNITS = {
 
 
 class Kind:
-    """How a value is written. `many`: in more than one word. `allowed` is for the documentation."""
+    """The type of a value. `many`: it may have several words. `allowed` is for the documentation."""
 
     many = False
     adds_to_default = False
@@ -44,11 +44,11 @@ class Kind:
         return str(value)
 
     def joined(self, before: Any, value: Any) -> Any:
-        """What a directive that is written more than once says in all."""
+        """The value of a directive that is written more than once."""
         return value
 
     def lines(self, value: Any) -> list[str]:
-        """As a file has it: one line each."""
+        """The value as lines of a file."""
         return [self.show(value)]
 
 
@@ -96,7 +96,7 @@ class Number(Kind):
 
 @dataclass(frozen=True)
 class Hertz(Number):
-    """A number that is brought into 1 to 500 rather than refused."""
+    """A number that is clamped to 1 .. 500."""
 
     def parse(self, text: str) -> int:
         return min(max(super().parse(text), 1), 500)
@@ -104,7 +104,7 @@ class Hertz(Number):
 
 @dataclass(frozen=True)
 class Memory(Number):
-    """Bytes, with a unit: 1k is 1000, 1kb is 1024."""
+    """A size in bytes, with an optional unit: 1k is 1000, 1kb is 1024."""
 
     @property
     def allowed(self) -> str:
@@ -116,7 +116,7 @@ class Memory(Number):
 
 @dataclass(frozen=True)
 class MemoryOrPercent(Memory):
-    """Bytes, or a percentage, which is kept as a negative number as in Redis."""
+    """A size, or a percentage, which is stored as a negative number as in Redis."""
 
     @property
     def allowed(self) -> str:
@@ -140,11 +140,11 @@ class MemoryOrPercent(Memory):
 
 
 def parse_memory(text: str) -> int:
-    """Bytes. Raises: ConfigError."""
+    """A size in bytes. Raises: ConfigError."""
     found = re.fullmatch(r"(\d+)([a-z]*)", text.lower(), re.ASCII)
     if found is None or found[2] not in _UNITS:
         raise ConfigError("argument must be a memory value")
-    # 21 digits are above every limit already, and Python refuses to read more than 4300.
+    # 21 digits exceed every limit already, and Python refuses to parse more than 4300.
     digits = found[1].lstrip("0")[:21] or "0"
     return min(int(digits) * _UNITS[found[2]], _ULONG_MAX)
 
@@ -167,7 +167,7 @@ class Choice(Kind):
 
 @dataclass(frozen=True)
 class Text(Kind):
-    """Any text; `hint` says what it stands for."""
+    """Any text; `hint` describes it."""
 
     hint: str = "any text"
 
@@ -199,7 +199,7 @@ class Words(Kind):
 
 @dataclass(frozen=True)
 class Octal(Kind):
-    """Permissions of a file, 0 for those that the system gives."""
+    """File permissions; 0 for the system's default."""
 
     @property
     def allowed(self) -> str:
@@ -216,7 +216,7 @@ class Octal(Kind):
 
 @dataclass(frozen=True)
 class SaveTimes(Kind):
-    """Pairs of seconds and changes; every line adds a pair, an empty one forgets them all."""
+    """Pairs of seconds and changes; each line adds pairs, an empty one removes all."""
 
     many = True
 
@@ -246,7 +246,7 @@ class SaveTimes(Kind):
 
 @dataclass(frozen=True)
 class OutputClasses(Kind):
-    """Limits for kinds of clients; those not named stay as they are."""
+    """Limits per client class; classes that are not named keep theirs."""
 
     many = True
     adds_to_default = True
@@ -292,7 +292,7 @@ class OutputClasses(Kind):
 
 @dataclass(frozen=True)
 class Events(Kind):
-    """Kinds of keyspace events, a letter each."""
+    """Kinds of keyspace events, one letter each."""
 
     @property
     def allowed(self) -> str:

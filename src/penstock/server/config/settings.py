@@ -1,11 +1,11 @@
-"""Settings: what a directive is, how its value is read and shown, and the values in force.
+"""The settings of a server: what a directive is, and the values in force.
 
     port 6379                     in a file, in redis.conf's syntax (file.py)
-    --port 6379                   on the command line, which wins over the file
+    --port 6379                   on the command line, which overrides the file
     CONFIG SET timeout 60         while the server runs (commands/config.py)
 
-All three come here as a name and words, and are read by the directive's kind; the table of directives is
-directives.py. A refusal is a ConfigError with the text that Redis has for it.
+All three arrive here as a name and its arguments, and the directive's kind parses them. directives.py holds
+the table of directives. An invalid value raises ConfigError with Redis's text.
 """
 
 from __future__ import annotations
@@ -29,10 +29,12 @@ CHANGEABLE, AT_START, PROTECTED = "any time", "at start", "protected"
 class Directive:
     """One row of the table.
 
-    `when` it may be set: at any time, only at start, or (protected) at run time only where
-    enable-protected-configs allows it. `apply` puts a value in force; without it, whoever needs the value
-    asks the Config. `also` are the names that it has or had as well. `check` says what is wrong with a value
-    that its kind has found right, or nothing.
+    when      when it may be set: at any time, only at start, or (protected) at run time only if
+              enable-protected-configs allows it
+    apply     puts a value in force; without it, readers ask the Config for the value
+    also      other names of the directive
+    check     returns an error text for a value that the kind accepts, or None
+    derived   computes the value from the other values as long as the directive is not set
     """
 
     name: str
@@ -43,9 +45,10 @@ class Directive:
     apply: Callable[[Server, Any], None] | None = None
     also: tuple[str, ...] = ()
     check: Callable[[Any], str | None] | None = None
+    derived: Callable[[Mapping[str, Any]], Any] | None = None
 
     def parse(self, words: Sequence[str]) -> Any:
-        """The value that words stand for. Raises: ConfigError."""
+        """The value that the arguments stand for. Raises: ConfigError."""
         if len(words) != 1 and not (words and self.kind.many):
             raise ConfigError("wrong number of arguments")
         value = self.kind.parse(" ".join(words))
@@ -57,23 +60,23 @@ class Directive:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A directive as somebody wrote it, and where."""
+    """A directive as written in a file or on the command line, with its place there."""
 
     name: str
     words: tuple[str, ...]
     place: str
 
     def refused(self, why: object) -> ConfigError:
-        """Tell what is wrong with it."""
+        """The error for this line: its place, its text without secrets, and the reason."""
         return ConfigError(f"{self.place}: {public_setting(self.name, self.words)}: {why}")
 
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """Every name that we know something about.
+    """Every directive name that penstock recognises.
 
-    `ignored`: Redis knows them, here they mean nothing. `refused`: what Redis would do we cannot, and it
-    matters; name -> (values that ask for nothing of the kind, why we refuse any other).
+    ignored   directives of Redis that have no effect here
+    refused   directives of Redis that cannot be ignored safely: name -> (harmless values, reason for refusal)
     """
 
     directives: Sequence[Directive]
@@ -81,21 +84,24 @@ class Vocabulary:
     refused: Mapping[str, tuple[frozenset[str], str]]
 
     def by_name(self) -> dict[str, Directive]:
-        """Directives by each of their names."""
+        """The directives by name, other names included."""
         return {name: row for row in self.directives for name in (row.name, *row.also)}
 
     def nearest_or_none(self, name: str) -> str | None:
-        """What somebody may have meant who wrote a name that nobody knows."""
+        """The known name most similar to an unknown one."""
         known = [*self.by_name(), *self.ignored, *self.refused]
         found = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
         return found[0] if found else None
 
 
 class Config:
-    """The values in force, and where they came from.
+    """The values in force.
 
-    Read: value, shown, names. Set at start: load. Set while running: change. `server` is None until the
-    values are in force (`attach`); `file` is what CONFIG REWRITE writes, or None.
+    Read: value, shown, names, is_default. Set at start: load, set_at_start. Set while running: change.
+
+    server    None until `attach` puts the values in force
+    file      the file that CONFIG REWRITE writes, or None
+    ignored   the ignored directives that were set, with their values
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -103,27 +109,42 @@ class Config:
         self.directives = vocabulary.by_name()
         self.values: dict[str, Any] = {row.name: row.default for row in vocabulary.directives}
         self.ignored: dict[str, str] = {}
-        self.warnings: list[str] = []
+        self._given: set[str] = (
+            set()
+        )  # directives that a file, the command line or CONFIG SET has set
         self.file: str | None = None
         self.server: Server | None = None
 
     def value(self, name: str) -> Any:
         """The value in force."""
+        row = self.directives[name]
+        if row.derived is not None and name not in self._given:
+            return row.derived(self.values)
         return self.values[name]
 
+    def is_default(self, row: Directive) -> bool:
+        """Tell whether a directive has its default value, so that a file need not mention it."""
+        if row.derived is not None:
+            return row.name not in self._given
+        return bool(self.values[row.name] == row.default)
+
     def shown(self, name: str) -> str:
-        """As CONFIG GET gives it."""
+        """The value as CONFIG GET shows it."""
         row = self.directives.get(name)
-        return self.ignored[name] if row is None else row.kind.show(self.values[row.name])
+        return self.ignored[name] if row is None else row.kind.show(self.value(row.name))
 
     def names(self) -> list[str]:
-        """Every name that CONFIG GET can show."""
+        """All names that CONFIG GET can show."""
         return [*self.directives, *self.ignored]
+
+    def ignored_names(self) -> list[str]:
+        """The directives that were set and have no effect here."""
+        return [name for name in self.ignored if name in self.vocabulary.ignored]
 
     # --- At start ----------------------------------------------------------------------------------
 
     def load(self, settings: Iterable[Setting]) -> None:
-        """Take over what a file or a command line says; the later wins. Raises: ConfigError."""
+        """Set values from a file or a command line; the last one wins. Raises: ConfigError."""
         repeated: set[str] = set()
         for setting in settings:
             row = self.directives.get(setting.name)
@@ -137,10 +158,11 @@ class Config:
             if row.name in repeated or row.kind.adds_to_default:
                 value = row.kind.joined(self.values[row.name], value)
             repeated.add(row.name)
+            self._given.add(row.name)
             self.values[row.name] = value
 
     def _load_foreign(self, setting: Setting) -> None:
-        """A name that is none of ours."""
+        """Ignore or refuse a name that is not in the table."""
         name = setting.name
         text = " ".join(setting.words)
         if name in self.vocabulary.refused:
@@ -150,14 +172,13 @@ class Config:
             self.ignored[name] = text
         elif name in self.vocabulary.ignored:
             self.ignored[name] = text
-            self.warnings.append(f"{setting.place}: {name} has no meaning here and is ignored")
         else:
             near = self.vocabulary.nearest_or_none(name)
             hint = "" if near is None else f"; did you mean {near}?"
-            raise setting.refused(f"there is no such directive{hint}")
+            raise setting.refused(f"unknown directive{hint}")
 
     def set_at_start(self, name: str, *words: str) -> None:
-        """Take over a value that a program gives. Raises: ConfigError."""
+        """Set a value that a program passes. Raises: ConfigError."""
         self.load([Setting(name, words, "serve()")])
 
     def attach(self, server: Server) -> None:
@@ -173,16 +194,19 @@ class Config:
     def change(self, values: Mapping[str, Any]) -> None:
         """Put values in force, all or none. Raises: ConfigError, with the name as its second argument."""
         before = {name: self.values[name] for name in values}
+        given = self._given.copy()
         for name, value in values.items():
             try:
                 self._put_in_force(name, value)
             except (ConfigError, OSError, ValueError) as error:
                 for changed, old in before.items():
                     self._put_in_force(changed, old)
+                self._given = given
                 raise ConfigError(str(error), name) from error
 
     def _put_in_force(self, name: str, value: Any) -> None:
         row = self.directives[name]
         self.values[name] = value
+        self._given.add(name)
         if row.apply is not None and self.server is not None:
             row.apply(self.server, value)

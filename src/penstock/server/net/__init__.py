@@ -1,7 +1,9 @@
 """Sockets: listening, connections, buffers, limits.
 
 listener        listens, and accepts or refuses connections
-connection      one connection: receives, sends, closes
+announcement    log lines at start: URLs of the server, missing protection
+connection      one connection: takes turns, runs commands, closes
+receiver        receive buffers and parser of a client
 buffered        a connection for asyncio's own event loop
 link            what a session needs from its connection
 backlog         connections that have more to do after their time slice

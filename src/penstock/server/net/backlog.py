@@ -1,15 +1,14 @@
-"""Connections that have used up their slice, and go on in the next turn.
+"""Connections that have used up their time slice and continue in the next turn.
 
-    turn 1   A reads, runs a slice, stops     B reads, runs a slice, stops     C says PING
-             the end of the turn: replies to A, B and C
-    turn 2   A runs a slice    B runs a slice    C says PING    ...
+    turn 1   A reads, runs a slice, stops     B reads, runs a slice, stops     C sends PING
+             end of the turn: replies to A, B and C
+    turn 2   A runs a slice    B runs a slice    C sends PING    ...
 
-Without this, one client with a deep pipeline would keep all others waiting until it is done. The order of a
-client's commands and replies stays. The end of a turn stays as well (turn.py): a slice is work of its turn,
-and its effects and replies go with that turn's.
+Without this, one client with a deep pipeline would block all others until it is done. A client's commands and
+replies keep their order. The changes and replies of a slice belong to the turn that it runs in (turn.py).
 
-The end of a turn is scheduled by the first session that has something to say, so it runs before the slices
-that were put off here: nobody's replies wait for the next slice.
+The first session with a reply schedules the end of the turn. It therefore runs before the slices that were
+postponed here, and no reply waits for the next slice.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Backlog:
-    """The connections that wait for their next turn, in the order in which they stopped."""
+    """The connections that wait for their next turn, in the order in which they stopped: add, run."""
 
     __slots__ = ("_call_soon", "_links")
 
@@ -31,13 +30,13 @@ class Backlog:
         self._links: list[Link] = []
 
     def add(self, link: Link) -> None:
-        """Let a connection go on in the next turn; each is here once at most."""
+        """Let a connection continue in the next turn. A connection must not be added twice."""
         if not self._links:
             self._call_soon(self.run)
         self._links.append(link)
 
     def run(self) -> None:
-        """Give each of them one slice."""
+        """Give each connection one slice."""
         links, self._links = self._links, []
         for link in links:
             link.take_turn()

@@ -1,4 +1,4 @@
-"""A connection for asyncio's own loop, which wants a base class; uvloop asks for the methods only."""
+"""A connection for asyncio's own event loop, which needs a base class; uvloop needs only the methods."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.server.net.connection import Connection
 
 
 class BufferedConnection(asyncio.BufferedProtocol):
-    """Hands everything on."""
+    """Forwards all calls to a Connection."""
 
     def __init__(self, connection: Connection) -> None:
         self._connection = connection

@@ -1,18 +1,18 @@
-"""What the buffers of clients occupy, and which clients go when that is too much (maxmemory-clients).
+"""Measures the memory of client buffers, and disconnects clients if it is too much (maxmemory-clients).
 
-A client's memory is its input that makes no command yet, its queued commands, its replies that are not sent,
-and what a connection takes in any case. Clients with large buffers are noted when these change; of all others
-the cron looks at a part in every round, so that every client is looked at once a second.
+A client's memory is its unparsed input, its queued commands, its unsent replies and a fixed cost per
+connection. Clients with large buffers are counted when these change. Of the other clients, the cron counts
+some in every run, so that each is counted once a second.
 
-    maxmemory-clients 100mb     at most so much for all clients together
+    maxmemory-clients 100mb     limit for all clients together
     maxmemory-clients 5%        of maxmemory; no limit while maxmemory is 0
 
-Over the limit, the clients that occupy most are disconnected, largest first, until the rest fits. CLIENT NO-
-EVICT spares a client, but what it occupies counts.
+Above the limit, the largest clients are disconnected until the rest fits. CLIENT NO-EVICT exempts a client
+from that, but its memory still counts.
 
-`maxmemory` is about data. Connections that have not authenticated are not counted for it: their buffers are
-small (parser.py), their time is short (strangers.py), and nobody without the password may make the server
-refuse writes. What authenticated clients occupy counts, as in Redis.
+Connections that have not authenticated do not count for `maxmemory`: their buffers are small (parser.py),
+they are closed soon (strangers.py), and a client without the password must not make the server refuse writes.
+The memory of authenticated clients counts, as in Redis.
 
 Invariants
   M1  `total` is the sum of `counted_bytes` over all sessions of the server.
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from penstock.server.session.session import Session
 
 CONNECTION_BYTES = 4 * 1024  # with empty buffers; benchmarks/fairness.py measures it
-LIMIT_BYTES_MIN = 128 * 1024  # as in Redis: below it nobody could connect and set it right
+LIMIT_BYTES_MIN = 128 * 1024  # as in Redis: with a lower limit no client could connect to raise it
 _LOOKED_AT_MIN = 50
 
 
 class ClientBytes(NamedTuple):
-    """One client's, by what they are for."""
+    """The memory of one client, by purpose."""
 
     kept: int
     kept_room: int
@@ -46,17 +46,15 @@ class ClientBytes(NamedTuple):
 
     @property
     def total(self) -> int:
-        """All of them, with the connection itself."""
+        """The sum, with the fixed cost of a connection."""
         buffers = self.kept_room + self.words + self.queued + self.reply_room
         return CONNECTION_BYTES + buffers + self.aside + self.unsent
 
 
 def client_bytes(session: Session) -> ClientBytes:
-    """What one client occupies now. Cost: O(1)."""
-    kept, room, unsent = 0, 0, 0
-    if session.link is not None:
-        kept, room = session.link.kept_bytes()
-        unsent = session.link.unsent_bytes()
+    """The current memory of one client. Cost: O(1)."""
+    kept, room = session.receiver.kept_bytes()
+    unsent = 0 if session.link is None else session.link.unsent_bytes()
     waiting = session.postponed if session.waiter is None else session.waiter.frame
     return ClientBytes(
         kept=kept,
@@ -64,35 +62,35 @@ def client_bytes(session: Session) -> ClientBytes:
         words=0 if waiting is None else waiting.end,
         queued=0 if session.transaction is None else session.transaction.queued_bytes,
         reply_room=len(session.output.buffer),
-        aside=session.held_bytes + session.waiting_bytes,
+        aside=session.replies.aside_bytes + session.replies.taken_bytes,
         unsent=unsent,
     )
 
 
 class ClientMemory:
-    """Of all clients of a server. `setting`: bytes, or a negative percentage of maxmemory; 0 for no limit."""
+    """The memory of all clients. `setting`: bytes, or a negative percentage of maxmemory; 0 for no limit."""
 
     __slots__ = ("_is_over", "_round", "_scheduled", "_server", "evicted", "setting", "total")
 
     def __init__(self, server: Server) -> None:
         self._server = server
-        self._round: list[Session] = []  # of whom the cron has yet to look at
+        self._round: list[Session] = []  # clients that the cron has yet to count
         self._scheduled = False
-        self._is_over = False  # and nobody is left who could go: said once
+        self._is_over = False  # and no client can be evicted: logged once
         self.setting = 0
         self.total = 0
         self.evicted = 0
 
     @property
     def limit(self) -> int:
-        """In bytes; 0 for none."""
+        """The limit in bytes; 0 for none."""
         setting = self.setting
         if setting < 0:
-            setting = self._server.facts.maxmemory * -setting // 100
+            setting = self._server.max_memory * -setting // 100
         return max(setting, LIMIT_BYTES_MIN) if setting else 0
 
     def note(self, session: Session) -> None:
-        """A client's buffers have changed much; an eviction that it calls for follows this turn."""
+        """Count a client whose buffers have changed much; evictions follow at the end of the turn."""
         if session.id not in self._server.sessions:
             return
         self._count(session)
@@ -106,7 +104,7 @@ class ClientMemory:
         session.counted_bytes = size
 
     def forget(self, session: Session) -> None:
-        """A client is gone."""
+        """Remove a client that is gone."""
         self.total -= session.counted_bytes
         session.counted_bytes = 0
 
@@ -117,15 +115,15 @@ class ClientMemory:
         return self.total
 
     def stranger_bytes(self) -> int:
-        """Of connections that have not authenticated. Cost: O(such connections)."""
+        """The memory of connections that have not authenticated. Cost: O(such connections)."""
         return sum(session.counted_bytes for session in self._server.strangers.since)
 
     def look(self) -> None:
-        """The cron's part: look at some of the clients, and evict if need be."""
+        """Called by the cron: count some of the clients, and evict if necessary."""
         if not self.setting:
             return
         sessions = self._server.sessions
-        for _ in range(max(_LOOKED_AT_MIN, len(sessions) // self._server.facts.hz)):
+        for _ in range(max(_LOOKED_AT_MIN, len(sessions) // self._server.hz)):
             if not self._round:
                 self._round = list(sessions.values())
                 if not self._round:
@@ -152,11 +150,11 @@ class ClientMemory:
             self._evict(evictable.pop(), limit)
         if self.total >= limit and not self._is_over:
             self._is_over = True
-            LOG.warning("clients that may not be evicted occupy more than maxmemory-clients")
+            LOG.warning("clients with NO-EVICT use more memory than maxmemory-clients")
 
     def _evict(self, session: Session, limit: int) -> None:
         LOG.info(
-            "client %s is evicted: it occupies %d bytes, all clients %d, maxmemory-clients is %d",
+            "client %s is evicted: it uses %d bytes, all clients use %d, maxmemory-clients is %d",
             session.info.address,
             session.counted_bytes,
             self.total,

@@ -1,4 +1,4 @@
-"""The socket's side of a session, as the session sees it."""
+"""What a session needs from its connection."""
 
 from __future__ import annotations
 
@@ -6,25 +6,22 @@ from typing import Protocol
 
 
 class Link(Protocol):
-    """What a session asks of its connection."""
+    """The socket's side of a session (connection.Connection)."""
 
     def write(self, data: bytes) -> None:
-        """Send, sooner or later."""
+        """Send bytes; they may be buffered."""
 
     def close(self) -> None:
-        """Close once everything is sent."""
+        """Close when everything is sent."""
 
     def abort(self) -> None:
         """Close at once."""
 
-    def go_on(self) -> None:
-        """Feed the session what it had to leave unread."""
+    def resume(self) -> None:
+        """Run the commands that the session had to leave."""
 
     def take_turn(self) -> None:
-        """Go on after the others had their turn."""
+        """Continue after the other connections had their turn."""
 
     def unsent_bytes(self) -> int:
-        """How much the client has not taken yet."""
-
-    def kept_bytes(self) -> tuple[int, int]:
-        """How much input is kept that makes no command yet, and the room that it takes."""
+        """How many bytes the socket has not sent yet."""

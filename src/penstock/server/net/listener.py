@@ -1,7 +1,7 @@
-"""Where clients come in: the listening sockets, and the door at which each new connection is looked at.
+"""Listening sockets, and the check of each new connection (Door).
 
-Sockets are opened here rather than by asyncio, for its errors do not name the address, and it cannot let a
-single one fail.
+Sockets are opened here rather than by asyncio, because its errors do not name the address, and because an
+optional address (`-::1`) may fail.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.server.server import Server
 
 _ALL = {"*": "0.0.0.0", "::*": "::"}
-RESERVED_FILES = 32  # listeners, logs, what the loop needs
+RESERVED_FILES = 32  # for listeners, logs and the event loop
 _TOO_MANY = b"-ERR max number of clients reached\r\n"
 _DENIED = (
     b"-DENIED Redis is running in protected mode because no password is set: this server, a penstock,"
@@ -34,7 +34,7 @@ _DENIED = (
 
 
 def open_sockets(config: Config, any_port: bool = False) -> list[socket.socket]:
-    """Every socket that the settings ask for, listening. Port 0 is none, or any. Raises: ConfigError."""
+    """Open all sockets. Port 0 means no TCP, or with `any_port` a free port. Raises: ConfigError."""
     opened: list[socket.socket] = []
     try:
         if config.value("port") or any_port:
@@ -43,7 +43,7 @@ def open_sockets(config: Config, any_port: bool = False) -> list[socket.socket]:
                 if found is not None:
                     opened.append(found)
             if config.value("bind") and not opened:
-                raise ConfigError("bind: none of the addresses can be listened on")
+                raise ConfigError("bind: cannot listen on any of the addresses")
         if config.value("unixsocket"):
             opened.append(_unix(config.value("unixsocket"), config))
     except ConfigError:
@@ -51,12 +51,12 @@ def open_sockets(config: Config, any_port: bool = False) -> list[socket.socket]:
             found.close()
         raise
     if not opened:
-        raise ConfigError("port 0 and no unixsocket: nobody could connect")
+        raise ConfigError("port 0 and no unixsocket: no client could connect")
     return opened
 
 
 def _tcp_or_none(address: str, port: int, backlog: int) -> socket.socket | None:
-    """A socket that listens; None if it cannot and may not matter (a dash in front)."""
+    """A listening socket; None if an optional address (with a dash in front) is unavailable."""
     optional = address.startswith("-")
     host = address.removeprefix("-")
     host = _ALL.get(host, host)
@@ -104,10 +104,10 @@ def _unix(path: str, config: Config) -> socket.socket:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket that nobody listens on. Raises: ConfigError if somebody does, or it is no socket."""
+    """Remove a socket without a listener. Raises: ConfigError if there is one, or if it is another file."""
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):  # noqa: PTH116 - one call, one answer
-            raise ConfigError(f"unixsocket {path}: there is a file that is no socket")
+            raise ConfigError(f"unixsocket {path}: the file exists and is not a socket")
     except FileNotFoundError:
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -122,23 +122,25 @@ def _remove_stale(path: str) -> None:
 
 
 def shown_address(place: Any) -> str:
-    """127.0.0.1:6379, [::1]:6379 or the path of a Unix socket."""
+    """An address as text: 127.0.0.1:6379, [::1]:6379 or the path of a Unix socket."""
     if not isinstance(place, tuple):
         return place.decode(errors="replace") if isinstance(place, bytes) else str(place)
     return f"[{place[0]}]:{place[1]}" if ":" in place[0] else f"{place[0]}:{place[1]}"
 
 
 def allow_clients(config: Config) -> None:
-    """Make room for maxclients, or lower it to what the system allows."""
+    """Raise the limit of open files for maxclients, or lower maxclients to it."""
     wanted = config.value("maxclients")
     allowed = clients_allowed(wanted)
     if allowed < wanted:
         config.values["maxclients"] = allowed
-        LOG.warning("maxclients is %d: the system allows no more open files (ulimit -n)", allowed)
+        LOG.warning(
+            "maxclients is lowered to %d: the system allows no more open files (ulimit -n)", allowed
+        )
 
 
 def clients_allowed(wanted: int) -> int:
-    """How many of so many clients the process may have open, after raising its limit as far as it may."""
+    """Raise the limit of open files; return how many of the wanted clients it allows."""
     files = wanted + RESERVED_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= files:
@@ -153,22 +155,27 @@ def clients_allowed(wanted: int) -> int:
 
 
 class Door:
-    """Looks at every new connection before it becomes a client."""
+    """Admits or refuses each new connection. `rejected` counts the refused ones."""
 
     def __init__(self, server: Server, config: Config) -> None:
         self._server = server
         self._config = config
+        self.rejected = 0
+
+    def reset_count(self) -> None:
+        """CONFIG RESETSTAT."""
+        self.rejected = 0
 
     def admits(self, transport: Any) -> bool:
-        """Let a connection in, or tell it why not and close it."""
+        """Admit a connection, or send it an error and close it."""
         server = self._server
         refusal = b""
-        if len(server.sessions) >= server.facts.maxclients:
+        if len(server.sessions) >= server.max_clients:
             refusal = _TOO_MANY
         elif self._is_protected() and not _is_local(transport.get_extra_info("peername")):
             refusal = _DENIED
         if refusal:
-            server.facts.connections_rejected += 1
+            self.rejected += 1
             transport.write(refusal)
             transport.close()
             return False
@@ -182,18 +189,18 @@ class Door:
         seconds = self._config.value("tcp-keepalive")
         if not seconds or connected is None or connected.family == socket.AF_UNIX:
             return
-        # A client may be gone already, and a system may know no such time: neither is a reason to fail.
+        # The client may be gone already, or the system may lack an option: ignore both.
         with suppress(OSError):
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             if hasattr(socket, "TCP_KEEPIDLE"):
-                third = max(1, seconds // 3)  # three questions, in no more than that time in all
+                third = max(1, seconds // 3)  # three probes within that time
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, seconds)
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, third)
                 connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
 
 
 def _is_local(peer: Any) -> bool:
-    """Whether a connection comes from this machine: a Unix socket, or a loopback address."""
+    """Tell whether a client is on this machine: a Unix socket or a loopback address."""
     if not isinstance(peer, tuple):
         return True
     address = ipaddress.ip_address(peer[0].split("%")[0])

@@ -1,6 +1,6 @@
-"""How much a client may leave unread before it is cut off, by kind of client.
+"""Limits of unread replies, per client class (client-output-buffer-limit).
 
-client-output-buffer-limit pubsub 32mb 8mb 60     over 32 MB at once, or over 8 MB for 60 s
+client-output-buffer-limit pubsub 32mb 8mb 60     disconnect above 32 MB, or above 8 MB for 60 s
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class OutputLimit:
-    """0 stands for no limit."""
+    """The limits of one class; 0 for no limit."""
 
     hard_bytes: int
     soft_bytes: int
@@ -26,7 +26,7 @@ class OutputLimit:
 
 
 class OutputLimits:
-    """The limits in force. Redis lets a normal client leave anything unread; we stop at a gigabyte."""
+    """The limits in force. Redis has no limit for normal clients; penstock's default is a gigabyte."""
 
     __slots__ = ("normal", "pubsub", "replica", "stranger")
 
@@ -34,18 +34,18 @@ class OutputLimits:
         self.normal = OutputLimit(1024 * _MB, 0, 0)
         self.replica = OutputLimit(256 * _MB, 64 * _MB, 60)
         self.pubsub = OutputLimit(32 * _MB, 8 * _MB, 60)
-        # Nobody who has not proved who he is may make us keep more than a few refusals. No setting, as in
-        # Redis (CVE-2025-21605).
+        # A client that has not authenticated may only leave a few errors unread. Not a setting, as in Redis
+        # (CVE-2025-21605).
         self.stranger = OutputLimit(1024, 0, 0)
 
     def of(self, state: int) -> OutputLimit:
-        """The limit of a client in this state (see server/session/states.py)."""
+        """The limit of a client in this state (session/states.py)."""
         if state & STRANGER:
             return self.stranger
         return self.pubsub if state & SUBSCRIBED else self.normal
 
     def is_exceeded(self, session: Session, unread: int) -> bool:
-        """Tell whether a client that has left so much unread is to be cut off now."""
+        """Tell whether a client with this many unread bytes must be disconnected now."""
         limit = self.of(session.state)
         if 0 < limit.hard_bytes < unread:
             return True
@@ -56,7 +56,7 @@ class OutputLimits:
         if session.over_soft_since_ms:
             return now_ms - session.over_soft_since_ms > limit.soft_seconds * 1000
         session.over_soft_since_ms = now_ms
-        # Should nothing more be said to it meanwhile, nobody else would look again.
+        # If the client is sent nothing more, no other code checks it again.
         session.server.loop.call_later(limit.soft_seconds + 1, lambda: _look_again(session))
         return False
 

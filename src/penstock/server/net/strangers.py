@@ -1,12 +1,11 @@
-"""Connections that have not given the password yet, and the time that they have for it (auth-timeout).
+"""Connections that have not authenticated ("strangers"), and their deadline (auth-timeout).
 
-A connection that is accepted while a password is set, or that says RESET, must authenticate within auth-
-timeout seconds; otherwise it is closed. Together with the small commands that the parser allows it
-(parser.py) and the small output limit (output_limits.py) this bounds what strangers can occupy: memory, and
-places among maxclients.
+If a password is set, a new connection, or one after RESET, is closed unless it authenticates within
+auth-timeout seconds. Together with the small limits for its commands (parser.py) and its replies
+(output_limits.py), this bounds the memory and the share of maxclients that strangers can use.
 
-One timer serves all of them: it counts seconds by the event loop's clock, which is monotonic, as long as
-there is a stranger. A timer for each connection would take as much memory as its session.
+One timer serves all strangers: it counts seconds on the event loop's monotonic clock while there are any. A
+timer per connection would take as much memory as its session.
 """
 
 from __future__ import annotations
@@ -24,9 +23,10 @@ AUTH_SECONDS = 30
 
 
 class Strangers:
-    """`since`: every connected session that has not authenticated, and the second in which its time began.
+    """The strangers of a server.
 
-    `seconds`: how long each has; 0 for no limit.
+    since     their sessions, each with the second in which its time started; oldest first
+    seconds   the time that each has; 0 for no limit
     """
 
     __slots__ = ("_second", "_server", "_timer", "seconds", "since")
@@ -36,25 +36,25 @@ class Strangers:
         self._second = 0
         self._timer: Timer | None = None
         self.seconds = AUTH_SECONDS
-        self.since: dict[Session, int] = {}  # those who came first are first
+        self.since: dict[Session, int] = {}
 
     def add(self, session: Session) -> None:
-        """From now on a client must authenticate; its time begins."""
+        """Require a client to authenticate; its time starts now."""
         session.state |= STRANGER
-        session.parser.stranger = True
+        session.receiver.restrict(True)
         self.since.pop(session, None)
         self.since[session] = self._second
         if self._timer is None:
             self._timer = self._server.loop.call_later(1, self._tick)
 
     def let_in(self, session: Session) -> None:
-        """A client has authenticated, or need not any longer."""
+        """A client has authenticated, or no password is set any more."""
         session.state &= ~STRANGER
-        session.parser.stranger = False
+        session.receiver.restrict(False)
         self.forget(session)
 
     def forget(self, session: Session) -> None:
-        """A client is gone, or no stranger."""
+        """Remove a client that is gone or no stranger any more."""
         self.since.pop(session, None)
 
     def _tick(self) -> None:
@@ -62,7 +62,7 @@ class Strangers:
         for session, since in list(self.since.items()) if self.seconds else ():
             if self._second - since <= self.seconds:
                 break
-            # Not a warning: strangers must not be able to fill the log.
+            # Not a warning: strangers could fill the log with those.
             LOG.log(VERBOSE, "client %s is closed: it has not authenticated", session.info.address)
             session.kill()
         self._timer = self._server.loop.call_later(1, self._tick) if self.since else None

@@ -1,4 +1,4 @@
-"""Who may run what, when: the checks before a command, in the order in which Redis makes them."""
+"""The checks before a command runs, in Redis's order."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from penstock.server.session.session import Session
 
 
-# A web page can make a browser send lines of its choice to a port of this machine. These two words belong to
-# such a request, and no commands: whoever says them is cut off before the lines behind them are read.
+# A web page can make a browser send chosen lines to a port of this machine. These two words occur in such a
+# request and are not commands: the client is disconnected before the lines after them are read.
 HTTP_WORDS = (b"POST", b"HOST:")
 
 
 def refusal_or_none(session: Session, command: Command, frame: Frame) -> CommandError | None:
-    """Why a client may not run a command now, or None if it may."""
+    """The error for a client that may not run a command now, or None."""
     if session.server.state & BROKEN:
         return broken_off()
     if not command.takes(frame.count):
@@ -55,7 +55,7 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
     if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):
         failed = session.server.state & DISK_FAILED
-        return disk_failed(session.server.facts.disk_error) if failed else snapshots_fail()
+        return disk_failed(session.server.disk_failure.reason) if failed else snapshots_fail()
     if (
         session.state & SUBSCRIBED
         and not session.output.resp3
@@ -69,7 +69,9 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
     if session.server.state & LOADING and not command.flags & Flags.LOADING:
         return loading()
     if session.state & MONITOR and command.flags & (Flags.READ | Flags.WRITE):
-        return CommandError("Replica can't interact with the keyspace")  # to Redis a monitor is one
+        return CommandError(
+            "Replica can't interact with the keyspace"
+        )  # in Redis a monitor is a replica
     return None
 
 
@@ -84,21 +86,21 @@ def _takes_memory(session: Session, command: Command) -> bool:
 
 
 def _writes(session: Session, command: Command) -> bool:
-    """Tell whether a command changes data, or runs what was queued and does."""
+    """Tell whether a command changes data, or runs queued commands that do."""
     if command.name == "EXEC" and session.transaction is not None:
         return session.transaction.writes
     return bool(command.flags & Flags.WRITE)
 
 
 def waits_for_pause(session: Session, command: Command) -> bool:
-    """Tell whether the CLIENT PAUSE that is on holds a command back. One of all commands spares none."""
+    """Tell whether the current CLIENT PAUSE holds a command back. A pause of all commands exempts none."""
     if session.server.state & PAUSED_ALL:
         return True
     return _writes(session, command) or bool(command.flags & Flags.PAUSED_WITH_WRITES)
 
 
 def _may_debug(session: Session) -> bool:
-    allowed = session.server.facts.debug_allowed
+    allowed = session.server.debug_allowed
     if allowed == "local":
         host = session.info.address.rpartition(":")[0]
         return host.startswith(("127.", "/")) or host in ("::1", "[::1]")

@@ -1,10 +1,10 @@
-"""What a client said of itself, and where it comes from."""
+"""Name, library and addresses of a client."""
 
 from __future__ import annotations
 
 
 class ClientInfo:
-    """For CLIENT LIST and the logs; no command depends on it."""
+    """For CLIENT LIST and the logs; it does not affect commands."""
 
     __slots__ = (
         "address",
@@ -35,5 +35,5 @@ class ClientInfo:
 
 
 def is_printable(name: bytes) -> bool:
-    """Tell whether a name fits into a line of CLIENT LIST: no blanks, nothing unprintable."""
+    """Tell whether a name fits into a line of CLIENT LIST: no spaces, only printable characters."""
     return all(33 <= char <= 126 for char in name)

@@ -2,9 +2,9 @@
 
     id=3 addr=127.0.0.1:50898 laddr=127.0.0.1:6379 fd=12 name= age=0 idle=0 flags=N db=0 ... resp=2
 
-The names and their order are Redis's. Sizes are those of our buffers: `qbuf` input that makes no command
-yet, `rbs` the reply buffer, `obl` what is in it, `oll` and `omem` what was put aside and what the socket has
-not taken.
+Names and order are Redis's. Sizes are those of penstock's buffers: `qbuf` is unparsed input, `rbs` the size
+of the reply buffer, `obl` the bytes in it, `oll` and `omem` the replies set aside and those the socket has
+not sent.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _MARKS = (
 
 
 def client_type(session: Session) -> str:
-    """`pubsub` or `normal`: there are no replicas here, and no master."""
+    """`pubsub` or `normal`; there are no replicas and no master."""
     return "pubsub" if session.state & SUBSCRIBED else "normal"
 
 
 def client_line(session: Session) -> str:
-    """All there is to say of a client, without the end of the line."""
+    """The line of a client, without a line end."""
     compat = session.server.engine.context.compat
     now_ms = session.server.steady_ms()
     info = session.info
@@ -69,7 +69,7 @@ def client_line(session: Session) -> str:
 
 
 def last_command(session: Session) -> str:
-    """The command that came last, `client|list`; NULL if there was none, or if it was none."""
+    """The name of the last command, `client|list`; NULL if there was none or it was unknown."""
     last = session.last
     return "NULL" if last is None else last.command.name.lower().replace(" ", "|")
 
@@ -99,7 +99,7 @@ def _memory(session: Session) -> dict[str, Any]:
         "rbs": found.reply_room,
         "rbp": session.output.size,
         "obl": session.output.size,
-        "oll": len(session.held),
+        "oll": len(session.replies.aside),
         "omem": found.aside + found.unsent,
         "tot-mem": found.total,
         "events": "rw" if found.unsent else "r",

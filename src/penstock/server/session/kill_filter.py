@@ -1,4 +1,4 @@
-"""Whom CLIENT KILL means: every condition that was given must hold."""
+"""The filter of CLIENT KILL: a client must meet all given conditions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TYPES = {
 
 @dataclass(slots=True)
 class KillFilter:
-    """None stands for any."""
+    """The conditions; None matches every client."""
 
     address: str | None = None
     local_address: str | None = None
@@ -34,7 +34,7 @@ class KillFilter:
     skip_self: bool = True
 
     def matches(self, session: Session, now_ms: int) -> bool:
-        """Tell whether a client is meant, the one who asks included."""
+        """Tell whether a client meets all conditions; `skip_self` is not one of them."""
         info = session.info
         age_s = (now_ms - info.created_ms) // 1000
         return (
@@ -48,7 +48,7 @@ class KillFilter:
 
 
 def parse_kill_filter(frame: Frame, compat: Compat) -> KillFilter:
-    """The filter that stands behind CLIENT KILL. Raises: CommandError."""
+    """Parse the arguments of CLIENT KILL. Raises: CommandError."""
     found = KillFilter()
     for index in range(2, frame.count, 2):
         if index + 1 >= frame.count:
@@ -86,7 +86,7 @@ def _positive_at(frame: Frame, index: int, name: str) -> int:
 
 
 def type_at(frame: Frame, index: int) -> str:
-    """A type of client. Raises: CommandError."""
+    """Parse a client type. Raises: CommandError."""
     word = shown(frame.piece(index))
     found = _TYPES.get(word.lower())
     if found is None:

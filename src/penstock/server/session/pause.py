@@ -1,7 +1,7 @@
-"""CLIENT PAUSE: for a while no commands run, or none that write; what comes meanwhile is kept.
+"""CLIENT PAUSE: for a time no commands run, or no writes; commands that arrive meanwhile are kept.
 
-A client whose first command was held back waits, and all that it sends behind it. When the pause ends they
-go on in the order in which they were stopped. A second pause never makes the first one shorter or milder.
+A client waits from its first command that is held back. When the pause ends, the clients continue in the
+order in which they were stopped. A second pause never shortens or weakens the first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Pause:
-    """`sessions`: whom it has stopped. `until_ms`: when it ends, 0 if none is on."""
+    """`sessions`: the stopped clients. `until_ms`: when the pause ends; 0 if there is none."""
 
     __slots__ = ("_server", "_timer", "sessions", "until_ms")
 
@@ -27,7 +27,7 @@ class Pause:
         self.until_ms = 0
 
     def begin(self, until_ms: int, writes_only: bool) -> None:
-        """Hold commands back until then."""
+        """Hold commands back until a time."""
         server = self._server
         now_ms = server.steady_ms()
         self.until_ms = max(self.until_ms, until_ms)
@@ -42,7 +42,7 @@ class Pause:
         self._timer = server.loop.call_later((self.until_ms - now_ms) / 1000, self.end)
 
     def end(self) -> None:
-        """Let everyone go on."""
+        """Let all clients continue."""
         self._stop_timer()
         self.until_ms = 0
         self._server.state &= ~(PAUSED_ALL | PAUSED_WRITES)

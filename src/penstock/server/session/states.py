@@ -1,11 +1,11 @@
-"""What can be special about a client or a server, one bit each; none set means the short way."""
+"""The state bits of clients and servers. If none is set, commands take the fast path."""
 
 # --- A session ---
-STRANGER = 1  # has not given the password yet
+STRANGER = 1  # has not authenticated
 IN_MULTI = 2
 SUBSCRIBED = 4
-BLOCKED = 8  # a command waits, or a pause is on: what comes behind it waits too
-CLOSING = 16  # reads no more commands; goes when the replies are out
+BLOCKED = 8  # a command is blocked or paused, and all commands after it wait
+CLOSING = 16  # runs no more commands; is closed when its replies are sent
 REPLY_OFF = 32
 REPLY_SKIP_NEXT = 64
 REPLY_SKIP = 128
@@ -16,9 +16,7 @@ MONITORED = 1
 PAUSED_WRITES = 2
 PAUSED_ALL = 4
 OUT_OF_MEMORY = 8
-LOADING = 16  # the data are still being read
-DISK_FAILED = 32  # what is written cannot be kept: no writes
-SAVE_FAILED = 64  # the last snapshot could not be made: no writes, if so wished
-BROKEN = (
-    128  # a command was broken off: nothing in memory may be shown or changed, the server stops
-)
+LOADING = 16  # the data is being loaded
+DISK_FAILED = 32  # the log cannot be written: no writes
+SAVE_FAILED = 64  # the last snapshot failed and stop-writes-on-bgsave-error is set: no writes
+BROKEN = 128  # a command failed halfway: no data may be read or changed, the server stops

@@ -1,4 +1,4 @@
-"""Transactions: what is queued between MULTI and EXEC, and the keys that must not change before it runs."""
+"""Transactions: the commands queued between MULTI and EXEC, and the watched keys."""
 
 from __future__ import annotations
 
@@ -18,9 +18,12 @@ _PAUSED_WITH_WRITES = Flags.WRITE | Flags.PAUSED_WITH_WRITES
 
 
 class Transaction:
-    """What was queued. `broken`: one was refused, so none will run. `writes`: a pause of writes holds it.
+    """The queued commands.
 
-    `denies_oom`: one of them needs memory that may not be there. `queued_bytes`: what their words take.
+    broken         a command was refused, so EXEC runs none
+    writes         a command writes, so a pause of writes holds EXEC back
+    denies_oom     a command needs memory, so EXEC is refused above maxmemory
+    queued_bytes   the size of their arguments
     """
 
     __slots__ = ("broken", "commands", "denies_oom", "queued_bytes", "writes")
@@ -33,7 +36,7 @@ class Transaction:
         self.queued_bytes = 0
 
     def queue(self, tally: Tally, frame: Frame) -> None:
-        """Put a command behind the others; its words are copied."""
+        """Queue a command with a copy of its arguments."""
         copied = frame.copy()
         self.commands.append((tally, copied))
         self.queued_bytes += copied.end
@@ -53,9 +56,9 @@ class Watching:
 
     @property
     def broken(self) -> bool:
-        """Whether one of the keys has changed, or its time has come since it was watched.
+        """Whether one of the keys has changed or expired since it was watched.
 
-        Such a key is not removed here: whoever looks at it next does that, and tells of it.
+        An expired key is not removed here: the next access removes it and logs that.
         """
         if self._watch.broken:
             return True
@@ -70,7 +73,7 @@ class Watching:
 
     @property
     def count(self) -> int:
-        """How many keys are watched."""
+        """The number of watched keys."""
         return len(self._keys)
 
     def add(self, keyspace: Keyspace, key: bytes) -> None:
@@ -81,7 +84,7 @@ class Watching:
             self._context.watching += 1
 
     def forget(self) -> None:
-        """Watch none of them any longer."""
+        """Stop watching all keys."""
         for (_, key), (keyspace, _) in self._keys.items():
             keyspace.unwatch(key, self._watch)
             self._context.watching -= 1
@@ -89,14 +92,14 @@ class Watching:
 
 
 def leave(session: Session) -> None:
-    """Be in no transaction and watch nothing."""
+    """Leave the transaction, and stop watching keys."""
     session.transaction = None
     session.state &= ~IN_MULTI
     forget_watches(session)
 
 
 def forget_watches(session: Session) -> None:
-    """Watch nothing."""
+    """Stop watching keys."""
     if session.watching is not None:
         session.watching.forget()
         session.watching = None

@@ -1,4 +1,4 @@
-"""A blocked command of a session: what the engine wakes, and the timer that gives up."""
+"""A blocked command of a session, and its timeout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SessionWaiter(Waiter):
-    """Served by the engine (wake), by its timer (time_out) or by CLIENT UNBLOCK (time_out, fail)."""
+    """Ended by the engine (wake), by its timer (time_out) or by CLIENT UNBLOCK (time_out, fail)."""
 
     def __init__(self, session: Session, tally: Tally, blocked: Blocked) -> None:
         super().__init__(tally.command, blocked, session.keyspace)
@@ -23,36 +23,33 @@ class SessionWaiter(Waiter):
         self._timer: Timer | None = None
 
     def park(self, timeout_ms: int) -> None:
-        """Begin to wait; 0 for ever."""
+        """Start to wait; 0 for no timeout."""
         server = self._session.server
         if timeout_ms:
             self._timer = server.loop.call_later(timeout_ms / 1000, self.time_out)
         server.engine.park(self)
 
     def wake(self) -> None:
-        # Encoded now: a moment later the entries may be trimmed.
+        # The reply is encoded at once: the entries may be trimmed before the turn ends.
         self._stop_timer()
         if self.error is None:
-            self._session.answer(self.reply)
+            self._session.unblock(self.reply)
         else:
             self._tally.failed += 1
-            self._session.answer(self.error)
-        self._session.unblock()
+            self._session.unblock(self.error)
 
     def time_out(self) -> None:
-        """Answer that there was nothing."""
+        """Reply that there was nothing."""
         self.give_up()
-        self._session.answer(self.on_timeout)
-        self._session.unblock()
+        self._session.unblock(self.on_timeout)
 
     def fail(self, error: CommandError) -> None:
-        """Answer with an error."""
+        """Reply with an error."""
         self.give_up()
-        self._session.answer(error)
-        self._session.unblock()
+        self._session.unblock(error)
 
     def give_up(self) -> None:
-        """Wait no longer."""
+        """Stop waiting, without a reply."""
         self._stop_timer()
         self._session.server.engine.unpark(self)
 

@@ -1,6 +1,6 @@
 """What the server knows about itself.
 
-facts          values that INFO shows
+startup        start time, ids and memory at start
 info_sections  the sections of INFO
 tally          counts and times commands
 rates          commands and bytes per second

@@ -1,12 +1,12 @@
 """The sections of INFO: names and values, in Redis 7.0's order.
 
-Every value is true of this server. Where Redis counts something that cannot happen here (replicas, cached
-scripts) the value is 0, for tools read it; where it measures something that does not exist here
-(jemalloc's arenas, the clock of its eviction) the field is left out.
+Every value is true for this server. Fields that count something penstock does not have (replicas, cached
+scripts) are 0, because tools read them. Fields about Redis's internals (jemalloc's arenas, the eviction
+clock) are left out.
 
-    used_memory            the resident memory of the whole process: interpreter, code and data
-    used_memory_startup    what that was when the server was made
-    used_memory_dataset    what has come since
+    used_memory            resident memory of the whole process: interpreter, code and data
+    used_memory_startup    the same at the start of the server
+    used_memory_dataset    the difference
 """
 
 from __future__ import annotations
@@ -23,20 +23,22 @@ from penstock.engine.keyspace import Keyspace
 from penstock.persist.recovery import Progress
 from penstock.server.command_catalogue import shown_name
 from penstock.server.durability import Durability
+from penstock.server.saving.rewrites import RewriteStatus
+from penstock.server.saving.snapshots import SnapshotStatus
 from penstock.server.server import Server
 from penstock.server.session.states import DISK_FAILED
 from penstock.server.stats import process
 
 Fields = list[tuple[str, object]]
 
-TTLS_AVERAGED_MAX = 1000  # INFO is asked often, and must not go through a million keys
+TTLS_AVERAGED_MAX = 1000  # INFO is called often, and must not visit a million keys
 
 _DAY_S = 86_400
 PERCENTILES = (50.0, 99.0, 99.9)
 
 
 def human(size: int) -> str:
-    """A number of bytes for people: 894.98K."""
+    """A size for people: 894.98K."""
     if size < 1024:
         return f"{size}B"
     shown = float(size)
@@ -48,15 +50,16 @@ def human(size: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """`98.49%`; of nothing, everything is 0."""
+    """`98.49%`; 0% if the whole is 0."""
     return f"{100 * part / whole if whole else 0:.2f}%"
 
 
 def about_server(server: Server) -> Fields:
-    """Who it is and how long it has been there."""
-    facts = server.facts
+    """Version, process, uptime."""
+    startup = server.startup
+    config = server.config
     now_us = server.engine.context.instant.us
-    uptime_s = (server.steady_ms() - facts.started_steady_ms) // 1000
+    uptime_s = (server.steady_ms() - startup.started_steady_ms) // 1000
     return [
         ("redis_version", server.engine.context.compat.redis_version),
         ("redis_git_sha1", "00000000"),
@@ -67,25 +70,25 @@ def about_server(server: Server) -> Fields:
         ("arch_bits", 64 if sys.maxsize > 2**32 else 32),
         ("process_id", os.getpid()),
         ("process_supervised", "no"),
-        ("run_id", facts.run_id),
-        ("tcp_port", facts.port),
+        ("run_id", startup.run_id),
+        ("tcp_port", 0 if config is None else config.value("port")),
         ("server_time_usec", now_us),
         ("uptime_in_seconds", uptime_s),
         ("uptime_in_days", uptime_s // _DAY_S),
-        ("hz", facts.hz),
-        ("configured_hz", facts.hz),
+        ("hz", server.hz),
+        ("configured_hz", server.hz),
         ("executable", sys.executable),
-        ("config_file", facts.config_file),
+        ("config_file", "" if config is None else config.file or ""),
         ("io_threads_active", 0),
     ]
 
 
 def about_clients(server: Server) -> Fields:
-    """How many there are, and how many of them wait."""
+    """Connected and blocked clients."""
     return [
         ("connected_clients", len(server.sessions)),
         ("cluster_connections", 0),
-        ("maxclients", server.facts.maxclients),
+        ("maxclients", server.max_clients),
         ("blocked_clients", server.engine.waiters.count),
         ("tracking_clients", 0),
         ("clients_in_timeout_table", 0),
@@ -93,11 +96,11 @@ def about_clients(server: Server) -> Fields:
 
 
 def about_memory(server: Server) -> Fields:
-    """What the process occupies, and what it may."""
-    facts = server.facts
+    """Memory of the process, and its limit."""
+    startup_bytes = server.startup.process_bytes
     used = process.resident_bytes()
     peak = max(used, process.peak_bytes())
-    dataset = max(0, used - facts.startup_bytes)
+    dataset = max(0, used - startup_bytes)
     system = process.system_bytes()
     return [
         ("used_memory", used),
@@ -108,7 +111,7 @@ def about_memory(server: Server) -> Fields:
         ("used_memory_peak_human", human(peak)),
         ("used_memory_peak_perc", percent(used, peak)),
         ("used_memory_overhead", used - dataset),
-        ("used_memory_startup", facts.startup_bytes),
+        ("used_memory_startup", startup_bytes),
         ("used_memory_dataset", dataset),
         ("used_memory_dataset_perc", percent(dataset, used)),
         ("total_system_memory", system),
@@ -118,9 +121,9 @@ def about_memory(server: Server) -> Fields:
         ("number_of_cached_scripts", 0),
         ("number_of_functions", 0),
         ("number_of_libraries", 0),
-        ("maxmemory", facts.maxmemory),
-        ("maxmemory_human", human(facts.maxmemory)),
-        ("maxmemory_policy", facts.maxmemory_policy),
+        ("maxmemory", server.max_memory),
+        ("maxmemory_human", human(server.max_memory)),
+        ("maxmemory_policy", "noeviction"),
         ("mem_fragmentation_ratio", "1.00"),
         ("mem_fragmentation_bytes", 0),
         ("mem_not_counted_for_evict", 0),
@@ -135,35 +138,45 @@ def about_memory(server: Server) -> Fields:
 
 
 def about_persistence(server: Server) -> Fields:
-    """What would have to be saved, and when it last was."""
-    facts = server.facts
-    saved_s = facts.saved_s if facts.saved_s >= 0 else facts.started_us // 1_000_000
-    durability = facts.durability
-    saving = durability is not None and durability.is_saving
-    rewriting = durability is not None and durability.is_rewriting
-    seconds = -1 if durability is None else durability.child_seconds
+    """Snapshots, log and loading."""
+    durability = server.durability
+    snapshot = SnapshotStatus() if durability is None else durability.snapshots.status
+    rewrite = RewriteStatus() if durability is None else durability.rewrites.status
+    saving = durability is not None and durability.snapshots.is_running
+    rewriting = durability is not None and durability.rewrites.is_running
+    scheduled = durability is not None and durability.rewrites.is_scheduled
+    seconds = -1 if durability is None else durability.child.seconds
+    has_log = server.turn.commit is not None
     fields: Fields = [
-        ("loading", int(facts.loading is not None)),
+        ("loading", int(server.loading is not None)),
         ("async_loading", 0),
-        ("rdb_changes_since_last_save", server.engine.context.dirty - facts.dirty_at_save),
+        ("rdb_changes_since_last_save", server.engine.context.dirty - snapshot.dirty_at_save),
         ("rdb_bgsave_in_progress", int(saving)),
-        ("rdb_last_save_time", saved_s),
-        ("rdb_last_bgsave_status", "ok" if facts.bgsave_ok else "err"),
-        ("rdb_last_bgsave_time_sec", facts.bgsave_seconds),
+        ("rdb_last_save_time", last_save_s(server)),
+        ("rdb_last_bgsave_status", "ok" if snapshot.ok else "err"),
+        ("rdb_last_bgsave_time_sec", snapshot.seconds),
         ("rdb_current_bgsave_time_sec", seconds if saving else -1),
-        ("aof_enabled", int(facts.appendonly)),
+        ("aof_enabled", int(has_log)),
         ("aof_rewrite_in_progress", int(rewriting)),
-        ("aof_rewrite_scheduled", int(durability is not None and durability.rewrite_scheduled)),
-        ("aof_last_rewrite_time_sec", facts.rewrite_seconds),
+        ("aof_rewrite_scheduled", int(scheduled)),
+        ("aof_last_rewrite_time_sec", rewrite.seconds),
         ("aof_current_rewrite_time_sec", seconds if rewriting else -1),
-        ("aof_last_bgrewrite_status", "ok" if facts.rewrite_ok else "err"),
+        ("aof_last_bgrewrite_status", "ok" if rewrite.ok else "err"),
         ("aof_last_write_status", "err" if server.state & DISK_FAILED else "ok"),
     ]
-    if durability is not None and facts.appendonly:
+    if durability is not None and has_log:
         fields += _about_log(durability)
-    if facts.loading is not None:
-        fields += _about_loading(facts.loading)
+    if server.loading is not None:
+        fields += _about_loading(server.loading)
     return fields
+
+
+def last_save_s(server: Server) -> int:
+    """When the last snapshot was written, or else when the server started, in seconds since 1970."""
+    durability = server.durability
+    if durability is not None and durability.snapshots.status.saved_s >= 0:
+        return durability.snapshots.status.saved_s
+    return server.startup.started_us // 1_000_000
 
 
 def _about_log(durability: Durability) -> Fields:
@@ -188,18 +201,19 @@ def _about_loading(progress: Progress) -> Fields:
 
 
 def about_stats(server: Server) -> Fields:
-    """What was counted since the start, or since CONFIG RESETSTAT."""
-    facts = server.facts
+    """Counters since the start, or since CONFIG RESETSTAT."""
+    rates = server.rates
+    child = None if server.durability is None else server.durability.child
     channels = server.engine.context.channels
     return [
         ("total_connections_received", server.next_id - 1),
         ("total_commands_processed", sum(t.calls for t in server.tallies.by_name.values())),
-        ("instantaneous_ops_per_sec", facts.ops_per_sec),
+        ("instantaneous_ops_per_sec", rates.ops_per_sec),
         ("total_net_input_bytes", server.bytes_in),
         ("total_net_output_bytes", server.bytes_out),
-        ("instantaneous_input_kbps", f"{facts.in_kbps:.2f}"),
-        ("instantaneous_output_kbps", f"{facts.out_kbps:.2f}"),
-        ("rejected_connections", facts.connections_rejected),
+        ("instantaneous_input_kbps", f"{rates.in_kbps:.2f}"),
+        ("instantaneous_output_kbps", f"{rates.out_kbps:.2f}"),
+        ("rejected_connections", 0 if server.door is None else server.door.rejected),
         ("sync_full", 0),
         ("sync_partial_ok", 0),
         ("sync_partial_err", 0),
@@ -208,8 +222,8 @@ def about_stats(server: Server) -> Fields:
         ("evicted_clients", server.client_memory.evicted),
         ("pubsub_channels", len(channels.by_name)),
         ("pubsub_patterns", len(channels.by_pattern)),
-        ("latest_fork_usec", facts.fork_us),
-        ("total_forks", facts.forks),
+        ("latest_fork_usec", 0 if child is None else child.fork_us),
+        ("total_forks", 0 if child is None else child.forks),
         ("migrate_cached_sockets", 0),
         ("slave_expires_tracked_keys", 0),
         ("tracking_total_keys", 0),
@@ -220,12 +234,12 @@ def about_stats(server: Server) -> Fields:
 
 
 def about_replication(server: Server) -> Fields:
-    """There are no replicas."""
+    """A master without replicas."""
     return [
         ("role", "master"),
         ("connected_slaves", 0),
         ("master_failover_state", "no-failover"),
-        ("master_replid", server.facts.replication_id),
+        ("master_replid", server.startup.replication_id),
         ("master_replid2", "0" * 40),
         ("master_repl_offset", 0),
         ("second_repl_offset", -1),
@@ -237,7 +251,7 @@ def about_replication(server: Server) -> Fields:
 
 
 def about_cpu(server: Server) -> Fields:
-    """The time that the processors have given us."""
+    """CPU time of the process."""
     system, user = process.cpu_seconds()
     children_system, children_user = process.children_cpu_seconds()
     return [
@@ -254,7 +268,7 @@ def about_modules(server: Server) -> Fields:
 
 
 def about_commands(server: Server) -> Fields:
-    """Every command that was called or refused."""
+    """Counters of each command that was called or rejected."""
     found: Fields = []
     for tally in server.tallies.by_name.values():
         if tally.calls or tally.rejected or tally.failed:
@@ -268,14 +282,14 @@ def about_commands(server: Server) -> Fields:
 
 
 def about_errors(server: Server) -> Fields:
-    """Refusals by their code."""
+    """Error replies by code."""
     return [
         (f"errorstat_{code}", f"count={count}") for code, count in sorted(server.errors.items())
     ]
 
 
 def about_latency(server: Server) -> Fields:
-    """How long calls took: the times that so many percent of them stayed within."""
+    """Latency percentiles per command."""
     found: Fields = []
     config = server.config
     if config is not None and not config.value("latency-tracking"):
@@ -296,7 +310,7 @@ def about_cluster(server: Server) -> Fields:
 
 
 def about_keys(server: Server) -> Fields:
-    """Every database that holds something."""
+    """Databases that are not empty."""
     now_ms = server.engine.context.now_ms()
     found: Fields = []
     for keyspace in server.engine.context.databases:
@@ -313,11 +327,11 @@ def _average_ttl_ms(keyspace: Keyspace, now_ms: int) -> int:
 
 
 def about_penstock(server: Server) -> Fields:
-    """What no Redis has."""
+    """Fields that Redis does not have."""
     return [("penstock_version", VERSION), ("penstock_build", KIND)]
 
 
-# Title, what fills it, and whether it is shown to whoever asks for nothing in particular.
+# Title, function, and whether INFO without arguments shows it.
 SECTIONS: tuple[tuple[str, Callable[[Server], Fields], bool], ...] = (
     ("Server", about_server, True),
     ("Clients", about_clients, True),
@@ -337,7 +351,7 @@ SECTIONS: tuple[tuple[str, Callable[[Server], Fields], bool], ...] = (
 
 
 def info_text(server: Server, wanted: set[str]) -> str:
-    """The sections asked for, by their names in lower case, or by default, all, everything."""
+    """The requested sections, by their names in lower case, or `default`, `all`, `everything`."""
     everything = bool(wanted & {"all", "everything"})
     texts = []
     for title, fields, by_default in SECTIONS:

@@ -1,9 +1,8 @@
-"""Refusing commands that add data while the process occupies more than maxmemory.
+"""maxmemory: refuses commands that add data while the process uses more memory.
 
-What counts is what the system says that the process occupies, which is what a limit is for: Python's
-objects, buffers and all. Connections that have not authenticated do not count
-(server/net/client_memory.py). Memory that was freed counts until the allocator gives it back; while over
-the limit it is asked to.
+The resident memory of the process counts: Python's objects, buffers, everything. Connections that have not
+authenticated do not count (server/net/client_memory.py). Freed memory counts until the allocator returns it
+to the system; above the limit penstock makes it do so.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 def check_memory(server: Server) -> None:
     """Set or clear OUT_OF_MEMORY."""
-    limit = server.facts.maxmemory
+    limit = server.max_memory
     over = resident_bytes() - limit if limit else 0
     if over > 0 and over > server.client_memory.stranger_bytes():
         server.state |= OUT_OF_MEMORY
@@ -29,7 +28,7 @@ def check_memory(server: Server) -> None:
 
 
 def give_memory_back() -> None:
-    """Ask the C library to return free memory; where it cannot, nothing happens."""
+    """Let the C library return free memory to the system, if it can."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     if trim is not None:
         trim(0)

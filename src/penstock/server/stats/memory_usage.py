@@ -1,10 +1,10 @@
-"""How much memory a key and its value occupy.
+"""MEMORY USAGE: the memory of a key and its value.
 
-What is counted: the key, its place in the dictionary, and the value with everything that is only there for
-it. Of a stream that is its nodes, the trees above them, and each group with its consumers and pending
-records. Of nodes and of pending records only some are looked at (SAMPLES), the others are taken to be like
-them; 0 samples stand for all. Groups and consumers are all looked at, as in Redis: one that holds everything
-would make giants of all others.
+Counted are the key, its slot in the dictionary, and the value with everything it owns. For a stream these are
+its nodes, the trees above them, and each group with its consumers and pending records. Of nodes and pending
+records only some are measured (SAMPLES) and the rest is extrapolated; 0 samples measure all. Groups and
+consumers are all measured, as in Redis: one group may hold nearly everything, and extrapolating from it would
+be far off.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ SLOT_BYTES = (
 
 
 def usage_bytes(key: bytes, value: object, samples: int) -> int:
-    """All that would be freed with a key, as far as can be told. Cost: O(samples, groups, consumers)."""
+    """An estimate of the memory that DEL would free. Cost: O(samples, groups, consumers)."""
     return SLOT_BYTES + sys.getsizeof(key) + value_bytes(value, samples)
 
 
 def value_bytes(value: object, samples: int) -> int:
-    """The part of the value."""
+    """The memory of the value alone."""
     if isinstance(value, Stream):
         return _stream_bytes(value, samples)
     if isinstance(value, ListValue):
@@ -53,7 +53,7 @@ def _group_bytes(group: Group, samples: int) -> int:
 
 
 def _consumer_bytes(consumer: Any) -> int:
-    # The records themselves are shared with the group, and counted there.
+    # The records are shared with the group and counted there.
     return (
         sys.getsizeof(consumer)
         + sys.getsizeof(consumer.name)
@@ -62,7 +62,7 @@ def _consumer_bytes(consumer: Any) -> int:
 
 
 def _estimate(tree: Rax, samples: int, size_of: Any) -> int:
-    """The bytes of all values of a tree, judged by the first so many."""
+    """The memory of all values of a tree, extrapolated from the first ones."""
     total = 0
     for looked_at, value in enumerate(_values(tree)):
         if samples and looked_at == samples:

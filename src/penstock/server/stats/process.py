@@ -1,4 +1,4 @@
-"""What the operating system says of this process: its memory and the time it was given."""
+"""Memory and CPU time of this process, from the operating system."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
 
 
 def resident_bytes() -> int:
-    """The memory that this process occupies now; where the system does not tell, the most it ever did."""
+    """The current resident memory; if the system does not report it, the peak."""
     try:
         return int(_STATM.read_text().split()[1]) * _PAGE_BYTES
     except OSError:
@@ -22,21 +22,21 @@ def resident_bytes() -> int:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has ever occupied."""
+    """The peak resident memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _PEAK_UNIT
 
 
 def system_bytes() -> int:
-    """The memory of the machine."""
+    """The physical memory of the machine."""
     return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
 
 
 def cpu_seconds(who: int = resource.RUSAGE_SELF) -> tuple[float, float]:
-    """(in the system, in the program)."""
+    """System and user CPU time."""
     usage = resource.getrusage(who)
     return usage.ru_stime, usage.ru_utime
 
 
 def children_cpu_seconds() -> tuple[float, float]:
-    """As cpu_seconds, of processes that this one has started and seen end."""
+    """System and user CPU time of child processes that have ended."""
     return cpu_seconds(resource.RUSAGE_CHILDREN)

@@ -1,7 +1,7 @@
-"""Rates: how many commands and bytes went by in a second, lately.
+"""Commands and bytes per second.
 
-Sixteen samples a tenth of a second apart, as in Redis; the rate is the mean over them. Counters are kept
-where they are counted (tallies, server.bytes_in, server.bytes_out); here is what must be sampled.
+A rate is the mean over sixteen samples, a tenth of a second apart, as in Redis. The counters live where they
+are counted (tallies, server.bytes_in, server.bytes_out).
 """
 
 from __future__ import annotations
@@ -17,11 +17,16 @@ SAMPLE_US_MIN = 100_000
 
 
 class Rates:
-    """Samples the counters of a server and keeps its facts up to date."""
+    """The rates of a server: `ops_per_sec`, `in_kbps`, `out_kbps`. The cron calls `sample`."""
+
+    __slots__ = ("_samples", "_server", "in_kbps", "ops_per_sec", "out_kbps")
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._samples: deque[tuple[int, int, int, int]] = deque(maxlen=SAMPLES)
+        self.ops_per_sec = 0
+        self.in_kbps = 0.0
+        self.out_kbps = 0.0
 
     def sample(self) -> None:
         """Take a sample, if the last one is old enough."""
@@ -33,16 +38,15 @@ class Rates:
         if self._samples and any(
             now < then for now, then in zip(last, self._samples[-1], strict=True)
         ):
-            self._samples.clear()  # CONFIG RESETSTAT
+            self._samples.clear()  # after CONFIG RESETSTAT
         self._samples.append(last)
         first = self._samples[0]
         seconds = max(last[0] - first[0], 1) / 1_000_000
-        facts = server.facts
-        facts.ops_per_sec = round((last[1] - first[1]) / seconds)
-        facts.in_kbps = (last[2] - first[2]) / 1024 / seconds
-        facts.out_kbps = (last[3] - first[3]) / 1024 / seconds
+        self.ops_per_sec = round((last[1] - first[1]) / seconds)
+        self.in_kbps = (last[2] - first[2]) / 1024 / seconds
+        self.out_kbps = (last[3] - first[3]) / 1024 / seconds
 
 
 def commands_run(server: Server) -> int:
-    """How many commands have run, of all kinds."""
+    """How many commands have run in all."""
     return sum(tally.calls for tally in server.tallies.by_name.values())

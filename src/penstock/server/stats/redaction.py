@@ -1,13 +1,13 @@
-"""What others may see of a command or a setting: everything except users and passwords.
+"""Hides users and passwords in commands and settings that are shown to others.
 
-One rule for all places that repeat somebody's words: SLOWLOG, MONITOR, the log, and errors about a file of
-settings or the command line. CLIENT LIST shows names of commands only.
+Used by SLOWLOG, MONITOR, the log, and errors about a configuration file or the command line. CLIENT LIST
+shows only the names of commands.
 
     AUTH user password                 AUTH (redacted) (redacted)
     CONFIG SET requirepass secret      CONFIG SET requirepass (redacted)
     requirepass secret                 requirepass (redacted)               in a file
 
-A malformed command is redacted as well: the password in it is still a password.
+A malformed command is redacted as well: it may still contain a password.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.core.frame import Frame
 
 REDACTED = b"(redacted)"
 
-# Directives whose values nobody is shown, ours and those that only Redis has. `user` carries a password.
+# Directives whose values are never shown, including directives of Redis. `user` contains a password.
 SECRET_DIRECTIVES = frozenset(
     {
         "masterauth",
@@ -38,7 +38,7 @@ _SECRET_NAMES = frozenset(name.encode() for name in SECRET_DIRECTIVES)
 
 
 def public_words(frame: Frame, most: int | None = None) -> list[bytes]:
-    """The words of a command, up to so many, for MONITOR and the slow log."""
+    """The arguments of a command without secrets, at most `most`, for MONITOR and the slow log."""
     count = frame.count if most is None else min(most, frame.count)
     words = [frame.piece(index) for index in range(count)]
     if frame.is_word(0, b"AUTH"):
@@ -55,30 +55,30 @@ def public_words(frame: Frame, most: int | None = None) -> list[bytes]:
 
 
 def public_setting(name: str, words: Sequence[str]) -> str:
-    """A line of a file of settings, or a directive of the command line."""
+    """A directive of a file or the command line, without secrets."""
     if _may_be_secret(name.lower()):
         words = [REDACTED.decode()] if words else []
     return " ".join((name, *(word or '""' for word in words)))
 
 
 def _may_be_secret(name: str) -> bool:
-    """Tell whether a name is a secret directive's, or could be one that is misspelt."""
+    """Tell whether a name is that of a secret directive, or a likely misspelling."""
     if name in SECRET_DIRECTIVES or any(part in name for part in _SECRET_PARTS):
         return True
     return bool(difflib.get_close_matches(name, SECRET_DIRECTIVES, n=1, cutoff=_NEAR))
 
 
 def _redact_behind(words: list[bytes], secrets: dict[bytes, int]) -> None:
-    """Redact the words behind an option: so many behind each."""
+    """Redact the arguments after each option; the mapping has their number."""
     for index, word in enumerate(list(words)):
         _redact(words, index + 1, index + 1 + secrets.get(word.upper(), 0))
 
 
 def _redact_settings(words: list[bytes], is_in_pairs: bool) -> None:
-    """Redact the values of CONFIG SET that are secret."""
+    """Redact the secret values of CONFIG SET."""
     for index, word in enumerate(list(words)):
         if index > 1 and word.lower() in _SECRET_NAMES:
-            # Where names and values do not pair up, any of the words that follow may be the password.
+            # If names and values do not pair up, any of the following arguments may be the password.
             _redact(words, index + 1, index + 2 if is_in_pairs else len(words))
 
 

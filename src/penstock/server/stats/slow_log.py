@@ -1,4 +1,4 @@
-"""The commands that took longest: the last few over a limit, with what they were asked."""
+"""The slow log: the last commands that took longer than a limit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORD_BYTES_MAX = 128
 
 @dataclass(frozen=True, slots=True)
 class SlowCommand:
-    """One command, its words cut short as Redis does."""
+    """One command; its arguments are shortened as in Redis."""
 
     id: int
     at_s: int
@@ -30,7 +30,7 @@ class SlowCommand:
 
 
 class SlowLog:
-    """The newest entries first; `limit` of them are kept."""
+    """The entries, newest first; at most `limit`."""
 
     def __init__(self) -> None:
         self.limit = 128
@@ -38,7 +38,7 @@ class SlowLog:
         self._next_id = 0
 
     def note(self, session: Session, command: Command, frame: Frame | None, us: int) -> None:
-        """Keep a command that took so long, by its name where its words are gone."""
+        """Log a slow command; without a frame, only its name is known."""
         words = command.name.lower().encode().split()
         if frame is not None:
             words = [_short(word) for word in public_words(frame, WORDS_MAX)]

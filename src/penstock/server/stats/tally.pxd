@@ -1,4 +1,4 @@
-# Counters and times are signed 64-bit numbers; none will live to see them overflow.
+# Counters and times are signed 64-bit numbers, which cannot overflow in practice.
 
 import cython
 

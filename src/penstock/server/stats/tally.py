@@ -1,12 +1,11 @@
-"""Counting commands: how often, how long, how often refused; and finding the counter for a frame.
+"""Counts the calls, times and errors of commands, and finds the counter of a frame's command.
 
-A server has one `Tallies`. Looking a command up in it costs no string: the word as it came in picks one of
-64 slots by its length and two of its bytes; if that slot holds the same bytes, it holds the counter too. Any
-other word takes the long way through engine/lookup and leaves its counter in the slot. Containers
-(XGROUP CREATE) always take the long way: they are no work for a hot path.
+A server has one `Tallies`. A lookup creates no string: the length and two bytes of the command's name select
+one of 64 slots. If the slot's name is equal, its counter is the result. Otherwise engine/lookup finds the
+command, and the slot is replaced. Containers (XGROUP CREATE) always use engine/lookup; they are not on the
+hot path.
 
-Times go into a histogram of powers of two with sixteen steps each, which is enough for percentiles that are
-right to 6%.
+Times are counted in a histogram with sixteen buckets per power of two, so percentiles are exact to 6%.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ _BUCKETS = 40 * _STEPS
 
 
 class Tally:
-    """One command's row and what was counted of it."""
+    """One command's row and its counters."""
 
     __slots__ = (
         "calls",
@@ -42,12 +41,12 @@ class Tally:
     def __init__(self, command: Command) -> None:
         self.command = command
         self.is_fast = bool(command.flags & Flags.FAST)
-        self.is_plain = not command.flags & Flags.PROTECTED  # nobody need ask who may use it
-        self.word = b" "  # how it was spelt last; no word has a blank
+        self.is_plain = not command.flags & Flags.PROTECTED  # all clients may use it
+        self.word = b" "  # the name as last received; a space matches nothing
         self.reset()
 
     def reset(self) -> None:
-        """Count from zero again."""
+        """Reset all counters."""
         self.calls = 0
         self.us = 0
         self.failed = 0
@@ -55,14 +54,14 @@ class Tally:
         self.histogram = bytearray(0)
 
     def is_asked_by(self, frame: Frame) -> bool:
-        """Tell whether a frame spells this command as the last one did that was looked up."""
+        """Tell whether a frame has this command's name, spelled as in the last lookup."""
         spans = frame.spans
         return memory.is_bytes(
             frame.buffer, memory.span_start(spans, 0), memory.span_size(spans, 0), self.word
         )
 
     def count(self, calls: int, us: int) -> None:
-        """Count so many calls that took so long together."""
+        """Count calls that took some time together."""
         self.calls += calls
         if us < 0:
             us = 0  # the clock was set back
@@ -83,7 +82,7 @@ class Tally:
         )
 
     def percentile_us(self, percent: float) -> float:
-        """The time that so many percent of the calls stayed within."""
+        """A percentile of the call times."""
         wanted = self.calls * percent / 100
         seen = 0
         for bucket in range(len(self.histogram) // 8):
@@ -93,7 +92,7 @@ class Tally:
         return 0.0
 
     def buckets(self) -> list[tuple[int, int]]:
-        """(up to so many µs, calls) for each bucket that counted something."""
+        """(upper limit in µs, calls) for each bucket that is not empty."""
         found = []
         for bucket in range(len(self.histogram) // 8):
             calls = memory.load64(self.histogram, 8 * bucket)
@@ -103,7 +102,7 @@ class Tally:
 
 
 def _upper_us(bucket: int) -> int:
-    """The longest time that falls into a bucket."""
+    """The longest time of a bucket."""
     if bucket < 2 * _STEPS:
         return bucket
     shift = bucket // _STEPS - 1
@@ -119,13 +118,13 @@ class Tallies:
         rows = list(rows)
         self.lookup = Lookup(rows)
         self.by_name = {row.name: Tally(row) for row in rows}
-        # COMMAND is both: alone a command, with a second word it may be COMMAND COUNT.
+        # COMMAND is a command by itself and also a container (COMMAND COUNT).
         self._containers = {row.name.split(" ")[0] for row in rows if " " in row.name}
         self._words: list[bytes] = [b""] * _SLOTS
         self._found: list[Tally | None] = [None] * _SLOTS
 
     def find(self, frame: Frame) -> Tally:
-        """The counter of the command that a frame asks for. Raises: CommandError if there is none."""
+        """The counter of a frame's command. Raises: CommandError for an unknown command."""
         buffer = frame.buffer
         start = memory.span_start(frame.spans, 0)
         size = memory.span_size(frame.spans, 0)
