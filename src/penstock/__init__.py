@@ -20,6 +20,7 @@ from penstock.errors import (
     DirectoryInUse,
     PenstockError,
     UnreadableValue,
+    WatchError,
 )
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "DirectoryInUse",
     "PenstockError",
     "UnreadableValue",
+    "WatchError",
     "__version__",
     "open",
 ]

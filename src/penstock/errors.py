@@ -10,7 +10,8 @@
       ConnectionLost    a server went away while it was read from
       ConfigError       a setting was refused; names the setting and what is allowed
       DirectoryInUse    somebody else has the data directory open
-      DatabaseClosed    a Database was used after close()
+      DatabaseClosed    a Database was used after close(), or in a forked copy of its process
+      WatchError        a key that a pipeline watches has changed; nothing has run
     InvariantBroken     (an AssertionError) raised only by check_*: a bug in penstock
 
 `str()` of a CommandError is the text without the code ERR, as redis-py gives it; `wire_text` is the whole
@@ -76,6 +77,10 @@ class ConfigError(PenstockError):
 
 class DatabaseClosed(PenstockError):
     """The database was closed before this call."""
+
+
+class WatchError(PenstockError):
+    """A key that a pipeline watches has changed, so nothing has run (redis-py's name and text)."""
 
 
 class DirectoryInUse(PenstockError):

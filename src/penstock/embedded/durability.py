@@ -11,9 +11,7 @@ interpreter. In a forked copy of the process the database refuses to work: two p
 from __future__ import annotations
 
 import errno
-import os
 import threading
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -51,7 +49,6 @@ class Keeper:
         self.was_served = False
         self._listeners: list[Callable[[], None]] = []
         self._syncing: SyncThread | None = None
-        self.is_forked = False  # this is a copy of the process that has the directory open
         self._timer: threading.Thread | None = None
         if policy is Policy.EVERY_SECOND:
             # It must not keep the keeper: a Database that nobody has any more is closed.
@@ -243,8 +240,7 @@ class Keeper:
         self.prepare(writes=False)
 
     def leave_to_parent(self) -> None:
-        """This is a forked copy: the directory is the other process's."""
-        self.is_forked = True
+        """In a forked copy of the process: the directory belongs to the parent."""
         with suppress(OSError):
             self.store.release_lock()
 
@@ -252,19 +248,3 @@ class Keeper:
 def _sync_regularly(commit: Commit, stopping: threading.Event) -> None:
     while not stopping.wait(_SYNC_SECONDS):
         commit.sync()
-
-
-_OPEN: weakref.WeakSet[Keeper] = weakref.WeakSet()
-
-
-def watch_forks(keeper: Keeper) -> None:
-    """Let a keeper know when it finds itself in a forked copy."""
-    _OPEN.add(keeper)
-
-
-def _after_fork() -> None:
-    for keeper in list(_OPEN):
-        keeper.leave_to_parent()
-
-
-os.register_at_fork(after_in_child=_after_fork)
