@@ -20,6 +20,7 @@ INTENDED = {
     "DirectoryInUse",
     "PenstockError",
     "UnreadableValue",
+    "WatchError",
     "__version__",
     "open",
 }

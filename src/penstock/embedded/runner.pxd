@@ -68,6 +68,7 @@ cdef class Runner:
     @cython.locals(call=CommandCall)
     cdef CommandCall _new_call(self, Command command, object shape)
     cdef object _perform(self, CommandCall call)
+    cpdef object _finished(self, object reply)
     cdef int _in_turn(self, Step step) except -1
     cdef int _check_usable(self) except -1
 
