@@ -34,6 +34,7 @@ from penstock.embedded.runner import Call, CommandCall
 from penstock.embedded.signatures import Encodable, Key, Text
 from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.embedded.transaction import recorded
+from penstock.engine.table import Flags
 from penstock.errors import DatabaseClosed, PenstockError
 
 __all__ = ["AsyncDatabase", "AsyncPipeline", "open"]
@@ -78,6 +79,7 @@ class AsyncDatabase(Generic[Text]):
         self._threads = ThreadPoolExecutor(_THREADS, "penstock-aio")
         self._is_in_memory = database._keeper is None
         self._is_closed = False
+        self._uncancelled: set[asyncio.Task[None]] = set()
 
     def pipeline(self, transaction: bool = True) -> AsyncPipeline[Text]:
         """Queue commands and run them together: `await pipe.xack(...).xadd(...).execute()`."""
@@ -118,21 +120,39 @@ class AsyncDatabase(Generic[Text]):
     # --- Running -----------------------------------------------------------------------------------
 
     async def _run(self, call: CommandCall) -> Any:
-        reply = await self._outcome(call)
+        """Run a command; wait if it is a read that blocks."""
+        if self._is_in_memory:
+            reply = self._database._outcome(call)
+        else:
+            reply = await self._begin(call)
         if type(reply) is ThreadWaiter:
             reply = await self._wait(reply)
         return results.decoded(reply) if self._database._decode else reply
 
-    async def _outcome(self, call: Call) -> Any:
-        """Run a call in the right thread; return its reply, or the waiter of a read that blocks."""
-        if self._is_in_memory:
-            return self._database._outcome(call)
+    async def _begin(self, call: CommandCall) -> Any:
+        """Run a command in the pool; return its reply, or the waiter of a read that blocks."""
         running = self._submit(functools.partial(self._database._outcome, call))
         try:
             return await asyncio.wrap_future(running)
         except asyncio.CancelledError:
-            running.add_done_callback(self._drop_waiter)
+            if call.command.flags & Flags.BLOCKING and not running.cancelled():
+                await self._until_over(self._drop(running))
             raise
+
+    async def _drop(self, running: Future[Any]) -> None:
+        """The task of a read was cancelled while the read ran: it must not stay in a queue."""
+        with suppress(PenstockError):  # nobody reads the outcome
+            reply = await asyncio.wrap_future(running)
+            if type(reply) is ThreadWaiter:
+                await self._leave_queue(reply)
+
+    async def _outcome(self, call: Call) -> Any:
+        """Run a call that does not block; return its reply."""
+        if self._is_in_memory:
+            return self._database._outcome(call)
+        return await asyncio.wrap_future(
+            self._submit(functools.partial(self._database._outcome, call))
+        )
 
     def _submit(self, work: Callable[[], R]) -> Future[R]:
         """Run something in a thread of the pool."""
@@ -140,13 +160,12 @@ class AsyncDatabase(Generic[Text]):
             raise DatabaseClosed("the database is closed")
         return self._threads.submit(work)
 
-    def _drop_waiter(self, done: Future[Any]) -> None:
-        """The task of a call was cancelled before the call was over: no read may stay in a queue."""
-        if not done.cancelled() and done.exception() is None:
-            waiter = done.result()
-            if type(waiter) is ThreadWaiter:
-                with suppress(DatabaseClosed):  # close() empties the queues
-                    self._submit(functools.partial(self._database._leave_queue, waiter))
+    async def _until_over(self, work: Coroutine[Any, Any, None]) -> None:
+        """Wait for something that is not to be cancelled with the task that waits."""
+        task = asyncio.create_task(work)
+        self._uncancelled.add(task)  # the loop itself keeps no task alive
+        task.add_done_callback(self._uncancelled.discard)
+        await asyncio.shield(task)
 
     async def _wait(self, waiter: ThreadWaiter) -> Any:
         """Sleep until a read is served or its time is over; return its reply."""
@@ -160,20 +179,20 @@ class AsyncDatabase(Generic[Text]):
                     await served
         except asyncio.CancelledError:
             with suppress(PenstockError):  # nobody reads the outcome
-                await self._leave_queue(waiter)
+                await self._until_over(self._leave_queue(waiter))
             raise
-        await self._leave_queue(waiter)
+        await self._until_over(self._leave_queue(waiter))
         return self._database._waited_for(waiter)
 
     async def _leave_queue(self, waiter: ThreadWaiter) -> None:
-        """Stop waiting, even if the task is cancelled meanwhile."""
+        """Stop waiting; with a directory, wait until what was read is on disk."""
         if waiter.done and waiter.error is not None:
             return  # nothing was read, so there is nothing to wait for; the database may be closed
         if self._is_in_memory:
             interrupt = self._database._leave_queue(waiter)
         else:
-            leaving = self._submit(functools.partial(self._database._leave_queue, waiter))
-            interrupt = await asyncio.shield(asyncio.wrap_future(leaving))
+            leaving = functools.partial(self._database._leave_queue, waiter)
+            interrupt = await asyncio.wrap_future(self._submit(leaving))
         if interrupt is not None:
             raise interrupt
 

@@ -187,20 +187,6 @@ def test_a_directory_has_one_user(tmp_path: Path) -> None:
     penstock.open(tmp_path / "data").close()
 
 
-def test_a_forked_copy_refuses_to_work(tmp_path: Path) -> None:
-    with penstock.open(tmp_path / "data") as db:
-        child = os.fork()
-        if child == 0:
-            try:
-                db.xadd("s", {"a": "b"})
-            except penstock.DatabaseClosed:
-                os._exit(0)
-            os._exit(1)
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
-        assert db.xadd("s", {"a": "b"})
-
-
 def test_a_policy_that_does_not_exist_is_refused() -> None:
     with pytest.raises(penstock.ConfigError, match="always, everysec, no"):
         penstock.open("data", appendfsync="never")

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -53,7 +54,8 @@ def test_a_blocked_program_is_served_by_a_client(db: penstock.Database) -> None:
     ):
         waiting = pool.submit(db.xread, {"s": "0"}, None, 60_000)
         client.xadd("s", {"a": "b"}, id="1-0")
-        assert waiting.result(timeout=20) == [[b"s", [(b"1-0", {b"a": b"b"})]]]
+        found: Any = waiting.result(timeout=20)
+        assert found == [[b"s", [(b"1-0", {b"a": b"b"})]]]
 
 
 def test_a_client_that_selects_another_database_does_not_move_the_program(

@@ -79,7 +79,7 @@ def _without_times(value: Any, key: Any = None) -> Any:
     return value
 
 
-def fill(db: Any, key: str, *entry_ids: str) -> None:
+def fill(db: Any, key: str | bytes | int, *entry_ids: str) -> None:
     for entry_id in entry_ids:
         db.xadd(key, {"n": entry_id}, id=entry_id)
 
