@@ -1,4 +1,4 @@
-"""A program cannot tell penstock.open() from redis-py's client in front of a server."""
+"""The same program gets the same results from penstock.open() and from redis-py with a server."""
 
 from __future__ import annotations
 

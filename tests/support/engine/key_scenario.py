@@ -21,7 +21,7 @@ FUTURE_S = 4_102_444_800  # the year 2100
 
 
 def run(db: Any) -> list[str]:
-    """Everything that can be seen of a client, one line for each call."""
+    """Run the program; return one line for each call."""
     notes = Notebook()
     for step in (
         *(finding, changing, expiring, expiry_options, refused),
