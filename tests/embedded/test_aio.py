@@ -38,7 +38,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path | None:
 
 
 async def blocked(db: AsyncDatabase, count: int = 1) -> None:
-    """Return when so many reads are blocked."""
+    """Wait until `count` reads are blocked."""
     while db._database._engine.waiters.count != count:
         await asyncio.sleep(0)
 

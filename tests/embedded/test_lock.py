@@ -49,6 +49,11 @@ def held_by_another_thread(lock: Lock, until: threading.Event) -> Worker:
     return worker
 
 
+def take_and_release(lock: Lock) -> None:
+    lock.acquire()
+    lock.release()
+
+
 def wait_until(condition: Callable[[], bool]) -> None:
     pause = threading.Event()
     for _ in range(int(SECONDS_MAX * 1000)):
@@ -138,8 +143,7 @@ def test_acquiring_twice_is_an_error_and_not_a_deadlock() -> None:
     assert lock.is_mine()
     lock.release()
     assert not lock.is_mine()
-    other = Worker(lambda: (lock.acquire(), lock.release()))
-    other.result()
+    Worker(lambda: take_and_release(lock)).result()
 
 
 def test_the_plain_lock_tells_its_owner() -> None:
@@ -343,4 +347,4 @@ def test_a_storm_of_interrupts_loses_no_token(make: Callable[[], Lock]) -> None:
         worker.result()
     signal.signal(signal.SIGUSR1, before)
     assert not lock.is_mine()
-    Worker(lambda: (lock.acquire(), lock.release())).result()
+    Worker(lambda: take_and_release(lock)).result()

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
 _WRITE = int(Flags.WRITE)
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
 _CALLS_KEPT = 4
-# Every so many writes, as many expired keys are removed that nobody has looked at since: a write adds at most
-# a few keys, so they cannot pile up. A sweep costs 8 us where nothing has expired.
+# A sweep removes up to 4096 expired keys after every 4096 writes, so that keys that no call looks at cannot
+# pile up. Where nothing has expired it costs 8 us.
 _SWEEP_WRITES = 4096
 
 
