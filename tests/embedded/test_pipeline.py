@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from penstock.embedded import results
 from penstock.embedded.pipeline import Pipeline
 from penstock.engine.clock import ManualClock
 from penstock.persist import backoff
+from tests.crash.test_interrupts import IS_COMPILED, Interrupted
 from tests.embedded.test_database import LONG_MS, Door, Worker
 from tests.embedded.test_durable import FullDisk, opened
 from tests.support.disk.fake_disk import OUTCOMES, FakeDisk
@@ -262,6 +264,27 @@ def test_a_transaction_that_is_broken_off_leaves_nothing(monkeypatch: pytest.Mon
     move(db, 1)
     assert moved(db) == 1
     db.close()
+
+
+@pytest.mark.skipif(IS_COMPILED, reason="compiled code runs no signal handler inside a transaction")
+def test_an_interrupt_at_any_moment_leaves_all_of_a_transaction_or_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(backoff, "fresh_bases", lambda: backoff.Backoff(0.0, 0.0))
+    with with_jobs(opened(FakeDisk(), DATA)) as db, Interrupted(-1) as whole:
+        move(db, 1)
+    assert whole.moments > 200
+    for at in range(0, whole.moments, whole.moments // 40):
+        disk = FakeDisk()
+        db = with_jobs(opened(disk, DATA))
+        with suppress(KeyboardInterrupt), Interrupted(at):
+            move(db, 1)
+        count = moved(db)
+        assert count in (0, 1)
+        move(db, 2)
+        with opened(disk.after_kill(), DATA) as again:
+            assert moved(again) == count + 1, at
+        db.close()
 
 
 # --- Shape -----------------------------------------------------------------------------------------

@@ -141,5 +141,5 @@ def test_no_public_method_has_an_untyped_argument_or_result() -> None:
 
 
 def test_a_class_can_be_subscripted_at_run_time() -> None:
-    assert issubclass(penstock.Database[str], penstock.Database)  # type: ignore[misc]
+    assert issubclass(penstock.Database[str], penstock.Database)
     assert penstock.aio.AsyncDatabase[str].__name__ == "AsyncDatabase"
