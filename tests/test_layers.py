@@ -30,6 +30,7 @@ MAY_IMPORT: dict[str, set[str]] = {name: set() for name in (*VOCABULARY, "_versi
         *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
         *("build", "_version"),
     },
+    "aio": {"engine", "embedded"},
     "__init__": {"embedded", "_version"},
     "__main__": {"cli"},
 }

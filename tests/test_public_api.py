@@ -1,4 +1,4 @@
-"""What `import penstock` gives is decided here: a new name is added on purpose or not at all."""
+"""The names that `import penstock` exports: a new name is added here on purpose."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ INTENDED = {
     "DirectoryInUse",
     "PenstockError",
     "UnreadableValue",
+    "WatchError",
     "__version__",
     "open",
 }
@@ -42,7 +43,7 @@ def test_every_export_exists_and_nothing_else_does() -> None:
 
 def test_every_error_is_exported() -> None:
     ours = {name for name, value in vars(errors).items() if isinstance(value, type)}
-    # One is a bug of ours, not for catching; the other ends inside of a server's session.
+    # InvariantBroken is a bug in penstock; ProtocolError never leaves a server's session.
     assert ours - {"InvariantBroken", "ProtocolError"} <= INTENDED
 
 

@@ -45,6 +45,10 @@ ALLOWED = {
     "src/penstock/embedded/database.py:Database.xpending_range": REDIS_PY,
     "src/penstock/embedded/database.py:Database.xclaim": REDIS_PY,
     "src/penstock/embedded/database.py:Database.xautoclaim": REDIS_PY,
+    "src/penstock/embedded/key_methods.py:KeyMethods.expire": REDIS_PY,
+    "src/penstock/embedded/key_methods.py:KeyMethods.expireat": REDIS_PY,
+    "src/penstock/embedded/key_methods.py:KeyMethods.pexpire": REDIS_PY,
+    "src/penstock/embedded/key_methods.py:KeyMethods.pexpireat": REDIS_PY,
     "src/penstock/engine/table.py:Command.__init__": "one parameter for each column of the table",
 }
 

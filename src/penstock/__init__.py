@@ -4,7 +4,7 @@
     db = penstock.open("data")
     db.xadd("orders", {"sku": "A1", "qty": 2})
 
-See `Database` for what it can do, and `open` for how to get one.
+`open` returns a `Database`. `penstock.aio.open` returns one for asyncio.
 """
 
 from penstock._version import VERSION as __version__
@@ -20,6 +20,7 @@ from penstock.errors import (
     DirectoryInUse,
     PenstockError,
     UnreadableValue,
+    WatchError,
 )
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "DirectoryInUse",
     "PenstockError",
     "UnreadableValue",
+    "WatchError",
     "__version__",
     "open",
 ]

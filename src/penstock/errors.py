@@ -1,53 +1,54 @@
-"""What can go wrong, and the words for it.
+"""The exceptions of penstock and the texts of its errors.
 
     PenstockError
-      DataError         an argument that no command can carry; refused before anything is asked
-      CommandError      understood and refused; carries the wire code (ERR, NOGROUP, ...); nothing changed,
-                        unless it is outcome_unknown(): the disk failed after the change
-      ProtocolError     bytes that are no RESP; the connection is told and closed
-      CoreError         a structure of core refuses a change, or a text is no id; has no wire code. Its
+      DataError         an argument that no command can carry; raised before a command runs
+      CommandError      a refused command; has the wire code (ERR, NOGROUP, ...). Nothing has changed, except
+                        with the text of outcome_unknown(): the disk failed after the change
+      ProtocolError     bytes that are not RESP; the client gets the error, then the connection is closed
+      CoreError         a structure of core refuses a change, or a text is not an id; has no wire code. Its
                         subclasses: InvalidID, NoIDAbove, NoIDBelow, IDNotAboveLast, IDsExhausted, TooLarge
-      CorruptData       where, what was found, what was expected; the data must not be used
-      UnreadableValue   a field that does not fit the type of its column, where that is asked to be an error
-      ConnectionLost    a server went away while it was read from
-      ConfigError       a setting was refused; names the setting and what is allowed
-      DirectoryInUse    somebody else has the data directory open
-      DatabaseClosed    a Database was used after close()
+      CorruptData       damaged data: where, what was found, what was expected; the data must not be used
+      UnreadableValue   a field that does not fit the type of its column, where that is set to be an error
+      ConnectionLost    a server could not be reached or closed the connection
+      ConfigError       a refused setting; the text names the setting and the allowed values
+      DirectoryInUse    another process or Database has the data directory open
+      DatabaseClosed    a Database was used after close(), or in a forked copy of its process
+      WatchError        a key that a pipeline watches has changed; nothing has run
     InvariantBroken     (an AssertionError) raised only by check_*: a bug in penstock
 
-`str()` of a CommandError is the text without the code ERR, as redis-py gives it; `wire_text` is the whole
-line as it goes over the wire. A text that more than one place needs is built by a function below; one that
-belongs to a single option stands where that option is read.
+`str()` of a CommandError is the text without the code ERR, as in redis-py. `wire_text` is the whole line as
+it goes over the wire. A text that several places need is built by a function below. A text for a single
+option is where that option is read.
 """
 
 from __future__ import annotations
 
-_QUOTED_BYTES_MAX = 128  # how much of a client's words an error repeats
+_QUOTED_BYTES_MAX = 128  # an error quotes at most this much of a client's words
 
 
 class PenstockError(Exception):
-    """Anything that penstock raises on purpose."""
+    """The base of all exceptions that penstock raises on purpose."""
 
 
 class DataError(PenstockError):
-    """An argument of the wrong kind, found before the command was sent (redis-py's name and texts)."""
+    """An argument of the wrong type, found before the command runs (redis-py's name and texts)."""
 
 
 class CommandError(PenstockError):
-    """A command was understood and refused. Nothing has changed, but see outcome_unknown()."""
+    """A refused command. Nothing has changed, but see outcome_unknown()."""
 
     def __init__(self, text: str, code: str = "ERR") -> None:
         self.code = code
         self.wire_text = f"{code} {text}"
         visible = text if code == "ERR" else self.wire_text
         if not visible.isascii():
-            # A name that is no UTF-8 was quoted. The wire has its bytes; a text for people cannot.
+            # A quoted name is not UTF-8. The wire text keeps its bytes, the text for people cannot.
             visible = visible.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         super().__init__(visible)
 
 
 class ProtocolError(PenstockError):
-    """Bytes that are no command. What follows them cannot be understood either."""
+    """Bytes that are not a command. The bytes after them cannot be parsed either."""
 
     def __init__(self, text: str) -> None:
         super().__init__(f"Protocol error: {text}")
@@ -82,7 +83,7 @@ class TooLarge(CoreError):
 
 
 class CorruptData(PenstockError):
-    """Bytes that are not what they claim to be: what was found, where, and in which file if in one."""
+    """Damaged data: what was found, at which offset, and in which file if it is in a file."""
 
     def __init__(self, what: str, offset: int, path: str = "") -> None:
         place = f"{path}: " if path else ""
@@ -93,33 +94,37 @@ class CorruptData(PenstockError):
 
 
 class UnreadableValue(PenstockError):
-    """A field of an entry that is not of the type that its column has."""
+    """A field of an entry that does not fit the type of its column."""
 
 
 class ConnectionLost(PenstockError):
-    """A server could not be reached, or went away before its answer was complete."""
+    """A server could not be reached, or closed the connection before its reply was complete."""
 
 
 class ConfigError(PenstockError):
-    """A setting that cannot be used."""
+    """A refused setting."""
 
 
 class DatabaseClosed(PenstockError):
-    """The database was closed before this call."""
+    """The database is closed, or was opened before this process was forked."""
+
+
+class WatchError(PenstockError):
+    """A key that a pipeline watches has changed, so nothing has run (redis-py's name and text)."""
 
 
 class DirectoryInUse(PenstockError):
-    """Another process, or another Database of this one, has the directory open."""
+    """Another process, or another Database of this process, has the directory open."""
 
     def __init__(self, directory: str) -> None:
         super().__init__(
-            f"{directory} is in use by another server or penstock.open(): stop that one, or take another"
+            f"{directory} is in use by another server or penstock.open(): stop that one, or use another"
             " directory"
         )
 
 
 class InvariantBroken(AssertionError):
-    """A structure is not what its essay says: a bug in penstock. Carries the invariant's number."""
+    """A structure breaks one of its documented invariants: a bug in penstock. Has the invariant's number."""
 
 
 def loading() -> CommandError:
@@ -132,8 +137,8 @@ def disk_failed(why: str) -> CommandError:
 
 def broken_off() -> CommandError:
     return CommandError(
-        "A command was broken off half-way, so the data in memory cannot be trusted. The server stops;"
-        " what it has acknowledged is in its log",
+        "A command was interrupted half-way, so the data in memory cannot be trusted. The server stops;"
+        " everything it has acknowledged is in its log",
         "MISCONF",
     )
 
@@ -197,13 +202,13 @@ def wrong_arity(name: str) -> CommandError:
 
 
 def exec_refused(error: CommandError) -> CommandError:
-    """What EXEC says when it may not even begin."""
+    """The error of an EXEC that cannot start."""
     reason = error.wire_text.removeprefix("ERR ")
     return CommandError(f"Transaction discarded because of: {reason}", "EXECABORT")
 
 
 def no_such_command(name: bytes, words: list[bytes]) -> CommandError:
-    """`words` are the arguments. Of the name and of all of them together 128 bytes are shown."""
+    """`words` are the arguments. The text shows 128 bytes of the name and 128 of all arguments together."""
     quoted = b""
     for word in words:
         if len(quoted) >= _QUOTED_BYTES_MAX:
@@ -332,6 +337,6 @@ def unbalanced_streams(command: str, special: str) -> CommandError:
 
 
 def shown(name: bytes) -> str:
-    """A name inside a text: up to its first NUL, as C would print it, and on one line."""
+    """A name inside a text: up to its first NUL, as C prints it, and on one line."""
     line = name.split(b"\0", 1)[0].replace(b"\r", b" ").replace(b"\n", b" ")
     return line.decode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""The embedded Database: several threads, odd values, and what it refuses before it does anything."""
+"""The embedded Database: threads, unusual values, and arguments that it refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.engine.clock import ManualClock, SystemClock
 from penstock.engine.execute import TABLE, Engine
 from tests.support.engine.scenario import CLIENT_REFUSALS, Call
 
-SECONDS_MAX = 30.0  # a machine that is slower than this has other problems
+SECONDS_MAX = 30.0  # a slower machine has other problems
 LONG_MS = 60_000
 
 
@@ -32,7 +32,7 @@ def db() -> Iterator[penstock.Database]:
 
 
 class Worker(threading.Thread):
-    """A thread that keeps what its function returned or raised."""
+    """A thread that keeps the result or the exception of its function."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         super().__init__(daemon=True)
@@ -49,14 +49,14 @@ class Worker(threading.Thread):
 
     def result(self) -> Any:
         self.join(SECONDS_MAX)
-        assert not self.is_alive(), "the thread still waits"
+        assert not self.is_alive(), "the thread is still waiting"
         if self._error is not None:
             raise self._error
         return self._found
 
 
 class Door(ManualClock):
-    """A clock that tells, once opened, when somebody looks at it, which a read does before it waits."""
+    """A clock that counts, once `open`, how often it is read. A blocking read reads it before it waits."""
 
     def __init__(self) -> None:
         super().__init__(1000)
@@ -69,11 +69,11 @@ class Door(ManualClock):
         return super().now_us()
 
 
-def started(function: Callable[[], Any], db: penstock.Database) -> Worker:
-    """A worker whose blocking call is parked, as far as one can tell from outside.
+def started(function: Callable[[], Any], db: penstock.Database[Any]) -> Worker:
+    """A worker whose blocking call has probably started to wait.
 
-    There is no telling when a thread has begun to wait, so tests must hold either way: a read behind an id
-    finds an entry that came first.
+    It cannot be seen from outside when a thread starts to wait, so tests must pass either way: a read after
+    an id also finds an entry that was added before the read.
     """
     begun = threading.Event()
 
@@ -83,7 +83,7 @@ def started(function: Callable[[], Any], db: penstock.Database) -> Worker:
 
     worker = Worker(run)
     assert begun.wait(SECONDS_MAX)
-    db.xlen("a turn, so that the other thread is likely to have had one too")
+    db.xlen("gives the other thread time to run")
     return worker
 
 
@@ -99,7 +99,7 @@ def test_a_blocked_read_is_served_by_the_thread_that_adds(
     assert worker.result() == [[b"s", [(b"1-0", {b"k": b"v"})]]]
 
 
-def test_a_blocked_read_gives_text_when_text_was_asked_for() -> None:
+def test_a_blocked_read_decodes_its_result() -> None:
     with penstock.open(decode_responses=True) as db:
         worker = started(lambda: db.xread({"s": "0"}, block=0), db)
         db.xadd("s", {"k": "v"}, id="1-0")
@@ -116,17 +116,18 @@ def test_a_blocked_group_read_is_served_once_and_is_pending(db: penstock.Databas
     assert db.xpending("s", "g")["pending"] == 2
 
 
-def test_a_read_that_waited_in_vain_is_empty_and_leaves_no_waiter(db: penstock.Database) -> None:
+def test_a_read_that_times_out_is_empty_and_leaves_no_waiter(db: penstock.Database) -> None:
     db.xgroup_create("s", "g", mkstream=True)
     assert db.xread({"s": "$"}, block=1) == []
     assert db.xreadgroup("g", "a", {"s": ">"}, block=1) == []
     db.xadd("s", {"k": "v"}, id="1-0")
-    # A reader that was left behind would have taken the entry.
+    # A waiter that had stayed would have taken the entry.
     assert db.xpending("s", "g")["pending"] == 0
-    assert db.xreadgroup("g", "b", {"s": ">"}) == [[b"s", [(b"1-0", {b"k": b"v"})]]]
+    found: Any = db.xreadgroup("g", "b", {"s": ">"})
+    assert found == [[b"s", [(b"1-0", {b"k": b"v"})]]]
 
 
-def test_a_blocked_reader_is_told_that_its_group_is_gone() -> None:
+def test_a_blocked_reader_gets_an_error_when_its_group_is_destroyed() -> None:
     door = Door()
     with penstock.open(clock=door) as db:
         db.xgroup_create("s", "g", mkstream=True)
@@ -138,7 +139,9 @@ def test_a_blocked_reader_is_told_that_its_group_is_gone() -> None:
             worker.result()
 
 
-def test_who_waits_sees_the_entry_even_if_it_is_trimmed_at_once(db: penstock.Database) -> None:
+def test_a_blocked_reader_gets_an_entry_even_if_it_is_trimmed_at_once(
+    db: penstock.Database,
+) -> None:
     door = Door()
     with penstock.open(clock=door) as db:
         db.xgroup_create("s", "g", mkstream=True)
@@ -150,7 +153,7 @@ def test_who_waits_sees_the_entry_even_if_it_is_trimmed_at_once(db: penstock.Dat
         assert worker.result() == [[b"s", [(b"1-0", {b"k": b"v"})]]]
 
 
-def test_other_calls_go_on_while_somebody_waits(db: penstock.Database) -> None:
+def test_other_calls_run_while_a_read_waits(db: penstock.Database) -> None:
     worker = started(lambda: db.xread({"s": "$", "end": "0"}, block=0), db)
     for n in range(1, 100):
         db.xadd("other", {"n": n})
@@ -187,7 +190,7 @@ def test_eight_threads_add_and_read_and_every_entry_is_delivered_once(
     makers = [Worker(lambda n=n: produce(n)) for n in range(producers)]  # type: ignore[misc]
     for maker in makers:
         maker.result()
-    # One for each consumer, and each takes one at a time: COUNT would give several to one.
+    # Add more until every consumer has got one: COUNT may give several to the same consumer.
     for worker in workers:
         while worker.is_alive():
             db.xadd("s", {"stop": 1})
@@ -209,7 +212,7 @@ def _as_numbers(entry_id: bytes) -> tuple[int, ...]:
 # --- Closing -----------------------------------------------------------------------------------------
 
 
-def test_closing_wakes_everyone_who_waits() -> None:
+def test_closing_wakes_every_blocked_reader() -> None:
     door = Door()
     db = penstock.open(clock=door)
     db.xgroup_create("s", "g", mkstream=True)
@@ -276,15 +279,15 @@ def test_an_unknown_version_is_refused() -> None:
         penstock.open(compat_version="5.0")
 
 
-# --- What redis-py refuses -----------------------------------------------------------------------------
+# --- Arguments that redis-py refuses -------------------------------------------------------------------
 
 
 class Sent(Exception):
-    """redis-py has nothing against a call."""
+    """redis-py accepts a call."""
 
 
 class Speechless(redis.Redis):
-    """redis-py's client, which encodes what it would send and then does not send it."""
+    """redis-py's client, which encodes a command and does not send it."""
 
     def execute_command(self, *words: Any, **_options: Any) -> Any:
         for word in words:
@@ -293,7 +296,7 @@ class Speechless(redis.Redis):
 
 
 def refusal_or_none(db: Any, call: Call) -> tuple[str, str] | None:
-    """What a client says to a call without asking its server."""
+    """The error that a client raises for a call by itself, without its server."""
     method, args, options = call
     try:
         getattr(db, method)(*args, **options)
@@ -305,7 +308,7 @@ def refusal_or_none(db: Any, call: Call) -> tuple[str, str] | None:
 
 
 @pytest.mark.parametrize("call", CLIENT_REFUSALS, ids=[call[0] for call in CLIENT_REFUSALS])
-def test_a_call_that_redis_py_refuses_is_refused_with_its_words(
+def test_a_call_that_redis_py_refuses_is_refused_with_the_same_text(
     db: penstock.Database, call: Call
 ) -> None:
     assert refusal_or_none(db, call) == refusal_or_none(Speechless(), call)
@@ -352,12 +355,12 @@ def test_a_value_is_stored_as_redis_py_would_send_it(
 
 
 class Name(str):
-    """A text with a type of its own, such as a member of a StrEnum."""
+    """A subclass of str, such as a member of a StrEnum."""
 
     __slots__ = ()
 
 
-def test_kinds_of_text_and_numbers_are_texts_and_numbers(db: penstock.Database) -> None:
+def test_subclasses_of_str_and_int_are_accepted(db: penstock.Database) -> None:
     class Level(int):
         pass
 
@@ -368,7 +371,8 @@ def test_kinds_of_text_and_numbers_are_texts_and_numbers(db: penstock.Database) 
 def test_names_may_be_empty(db: penstock.Database) -> None:
     db.xadd("", {"": ""}, id="1-0")
     db.xgroup_create("", "", "0")
-    assert db.xreadgroup("", "", {"": ">"}) == [[b"", [(b"1-0", {b"": b""})]]]
+    found: Any = db.xreadgroup("", "", {"": ">"})
+    assert found == [[b"", [(b"1-0", {b"": b""})]]]
     assert db.xpending("", "")["consumers"] == [{"name": b"", "pending": 1}]
 
 
@@ -386,7 +390,7 @@ def test_a_lone_surrogate_is_refused_and_nothing_changes(db: penstock.Database, 
     assert db.xadd("s", {"f": "v"}, id="1-0") == b"1-0"
 
 
-def test_what_is_no_utf_8_cannot_be_given_as_text() -> None:
+def test_bytes_that_are_not_utf_8_cannot_be_decoded() -> None:
     with penstock.open(decode_responses=True) as db:
         db.xadd("s", {"k": b"\xff"}, id="1-0")
         with pytest.raises(UnicodeDecodeError):
@@ -395,20 +399,20 @@ def test_what_is_no_utf_8_cannot_be_given_as_text() -> None:
         assert db.xrevrange("s", max="0") == []
 
 
-def test_a_field_that_is_given_twice_counts_once_in_a_dictionary(db: penstock.Database) -> None:
+def test_a_field_that_is_given_twice_is_once_in_the_result(db: penstock.Database) -> None:
     db.xadd("s", {"k": 1, b"k": 2}, id="1-0")
     assert db.xrange("s") == [(b"1-0", {b"k": b"2"})]
 
 
-def test_a_refused_call_leaves_the_database_as_it_was(db: penstock.Database) -> None:
+def test_a_refused_call_changes_nothing(db: penstock.Database) -> None:
     db.xadd("s", {"k": "v"}, id="5-0")
     db.xgroup_create("s", "g", "0")
     before = db.xinfo_stream("s", full=True)
     for call in (
         lambda: db.xadd("s", {"k": "v"}, id="5-0"),
-        lambda: db.xadd("s", {"k": object()}),
+        lambda: db.xadd("s", {"k": object()}),  # type: ignore[dict-item]
         lambda: db.xdel("s", "5-0", "oops"),
-        lambda: db.xdel("s", "5-0", None),
+        lambda: db.xdel("s", "5-0", None),  # type: ignore[arg-type]
         lambda: db.xreadgroup("g", "a", {"s": ">", "missing": ">"}),
         lambda: db.xgroup_create("s", "g"),
         lambda: db.xtrim("s", maxlen=-1),
@@ -418,7 +422,7 @@ def test_a_refused_call_leaves_the_database_as_it_was(db: penstock.Database) -> 
     assert db.xinfo_stream("s", full=True) == before
 
 
-def test_an_error_text_with_strange_bytes_can_be_shown(db: penstock.Database) -> None:
+def test_an_error_text_with_bytes_that_are_not_utf_8_can_be_shown(db: penstock.Database) -> None:
     with pytest.raises(penstock.CommandError) as refused:
         db.xpending(b"\xff", "g\r\n")
     assert str(refused.value) == "NOGROUP No such key '\ufffd' or consumer group 'g  '"
@@ -426,11 +430,11 @@ def test_an_error_text_with_strange_bytes_can_be_shown(db: penstock.Database) ->
     str(refused.value).encode()
 
 
-# --- What a breaker found ----------------------------------------------------------------------------
+# --- Reentrant calls, interrupts, failing clocks -----------------------------------------------------
 
 
 class SlowClock(SystemClock):
-    """A clock whose reading takes as long as a test wants: a command reads it with the turn held."""
+    """A clock that a test can stop: a command that reads it holds the lock meanwhile."""
 
     def __init__(self) -> None:
         self.is_slow = False
@@ -445,7 +449,7 @@ class SlowClock(SystemClock):
 
 
 class CallingClock(SystemClock):
-    """A clock whose reading calls the database, as a signal handler or a finalizer might."""
+    """A clock that calls the database when it is read, as a signal handler or a finalizer might."""
 
     db: penstock.Database | None = None
 
@@ -467,7 +471,7 @@ def test_a_call_from_inside_a_call_is_refused_and_does_not_hang() -> None:
 
 
 def test_an_argument_may_call_the_database() -> None:
-    """Words are made of arguments before the call has its turn."""
+    """Arguments are encoded before the call takes the lock."""
     db = penstock.open()
 
     class Reentrant(dict[str, str]):
@@ -479,7 +483,7 @@ def test_an_argument_may_call_the_database() -> None:
     assert db.xlen("s") == 2
 
 
-def test_a_reader_that_is_interrupted_twice_leaves_the_turn_to_who_has_it() -> None:
+def test_a_reader_that_is_interrupted_twice_does_not_release_the_lock_of_another_thread() -> None:
     script = """
 import os, signal, threading, time
 import penstock
@@ -516,7 +520,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("limit", [-1, 2**62, 1.5, None, "5", True])
-def test_a_node_limit_that_is_no_sensible_number_is_refused(limit: Any) -> None:
+def test_a_node_limit_of_the_wrong_type_or_size_is_refused(limit: Any) -> None:
     with pytest.raises(penstock.ConfigError, match="node_entries_max is a number"):
         penstock.open(node_entries_max=limit)
 
@@ -525,7 +529,9 @@ def test_the_largest_node_limit_trims_like_any_other() -> None:
     db = penstock.open(node_entries_max=2**40, node_bytes_max=2**40)
     for n in range(1, 300):
         db.xadd("s", {"k": "v"}, id=f"{n}-0", maxlen=10)
-    assert db.xlen("s") == 299  # one node holds them all, and only whole nodes go
+    assert (
+        db.xlen("s") == 299
+    )  # one node holds them all, and an approximate trim removes whole nodes
     assert db.xtrim("s", maxlen=0) == 299
 
 

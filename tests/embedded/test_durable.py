@@ -1,4 +1,4 @@
-"""An embedded database in a directory: what it keeps, who may use it, what a failing disk does to it."""
+"""An embedded database in a directory: recovery, exclusive use, failing disks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ POLICIES = [policy.value for policy in Policy]
 
 
 class FullFile:
-    """A file that can be written, or not, as its disk says."""
+    """A file whose writes fail while its disk is full."""
 
     def __init__(self, file: File, disk: FullDisk) -> None:
         self._file = file
@@ -51,7 +51,7 @@ class FullFile:
 
 
 class FullDisk(SystemDisk):
-    """A real disk that is full while `full` is set."""
+    """A real disk that reports no space while `full` is set."""
 
     def __init__(self) -> None:
         self.full = False
@@ -69,7 +69,7 @@ class FullDisk(SystemDisk):
 
 
 def opened(disk: Disk, path: Path, policy: Policy = Policy.ALWAYS) -> Database:
-    """As penstock.open, on a disk of one's own."""
+    """As penstock.open, on a given disk."""
     return opened_with_parts(disk, path, policy)[0]
 
 
@@ -88,15 +88,15 @@ def opened_with_parts(
 
 
 @pytest.fixture(autouse=True)
-def tries_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def retries_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(backoff, "fresh_bases", lambda **_: backoff.Backoff(0.0, 0.0))
 
 
-# --- Keeping ---------------------------------------------------------------------------------------
+# --- Recovery --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_what_was_done_is_there_when_it_is_opened_again(tmp_path: Path, policy: str) -> None:
+def test_changes_are_there_after_reopening(tmp_path: Path, policy: str) -> None:
     with penstock.open(tmp_path / "data", appendfsync=policy) as db:
         ids = [db.xadd("s", {"n": n}) for n in range(20)]
         db.xgroup_create("s", "g", "0")
@@ -108,7 +108,7 @@ def test_what_was_done_is_there_when_it_is_opened_again(tmp_path: Path, policy: 
 
 
 def left_by_a_kill(path: Path) -> None:
-    """A directory with one entry, whose process did not close it."""
+    """Leave a directory with one entry, as a process that was killed does."""
     child = os.fork()
     if child == 0:
         db = penstock.open(path)
@@ -117,7 +117,7 @@ def left_by_a_kill(path: Path) -> None:
     os.waitpid(child, 0)
 
 
-def test_what_was_answered_is_there_without_a_close(tmp_path: Path) -> None:
+def test_acknowledged_changes_are_there_without_a_close(tmp_path: Path) -> None:
     left_by_a_kill(tmp_path / "data")
     with penstock.open(tmp_path / "data") as db:
         assert db.xrange("s") == [(b"1-1", {b"a": b"b"})]
@@ -178,7 +178,7 @@ def test_a_torn_tail_is_cut_off_and_reported(tmp_path: Path) -> None:
     db.close()
 
 
-# --- Who may use it --------------------------------------------------------------------------------
+# --- Exclusive use ---------------------------------------------------------------------------------
 
 
 def test_a_directory_has_one_user(tmp_path: Path) -> None:
@@ -187,21 +187,7 @@ def test_a_directory_has_one_user(tmp_path: Path) -> None:
     penstock.open(tmp_path / "data").close()
 
 
-def test_a_forked_copy_refuses_to_work(tmp_path: Path) -> None:
-    with penstock.open(tmp_path / "data") as db:
-        child = os.fork()
-        if child == 0:
-            try:
-                db.xadd("s", {"a": "b"})
-            except penstock.DatabaseClosed:
-                os._exit(0)
-            os._exit(1)
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
-        assert db.xadd("s", {"a": "b"})
-
-
-def test_a_policy_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_policy_is_refused() -> None:
     with pytest.raises(penstock.ConfigError, match="always, everysec, no"):
         penstock.open("data", appendfsync="never")
 
@@ -218,7 +204,9 @@ def test_an_increment_that_was_emptied_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", list(Policy))
-def test_a_full_disk_refuses_writes_and_lets_reads_go_on(tmp_path: Path, policy: Policy) -> None:
+def test_with_a_full_disk_writes_are_refused_and_reads_continue(
+    tmp_path: Path, policy: Policy
+) -> None:
     disk = FullDisk()
     db = opened(disk, tmp_path, policy)
     db.xadd("s", {"a": "b"}, id="1-1")
@@ -240,7 +228,7 @@ def test_a_full_disk_refuses_writes_and_lets_reads_go_on(tmp_path: Path, policy:
         assert (b"4-1", {b"a": b"b"}) in db.xrange("s")
 
 
-def test_who_was_blocked_gets_no_entry_that_may_never_be_on_disk(tmp_path: Path) -> None:
+def test_a_blocked_reader_gets_no_entry_that_may_never_be_on_disk(tmp_path: Path) -> None:
     disk = FullDisk()
     db, engine, _ = opened_with_parts(disk, tmp_path)
     db.xgroup_create("s", "g", "0", mkstream=True)
@@ -266,7 +254,7 @@ def test_who_was_blocked_gets_no_entry_that_may_never_be_on_disk(tmp_path: Path)
     db.close()
 
 
-def test_a_write_that_ends_after_another_thread_saw_the_failure_is_not_answered(
+def test_a_write_that_ends_after_another_thread_saw_the_failure_is_not_acknowledged(
     tmp_path: Path,
 ) -> None:
     disk = FullDisk()
@@ -274,12 +262,12 @@ def test_a_write_that_ends_after_another_thread_saw_the_failure_is_not_answered(
     disk.full = True
     with pytest.raises(penstock.CommandError, match="MISCONF"):
         db.xadd("s", {"a": "b"})
-    # As if it had looked whether it may write just before that.
+    # A write of another thread that was prepared just before the failure.
     keeper.commit.journal.words(0, [b"SET", b"k", b"v"])
     with pytest.raises(penstock.CommandError, match="MISCONF"):
         keeper.hand_over()
     with pytest.raises(penstock.CommandError, match="MISCONF"):
-        db.close()  # what is in memory is not all on disk
+        db.close()  # not everything in memory is on disk
 
 
 # --- On a socket -----------------------------------------------------------------------------------
@@ -315,5 +303,5 @@ def test_a_program_that_only_serves_recovers_from_a_full_disk(tmp_path: Path) ->
             except redis.ResponseError:
                 threading.Event().wait(0.01)
         else:
-            pytest.fail("writes were never taken again")
+            pytest.fail("writes were never accepted again")
     db.close()

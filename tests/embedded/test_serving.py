@@ -1,4 +1,4 @@
-"""A Database on a socket: its own program and clients use it at once."""
+"""A Database on a socket: the program and clients use it at the same time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -26,7 +27,7 @@ def db() -> Iterator[penstock.Database]:
         yield database
 
 
-def test_what_one_side_adds_the_other_reads(db: penstock.Database) -> None:
+def test_program_and_clients_read_each_others_entries(db: penstock.Database) -> None:
     with db.serve(port=0) as serving, redis.Redis(port=serving.port or 0) as client:
         db.xadd("s", {"from": "program"}, id="1-0")
         client.xadd("s", {"from": "client"}, id="2-0")
@@ -53,7 +54,8 @@ def test_a_blocked_program_is_served_by_a_client(db: penstock.Database) -> None:
     ):
         waiting = pool.submit(db.xread, {"s": "0"}, None, 60_000)
         client.xadd("s", {"a": "b"}, id="1-0")
-        assert waiting.result(timeout=20) == [[b"s", [(b"1-0", {b"a": b"b"})]]]
+        found: Any = waiting.result(timeout=20)
+        assert found == [[b"s", [(b"1-0", {b"a": b"b"})]]]
 
 
 def test_a_client_that_selects_another_database_does_not_move_the_program(
@@ -108,14 +110,14 @@ def test_many_threads_and_many_clients_lose_nothing(db: penstock.Database) -> No
     assert db.xlen("s") == 4 * ENTRIES
 
 
-def test_a_blocked_client_gives_up_in_time(db: penstock.Database) -> None:
+def test_a_blocked_client_times_out(db: penstock.Database) -> None:
     with db.serve(port=0) as serving, RawRedis(serving.port or 0) as client:
         client.send([[b"XREAD", b"BLOCK", b"10", b"STREAMS", b"s", b"$"], [b"PING"]])
         client.read()
         assert client.read() == "PONG"
 
 
-def test_settings_of_the_database_stay_as_they_were_opened() -> None:
+def test_clients_see_the_settings_of_the_database() -> None:
     with (
         penstock.open(node_entries_max=7, compat_version="7.0") as db,
         db.serve(port=0) as serving,
@@ -125,7 +127,9 @@ def test_settings_of_the_database_stay_as_they_were_opened() -> None:
         assert asked == {"stream-node-max-entries": "7", "compat-version": "7.0"}
 
 
-def test_the_end_of_serving_closes_clients_and_leaves_the_database(db: penstock.Database) -> None:
+def test_closing_the_serving_disconnects_clients_and_leaves_the_database_open(
+    db: penstock.Database,
+) -> None:
     serving = db.serve(port=0)
     with RawRedis(serving.port or 0) as client:
         client.send([[b"XREAD", b"BLOCK", b"0", b"STREAMS", b"s", b"$"]])
@@ -160,8 +164,8 @@ def test_a_password_a_unix_socket_and_a_port_in_use(db: penstock.Database, tmp_p
 
 
 def wait_for_reader(serving: Serving) -> None:
-    """Until a client's command is blocked."""
+    """Wait until a client's command is blocked."""
     deadline = time.monotonic() + WAIT_SECONDS_MAX
     with RawRedis(serving.port or 0) as client:
         while b"flags=b" not in client.ask([[b"CLIENT", b"LIST"]])[0]:
-            assert time.monotonic() < deadline, "nobody blocks"
+            assert time.monotonic() < deadline, "no client is blocked"

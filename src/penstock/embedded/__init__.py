@@ -1,13 +1,19 @@
 """The embedded database: penstock in your own process, with the API of redis-py.
 
-database       Database: the methods of redis-py
+database       Database: the stream methods of redis-py
+key_methods    the methods for keys of any type
+pipeline       Pipeline: several commands as one unit
 opening        penstock.open()
+signatures     the types of arguments and results
+arguments      turns redis-py's arguments into the words of a command
+results        shapes replies as redis-py does
 runner         runs commands one at a time, from any thread
-arguments      redis-py's arguments to the words of a command
-results        replies to the values that redis-py returns
+transaction    the commands of a pipeline under one hold of the lock
 durability     keeps the data on disk
-lock           the lock around a command
+lock           the lock around the engine
 thread_ident   the id of the current thread, without a Python object
-thread_waiter  a blocking read
+thread_waiter  a blocked read
 serving        Database.serve(): the same data on a socket
+
+The API for asyncio is in penstock/aio.py.
 """

@@ -1,7 +1,7 @@
-"""The words of a command, made out of redis-py's arguments, and redis-py's refusals.
+"""Turns redis-py's arguments into the words of a command, and refuses what redis-py refuses.
 
-A DataError carries redis-py's text; where more than one argument is wrong, the first complaint is redis-py's
-too, which is why some checks stand where they stand.
+A DataError has redis-py's text. If several arguments are wrong, it is about the same one as redis-py's: the
+order of the checks matters.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
 def check_newer_options(
     entry_id: Any, ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
 ) -> None:
-    """Refuse what redis-py refuses of the options of Redis 8."""
+    """Check the options of Redis 8 as redis-py does."""
     if idmpauto is not None and idmp is not None:
         raise DataError("Only one of ```idmpauto``` or ```idmp``` may be specified")
     if (idmpauto is not None or idmp is not None) and entry_id != "*":
@@ -30,7 +30,7 @@ def check_newer_options(
 def newer_options(
     ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
 ) -> list[Any]:
-    """Options of Redis 8, which this engine refuses as an older server does."""
+    """The words of the options of Redis 8. The engine refuses them, as an older server does."""
     pieces: list[Any] = [] if ref_policy is None else [ref_policy]
     if idmpauto is not None:
         pieces += [b"IDMPAUTO", idmpauto]
@@ -62,7 +62,7 @@ def count(command: str, entries: int | None) -> list[Any]:
 
 
 def is_counted(refusal: str, value: Any) -> bool:
-    """Tell whether an option is a number; what can be none counts as not given, as it does in redis-py."""
+    """Tell whether an option is a number. As in redis-py, a type that int() refuses counts as not given."""
     try:
         is_negative = int(value) < 0
     except TypeError:
@@ -99,7 +99,7 @@ def limits(
     return pieces
 
 
-def streams(command: str, ids_by_key: dict[Any, Any]) -> list[Any]:
+def streams(command: str, ids_by_key: Any) -> list[Any]:
     """`STREAMS key ... id ...`."""
     if not isinstance(ids_by_key, dict) or not ids_by_key:
         raise DataError(f"{command} streams must be a non empty dict")

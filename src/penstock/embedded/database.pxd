@@ -1,4 +1,4 @@
-# The methods are redis-py's and take anything, so they stay untyped.
+# Arguments have any type, as in redis-py, so they stay untyped.
 
 from penstock.embedded cimport runner
 from penstock.engine.table cimport Command

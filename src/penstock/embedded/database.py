@@ -3,51 +3,115 @@
     db = penstock.open("data")
     db.xadd("orders", {"sku": "A1", "qty": 2})        ->  b"1700000000000-0"
 
-A program written for `redis.Redis` runs on this class unchanged as far as streams go: the same method
-builds the same words, the engine answers them, and the answer gets the shape that the pinned redis-py gives
-it by default. Errors carry the same texts: DataError for what redis-py refuses itself, CommandError for
-what a server would refuse.
+The stream and key part of a program written for `redis.Redis` runs on this class unchanged. A method builds
+the same words as redis-py's, the engine runs them, and the reply gets the shape that redis-py gives it by
+default. Errors have the same texts: DataError for arguments that redis-py refuses itself, CommandError for
+commands that a server refuses.
 
-With a directory every call returns when what it did, or saw, is on disk. Threads may share a Database.
+With a directory, a call returns when its changes and everything it read are on disk. Threads may share a
+Database.
 
-`runner.py` runs commands. `arguments.py` makes the words of a command out of redis-py's arguments,
-`results.py` its results out of replies.
+`key_methods.py` has the methods for keys of any type, `pipeline.py` the pipelines. `runner.py` runs commands,
+`arguments.py` builds their words, `results.py` shapes their replies, `signatures.py` has the types.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from penstock.embedded import arguments, results, runner
+from penstock.embedded.key_methods import KeyMethods
 from penstock.embedded.runner import Runner
+from penstock.embedded.signatures import (
+    AutoClaimed,
+    ConsumerInfo,
+    Encodable,
+    Entry,
+    EntryId,
+    EntryIds,
+    Fields,
+    FullStreamInfo,
+    GroupInfo,
+    Key,
+    PendingEntry,
+    PendingSummary,
+    StreamEntries,
+    StreamInfo,
+    Streams,
+    Text,
+)
 from penstock.engine.execute import TABLE
 from penstock.errors import DataError
+
+if TYPE_CHECKING:
+    from penstock.embedded.pipeline import Pipeline
 
 _XADD = TABLE["XADD"]
 
 
-class Database(Runner):
+class Database(Runner, KeyMethods[Text]):
     """Streams in this process. The methods are those of redis.Redis; see there for their arguments."""
 
     __slots__ = ()
 
+    def pipeline(self, transaction: bool = True) -> Pipeline[Text]:
+        """Queue commands and run them together: `pipe.xack(...).xadd(...).execute()`.
+
+        transaction: all or nothing, in memory and on disk. See `Pipeline`.
+        """
+        from penstock.embedded.pipeline import Pipeline  # noqa: PLC0415 - it imports this module
+
+        return Pipeline(self, transaction)
+
     # --- Adding and removing -----------------------------------------------------------------------
 
+    @overload
     def xadd(
         self,
-        name: Any,
-        fields: dict[Any, Any],
-        id: Any = "*",
+        name: Key,
+        fields: Fields,
+        id: EntryId = "*",
         maxlen: int | None = None,
         approximate: bool = True,
-        nomkstream: bool = False,
-        minid: Any = None,
+        nomkstream: Literal[False] = False,
+        minid: EntryId | None = None,
         limit: int | None = None,
         ref_policy: str | None = None,
         idmpauto: str | None = None,
-        idmp: tuple[Any, Any] | None = None,
-    ) -> Any:
-        """Add an entry and return its id; None if the stream was not to be made."""
+        idmp: tuple[Encodable, Encodable] | None = None,
+    ) -> Text: ...
+
+    @overload
+    def xadd(
+        self,
+        name: Key,
+        fields: Fields,
+        id: EntryId = "*",
+        maxlen: int | None = None,
+        approximate: bool = True,
+        nomkstream: bool = False,
+        minid: EntryId | None = None,
+        limit: int | None = None,
+        ref_policy: str | None = None,
+        idmpauto: str | None = None,
+        idmp: tuple[Encodable, Encodable] | None = None,
+    ) -> Text | None: ...
+
+    def xadd(
+        self,
+        name: Key,
+        fields: Fields,
+        id: EntryId = "*",
+        maxlen: int | None = None,
+        approximate: bool = True,
+        nomkstream: bool = False,
+        minid: EntryId | None = None,
+        limit: int | None = None,
+        ref_policy: str | None = None,
+        idmpauto: str | None = None,
+        idmp: tuple[Encodable, Encodable] | None = None,
+    ) -> Text | None:
+        """Add an entry and return its id; None with `nomkstream` if there is no such stream."""
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ```maxlen``` or ```minid``` may be specified")
         if ref_policy is not None or idmpauto is not None or idmp is not None:
@@ -56,7 +120,8 @@ class Database(Runner):
             raise DataError("XADD maxlen must be non-negative integer")
         if not isinstance(fields, dict) or not fields:
             raise DataError("XADD fields must be a non-empty dict")
-        frame = self._new_frame()
+        call = self._new_call(_XADD, None)
+        frame = call.frame
         frame.add(b"XADD")
         runner.put(frame, name)
         if nomkstream:
@@ -78,19 +143,21 @@ class Database(Runner):
                 frame.add_text(value)
             else:
                 runner.put(frame, value)
-        reply = self._perform(_XADD, frame, None)
-        return reply.decode() if self._decode and reply is not None else reply
+        reply: Any = self._perform(call)
+        if self._decode and reply is not None:
+            reply = reply.decode()
+        return reply  # type: ignore[no-any-return]
 
     def xtrim(
         self,
-        name: Any,
+        name: Key,
         maxlen: int | None = None,
         approximate: bool = True,
-        minid: Any = None,
+        minid: EntryId | None = None,
         limit: int | None = None,
         ref_policy: str | None = None,
     ) -> int:
-        """Drop the oldest entries; return how many."""
+        """Remove the oldest entries; return how many."""
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ``maxlen`` or ``minid`` may be specified")
         if maxlen is None and minid is None:
@@ -103,72 +170,79 @@ class Database(Runner):
         removed: int = self._run("XTRIM", pieces)
         return removed
 
-    def xdel(self, name: Any, *ids: Any) -> int:
-        """Remove entries; return how many were there."""
+    def xdel(self, name: Key, *ids: EntryId) -> int:
+        """Remove entries; return how many existed."""
         removed: int = self._run("XDEL", [name, *ids])
         return removed
 
-    def xlen(self, name: Any) -> int:
+    def xlen(self, name: Key) -> int:
         """Count the entries."""
         length: int = self._run("XLEN", [name])
         return length
 
     # --- Reading -----------------------------------------------------------------------------------
 
-    def xrange(self, name: Any, min: Any = "-", max: Any = "+", count: int | None = None) -> Any:
-        """Entries from `min` to `max`: a list of (id, fields)."""
-        return self._run(
-            "XRANGE", [name, min, max, *arguments.count("XRANGE", count)], results.entries
-        )
+    def xrange(
+        self, name: Key, min: EntryId = "-", max: EntryId = "+", count: int | None = None
+    ) -> list[Entry[Text]]:
+        """Return the entries from `min` to `max` as a list of (id, fields)."""
+        pieces = [name, min, max, *arguments.count("XRANGE", count)]
+        found: list[Entry[Text]] = self._run("XRANGE", pieces, results.entries)
+        return found
 
-    def xrevrange(self, name: Any, max: Any = "+", min: Any = "-", count: int | None = None) -> Any:
-        """Entries from `max` down to `min`: a list of (id, fields)."""
-        return self._run(
-            "XREVRANGE", [name, max, min, *arguments.count("XREVRANGE", count)], results.entries
-        )
+    def xrevrange(
+        self, name: Key, max: EntryId = "+", min: EntryId = "-", count: int | None = None
+    ) -> list[Entry[Text]]:
+        """Return the entries from `max` down to `min` as a list of (id, fields)."""
+        pieces = [name, max, min, *arguments.count("XREVRANGE", count)]
+        found: list[Entry[Text]] = self._run("XREVRANGE", pieces, results.entries)
+        return found
 
     def xread(
         self,
-        streams: dict[Any, Any],
+        streams: Streams,
         count: int | None = None,
         block: int | None = None,
         max_count: int | None = None,
         max_size: int | None = None,
-    ) -> Any:
-        """What follows an id, of several streams: a list of [stream, entries]."""
-        pieces = arguments.block("XREAD", block) + arguments.limits(
-            "XREAD", count, max_count, max_size
-        )
-        return self._run("XREAD", pieces + arguments.streams("XREAD", streams), results.served)
+    ) -> list[StreamEntries[Text]]:
+        """Return the entries after an id of each stream as a list of [stream, entries].
+
+        block: if there are none, wait this many milliseconds for one; 0 waits without a limit.
+        """
+        pieces = arguments.block("XREAD", block)
+        pieces += arguments.limits("XREAD", count, max_count, max_size)
+        pieces += arguments.streams("XREAD", streams)
+        found: list[StreamEntries[Text]] = self._run("XREAD", pieces, results.served)
+        return found
 
     def xreadgroup(
         self,
-        groupname: Any,
-        consumername: Any,
-        streams: dict[Any, Any],
+        groupname: Key,
+        consumername: Key,
+        streams: Streams,
         count: int | None = None,
         block: int | None = None,
         noack: bool = False,
         claim_min_idle_time: int | None = None,
         max_count: int | None = None,
         max_size: int | None = None,
-    ) -> Any:
-        """Read as a consumer of a group: a list of [stream, entries]."""
+    ) -> list[StreamEntries[Text]]:
+        """Read as a consumer of a group; return a list of [stream, entries]. `block` is as in xread."""
         pieces = [b"GROUP", groupname, consumername]
-        pieces += arguments.limits("XREADGROUP", count, max_count, max_size) + arguments.block(
-            "XREADGROUP", block
-        )
+        pieces += arguments.limits("XREADGROUP", count, max_count, max_size)
+        pieces += arguments.block("XREADGROUP", block)
         if noack:
             pieces.append(b"NOACK")
         if claim_min_idle_time is not None:
             if not isinstance(claim_min_idle_time, int) or claim_min_idle_time < 0:
                 raise DataError("XREADGROUP claim_min_idle_time must be a non-negative integer")
             pieces += [b"CLAIM", claim_min_idle_time]
-        return self._run(
-            "XREADGROUP", pieces + arguments.streams("XREADGROUP", streams), results.served
-        )
+        pieces += arguments.streams("XREADGROUP", streams)
+        found: list[StreamEntries[Text]] = self._run("XREADGROUP", pieces, results.served)
+        return found
 
-    def xack(self, name: Any, groupname: Any, *ids: Any) -> int:
+    def xack(self, name: Key, groupname: Key, *ids: EntryId) -> int:
         """Acknowledge deliveries; return how many were pending."""
         acknowledged: int = self._run("XACK", [name, groupname, *ids])
         return acknowledged
@@ -177,62 +251,81 @@ class Database(Runner):
 
     def xgroup_create(
         self,
-        name: Any,
-        groupname: Any,
-        id: Any = "$",
+        name: Key,
+        groupname: Key,
+        id: EntryId = "$",
         mkstream: bool = False,
         entries_read: int | None = None,
     ) -> bool:
-        """Make a group."""
+        """Create a group that starts after `id`."""
         pieces = [name, groupname, id]
         if mkstream:
             pieces.append(b"MKSTREAM")
         if entries_read is not None:
             pieces += [b"ENTRIESREAD", entries_read]
-        self._run("XGROUP CREATE", pieces)
-        return True
+        done: bool = self._run("XGROUP CREATE", pieces, results.true)
+        return done
 
     def xgroup_setid(
-        self, name: Any, groupname: Any, id: Any, entries_read: int | None = None
+        self, name: Key, groupname: Key, id: EntryId, entries_read: int | None = None
     ) -> bool:
-        """Move a group."""
+        """Set the last delivered id of a group."""
         pieces = [name, groupname, id]
         if entries_read is not None:
             pieces += [b"ENTRIESREAD", entries_read]
-        self._run("XGROUP SETID", pieces)
-        return True
+        done: bool = self._run("XGROUP SETID", pieces, results.true)
+        return done
 
-    def xgroup_destroy(self, name: Any, groupname: Any) -> bool:
-        """Remove a group; False if there is none."""
-        return bool(self._run("XGROUP DESTROY", [name, groupname]))
+    def xgroup_destroy(self, name: Key, groupname: Key) -> bool:
+        """Delete a group; False if there is none."""
+        done: bool = self._run("XGROUP DESTROY", [name, groupname], bool)
+        return done
 
-    def xgroup_createconsumer(self, name: Any, groupname: Any, consumername: Any) -> int:
-        """Make a consumer; 0 if it is there already."""
+    def xgroup_createconsumer(self, name: Key, groupname: Key, consumername: Key) -> int:
+        """Create a consumer; return 0 if it exists already."""
         made: int = self._run("XGROUP CREATECONSUMER", [name, groupname, consumername])
         return made
 
-    def xgroup_delconsumer(self, name: Any, groupname: Any, consumername: Any) -> int:
-        """Remove a consumer; return how many entries it had pending."""
-        forgotten: int = self._run("XGROUP DELCONSUMER", [name, groupname, consumername])
-        return forgotten
+    def xgroup_delconsumer(self, name: Key, groupname: Key, consumername: Key) -> int:
+        """Delete a consumer; return how many pending entries it had."""
+        dropped: int = self._run("XGROUP DELCONSUMER", [name, groupname, consumername])
+        return dropped
 
     # --- Pending entries ---------------------------------------------------------------------------
 
-    def xpending(self, name: Any, groupname: Any) -> Any:
-        """A summary of what a group has pending."""
-        return self._run("XPENDING", [name, groupname], results.pending_summary)
+    def xpending(self, name: Key, groupname: Key) -> PendingSummary:
+        """Summarize the pending entries of a group."""
+        summary: PendingSummary = self._run("XPENDING", [name, groupname], results.pending_summary)
+        return summary
+
+    @overload
+    def xpending_range(
+        self,
+        name: Key,
+        groupname: Key,
+        min: EntryId,
+        max: EntryId,
+        count: int,
+        consumername: Key | None = None,
+        idle: int | None = None,
+    ) -> list[PendingEntry]: ...
+
+    @overload
+    def xpending_range(
+        self, name: Key, groupname: Key, min: None, max: None, count: None
+    ) -> PendingSummary: ...
 
     def xpending_range(
         self,
-        name: Any,
-        groupname: Any,
-        min: Any,
-        max: Any,
-        count: int,
-        consumername: Any = None,
+        name: Key,
+        groupname: Key,
+        min: EntryId | None,
+        max: EntryId | None,
+        count: int | None,
+        consumername: Key | None = None,
         idle: int | None = None,
-    ) -> Any:
-        """The pending entries of a range of ids, one dictionary each."""
+    ) -> list[PendingEntry] | PendingSummary:
+        """Return the pending entries from `min` to `max`, a dictionary each; the summary without a range."""
         if {min, max, count} == {None}:
             if idle is not None or consumername is not None:
                 raise DataError(
@@ -244,29 +337,61 @@ class Database(Runner):
             raise DataError(
                 "XPENDING must be provided with min, max and count parameters, or none of them."
             )
-        pieces = [name, groupname]
+        pieces: list[Any] = [name, groupname]
         if arguments.is_counted("XPENDING idle must be a integer >= 0", idle):
             pieces += [b"IDLE", idle]
         arguments.is_counted("XPENDING count must be a integer >= 0", count)
         pieces += [min, max, count]
         if consumername:
             pieces.append(consumername)
-        return self._run("XPENDING", pieces, results.pending_rows)
+        rows: list[PendingEntry] = self._run("XPENDING", pieces, results.pending_rows)
+        return rows
+
+    @overload
+    def xclaim(
+        self,
+        name: Key,
+        groupname: Key,
+        consumername: Key,
+        min_idle_time: int,
+        message_ids: EntryIds,
+        idle: int | None = None,
+        time: int | None = None,
+        retrycount: int | None = None,
+        force: bool = False,
+        justid: Literal[False] = False,
+    ) -> list[Entry[Text]]: ...
+
+    @overload
+    def xclaim(
+        self,
+        name: Key,
+        groupname: Key,
+        consumername: Key,
+        min_idle_time: int,
+        message_ids: EntryIds,
+        idle: int | None = None,
+        time: int | None = None,
+        retrycount: int | None = None,
+        force: bool = False,
+        *,
+        justid: Literal[True],
+    ) -> list[Text]: ...
 
     def xclaim(
         self,
-        name: Any,
-        groupname: Any,
-        consumername: Any,
+        name: Key,
+        groupname: Key,
+        consumername: Key,
         min_idle_time: int,
-        message_ids: list[Any] | tuple[Any, ...],
+        message_ids: EntryIds,
         idle: int | None = None,
         time: int | None = None,
         retrycount: int | None = None,
         force: bool = False,
         justid: bool = False,
-    ) -> Any:
-        """Give pending entries to a consumer: a list of (id, fields), or of ids."""
+    ) -> list[Entry[Text]] | list[Text]:
+        """Give pending entries to a consumer; return a list of (id, fields), or of ids with `justid`."""
         if not isinstance(min_idle_time, int) or min_idle_time < 0:
             raise DataError("XCLAIM min_idle_time must be a non negative integer")
         if not isinstance(message_ids, (list, tuple)) or not message_ids:
@@ -285,42 +410,89 @@ class Database(Runner):
                 if not isinstance(wanted, bool):
                     raise DataError(f"XCLAIM {option} must be a boolean")
                 pieces.append(option.upper())
-        return self._run("XCLAIM", pieces, results.as_it_is if justid else results.entries)
+        claimed: list[Entry[Text]] = self._run(
+            "XCLAIM", pieces, results.as_it_is if justid else results.entries
+        )
+        return claimed
+
+    @overload
+    def xautoclaim(
+        self,
+        name: Key,
+        groupname: Key,
+        consumername: Key,
+        min_idle_time: int,
+        start_id: EntryId = "0-0",
+        count: int | None = None,
+        justid: Literal[False] = False,
+    ) -> AutoClaimed[Text]: ...
+
+    @overload
+    def xautoclaim(
+        self,
+        name: Key,
+        groupname: Key,
+        consumername: Key,
+        min_idle_time: int,
+        start_id: EntryId = "0-0",
+        count: int | None = None,
+        *,
+        justid: Literal[True],
+    ) -> list[Text]: ...
 
     def xautoclaim(
         self,
-        name: Any,
-        groupname: Any,
-        consumername: Any,
+        name: Key,
+        groupname: Key,
+        consumername: Key,
         min_idle_time: int,
-        start_id: Any = "0-0",
+        start_id: EntryId = "0-0",
         count: int | None = None,
         justid: bool = False,
-    ) -> Any:
-        """Give idle entries to a consumer: [next id, entries, deleted ids], or a list of ids."""
+    ) -> AutoClaimed[Text] | list[Text]:
+        """Give idle entries to a consumer.
+
+        Returns [next id, entries, deleted ids], or a list of ids with `justid`.
+        """
         arguments.is_counted(
             "XAUTOCLAIM min_idle_time must be a nonnegative integer", min_idle_time
         )
-        pieces = [name, groupname, consumername, min_idle_time, start_id]
+        pieces: list[Any] = [name, groupname, consumername, min_idle_time, start_id]
         if arguments.is_counted("XPENDING count must be a integer >= 0", count):
             pieces += [b"COUNT", count]
         if justid:
             pieces.append(b"JUSTID")
-            return self._run("XAUTOCLAIM", pieces, results.autoclaimed_ids)
-        return self._run("XAUTOCLAIM", pieces, results.autoclaimed)
+        claimed: AutoClaimed[Text] = self._run(
+            "XAUTOCLAIM", pieces, results.autoclaimed_ids if justid else results.autoclaimed
+        )
+        return claimed
 
-    # --- Looking -----------------------------------------------------------------------------------
+    # --- Information -------------------------------------------------------------------------------
 
-    def xinfo_stream(self, name: Any, full: bool = False) -> Any:
-        """What a stream is made of."""
+    @overload
+    def xinfo_stream(self, name: Key, full: Literal[False] = False) -> StreamInfo: ...
+
+    @overload
+    def xinfo_stream(self, name: Key, full: Literal[True]) -> FullStreamInfo: ...
+
+    def xinfo_stream(self, name: Key, full: bool = False) -> StreamInfo | FullStreamInfo:
+        """Describe a stream; with `full`, its entries and groups too."""
         if full:
-            return self._run("XINFO STREAM", [name, b"FULL"], results.full_stream_info)
-        return self._run("XINFO STREAM", [name], results.stream_info)
+            everything: FullStreamInfo = self._run(
+                "XINFO STREAM", [name, b"FULL"], results.full_stream_info
+            )
+            return everything
+        info: StreamInfo = self._run("XINFO STREAM", [name], results.stream_info)
+        return info
 
-    def xinfo_groups(self, name: Any) -> Any:
-        """The groups of a stream."""
-        return self._run("XINFO GROUPS", [name], results.list_of_pairs)
+    def xinfo_groups(self, name: Key) -> list[GroupInfo]:
+        """Describe the groups of a stream."""
+        groups: list[GroupInfo] = self._run("XINFO GROUPS", [name], results.list_of_pairs)
+        return groups
 
-    def xinfo_consumers(self, name: Any, groupname: Any) -> Any:
-        """The consumers of a group."""
-        return self._run("XINFO CONSUMERS", [name, groupname], results.list_of_pairs)
+    def xinfo_consumers(self, name: Key, groupname: Key) -> list[ConsumerInfo]:
+        """Describe the consumers of a group."""
+        consumers: list[ConsumerInfo] = self._run(
+            "XINFO CONSUMERS", [name, groupname], results.list_of_pairs
+        )
+        return consumers

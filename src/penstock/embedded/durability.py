@@ -1,18 +1,15 @@
-"""What keeps the data of an embedded database: the same log as a server's, without a loop or a child.
+"""Keeps the data of an embedded database on disk: the log of a server, without a loop or a child process.
 
-With `always` the thread that has changed something syncs it itself, for all others that have handed over by
-then; nobody else is needed. With `everysec` a thread of its own syncs every second.
+With `always`, the thread that changed something syncs the log itself, together with everything that other
+threads have handed over by then. With `everysec`, a background thread syncs every second.
 
-The caller's process is never forked. A new base is made out of the files that it replaces, by a thread that
-reads them into an engine of its own: callers go on meanwhile, at the price of that thread's share of the
-interpreter. In a forked copy of the process the database refuses to work: two processes would write one log.
+The caller's process is never forked. For a rewrite, a background thread reads the old files into an engine of
+its own and writes a new base from it. Calls continue meanwhile and share the interpreter with that thread.
 """
 
 from __future__ import annotations
 
-import os
 import threading
-import weakref
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -30,7 +27,7 @@ _SYNC_SECONDS = 1.0
 
 
 class Keeper:
-    """One open directory. Under the turn: prepare, hand_over, read_again. Outside of it: wait, close."""
+    """One open directory. Under the lock: prepare, hand_over, read_again. Without it: wait, close."""
 
     def __init__(self, store: Store, policy: Policy, options: SnapshotOptions) -> None:
         assert store.commit is not None
@@ -42,14 +39,13 @@ class Keeper:
         self._rewriting: threading.Thread | None = None
         self._stopping = threading.Event()
         self._rewrites = backoff.rewrites()
-        # The call that ends now was blocked, and another thread's has done its work for it.
+        # The call that ends now was a blocked read, and another thread's call has done its work.
         self.was_served = False
         self._listeners: list[Callable[[], None]] = []
         self._syncing: SyncThread | None = None
-        self.is_forked = False  # this is a copy of the process that has the directory open
         self._timer: threading.Thread | None = None
         if policy is Policy.EVERY_SECOND:
-            # It must not keep the keeper: a Database that nobody has any more is closed.
+            # The thread must not refer to the keeper: an unreferenced Database is closed.
             self._timer = threading.Thread(
                 target=_sync_regularly,
                 args=(self.commit, self._stopping),
@@ -61,10 +57,10 @@ class Keeper:
     # --- Around a command --------------------------------------------------------------------------
 
     def hand_over(self) -> int:
-        """Let what was done go to disk; return the position to wait for, 0 for none.
+        """Give the effects of a call to the log; return the position to wait for, 0 for none.
 
-        After a failure reads go on, and need not wait. Raises: CommandError (MISCONF) if something was done
-        that may never be on disk.
+        After a failure of the disk, reads continue without waiting. Raises: CommandError (MISCONF) if a
+        change was made that may never be on disk.
         """
         commit = self.commit
         changed = commit.journal.size > 0 or self.was_served
@@ -75,7 +71,7 @@ class Keeper:
                 raise lost(commit.failure)
             return 0
         if self._rewriting is None and self._is_rewrite_due():
-            with suppress(OSError):  # too many have failed: the log goes on
+            with suppress(OSError):  # too many rewrites have failed: keep appending
                 self._begin_rewrite()
         return 0 if released else commit.position
 
@@ -84,7 +80,7 @@ class Keeper:
         return has_grown and self._rewrites.is_due()
 
     def wait(self, position: int) -> None:
-        """Return when a position is on disk. Raises: CommandError (MISCONF) if it may never be."""
+        """Wait until a position is on disk. Raises: CommandError (MISCONF) if it may never be."""
         try:
             self.commit.wait_synced(position)
         except OSError as error:
@@ -99,11 +95,10 @@ class Keeper:
             self.health.mend(self._options, writes)
 
     def read_again(self) -> None:
-        """Under the turn, after a command was broken off: have what is on disk in the place of what is in
-        memory.
+        """Under the lock, after a command was interrupted: replace the data in memory by that on disk.
 
-        Everything that was acknowledged is in the log; the command that was broken off is in it as a whole or
-        not at all. Raises: DatabaseClosed if the log cannot be read.
+        Everything acknowledged is in the log. The interrupted command is in it as a whole or not at all.
+        Raises: DatabaseClosed if the log cannot be read.
         """
         commit = self.commit
         commit.journal.abandon()
@@ -111,7 +106,7 @@ class Keeper:
         commit.sync()
         try:
             with commit.standing_still():
-                # The end of a file whose write has failed may be torn. It is not written any more.
+                # A failed write may leave a torn end. Nothing is written after it.
                 has_failed = commit.failure is not None
                 recovery = self.store.recovery(load_truncated=has_failed)
                 recovery.with_log()
@@ -121,16 +116,16 @@ class Keeper:
             ) from error
         self.store.engine.replace_broken(recovery.engine)
 
-    # --- For those who serve the database on a socket ----------------------------------------------
+    # --- For servers of the database ---------------------------------------------------------------
 
     def listen(self, on_synced: Callable[[], None]) -> None:
-        """Under the turn: have a thread sync, and be told by it whenever something is on disk, or failed."""
+        """Under the lock: sync in a background thread, which calls `on_synced` after a sync or a failure."""
         self._listeners.append(on_synced)
         if self._syncing is None:
             self._syncing = SyncThread(self.commit, self._tell)
 
     def unlisten(self, on_synced: Callable[[], None]) -> None:
-        """Be told no longer."""
+        """Stop calling a listener."""
         self._listeners.remove(on_synced)
         if not self._listeners and self._syncing is not None:
             self._syncing.stop()
@@ -143,9 +138,9 @@ class Keeper:
     # --- Rewriting and saving ----------------------------------------------------------------------
 
     def begin_rewrite(self) -> bool:
-        """Under the turn: begin a new base in the background; False if one is being written.
+        """Under the lock: start a rewrite in the background; False if one is running.
 
-        Raises: CommandError if too many have failed.
+        Raises: CommandError if too many rewrites have failed.
         """
         if self._rewriting is not None or self.commit.failure is not None:
             return False
@@ -164,38 +159,38 @@ class Keeper:
 
     def _rewrite(self, rewrite: Rewrite) -> None:
         try:
-            self.commit.sync()  # or the last of the old files would not be all there
+            self.commit.sync()  # completes the last of the old files
             if self.commit.failure is None:
                 self.store.compact(rewrite, self._options)
                 self.commit.do(lambda: self.store.finish_rewrite(rewrite))
                 self.commit.sync()
                 self._rewrites.note_success()
         except Exception:  # noqa: BLE001 - nobody waits for this thread
-            # The log is as it was, in one more file; the next rewrite may go better.
+            # The log is complete, in one more file. The next rewrite may succeed.
             self._rewrites.note_failure()
             self.store.abandon_rewrite(rewrite)
         finally:
             self._rewriting = None
 
     def wait_rewritten(self) -> None:
-        """Return when no rewrite is under way."""
+        """Wait until no rewrite is running."""
         thread = self._rewriting
         if thread is not None:
             thread.join()
 
     def save(self) -> None:
-        """Under the turn: write a snapshot. Raises: CommandError."""
+        """Under the lock: write a snapshot. Raises: CommandError."""
         try:
             self.store.save(self._options)
         except OSError as error:
             raise CommandError(f"the snapshot cannot be written: {reason(error)}") from error
 
-    # --- The end -----------------------------------------------------------------------------------
+    # --- Closing -----------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Put everything on disk and let others have the directory. Raises: CommandError.
+        """Put everything on disk and release the directory. Raises: CommandError.
 
-        One that was interrupted may be called again.
+        Can be called again after an interrupt.
         """
         self._stopping.set()
         if self._timer is not None:
@@ -211,14 +206,13 @@ class Keeper:
             self.store.release_lock()
 
     def _mend_interrupted(self) -> None:
-        """An interrupt before the end is no reason to leave a log that has failed."""
+        """Repair what an interrupt left before the log is closed."""
         if self.store.engine.unfinished:
             self.read_again()
         self.prepare(writes=False)
 
     def leave_to_parent(self) -> None:
-        """This is a forked copy: the directory is the other process's."""
-        self.is_forked = True
+        """In a forked copy of the process: the directory belongs to the parent."""
         with suppress(OSError):
             self.store.release_lock()
 
@@ -226,19 +220,3 @@ class Keeper:
 def _sync_regularly(commit: Commit, stopping: threading.Event) -> None:
     while not stopping.wait(_SYNC_SECONDS):
         commit.sync()
-
-
-_OPEN: weakref.WeakSet[Keeper] = weakref.WeakSet()
-
-
-def watch_forks(keeper: Keeper) -> None:
-    """Let a keeper know when it finds itself in a forked copy."""
-    _OPEN.add(keeper)
-
-
-def _after_fork() -> None:
-    for keeper in list(_OPEN):
-        keeper.leave_to_parent()
-
-
-os.register_at_fork(after_in_child=_after_fork)

@@ -5,7 +5,7 @@ from penstock.embedded cimport thread_ident
 cdef unsigned long _NOBODY
 
 
-# A list, for popping from it is two instructions in C and atomic in Python.
+# The token is a list: popping from it is two instructions in C, and atomic in Python.
 @cython.final
 cdef class TurnLock:
     cdef list _token

@@ -1,28 +1,32 @@
-"""A lock that costs next to nothing while nobody else wants it.
+"""A lock that costs almost nothing while no other thread wants it.
 
-    token  [True]        who pops it has the turn; who is done puts it back
-    queue  gate, gate    threads that found no token, each asleep on a gate of its own
+    token  [True]        the thread that pops it holds the lock; release puts it back
+    queue  gate, gate    threads that found no token, each asleep on its own gate
 
-Popping from a list is atomic in CPython, so the token is never had twice. `threading.Lock.acquire` parses
+Popping from a list is atomic in CPython, so two threads never get the token. `threading.Lock.acquire` parses
 its two optional arguments at every call: one instruction in ten of an xadd (benchmarks/core.py, "xadd").
 
-That holds for compiled code, where no signal handler runs between popping the token and noting who has it. In
-plain Python one can, and the token would be lost. There the lock is one of the interpreter's own
-(`PlainTurnLock`), which notes its owner in the same step.
+This holds for compiled code, where no signal handler runs between popping the token and noting the owner. In
+plain Python a handler can run there, and the token would be lost. The plain build uses a lock of the
+interpreter (`PlainTurnLock`), which notes its owner in the same step.
 
-A caller takes the turn inside of its `try`, so that no moment is left uncovered:
+Callers acquire inside the `try`, so that no moment is uncovered:
 
     try:
         turn.acquire()
         ...
     finally:
-        with suppress(RuntimeError):  # an interrupt came before it was ours
+        with suppress(RuntimeError):  # an interrupt came before the lock was acquired
             turn.release()
 
+Fairness: a release wakes the thread that has waited longest. A running thread may take the token before that
+thread is awake; then the woken thread sleeps again, still first in the queue. So threads that wait are served
+in order, but a busy thread can overtake them.
+
 Invariants
-  T1  the token is in the list, or one thread has the turn.
+  T1  the token is in the list, or one thread holds the lock.
   T2  a thread sleeps only while its gate is in the queue, and it looks for the token once more after it has
-      queued up. So whoever gives the token back finds it there and wakes it: no wake-up is lost.
+      queued up. A release therefore finds the gate and wakes the thread: no wake-up is lost.
 """
 
 from __future__ import annotations
@@ -37,7 +41,7 @@ _NOBODY = 0
 
 
 class TurnLock:
-    """Mutual exclusion between threads. Who has the turn and asks for it again gets an error."""
+    """Mutual exclusion between threads. A thread that holds the lock and acquires it again gets an error."""
 
     __slots__ = ("_owner", "_queue", "_token")
 
@@ -47,7 +51,7 @@ class TurnLock:
         self._owner = _NOBODY
 
     def acquire(self) -> None:
-        """Wait for the turn and take it. Raises: RuntimeError for the thread that has it."""
+        """Wait for the lock and take it. Raises: RuntimeError if this thread holds it."""
         if not self._take():
             if self.is_mine():
                 raise inside_a_call()
@@ -55,17 +59,21 @@ class TurnLock:
         self._owner = thread_ident.current()
 
     def is_mine(self) -> bool:
-        """Tell whether this thread has the turn."""
+        """Tell whether this thread holds the lock."""
         return self._owner == thread_ident.current()
 
     def release(self) -> None:
-        """Give the turn back. Raises: RuntimeError for a thread that does not have it."""
+        """Release the lock and wake the first waiting thread. Raises: RuntimeError if it is not held here."""
         if self._owner != thread_ident.current():
-            raise RuntimeError("the turn is another thread's")
+            raise RuntimeError("this thread does not hold the lock")
         self._owner = _NOBODY
         self._token.append(True)
         if self._queue:
             self._wake_first()
+
+    def waiting(self) -> int:
+        """How many threads sleep until they can have the lock."""
+        return len(self._queue)
 
     def _take(self) -> bool:
         try:
@@ -80,13 +88,13 @@ class TurnLock:
         self._queue.append(gate)
         try:
             while not self._take():
-                gate.acquire()  # opened by a release, which has taken the gate out of the queue
+                gate.acquire()  # opened by a release, which has removed the gate from the queue
                 if self._take():
                     return
-                self._queue.appendleft(gate)  # somebody was quicker: stay the first in the queue
+                self._queue.appendleft(gate)  # another thread was faster: stay first in the queue
             self._leave_queue(gate)
         except BaseException:
-            # Interrupted in its sleep: a wake-up that was meant for this thread goes to the next.
+            # Interrupted while asleep: pass a wake-up that was meant for this thread on to the next one.
             if not self._leave_queue(gate) and self._token:
                 self._wake_first()
             raise
@@ -107,7 +115,11 @@ class TurnLock:
 
 
 class PlainTurnLock:
-    """The same for plain Python: each method is one of the interpreter's, and one step."""
+    """The same for plain Python. Each method is one of the interpreter's, so a signal cannot split it.
+
+    It makes no promise about the order of waiting threads. A thread that holds it could acquire it again:
+    callers ask `is_mine` first.
+    """
 
     __slots__ = ("acquire", "is_mine", "release")
 
@@ -119,7 +131,7 @@ class PlainTurnLock:
 
 
 def inside_a_call() -> RuntimeError:
-    """What a thread is told that has the turn and asks for it again."""
+    """The error for a thread that holds the lock and asks for it again."""
     return RuntimeError(
         "this thread is inside a call of this object already (from a finalizer or a signal handler)"
     )

@@ -1,14 +1,15 @@
-"""Opening an embedded database: in memory, or in a directory."""
+"""Opens an embedded database, in memory or in a directory."""
 
 from __future__ import annotations
 
 import os
 import warnings
 from pathlib import Path
+from typing import Any, Literal, overload
 
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
 from penstock.embedded.database import Database
-from penstock.embedded.durability import Keeper, watch_forks
+from penstock.embedded.durability import Keeper
 from penstock.engine.clock import Clock
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
@@ -19,7 +20,46 @@ from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store
 
-_LIMIT_MAX = 2**40  # beyond any machine, and a hundred times it still fits 64 bits
+_LIMIT_MAX = 2**40  # more than any machine has; a hundred times as much still fits 64 bits
+
+
+@overload
+def open(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    appendfsync: str = "always",
+    decode_responses: Literal[False] = False,
+    compat_version: str | None = None,
+    clock: Clock | None = None,
+    node_bytes_max: int = NODE_BYTES_MAX,
+    node_entries_max: int = NODE_ENTRIES_MAX,
+) -> Database[bytes]: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    appendfsync: str = "always",
+    decode_responses: Literal[True],
+    compat_version: str | None = None,
+    clock: Clock | None = None,
+    node_bytes_max: int = NODE_BYTES_MAX,
+    node_entries_max: int = NODE_ENTRIES_MAX,
+) -> Database[str]: ...
+
+
+@overload
+def open(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    appendfsync: str = "always",
+    decode_responses: bool,
+    compat_version: str | None = None,
+    clock: Clock | None = None,
+    node_bytes_max: int = NODE_BYTES_MAX,
+    node_entries_max: int = NODE_ENTRIES_MAX,
+) -> Database[bytes | str]: ...
 
 
 def open(
@@ -31,17 +71,18 @@ def open(
     clock: Clock | None = None,
     node_bytes_max: int = NODE_BYTES_MAX,
     node_entries_max: int = NODE_ENTRIES_MAX,
-) -> Database:
-    """A database in a directory, which is made if need be; without one, in memory.
+) -> Database[Any]:
+    """Open the database in a directory, which is created if needed. Without a path it is in memory.
 
-    The files are a server's: `penstock serve --dir PATH` and Redis read them. One process may have a
-    directory open. Raises: DirectoryInUse, CorruptData, ConfigError, OSError.
+    The files are those of a server: `penstock serve --dir PATH` and Redis read them. Only one process can
+    have a directory open. Raises: DirectoryInUse, CorruptData, ConfigError, OSError.
 
-    appendfsync: when a call returns: "always", what it did is on disk; "everysec", it is written, and on disk
-    within a second; "no", the system decides. decode_responses: give text instead of bytes. compat_version:
-    behave as this Redis ("7.0", "7.2", "7.4"; the newest by default). clock: where ids get their time from;
-    the system's clock by default. node_bytes_max, node_entries_max: how large a node of a stream may become,
-    0 for no limit.
+    appendfsync: when a call returns. "always": its changes are on disk. "everysec": they are written, and
+    synced within a second. "no": the operating system decides when to sync.
+    decode_responses: return str instead of bytes.
+    compat_version: behave as this Redis ("7.0", "7.2", "7.4"; the newest by default).
+    clock: gives the time of generated ids; the system clock by default.
+    node_bytes_max, node_entries_max: the maximum size of a node of a stream; 0 for no limit.
     """
     for name, value in (("node_bytes_max", node_bytes_max), ("node_entries_max", node_entries_max)):
         if type(value) is not int or not 0 <= value <= _LIMIT_MAX:
@@ -57,7 +98,7 @@ def open(
 
 
 def _keep(engine: Engine, path: str, policy: Policy) -> Keeper:
-    """Read what is in a directory, and keep there what is done from now on."""
+    """Load the data of a directory, and log changes there from now on."""
     options = SnapshotOptions()
     store = Store(SystemDisk(), Layout(str(Path(path).absolute())), engine, DATA_ROWS)
     store.lock()
@@ -71,6 +112,4 @@ def _keep(engine: Engine, path: str, policy: Policy) -> Keeper:
     except BaseException:
         store.release_lock()
         raise
-    keeper = Keeper(store, policy, options)
-    watch_forks(keeper)
-    return keeper
+    return Keeper(store, policy, options)

@@ -1,4 +1,4 @@
-# Replies are of any kind: the types only spare the calls between these functions their detour.
+# Replies have any type. Declared functions call each other without looking up a name.
 
 import cython
 

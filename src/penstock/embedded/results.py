@@ -1,11 +1,11 @@
-"""Replies of the engine in the shapes that redis-py gives them by default."""
+"""Shapes replies of the engine as redis-py does by default."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from penstock.core.stream import EntryRange
-from penstock.reply import NULL_ARRAY, Pairs, Served
+from penstock.reply import NULL_ARRAY, Pairs, Served, Status
 
 _ROW = ("message_id", "consumer", "time_since_delivered", "times_delivered")
 
@@ -15,8 +15,23 @@ def as_it_is(reply: Any) -> Any:
     return reply
 
 
+def true(_reply: Any) -> bool:
+    """redis-py returns True for OK."""
+    return True
+
+
+def status(reply: Status) -> bytes:
+    """A word of success, as bytes."""
+    return reply.text.encode()
+
+
+def scanned(reply: list[Any]) -> tuple[int, list[bytes]]:
+    """SCAN: the next cursor and some keys."""
+    return int(reply[0]), reply[1]
+
+
 def entries(reply: Any) -> Any:
-    """A list of (id, fields); an entry that is gone has no fields."""
+    """A list of (id, fields). A deleted entry has no fields."""
     if isinstance(reply, EntryRange):
         return reply.mappings()
     if reply is NULL_ARRAY:
@@ -25,14 +40,14 @@ def entries(reply: Any) -> Any:
 
 
 def mapping(flat: Any) -> dict[bytes, bytes]:
-    """Names and values in turn, as a dictionary."""
+    """A flat list of names and values, as a dictionary."""
     if flat is NULL_ARRAY:
         return {}
     return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def served(reply: Any) -> list[Any]:
-    """What a read found: a list of [stream, entries]."""
+    """XREAD and XREADGROUP: a list of [stream, entries]."""
     if not isinstance(reply, Served):
         return []
     return [[key, entries(found)] for key, found in reply.items]
@@ -44,12 +59,12 @@ def autoclaimed(reply: list[Any]) -> list[Any]:
 
 
 def autoclaimed_ids(reply: list[Any]) -> Any:
-    """Only the ids that were taken over."""
+    """Only the claimed ids."""
     return reply[1]
 
 
 def pending_summary(reply: list[Any]) -> dict[str, Any]:
-    """How much is pending, between which ids, with whom."""
+    """XPENDING: the count, the smallest and largest id, and the count of each consumer."""
     count, first, last, consumers = reply
     if consumers is NULL_ARRAY:
         consumers = []
@@ -62,22 +77,22 @@ def pending_summary(reply: list[Any]) -> dict[str, Any]:
 
 
 def pending_rows(reply: list[Any]) -> list[dict[str, Any]]:
-    """One dictionary for each pending entry."""
+    """XPENDING with a range: a dictionary for each pending entry."""
     return [dict(zip(_ROW, row, strict=True)) for row in reply]
 
 
 def pairs(reply: Pairs) -> dict[str, Any]:
-    """Names and values, the names as text."""
+    """Names and values as a dictionary, with the names as text."""
     return {name.decode(): value for name, value in reply.items}
 
 
 def list_of_pairs(reply: list[Pairs]) -> list[dict[str, Any]]:
-    """One dictionary for each row."""
+    """A dictionary for each row."""
     return [pairs(row) for row in reply]
 
 
 def stream_info(reply: Pairs) -> dict[str, Any]:
-    """XINFO STREAM: first and last entry as (id, fields)."""
+    """XINFO STREAM: the first and the last entry are (id, fields)."""
     found = pairs(reply)
     for edge in ("first-entry", "last-entry"):
         if found[edge] is not None:
@@ -87,18 +102,18 @@ def stream_info(reply: Pairs) -> dict[str, Any]:
 
 
 def full_stream_info(reply: Pairs) -> dict[str, Any]:
-    """XINFO STREAM FULL: entries by id, groups as dictionaries."""
+    """XINFO STREAM FULL: entries is a dictionary by id, groups is a list of dictionaries."""
     found = pairs(reply)
     found["entries"] = dict(found["entries"].mappings())
     found["groups"] = [pairs(group) for group in found["groups"]]
     for group in found["groups"]:
-        # redis-py leaves the names of this innermost map as they came.
+        # redis-py leaves the names of this innermost map as bytes.
         group["consumers"] = [dict(consumer.items) for consumer in group["consumers"]]
     return found
 
 
 def decoded(value: Any) -> Any:
-    """The same, with every bytes object turned into text."""
+    """The same value with every bytes object decoded."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, list):

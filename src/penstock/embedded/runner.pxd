@@ -1,4 +1,6 @@
-# What a runner holds is typed, so that a call of the engine from here is a C call.
+# The attributes are typed, so that calls of the lock and of the engine are C calls.
+
+import cython
 
 from penstock.core.frame cimport Frame
 from penstock.engine.execute cimport Engine
@@ -8,17 +10,66 @@ from penstock.embedded.lock cimport TurnLock
 cdef long long _WRITE
 
 
+cdef class Runner  # each of them uses the other
+
+
+cdef class Step:
+    cdef long long run(self, Runner runner) except -1
+
+
+cdef class Call(Step):
+    cdef readonly bint writes
+    cdef readonly object reply
+    cdef readonly object refusal
+
+    cdef long long run(self, Runner runner) except -1
+    cdef object perform(self, Runner runner)
+
+
+cdef class CommandCall(Call):
+    cdef readonly Command command
+    cdef readonly Frame frame
+    cdef readonly object shape
+
+    cdef int begin(self, Command command, object shape) except -1
+    @cython.locals(engine=Engine)
+    cdef object perform(self, Runner runner)
+
+
+cdef class Request(Call):
+    cdef object _function
+
+    cdef object perform(self, Runner runner)
+
+
+cdef class Leaving(Step):
+    cdef object _waiter
+
+    @cython.locals(engine=Engine)
+    cdef long long run(self, Runner runner) except -1
+
+
+cdef class Closing(Step):
+    cdef long long run(self, Runner runner) except -1
+
+
 cdef class Runner:
     cdef TurnLock _turn
-    cdef Engine _engine
-    cdef list _frames
-    cdef object _keeper
-    cdef bint _decode
+    cdef readonly Engine _engine
+    cdef list _calls
+    cdef readonly object _keeper
+    cdef readonly bint _decode
     cdef bint _closed
+    cdef bint _forked
     cdef list _serving
+    cdef Py_ssize_t _writes_until_sweep
+    cdef object __weakref__
 
-    cdef Frame _new_frame(self)
-    cdef object _perform(self, Command command, Frame frame, object shape)
+    @cython.locals(call=CommandCall)
+    cdef CommandCall _new_call(self, Command command, object shape)
+    cdef object _perform(self, CommandCall call)
+    cpdef object _finished(self, object reply)
+    cdef int _in_turn(self, Step step) except -1
     cdef int _check_usable(self) except -1
 
 

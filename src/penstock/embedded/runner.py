@@ -1,19 +1,38 @@
-"""Running commands on an engine in this process: one at a time, from any thread, kept on disk if asked for.
+"""Runs commands on an engine in this process: one at a time, from any thread, kept on disk if asked for.
 
-One lock, the turn, is held while a command runs. A blocking read waits outside of it: the thread that adds
-the entry runs the waiting read and hands over its result. With a keeper every call returns when what it did,
-or saw, is on disk.
+Every call is a `Step` and goes through `Runner._in_turn`:
 
-A signal handler of the program may raise at any moment: a KeyboardInterrupt. Compiled code runs no handler
-between two of its steps, so there a call is interrupted before the command or after it. In plain Python, and
-in the few commands that are not compiled, it can be interrupted half-way. Then `Engine.unfinished` says so,
-and the next call reads the data again from disk before it does anything.
+    take the lock        one lock, the turn, around everything that touches the engine
+      check              refuse a closed database; reload one whose last command was interrupted
+      prepare            refuse a write while the log cannot be written
+      perform            run the command, shape its reply
+      hand over          give the effects to the log, get the position to wait for
+    release the lock
+    wait for the disk    until that position is synced, as appendfsync asks for
+
+    Step             run(): everything that happens under the lock
+      Call           check, prepare, perform, hand over
+        CommandCall  one command
+        Request      a call of a function: save, bgrewriteaof, watch
+        Transaction  the commands of a pipeline (transaction.py)
+      Leaving        a blocked read ends
+      Closing        the database is closed
+
+A blocking read waits outside of the lock. The thread that adds an entry runs the waiting read again and hands
+its result over.
+
+A signal handler of the program may raise at any moment, for example KeyboardInterrupt. Compiled code runs no
+handler between two of its steps, so it is interrupted before a command or after it. In plain Python, and in
+the few commands that are not compiled, a command can be interrupted half-way. Then `Engine.unfinished` is
+True, and the next call reloads the data from disk before it does anything.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -33,24 +52,169 @@ if TYPE_CHECKING:
 
 _WRITE = int(Flags.WRITE)
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
+_CALLS_KEPT = 4
+# A sweep removes up to 4096 expired keys after every 4096 writes, so that keys that no call looks at cannot
+# pile up. Where nothing has expired it costs 8 us.
+_SWEEP_WRITES = 4096
+
+
+# --- Steps -----------------------------------------------------------------------------------------
+
+
+class Step:
+    """What one thread does while it holds the lock."""
+
+    __slots__ = ()
+
+    def run(self, runner: Runner) -> int:
+        """Do it; return the position of the log to wait for, 0 for none."""
+        raise NotImplementedError
+
+
+class Call(Step):
+    """A call of the database. `reply` or `refusal` is its outcome. `writes`: it needs a log that works."""
+
+    __slots__ = ("refusal", "reply", "writes")
+
+    def __init__(self, writes: bool) -> None:
+        self.writes = writes
+        self.reply: Any = None
+        self.refusal: CommandError | None = None
+
+    def run(self, runner: Runner) -> int:
+        """Check, prepare, perform, hand over."""
+        runner._check_usable()
+        keeper = runner._keeper
+        if keeper is not None:
+            keeper.prepare(self.writes)
+        try:
+            self.reply = self.perform(runner)
+        except CommandError as error:
+            self.refusal = error
+        if self.writes:
+            runner._writes_until_sweep -= 1
+            if runner._writes_until_sweep == 0:
+                runner._sweep()
+        if keeper is None:
+            return 0
+        position: int = keeper.hand_over()
+        return position
+
+    def perform(self, runner: Runner) -> Any:
+        """The call itself; returns the reply. Raises: CommandError."""
+        raise NotImplementedError
+
+
+class CommandCall(Call):
+    """One command: its words, and the function that shapes its reply. None leaves the reply as it is."""
+
+    __slots__ = ("command", "frame", "shape")
+
+    def __init__(self) -> None:
+        Call.__init__(self, False)
+        self.command: Command = TABLE["XADD"]
+        self.frame = Frame()
+        self.shape: Callable[[Any], Any] | None = None
+
+    def begin(self, command: Command, shape: Callable[[Any], Any] | None) -> None:
+        """Become the call of a command, without words so far."""
+        self.command = command
+        self.writes = bool(command.flags & _WRITE)
+        self.shape = shape
+        self.frame.clear()
+
+    def perform(self, runner: Runner) -> Any:
+        """Run the command. A read that blocks is parked, and its ThreadWaiter is the reply."""
+        engine = runner._engine
+        reply = engine.execute(self.command, self.frame)
+        if type(reply) is Blocked:
+            waiter = ThreadWaiter(
+                self.command, reply, engine.context.keyspace, self.shape or results.as_it_is
+            )
+            engine.park(waiter)
+            return waiter
+        return reply if self.shape is None else self.shape(reply)
+
+
+class Request(Call):
+    """A call of a function under the lock."""
+
+    __slots__ = ("_function",)
+
+    def __init__(self, function: Callable[[], Any]) -> None:
+        Call.__init__(self, False)
+        self._function = function
+
+    def perform(self, runner: Runner) -> Any:
+        return self._function()
+
+
+class Leaving(Step):
+    """A blocked read was served, its time is over, or its caller gave up: remove it from its queues."""
+
+    __slots__ = ("_waiter",)
+
+    def __init__(self, waiter: ThreadWaiter) -> None:
+        self._waiter = waiter
+
+    def run(self, runner: Runner) -> int:
+        engine = runner._engine
+        engine.unpark(self._waiter)
+        keeper = runner._keeper
+        if keeper is None or engine.unfinished:
+            return 0
+        keeper.was_served = self._waiter.is_served
+        position: int = keeper.hand_over()
+        return position
+
+
+class Closing(Step):
+    """Refuse all calls from now on, and wake the blocked readers."""
+
+    __slots__ = ()
+
+    def run(self, runner: Runner) -> int:
+        runner._closed = True
+        for waiter in runner._engine.waiters.all():
+            waiter.error = DatabaseClosed("the database was closed while this call waited")
+            waiter.wake()
+            runner._engine.unpark(waiter)
+        return 0
+
+
+# --- The runner ------------------------------------------------------------------------------------
 
 
 class Runner:
-    """The engine, the lock around it, and what keeps its data: all of a Database but its commands."""
+    """The engine, the lock around it and the keeper of its data: all of a Database except its commands."""
 
-    __slots__ = ("_closed", "_decode", "_engine", "_frames", "_keeper", "_serving", "_turn")
+    __slots__ = (
+        "__weakref__",
+        "_calls",
+        "_closed",
+        "_decode",
+        "_engine",
+        "_forked",
+        "_keeper",
+        "_serving",
+        "_turn",
+        "_writes_until_sweep",
+    )
 
     def __init__(
         self, engine: Engine, decode_responses: bool, keeper: Keeper | None = None
     ) -> None:
         self._turn = new_turn_lock()
         self._engine = engine
-        self._keeper = keeper  # None: nothing is kept
-        # Those that no call uses now. Never empty while one thread calls: emptying a list frees its memory.
-        self._frames: list[Frame] = [Frame() for _ in range(4)]
+        self._keeper = keeper  # None: nothing is kept on disk
+        # For reuse. One thread never empties the list: emptying would free its memory.
+        self._calls: list[CommandCall] = [CommandCall() for _ in range(_CALLS_KEPT)]
         self._decode = decode_responses
         self._closed = False
+        self._forked = False  # this process is a forked copy of the one that opened the database
         self._serving: list[Serving] = []
+        self._writes_until_sweep = _SWEEP_WRITES
+        _OPEN.add(self)
 
     def serve(
         self,
@@ -59,17 +223,17 @@ class Runner:
         unixsocket: str | None = None,
         password: str | None = None,
     ) -> Serving:
-        """Put the database on a socket, for any client of Redis, while this program goes on using it.
+        """Put the database on a socket for Redis clients while this program keeps using it.
 
-        port: 0 for any that is free; the result's `port` is it. The result's close(), or the end of its
-        `with`, ends the serving; so does close() of the database. Raises: ConfigError.
+        port: 0 picks a free one; the result's `port` tells which. The result's close(), the end of its
+        `with` block or close() of the database ends the serving. Raises: ConfigError.
         """
-        # Here, for most programs that embed a database need no event loop.
+        # Imported here because most programs that embed a database need no event loop.
         from penstock.embedded import serving  # noqa: PLC0415
         from penstock.server.config import directives  # noqa: PLC0415
 
         if self._closed:
-            raise DatabaseClosed("the database is closed")
+            raise self._closed_error()
         config = directives.default_config()
         config.set_at_start("port", str(port))
         config.set_at_start("bind", host)
@@ -80,30 +244,21 @@ class Runner:
         return served
 
     def close(self) -> None:
-        """End the use of the database; who still waits in a blocking read gets DatabaseClosed.
+        """Close the database. Blocked reads raise DatabaseClosed.
 
-        What was done is on disk when this returns, and others may open the directory. Raises: CommandError
+        When this returns, everything is on disk and others may open the directory. Raises: CommandError
         (MISCONF) if the disk has failed.
         """
-        if self._keeper is not None and self._keeper.is_forked:
-            self._closed = True  # the turn may be held by a thread that only the parent has
-            return
+        if self._forked:
+            return  # the files are the parent's, and one of its threads may have held the lock
         while self._serving:
             self._serving.pop().close()
-        self._in_turn(self._refuse_all)
+        self._in_turn(Closing())
         if self._keeper is not None:
             self._keeper.close()
 
-    def _refuse_all(self) -> None:
-        """Under the turn: take no calls any more, and wake those that wait."""
-        self._closed = True
-        for waiter in self._engine.waiters.all():
-            waiter.error = DatabaseClosed("the database was closed while this call waited")
-            waiter.wake()
-            self._engine.unpark(waiter)
-
     def __del__(self) -> None:
-        """A database that nobody has any more: let others have its directory."""
+        """Close a database that is no longer referenced, so that others can open its directory."""
         if self._closed or self._keeper is None or sys.is_finalizing():
             return
         self.close()
@@ -111,22 +266,15 @@ class Runner:
 
     def save(self) -> bool:
         """Write a snapshot (dump.rdb) while other callers wait. Raises: CommandError."""
-        self._kept(lambda keeper: keeper.save())
+        self._outcome(Request(lambda: self._existing_keeper().save()))
         return True
 
     def bgrewriteaof(self) -> bool:
-        """Begin to rewrite the log in the background; False if that is under way. Raises: CommandError."""
-        begun: bool = self._kept(lambda keeper: keeper.begin_rewrite())
+        """Start a rewrite of the log in the background; False if one is running. Raises: CommandError."""
+        begun: bool = self._outcome(Request(lambda: self._existing_keeper().begin_rewrite()))
         return begun
 
-    def _kept(self, call: Callable[[Keeper], Any]) -> Any:
-        """Ask the keeper for something, under the turn."""
-        if self._keeper is not None and self._keeper.is_forked:
-            raise DatabaseClosed("the database is closed")
-        return self._in_turn(lambda: call(self._checked_keeper()))
-
-    def _checked_keeper(self) -> Keeper:
-        self._check_usable()
+    def _existing_keeper(self) -> Keeper:
         if self._keeper is None:
             raise CommandError("nothing is kept here: this database is in memory only")
         return self._keeper
@@ -142,141 +290,149 @@ class Runner:
 
     # --- Running a command -------------------------------------------------------------------------
 
-    def _run(
-        self, name: str, pieces: list[Any], shape: Callable[[Any], Any] = results.as_it_is
-    ) -> Any:
-        """Run a command given by its words and bring the reply into shape."""
-        frame = self._new_frame()
+    def _run(self, name: str, pieces: list[Any], shape: Callable[[Any], Any] | None = None) -> Any:
+        """Run a command given by its words and shape the reply."""
+        call = self._new_call(TABLE[name], shape)
         for word in _WORDS[name]:
-            frame.add(word)
+            call.frame.add(word)
         for piece in pieces:
-            put(frame, piece)
-        reply = self._perform(TABLE[name], frame, shape)
+            put(call.frame, piece)
+        return self._finished(self._perform(call))
+
+    def _finished(self, reply: Any) -> Any:
+        """Wait if the reply is that of a blocked read, and decode it if asked for."""
         if type(reply) is ThreadWaiter:
             reply = self._wait(reply)
         return results.decoded(reply) if self._decode else reply
 
-    def _new_frame(self) -> Frame:
-        """A frame for the words of one call, filled outside of the turn."""
-        if self._closed or (self._keeper is not None and self._keeper.is_forked):
-            raise DatabaseClosed("the database is closed")
-        if not self._frames:
-            return Frame()
-        frame: Frame = self._frames.pop()
-        frame.clear()
-        return frame
-
-    def _perform(self, command: Command, frame: Frame, shape: Callable[[Any], Any] | None) -> Any:
-        """Run a command under the turn, and return when what it did, or saw, is on disk.
-
-        Every call goes through here. Returns the reply in its shape, or the ThreadWaiter of a read that
-        blocks.
-        """
-        if self._turn.is_mine():
-            raise inside_a_call()
-        keeper = self._keeper
-        position = 0
-        reply: Any = None
-        refusal: CommandError | None = None
+    def _new_call(self, command: Command, shape: Callable[[Any], Any] | None) -> CommandCall:
+        """A call without words. The caller adds them before it takes the lock."""
+        if self._closed:
+            raise self._closed_error()
         try:
-            self._turn.acquire()
-            self._check_usable()
-            if keeper is not None:
-                keeper.prepare(bool(command.flags & _WRITE))
-            try:
-                reply = self._engine.execute(command, frame)
-                if type(reply) is Blocked:
-                    reply = ThreadWaiter(
-                        command, reply, self._engine.context.keyspace, shape or results.as_it_is
-                    )
-                    self._engine.park(reply)
-                elif shape is not None:
-                    reply = shape(reply)
-            except CommandError as error:
-                refusal = error
-            if keeper is not None:
-                position = keeper.hand_over()
-        finally:
-            try:  # noqa: SIM105 - a call of `suppress` could be interrupted itself
-                self._turn.release()
-            except RuntimeError:
-                pass  # an interrupt came before the turn was ours
-        self._frames.append(frame)
-        if position and keeper is not None:
-            keeper.wait(position)
+            call = self._calls.pop()
+        except IndexError:
+            call = CommandCall()
+        call.begin(command, shape)
+        return call
+
+    def _perform(self, call: CommandCall) -> Any:
+        """Run a command. Returns its shaped reply, or the ThreadWaiter of a read that blocks."""
+        self._in_turn(call)
+        reply, refusal = call.reply, call.refusal
+        call.reply = call.refusal = None
+        self._calls.append(call)
         if refusal is not None:
             raise refusal
         return reply
 
-    def _in_turn(self, call: Callable[[], Any]) -> Any:
-        """Call something under the turn."""
+    def _outcome(self, call: Call) -> Any:
+        """Run a call that is not for reuse; return its reply or raise its refusal."""
+        self._in_turn(call)
+        if call.refusal is not None:
+            raise call.refusal
+        return call.reply
+
+    def _in_turn(self, step: Step) -> None:
+        """The frame of every call: run a step under the lock, then wait until its position is on disk."""
+        if self._forked:
+            raise self._closed_error()
         if self._turn.is_mine():
             raise inside_a_call()
+        position = 0
         try:
             self._turn.acquire()
-            return call()
+            position = step.run(self)
         finally:
             try:  # noqa: SIM105 - a call of `suppress` could be interrupted itself
                 self._turn.release()
             except RuntimeError:
-                pass  # an interrupt came before the turn was ours
+                pass  # an interrupt came before this thread had the lock
+        if position:
+            self._keeper.wait(position)  # type: ignore[union-attr] # without a keeper it is 0
 
     def _check_usable(self) -> None:
-        """Under the turn: refuse a closed database, and mend one whose last command was broken off."""
+        """Under the lock: refuse a closed database, and repair one whose last command was interrupted."""
         if self._closed:
-            raise DatabaseClosed("the database is closed")
+            raise self._closed_error()
         if self._engine.unfinished:
-            self._mend()
+            self._repair()
 
-    def _mend(self) -> None:
-        """A command was broken off, so memory may hold half of it.
+    def _repair(self) -> None:
+        """An interrupted command may have done half of its work: reload the data from disk.
 
-        What is on disk is read again. Without a directory there is nothing to read, and the database goes on.
+        Without a directory there is nothing to reload, and the database continues with what it has.
         """
         if self._keeper is not None:
             self._keeper.read_again()
         else:
             self._engine.forget_broken()
 
+    def _sweep(self) -> None:
+        """Under the lock: remove expired keys that nobody looks at."""
+        self._writes_until_sweep = _SWEEP_WRITES
+        self._engine.expire_due(_SWEEP_WRITES)
+
+    def _closed_error(self) -> DatabaseClosed:
+        if self._forked:
+            return DatabaseClosed(
+                "this database was opened before a fork and belongs to the parent process: open one in"
+                " the child process, or let both processes use a server (Database.serve)"
+            )
+        return DatabaseClosed("the database is closed")
+
+    # --- Blocking reads ----------------------------------------------------------------------------
+
     def _wait(self, waiter: ThreadWaiter) -> Any:
-        """Sleep, outside of the turn, until the read is served or its time is over; return its reply."""
+        """Sleep without the lock until the read is served or its time is over; return its reply."""
         try:
             waiter.sleep()
         finally:
             interrupt = self._leave_queue(waiter)
         if interrupt is not None:
             raise interrupt
+        return self._waited_for(waiter)
+
+    def _waited_for(self, waiter: ThreadWaiter) -> Any:
+        """The reply of a read that waits no longer."""
         if waiter.error is not None:
             raise waiter.error
         return waiter.reply if waiter.is_served else results.served(NULL_ARRAY)
 
     def _leave_queue(self, waiter: ThreadWaiter) -> BaseException | None:
-        """Wait no longer, whatever happens: else a later entry would go to a reader that has left.
+        """Stop waiting, whatever happens: otherwise a later entry would go to a reader that has left.
 
-        Returns the exception of a signal handler that came meanwhile.
+        Returns the exception of a signal handler that interrupted this.
         """
         interrupt: BaseException | None = None
         while True:
             try:
-                position = self._in_turn(lambda: self._unpark(waiter))
-                if position and self._keeper is not None:
-                    self._keeper.wait(position)
+                self._in_turn(Leaving(waiter))
             except BaseException as error:
-                if waiter.done:
+                if waiter.done or self._forked:
                     raise
                 interrupt = error
             else:
                 return interrupt
 
-    def _unpark(self, waiter: ThreadWaiter) -> int:
-        """Under the turn: take a waiter out of its queues; return the position to wait for."""
-        self._engine.unpark(waiter)
-        keeper = self._keeper
-        if keeper is None or self._engine.unfinished:
-            return 0
-        keeper.was_served = waiter.is_served
-        position: int = keeper.hand_over()
-        return position
+    # --- Forks -------------------------------------------------------------------------------------
+
+    def _leave_to_parent(self) -> None:
+        """In a forked copy of the process: refuse to work. Two processes would write one log."""
+        self._forked = self._closed = True
+        if self._keeper is not None:
+            self._keeper.leave_to_parent()
+
+
+_OPEN: weakref.WeakSet[Runner] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for runner in list(_OPEN):
+        runner._leave_to_parent()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def put(frame: Frame, value: Any) -> None:

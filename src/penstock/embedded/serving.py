@@ -1,19 +1,19 @@
-"""Serving an engine that somebody else uses as well: the loop in a thread of its own, one lock for both.
+"""Serves the engine of a Database on a socket: the event loop in a thread, one lock for loop and program.
 
-A pure server needs no lock and has none. Here the loop's thread takes the lock of the embedding Database
-around everything that it does, and what a command of the embedding program does to a client (a blocked reader
-is served, a subscriber is told) is handed over to the loop's thread:
+A stand-alone server has no lock. Here the loop's thread takes the lock of the Database around everything it
+does. Commands of the program can affect clients: they serve blocked readers and publish events. These effects
+are handed over to the loop's thread:
 
     the loop's thread                            any other thread
     bytes in     locked, then the session        db.xadd() holds the lock, and runs the waiting read:
     timers       locked, unless cancelled          the reply is written into the session's output
     end of turn  locked; the replies go out        `call_soon` asks the loop's thread to end the turn
-    transports   touched here and only here        `abort` is handed over as well
+    transports   used by this thread only          `abort` is handed over too
 
 Invariants
-  S1  a session, the turn and the engine are touched only under the lock.
-  S2  a transport, a timer of the loop and a socket are touched only by the loop's thread.
-  S3  outside of the lock the selected database is the first, which is the one that a Database works on.
+  S1  a session, the turn and the engine are used only under the lock.
+  S2  a transport, a timer of the loop and a socket are used only by the loop's thread.
+  S3  whenever the lock is free, database 0 is selected, which is the one that a Database works on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class Lock(Protocol):
-    """What two threads need to take turns: acquire waits for the turn, release gives it back."""
+    """The part of a lock that the loop needs."""
 
     @property
     def acquire(self) -> Callable[[], object]: ...
@@ -47,7 +47,7 @@ class Lock(Protocol):
 
 
 class SharedLoop:
-    """A server's loop (server.Loop) for callers on any thread, whose callbacks run under the lock."""
+    """A server's loop (server.Loop) for callers on any thread. Its callbacks run under the lock."""
 
     def __init__(
         self,
@@ -62,10 +62,10 @@ class SharedLoop:
         self._owner = owner
         self._context = engine.context
         self._thread = threading.get_ident()
-        self._inside = False  # the loop's thread has the lock; nobody else reads or writes this
+        self._inside = False  # the loop's thread holds the lock; only that thread uses this
 
     def locked(self, call: Callable[[], _T]) -> _T:
-        """Call under the lock, on the loop's thread; calls may be nested."""
+        """Call a function under the lock, on the loop's thread. Calls may be nested."""
         if self._inside:
             return call()
         self._lock.acquire()
@@ -80,27 +80,27 @@ class SharedLoop:
             self._lock.release()
 
     def on_loop(self, call: Callable[[], Any]) -> None:
-        """Call on the loop's thread: now, if this is the one, or soon."""
+        """Call a function on the loop's thread: now if this is that thread, otherwise soon."""
         if threading.get_ident() == self._thread:
             call()
         elif not self._loop.is_closed():
             self._loop.call_soon_threadsafe(call)
 
     def call_soon(self, callback: Callable[[], None]) -> object:
-        """Call under the lock, at the end of this round."""
+        """Call a function under the lock, in the next round of the loop."""
         if threading.get_ident() == self._thread:
             return self._loop.call_soon(self.locked, callback)
         return self._loop.call_soon_threadsafe(self.locked, callback)
 
     def call_later(self, delay: float, callback: Callable[[], None]) -> SharedTimer:
-        """Call under the lock, in so many seconds."""
+        """Call a function under the lock, after `delay` seconds."""
         timer = SharedTimer(self, callback)
         self.on_loop(lambda: timer.start(self._loop, delay))
         return timer
 
 
 class SharedTimer:
-    """A timer that any thread may cancel, if it has the lock."""
+    """A timer that any thread may cancel while it holds the lock."""
 
     def __init__(self, shared: SharedLoop, callback: Callable[[], None]) -> None:
         self._shared = shared
@@ -108,12 +108,12 @@ class SharedTimer:
         self._handle: asyncio.TimerHandle | None = None
 
     def start(self, loop: asyncio.AbstractEventLoop, delay: float) -> None:
-        """Let it run; on the loop's thread."""
+        """Start the timer, on the loop's thread."""
         if self._callback is not None:
             self._handle = loop.call_later(delay, self._shared.locked, self._fire)
 
     def cancel(self) -> None:
-        """Let it not happen."""
+        """Cancel the timer. Its function is not called after this."""
         self._callback = None
         self._shared.on_loop(self._stop)
 
@@ -123,26 +123,26 @@ class SharedTimer:
             self._handle = None
 
     def _fire(self) -> None:
-        # Looked at under the lock: who cancelled while this waited for it has been quicker.
+        # Read under the lock: a thread may have cancelled the timer while this waited for the lock.
         callback, self._callback = self._callback, None
         if callback is not None:
             callback()
 
 
 class SharedTransport:
-    """What a connection needs of its transport, for callers on any thread."""
+    """The part of a transport that a connection uses, for callers on any thread."""
 
     def __init__(self, shared: SharedLoop, transport: Any) -> None:
         self._shared = shared
         self._transport = transport
-        self.write = transport.write  # called at the end of a turn only, which is the loop's
+        self.write = transport.write  # called only at the end of a turn, by the loop's thread
         self.get_extra_info = transport.get_extra_info
         self.get_write_buffer_size = transport.get_write_buffer_size
-        self.pause_reading = transport.pause_reading  # likewise by the loop's thread only
+        self.pause_reading = transport.pause_reading  # called only by the loop's thread
         self.resume_reading = transport.resume_reading
 
     def close(self) -> None:
-        """Close once everything is sent."""
+        """Close after everything is sent."""
         self._shared.on_loop(self._transport.close)
 
     def abort(self) -> None:
@@ -151,7 +151,7 @@ class SharedTransport:
 
 
 class SharedConnection(BufferedConnection):
-    """A connection whose every step is taken under the lock; its buffer is nobody else's."""
+    """A connection that does every step under the lock. Its buffer belongs to it alone."""
 
     def __init__(self, shared: SharedLoop, make: Callable[[], Connection]) -> None:
         super().__init__(shared.locked(make))
@@ -178,7 +178,7 @@ class SharedConnection(BufferedConnection):
 
 
 class Serving:
-    """A database on a socket, served by a thread. `port`: the TCP port. Ends by close() or a `with`."""
+    """A database on a socket, served by a thread. `port` is the TCP port. close() or `with` ends it."""
 
     def __init__(
         self,
@@ -190,7 +190,7 @@ class Serving:
     ) -> None:
         self._engine = engine
         self._owner = owner
-        self._database = database  # kept: a database that nobody has any more is closed
+        self._database = database  # a reference: an unreferenced Database would be closed
         self._lock = lock
         self._config = config
         sockets = open_sockets(config, any_port=True)
@@ -210,7 +210,7 @@ class Serving:
             raise self._failure
 
     def close(self) -> None:
-        """Say goodbye to the clients and end the thread; the database goes on."""
+        """Disconnect the clients and end the thread. The database stays open."""
         app = self._app
         if app is not None and self._shared is not None and self._thread.is_alive():
             self._shared.on_loop(app.request_stop)
@@ -227,7 +227,7 @@ class Serving:
         try:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._serve(sockets))
-        except BaseException as error:  # noqa: BLE001 - the starting thread's to raise
+        except BaseException as error:  # noqa: BLE001 - the starting thread raises it
             self._failure = error
         finally:
             for listening in sockets:
@@ -257,7 +257,7 @@ def serve(
 ) -> Serving:
     """Serve an engine from a thread. Raises: ConfigError without a socket.
 
-    `owner` keeps its data; `database` is what the program has open, and must not go away meanwhile.
+    `owner` keeps the data of the engine. `database` is the program's Database, which is kept alive meanwhile.
     """
     limits = engine.limits
     config.values["stream-node-max-bytes"] = limits.bytes_max
@@ -265,7 +265,7 @@ def serve(
     config.values["compat-version"] = engine.context.compat.version
     config.values["databases"] = len(engine.context.databases)
     config.values["notify-keyspace-events"] = engine.context.event_kinds
-    # How many files the process may open is the embedding program's business: stay within it.
+    # The limit of open files belongs to the embedding program: stay within it.
     open_files_max, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if open_files_max != resource.RLIM_INFINITY:
         most = max(1, open_files_max - RESERVED_FILES)

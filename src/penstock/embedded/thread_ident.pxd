@@ -1,4 +1,4 @@
-# The twin of thread_ident.py (see core/memory.pxd for the pattern).
+# The C version of thread_ident.py (see core/memory.pxd for the pattern).
 
 from cpython.pythread cimport PyThread_get_thread_ident
 

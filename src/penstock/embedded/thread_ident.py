@@ -1,8 +1,8 @@
-"""Which thread this is. Its C twin, in thread_ident.pxd, makes no Python number of it."""
+"""The id of the current thread. The C version in thread_ident.pxd creates no Python int."""
 
 from threading import get_ident
 
 
 def current() -> int:
-    """A number that no other living thread has, and that is not 0."""
+    """A number that is not 0 and that no other running thread has."""
     return get_ident()

@@ -1,8 +1,8 @@
-"""One program that uses every stream method of redis-py's client, and notes everything that it sees.
+"""A program that uses every stream method of redis-py's client, and notes every result.
 
-It runs on `redis.Redis` and on `penstock.open()` alike. Every line of the notebook is what was called and
-the repr of what came back, so that list and tuple, bytes and text, bool and int, and the order of keys all
-count. Ids are given, so that they are the same everywhere; times are given in rounded minutes.
+It runs on `redis.Redis` and on `penstock.open()` alike. A line of the notebook has a call and the repr of its
+result, so differences between list and tuple, bytes and text, bool and int, or in the order of keys show. Ids
+are given, so they are the same everywhere; times are rounded to minutes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 MINUTE_MS = 60_000
-TIMES_MS = ("time_since_delivered", "idle", "inactive")  # how long ago
-CLOCK_TIMES_MS = ("seen-time", "active-time")  # when
+TIMES_MS = ("time_since_delivered", "idle", "inactive")  # durations
+CLOCK_TIMES_MS = ("seen-time", "active-time")  # moments
 
 
 def run(db: Any) -> list[str]:
-    """Everything that can be seen of a client, one line for each call."""
+    """Run the program; return one line for each call."""
     notes = Notebook()
     for step in (
         *(adding, odd_values, trimming, deleting, ranges, reading),
@@ -30,7 +30,7 @@ def run(db: Any) -> list[str]:
 
 
 class Notebook:
-    """What was called and what came back."""
+    """Calls and their results."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -40,13 +40,13 @@ class Notebook:
         self._step = step
 
     def __call__(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call a method, note the result or the refusal, return the result."""
+        """Call a method, note its result or its error, and return the result."""
         name = getattr(method, "__name__", "")
         named = [f"{key}={value!r}" for key, value in options.items()]
         given = re.sub(" at 0x[0-9a-f]+", "", ", ".join([*map(repr, args), *named]))
         try:
             found = method(*args, **options)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same for both
+        except Exception as error:  # noqa: BLE001 - any error must be the same for both
             # A server's refusal is redis.ResponseError there and CommandError here.
             is_ours = type(error).__module__.partition(".")[0] in ("redis", "penstock")
             kind = type(error).__name__
@@ -61,7 +61,7 @@ class Notebook:
 
 
 def _without_times(value: Any, key: Any = None) -> Any:
-    """The same, with times that are a bit different everywhere made equal."""
+    """The same value, with times that differ from run to run made equal."""
     name = key.decode() if isinstance(key, bytes) else key
     if isinstance(value, int) and name in TIMES_MS:
         return f"{round(value / MINUTE_MS)} minutes"
@@ -79,7 +79,7 @@ def _without_times(value: Any, key: Any = None) -> Any:
     return value
 
 
-def fill(db: Any, key: str, *entry_ids: str) -> None:
+def fill(db: Any, key: str | bytes | int, *entry_ids: str) -> None:
     for entry_id in entry_ids:
         db.xadd(key, {"n": entry_id}, id=entry_id)
 
