@@ -20,7 +20,13 @@ from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
 from tests.support.campaign import cases, seed
 from tests.support.engine.engines import STRING_KEY, Bench
-from tests.support.engine.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
+from tests.support.engine.keyspace_events import (
+    COUNT_CHANGES,
+    MARK,
+    SWITCH_ON,
+    RedisEvents,
+    changes_of,
+)
 from tests.support.random.stream_commands import HOUR_MS, STREAM_KEYS, Words, World
 from tests.support.servers.raw_redis import RawRedis, Refusal
 from tests.support.servers.redis_server import RedisServer
@@ -35,8 +41,8 @@ IsTime = Callable[[int, list[Any]], bool]
 
 def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
     start = seed()
-    with RawRedis(redis_server.port) as redis, EventEar(redis_server.port) as ear:
-        redis.ask([TELL])
+    with RawRedis(redis_server.port) as redis, RedisEvents(redis_server.port) as ear:
+        redis.ask([SWITCH_ON])
         for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
             Round(redis, ear, f"{start}/{n}").play()
 
@@ -44,7 +50,7 @@ def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> N
 class Round:
     """Two empty servers and one world of commands for them."""
 
-    def __init__(self, redis: RawRedis, ear: EventEar, name: str) -> None:
+    def __init__(self, redis: RawRedis, ear: RedisEvents, name: str) -> None:
         self.redis = redis
         self.ear = ear
         self.world = World(random.Random(name))

@@ -21,8 +21,8 @@ from tests.differential.random.test_random_commands import (
     questions,
 )
 from tests.support.campaign import cases, seed
-from tests.support.engine.ear import Ear
 from tests.support.engine.engines import STRING_KEY, Bench
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.random.key_commands import ALL_KEYS, DATABASES, KeyWorld
 from tests.support.random.stream_commands import Words
 from tests.support.servers.raw_redis import RawRedis
@@ -61,7 +61,7 @@ class KeyRound(Round):
         self.bench.engine.context.keyspace.values[STRING_KEY] = b"x"
         self.bench.engine.limits.bytes_max = self.world.bytes_max
         self.bench.engine.limits.entries_max = self.world.entries_max
-        self.listener = Ear(self.bench.engine, KINDS)
+        self.listener = EventRecorder(self.bench.engine, KINDS)
         self.gap_ms = 0
         self.sent: list[Words] = []
         settings = [b"stream-node-max-bytes", b"%d" % self.world.bytes_max]
@@ -97,7 +97,7 @@ class KeyRound(Round):
         self.sent.append(words)
         before = self.bench.engine.context.dirty
         found = self.difference(words, self.ours(words), theirs)
-        told, told_theirs = self.listener.take(), self.heard_of_theirs()
+        told, told_theirs = self.listener.take_messages(), self.heard_of_theirs()
         if words[0].upper() in IN_ANY_ORDER:
             told, told_theirs = sorted(told), sorted(told_theirs)
         # What is over when it is looked at counts for us: it has to be saved like any other change.

@@ -9,16 +9,15 @@ A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it aga
 from __future__ import annotations
 
 import random
-import re
 from typing import Any
 
 from penstock.core.check import check_list
 from penstock.core.list_value import ListValue
-from penstock.engine import events
 from penstock.engine.keyspace import Watch
 from penstock.engine.waiters import Blocked
 from tests.support.campaign import cases, seed
 from tests.support.engine.engines import STRING_KEY, Bench
+from tests.support.engine.keyspace_events import COUNT_CHANGES, EventRecorder, changes_of
 from tests.support.random.list_commands import LIST_KEYS, ListWorld
 from tests.support.random.stream_commands import Words
 from tests.support.rdb.dump import list_nodes
@@ -30,7 +29,6 @@ BATCH_COMMANDS = 25
 SHOWN_COMMANDS = 20
 KINDS = "KEAnm"
 MARK = b"between two commands"
-CHANGES = re.compile(rb"rdb_changes_since_last_save:(\d+)")
 
 
 def test_random_list_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
@@ -44,19 +42,6 @@ def test_random_list_commands_do_the_same_as_in_redis(redis_server: RedisServer)
             Round(redis, told, f"{start}/{n}").play()
 
 
-class Ear:
-    """Hears what our engine tells."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[bytes, bytes]] = []
-
-    def message(self, channel: bytes, text: bytes) -> None:
-        self.heard.append((channel, text))
-
-    def pattern_message(self, _pattern: bytes, channel: bytes, text: bytes) -> None:
-        self.heard.append((channel, text))
-
-
 class Round:
     """Two empty servers and one world of commands for them."""
 
@@ -66,18 +51,15 @@ class Round:
         self.name = name
         self.world = ListWorld(random.Random(name))
         self.bench = Bench("7.0")
-        self.ear = Ear()
         self.sent: list[Words] = []
-        context = self.bench.engine.context
-        context.event_kinds = events.parse_kinds_or_none(KINDS) or 0
-        context.channels.by_pattern[b"*"] = {self.ear: None}
-        context.watching = 1
+        self.events = EventRecorder(self.bench.engine, KINDS)
+        self.bench.engine.context.watching = 1
         self.bench.engine.list_limits.set_listpack_size(self.world.listpack_size)
         size = [b"list-max-listpack-size", b"%d" % self.world.listpack_size]
         redis.ask([[b"FLUSHALL"], [b"SET", STRING_KEY, b"x"], [b"CONFIG", b"SET", *size]])
         redis.ask([[b"PUBLISH", MARK, b""]])
         self.heard_of_theirs()
-        self.changes = self.changes_of_theirs(redis.ask([[b"INFO", b"persistence"]])[0])
+        self.changes = changes_of(redis.ask([COUNT_CHANGES])[0])
 
     def play(self) -> None:
         for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
@@ -92,9 +74,9 @@ class Round:
         watched = self.world.dice.choice(LIST_KEYS)
         # One's own commands break one's own watches.
         asked = [[b"WATCH", watched], words, [b"MULTI"], [b"EXEC"]]
-        asked += [[b"INFO", b"persistence"], [b"PUBLISH", MARK, b""]]
+        asked += [COUNT_CHANGES, [b"PUBLISH", MARK, b""]]
         _, reply, _, done, info, _ = self.redis.ask(asked)
-        changes = self.changes_of_theirs(info)
+        changes = changes_of(info)
         theirs = (reply, self.heard_of_theirs(), changes - self.changes, done != [])
         self.changes = changes
         ours = self.ours(words, watched)
@@ -108,10 +90,9 @@ class Round:
         before = context.dirty
         reply = self.bench.run(*words)
         context.keyspace.unwatch(watched, watch)
-        heard, self.ear.heard = self.ear.heard, []
         if isinstance(reply, Blocked):
             reply = reply.on_timeout  # whoever blocks waits in vain
-        return reply, heard, context.dirty - before, watch.broken
+        return reply, self.events.take_messages(), context.dirty - before, watch.broken
 
     def compare_nodes(self, key: bytes) -> None:
         value = self.bench.engine.context.keyspace.find(key)
@@ -124,12 +105,6 @@ class Round:
         check_list(value, self.bench.engine.list_limits)
         if list(map(bytes, value.nodes())) != list_nodes(payload):
             raise AssertionError(self.story(f"the nodes of {key!r} differ"))
-
-    @staticmethod
-    def changes_of_theirs(info: bytes) -> int:
-        found = CHANGES.search(info)
-        assert found is not None
-        return int(found[1])
 
     def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
         """What Redis has told up to the next mark."""

@@ -19,7 +19,8 @@ from penstock.server.session.states import BLOCKED
 from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, TIME
 from tests.differential.random.test_random_key_commands import IN_ANY_ORDER, KeyRound, about
 from tests.support.campaign import cases, seed
-from tests.support.engine.engines import EVENT_KINDS, STRING_KEY
+from tests.support.engine.engines import STRING_KEY
+from tests.support.engine.keyspace_events import EVENT_KINDS
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
 from tests.support.random.list_commands import LIST_KEYS
 from tests.support.random.session_commands import BROKEN, CHANNELS, SessionWorld

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.engine.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
+from tests.support.engine.keyspace_events import (
+    COUNT_CHANGES,
+    MARK,
+    SWITCH_ON,
+    RedisEvents,
+    changes_of,
+)
 from tests.support.engine.stream_changes import CHANGES, WOKEN, Change, commands
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer
@@ -20,8 +26,8 @@ class Observer:
 
     def __init__(self, server: RedisServer) -> None:
         self.actor, self.watcher, self.reader = (RawRedis(server.port) for _ in range(3))
-        self.ear = EventEar(server.port)
-        self.actor.ask([TELL])
+        self.ear = RedisEvents(server.port)
+        self.actor.ask([SWITCH_ON])
 
     def close(self) -> None:
         for connection in (self.actor, self.watcher, self.reader, self.ear):

@@ -54,7 +54,8 @@ from penstock.errors import CommandError
 from penstock.inspect.files import FoundStream, raw_stream
 from penstock.persist.aof.commit import Policy
 from penstock.reply import NullArray, Pairs, Served, Status
-from tests.support.engine.engines import LOOKUP, EventList, listen
+from tests.support.engine.engines import LOOKUP
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.servers.power_cycle import Answer, PowerCycledServer
 from tests.support.servers.raw_redis import Refusal
 
@@ -81,7 +82,7 @@ class ScriptRun:
         self.clock = ManualClock(1000)
         self.engine = Engine(self.clock, VERSION)
         self._waiters = 0
-        self._told: EventList | None = None
+        self._events: EventRecorder | None = None
         self._woken: list[str] = []
         self._durable: DurableRun | None = None
 
@@ -97,7 +98,7 @@ class ScriptRun:
                 what, key = line.split()[1:]
                 printed += inspect(self.stream(key), what)
             elif line == "listen":
-                self._told = listen(self.engine)
+                self._events = EventRecorder(self.engine)
             elif line.startswith("log "):
                 assert not self.engine.context.keyspace.values, "`log` comes before all commands"
                 policy = Policy(line.removeprefix("log "))
@@ -117,8 +118,8 @@ class ScriptRun:
             return self._durable.command(words)
         printed = [self._reply(words), *self._woken]
         self._woken.clear()
-        if self._told is not None:
-            printed += [f"* {event}" for event in self._told.take()]
+        if self._events is not None:
+            printed += [f"* {event}" for event in self._events.take()]
         return printed
 
     def _reply(self, words: list[str]) -> str:

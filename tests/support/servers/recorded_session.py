@@ -27,7 +27,7 @@ from penstock.persist.aof.journal import Journal
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb.writer import VERSION_MIN, RdbWriter, aux_fields, write_databases
 from penstock.server.session.states import BLOCKED
-from tests.support.engine.engines import EVENT_KINDS
+from tests.support.engine.keyspace_events import EVENT_KINDS
 from tests.support.random.effects import STEPS_MS, EffectWorld, shown_words
 from tests.support.random.key_commands import ALL_KEYS
 from tests.support.random.list_commands import LIST_KEYS
