@@ -22,23 +22,23 @@ LOGGED = ["XADD", "XDEL", "XTRIM", "XSETID", "XACK", "XCLAIM", "XGROUP", "SET", 
 LOGGED += ["LPOP", "LMOVE", "PEXPIREAT", "RENAME", "SELECT", "MULTI", "EXEC", "RESTORE"]
 
 
-def recorded(module: str, folder: Path, file: Path) -> list[str]:
+def start_recording(module: str, folder: Path, file: Path) -> subprocess.Popen[bytes]:
     """Run a recording with the penstock in `folder`, in a process of its own."""
     path = os.pathsep.join((str(folder), str(ROOT)))
-    subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-P", "-m", module, str(file)],
         cwd=file.parent,
         env=os.environ | {"PYTHONPATH": path},
-        check=True,
     )
-    return file.read_text().splitlines()
 
 
 @pytest.mark.skipif(KIND == "interpreted", reason="there is no compiled build to compare with")
 @pytest.mark.parametrize("module", [STRUCTURES, SESSION])
 def test_both_builds_record_the_same(module: str, tmp_path: Path) -> None:
-    compiled = recorded(module, Path(str(penstock.__file__)).parents[1], tmp_path / "compiled")
-    interpreted = recorded(module, ROOT / "src", tmp_path / "interpreted")
+    folders = {"compiled": Path(str(penstock.__file__)).parents[1], "interpreted": ROOT / "src"}
+    processes = [start_recording(module, folders[kind], tmp_path / kind) for kind in folders]
+    assert [process.wait() for process in processes] == [0, 0]
+    compiled, interpreted = ((tmp_path / kind).read_text().splitlines() for kind in folders)
     assert (compiled[0], interpreted[0]) == ("compiled", "interpreted")
     for line, (left, right) in enumerate(zip(compiled, interpreted, strict=False)):
         assert line in (0, 1) or left == right, (

@@ -183,10 +183,10 @@ class SessionRound(KeyRound):
     # --- One batch ---------------------------------------------------------------------------------
 
     def compare_batch(self, peer: Peer, batch: Batch) -> None:
-        [start] = self.control.ask([TIME])
-        time, groups = _ms(start), ask(peer.theirs, peer, batch)
-        [end] = self.control.ask([TIME])
-        moments = [moment for moment, _ in groups] + [_ms(end)]
+        # In a transaction TIME would be queued, so another connection asks for it.
+        time = self._time() if batch[0][2] else 0
+        groups, end = ask(peer.theirs, peer, batch)
+        moments = [moment for moment, _ in groups] + [end or self._time()]
         in_order = True
         for n, ((words, data, _), (moment, theirs)) in enumerate(zip(batch, groups, strict=True)):
             known = moment or time
@@ -204,6 +204,10 @@ class SessionRound(KeyRound):
                 return
         in_order = in_order and not any(words == [b"EXEC"] for words, _, _ in batch)
         self.compare_heard(in_order)
+
+    def _time(self) -> int:
+        [time] = self.control.ask([TIME])
+        return _ms(time)
 
     def _ours(self, peer: Peer, data: bytes) -> list[Any]:
         cut = self.dice.randrange(len(data)) if self.dice.random() < 0.1 else 0
@@ -279,8 +283,11 @@ def last_words(connection: RawRedis, data: bytes) -> bytes:
     return said
 
 
-def ask(connection: RawRedis, peer: Peer, batch: Batch) -> list[tuple[int, list[Any]]]:
-    """For every command the time before it, if it could be asked, and all that came back."""
+def ask(connection: RawRedis, peer: Peer, batch: Batch) -> tuple[list[tuple[int, list[Any]]], int]:
+    """For each command the time before it and all replies and messages; then the time after the last.
+
+    A time is 0 inside a transaction.
+    """
     hello = encode([b"HELLO", b"3" if peer.resp3 else b"2"])
     data = b""
     for words, sent, in_multi in batch:
@@ -298,9 +305,11 @@ def ask(connection: RawRedis, peer: Peer, batch: Batch) -> list[tuple[int, list[
         groups.append((moment, pushes))
         if words == [b"RESET"]:
             connection.read()
-    if not peer.in_multi:
-        groups[-1][1].extend(_until_time(connection)[0])
-    return groups
+    if peer.in_multi:
+        return groups, 0
+    pushes, end = _until_time(connection)
+    groups[-1][1].extend(pushes)
+    return groups, end
 
 
 def _until_reply(connection: RawRedis) -> list[Any]:

@@ -107,10 +107,11 @@ class TcpRound(SessionRound):
         return last_words(peer.ours, data)
 
     def compare_batch(self, peer: Peer, batch: Batch) -> None:
-        groups = zip(ask(peer.ours, peer, batch), ask(peer.theirs, peer, batch), strict=True)
-        for (words, _, _), ((_, ours), (_, theirs)) in zip(batch, groups, strict=True):
+        ours, theirs = (ask(link, peer, batch)[0] for link in (peer.ours, peer.theirs))
+        groups = zip(ours, theirs, strict=True)
+        for (words, _, _), ((_, our_items), (_, their_items)) in zip(batch, groups, strict=True):
             self.sent.append([b"%d:" % self.peers.index(peer), *words])
-            self.compare_items(peer, words, ours, theirs)
+            self.compare_items(peer, words, our_items, their_items)
         told = [heard(side.ear) for side in self.sides]
         if not self.has_parted:
             self.compare_told(told[1], told[0], in_order=False)

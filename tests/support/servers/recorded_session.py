@@ -36,7 +36,7 @@ from tests.support.servers.connections import ManualClient, ServerBench
 from tests.support.servers.raw_redis import encode
 
 SEED = "recorded"
-ROUNDS = 20
+ROUNDS = 14
 STEPS = 500
 SNAPSHOT_STEPS = 125
 VERSIONS = [None, None, "7.0", "7.2"]
