@@ -149,7 +149,7 @@ class ScriptRun:
         settings[name](int(value))
 
     def stream(self, key: str) -> Stream:
-        """A stream by name, sound in every respect."""
+        """A stream by name, after checking its invariants."""
         stream = self.engine.context.keyspace.stream_or_none(key.encode())
         assert stream is not None, f"there is no stream {key}"
         check_stream(stream)
@@ -192,7 +192,7 @@ class DurableRun:
 
 
 def dump(stream: Stream) -> list[str]:
-    """The nodes of a stream and their entries, as they lie."""
+    """The nodes of a stream and all entries in them, deleted ones too."""
     lines = []
     nodes = stream.nodes.iterator()
     nodes.seek("^")
@@ -213,7 +213,7 @@ def dump(stream: Stream) -> list[str]:
 
 
 def inspect(stream: Stream, what: str) -> list[str]:
-    """One view of a stream, by the printer of `penstock inspect`; a block has no empty lines."""
+    """The output of `penstock inspect` for a stream, without empty lines: those separate blocks."""
     raw = raw_stream("", FoundStream(0, b"", stream), 0)
     raw.node_bytes_max, raw.node_entries_max = stream.limits.bytes_max, stream.limits.entries_max
     printed = io.StringIO()
@@ -259,7 +259,7 @@ def _escaped(char: int) -> str:
 
 
 def _items(reply: Any) -> list[Any]:
-    """What a reply that holds others holds, in order."""
+    """The items of a reply that contains others, in order."""
     if isinstance(reply, Pairs):
         return [part for pair in reply.items for part in pair]
     if isinstance(reply, Served):
@@ -270,7 +270,7 @@ def _items(reply: Any) -> list[Any]:
 
 
 def run_script(path: Path, update: bool = False) -> tuple[str, str]:
-    """The script's text, and the text that it would have if what it prints were expected."""
+    """Run a script. Returns its text, and the text with the output that it actually printed."""
     expected = path.read_text()
     run = ScriptRun()
     blocks = []
