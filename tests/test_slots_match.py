@@ -1,7 +1,7 @@
 """The attributes of a class in a .pxd are the __slots__ of that class in the .py.
 
-An attribute that is missing from the .pxd compiles, and fails at run time in the compiled build only. One that
-is missing from __slots__ fails in the interpreted build only.
+An attribute that is missing from the .pxd compiles, and fails at run time in the compiled build only. One
+that is missing from __slots__ fails in the interpreted build only.
 """
 
 from __future__ import annotations

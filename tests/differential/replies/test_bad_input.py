@@ -1,7 +1,7 @@
 """Bad ids, numbers, options, names and frames: our server replies as Redis does, and no data change.
 
-Each line of the tables goes to both servers over a raw socket. The replies must be equal, and so must the data
-afterwards. A refused command must leave the data as they were and the connection open.
+Each line of the tables goes to both servers over a raw socket. The replies must be equal, and so must the
+data afterwards. A refused command must leave the data as they were and the connection open.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
     python -m tests.support.engine.recorded FILE
 
-writes to FILE what the penstock on the path does with the sequence: first the build, then every result, every
-node, every pending entry and drawings of the trees, as text. The seed is fixed, so two builds that agree write
+writes to FILE what the penstock on the path does with the sequence: first the build, then every result,
+every node, every pending entry and drawings of the trees. The seed is fixed, so two builds that agree write
 the same file except for the first line (see tests/test_builds_agree.py).
 tests/support/servers/recorded_session.py does the same for commands, replies and files.
 """
@@ -45,7 +45,7 @@ class Recording:
         self.stream, self.group = self.streams[0], self.groups[0]
 
     def lines(self, steps: int) -> Iterator[str]:
-        """Run the sequence. Yields a line for each operation, and all bytes every SNAPSHOT_STEPS operations."""
+        """Run the sequence. Yields a line per operation, and all bytes every SNAPSHOT_STEPS operations."""
         operations: list[Callable[[], object]] = [
             *[self.append] * 12,
             *[self.append_at, self.append_in_ms, self.delete, self.read, self.walk] * 2,

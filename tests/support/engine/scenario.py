@@ -46,7 +46,7 @@ class Notebook:
         given = re.sub(" at 0x[0-9a-f]+", "", ", ".join([*map(repr, args), *named]))
         try:
             found = method(*args, **options)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same for both
+        except Exception as error:  # noqa: BLE001 - both clients must raise the same error
             # An error reply is redis.ResponseError in redis-py and CommandError in penstock.
             is_ours = type(error).__module__.partition(".")[0] in ("redis", "penstock")
             kind = type(error).__name__
