@@ -1,4 +1,4 @@
-"""INCRBYFLOAT prints what Redis on x86 prints, for all kinds of numbers."""
+"""INCRBYFLOAT prints the same digits as Redis on x86, for all kinds of numbers."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""The same random commands to our engine and to a real Redis: every reply, event and state is the same.
+"""Sends the same random stream commands to our engine and to a real Redis. Compares replies, events, data.
 
-A command's time is known to within the TIMEs that the server is asked for before and after it; our clock is
-set to the earlier one. So all times that come back may differ by twice the longest such gap, and no more.
+TIME before and after each command shows when Redis ran it; our clock is set to the earlier time. So all times
+in replies may differ by at most twice the longest gap.
 
-A round ends early where XSETID goes below a tombstone, which only Redis 7.0 does (docs/compatibility.md).
+A round ends early if XSETID goes below a tombstone, which only Redis 7.0 allows (docs/compatibility.md).
 
-A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+A failure shows its seed. PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tests.support.servers.redis_server import RedisServer
 ROUND_COMMANDS = 250
 BATCH_COMMANDS = 25
 SHOWN_COMMANDS = 20
-GAP_MS_MAX = HOUR_MS // 8  # above this a limit on idle times might decide differently
+GAP_MS_MAX = HOUR_MS // 8  # with a longer gap, an idle limit could decide differently
 TIME = [b"TIME"]
 IsTime = Callable[[int, list[Any]], bool]
 
@@ -48,7 +48,7 @@ def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> N
 
 
 class Round:
-    """Two empty servers and one world of commands for them."""
+    """Two empty servers, and one world of commands for both."""
 
     def __init__(self, redis: RawRedis, ear: RedisEvents, name: str) -> None:
         self.redis = redis
@@ -107,22 +107,22 @@ class Round:
             self.changes += change
 
     def parts(self, words: Words, ours: Any, theirs: Any) -> bool:
-        """Tell whether Redis went below a tombstone or a MAXDELETEDID, where we refuse to."""
+        """Whether Redis went below a tombstone or a MAXDELETEDID, which we refuse."""
         below = isinstance(ours, Refusal) and "in XSETID is smaller than" in ours.line
         return below and theirs == "OK" and words[0].upper() == b"XSETID"
 
     def ours(self, words: Words) -> Any:
         reply = self.bench.run(*words)
-        return NULL_ARRAY if isinstance(reply, Blocked) else reply  # whoever blocks waits in vain
+        return NULL_ARRAY if isinstance(reply, Blocked) else reply  # a blocked reader times out
 
     def time_of(self, words: Words, theirs: Any, before_ms: int) -> int:
-        """When a command ran. An id that a server has made itself tells it exactly."""
+        """When a command ran. A generated id shows it exactly."""
         if words[0].upper() == b"XADD" and b"*" in words and isinstance(theirs, bytes):
             return min(int(theirs.split(b"-")[0]), 2**62)
         return before_ms
 
     def difference(self, words: Words, ours: Any, theirs: Any) -> str | None:
-        """Where two replies to a command differ, or None."""
+        """The difference between two replies to a command, or None."""
         question = b" ".join(words[:2]).upper()
         if question.startswith(b"XPENDING"):
             return self._difference(ours, theirs, _is_time_of_pending)
@@ -179,7 +179,7 @@ def _is_no_time(_at: int, _row: list[Any]) -> bool:
 
 
 def questions(key: bytes) -> list[Words]:
-    """What tells all of a stream's state."""
+    """Commands whose replies show all data of a stream."""
     return [
         [b"XINFO", b"STREAM", key, b"FULL", b"COUNT", b"0"],
         [b"XINFO", b"STREAM", key],

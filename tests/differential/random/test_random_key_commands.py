@@ -1,8 +1,7 @@
-"""Strings, keys and times to go, the same random commands to our engine and to a real Redis.
+"""Sends the same random commands for strings, keys and expiry to our engine and to a real Redis.
 
-As test_random_commands, and beside every reply the keyspace events that the command has caused, in their
-order, and how many changes it counts as. Redis sweeps nothing by itself here: what is over goes when
-somebody looks, on both sides.
+Like test_random_commands. Compares, for each command, the reply, the keyspace events in their order and the
+number of changes. Active expiry is off on both sides: an expired key is removed when a command looks at it.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ MARK = b"between two commands"
 IN_SECONDS = (b"TTL", b"EXPIRETIME")
 IN_MS = (b"PTTL", b"PEXPIRETIME")
 IN_ANY_ORDER = (b"KEYS", b"SCAN")
-# They read streams, which tells of keys that are missing, or make groups: not what is tested here.
+# These read streams, which causes keymiss events, or make groups: not tested here.
 SILENT = (b"XLEN", b"XREADGROUP", b"XGROUP", b"XACK", b"XINFO", b"XPENDING", b"XREVRANGE")
 
 
@@ -50,7 +49,7 @@ def test_random_commands_about_keys_do_the_same_as_in_redis(port: int) -> None:
 
 
 class KeyRound(Round):
-    """Two empty servers and one world of commands about keys for them."""
+    """Two empty servers, and one world of commands about keys for both."""
 
     def __init__(self, redis: RawRedis, told: RawRedis, name: str) -> None:
         self.redis = redis
@@ -93,14 +92,14 @@ class KeyRound(Round):
             self.compare_one(words, theirs, _changes_in(info))
 
     def compare_one(self, words: Words, theirs: Any, changes: int) -> None:
-        """Run a command that Redis has answered, having counted so many changes."""
+        """Run a command. `theirs` is the reply of Redis, `changes` the number of changes it counted."""
         self.sent.append(words)
         before = self.bench.engine.context.dirty
         found = self.difference(words, self.ours(words), theirs)
         told, told_theirs = self.listener.take_messages(), self.heard_of_theirs()
         if words[0].upper() in IN_ANY_ORDER:
             told, told_theirs = sorted(told), sorted(told_theirs)
-        # What is over when it is looked at counts for us: it has to be saved like any other change.
+        # We count the removal of an expired key: it must be saved like any other change.
         over = sum(text == b"expired" for _, text in told)
         counted = self.bench.engine.context.dirty - before - over
         counted_theirs, self.changes = changes - self.changes, changes
@@ -113,7 +112,7 @@ class KeyRound(Round):
             raise AssertionError(self.story(found))
 
     def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
-        """What Redis has told up to the next mark."""
+        """The events of Redis before the next mark."""
         heard: list[tuple[bytes, bytes]] = []
         while True:
             _, _, channel, text = self.subscriber.read()
@@ -142,7 +141,7 @@ class KeyRound(Round):
 
 
 def about(keyspace: Keyspace, key: bytes) -> list[Words]:
-    """What tells all of a key, unless it is overdue and would go if somebody looked."""
+    """Commands whose replies show all data of a key, unless it has expired: they would remove it."""
     if keyspace.expires.get(key, LONG_AGO_MS) < LONG_AGO_MS:
         return []
     asked = [[b"TYPE", key], [b"GET", key], [b"PEXPIRETIME", key]]
@@ -150,12 +149,12 @@ def about(keyspace: Keyspace, key: bytes) -> list[Words]:
 
 
 def _changes_in(info: bytes) -> int:
-    """How many changes a server has counted."""
+    """The number of changes that a server has counted."""
     return int(info.partition(b"rdb_changes_since_last_save:")[2].split(b"\r", 1)[0])
 
 
 def _sorted(reply: list[Any]) -> list[Any]:
-    """A list of keys, or a cursor and a list of keys, in order."""
+    """A list of keys, or a cursor and a list of keys, with the keys sorted."""
     if len(reply) == 2 and isinstance(reply[1], list):
         return [reply[0], sorted(reply[1])]
     return sorted(reply)

@@ -1,9 +1,9 @@
-"""The same random list commands to our engine and to a real Redis.
+"""Sends the same random list commands to our engine and to a real Redis.
 
-Beside every reply: the keyspace events in their order, how many changes were counted, and whether a watch on
-one of the keys was broken. Every few commands: all elements, and the nodes byte for byte.
+Compares, for each command, the reply, the keyspace events in their order, the number of changes and whether a
+watch was broken. Every few commands it compares all elements, and all nodes byte for byte.
 
-A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+A failure shows its seed. PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_random_list_commands_do_the_same_as_in_redis(redis_server: RedisServer)
 
 
 class Round:
-    """Two empty servers and one world of commands for them."""
+    """Two empty servers, and one world of commands for both."""
 
     def __init__(self, redis: RawRedis, told: RawRedis, name: str) -> None:
         self.redis = redis
@@ -72,7 +72,7 @@ class Round:
     def compare(self, words: Words) -> None:
         self.sent.append(words)
         watched = self.world.dice.choice(LIST_KEYS)
-        # One's own commands break one's own watches.
+        # The commands of a client break its own watches.
         asked = [[b"WATCH", watched], words, [b"MULTI"], [b"EXEC"]]
         asked += [COUNT_CHANGES, [b"PUBLISH", MARK, b""]]
         _, reply, _, done, info, _ = self.redis.ask(asked)
@@ -91,13 +91,13 @@ class Round:
         reply = self.bench.run(*words)
         context.keyspace.unwatch(watched, watch)
         if isinstance(reply, Blocked):
-            reply = reply.on_timeout  # whoever blocks waits in vain
+            reply = reply.on_timeout  # a blocked client times out
         return reply, self.events.take_messages(), context.dirty - before, watch.broken
 
     def compare_nodes(self, key: bytes) -> None:
         value = self.bench.engine.context.keyspace.find(key)
         payload, _ = self.redis.ask([[b"DUMP", key], [b"PUBLISH", MARK, b""]])
-        self.heard_of_theirs()  # it may have missed the key
+        self.heard_of_theirs()  # DUMP of a missing key causes a keymiss event
         if value is None:
             assert payload is None, self.story(f"only they have {key!r}")
             return
@@ -107,7 +107,7 @@ class Round:
             raise AssertionError(self.story(f"the nodes of {key!r} differ"))
 
     def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
-        """What Redis has told up to the next mark."""
+        """The events of Redis before the next mark."""
         heard: list[tuple[bytes, bytes]] = []
         while True:
             _, _, channel, text = self.told.read()

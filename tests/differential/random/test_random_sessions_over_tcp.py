@@ -1,7 +1,7 @@
-"""As test_random_sessions, against a `penstock serve` in a process of its own, over TCP.
+"""Like test_random_sessions, with a `penstock serve` process and over TCP.
 
-Two processes have two clocks, so ids are always given, and times may differ by as much as a busy machine lets
-them.
+The two processes have different clocks. So ids are always explicit, and times may differ by the delays of a
+busy machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from tests.support.servers.redis_server import redis_program_or_none, running_re
 
 
 class Side:
-    """One of the two servers: a connection that sets it up, and one that hears all messages and events."""
+    """One of the two servers: a connection for the set-up, and one that receives all messages and events."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -52,7 +52,7 @@ class Side:
 
 @pytest.fixture
 def sides() -> Iterator[tuple[Side, Side]]:
-    """Theirs and ours."""
+    """Redis and penstock."""
     if redis_program_or_none() is None:
         pytest.skip(NO_REDIS)
     options = ("--enable-debug-command", "yes")
@@ -73,7 +73,7 @@ def test_random_sessions_over_tcp_read_the_same_as_with_redis(sides: tuple[Side,
 
 
 class TcpRound(SessionRound):
-    """Two empty servers in processes of their own."""
+    """Two empty servers, each in its own process."""
 
     clocks_agree = False
 

@@ -353,7 +353,7 @@ Pair = tuple[RawRedis, RawRedis]
 
 @pytest.fixture(scope="module")
 def ports() -> Iterator[tuple[int, int]]:
-    """Theirs and ours."""
+    """The ports of Redis and penstock."""
     if redis_program_or_none() is None:
         pytest.skip(NO_REDIS)
     with running_redis() as theirs, running_penstock("--compat-version", "7.0") as ours:
@@ -411,7 +411,7 @@ def test_numbers(pair: Pair, line: str) -> None:
     check(pair, list(filled(f"\n{line}\n", NUMBERS)))
 
 
-def test_options_types_and_counts_of_words(pair: Pair) -> None:
+def test_options_types_and_numbers_of_arguments(pair: Pair) -> None:
     check(pair, [words_of(line) for line in LINES.split("\n")[1:-1]])
 
 
@@ -440,7 +440,7 @@ def test_names_and_fields(pair: Pair, name: bytes) -> None:
     check(pair, commands)
 
 
-def test_an_entry_of_very_many_fields(pair: Pair) -> None:
+def test_an_entry_with_very_many_fields(pair: Pair) -> None:
     fields = [b"%d" % (n % 1000) for n in range(100_000)]
     check(pair, [[b"XADD", b"s", b"9-9", *fields], [b"XADD", b"s", b"9-9", *fields, b"odd"]])
 
@@ -455,7 +455,7 @@ def test_refusals_in_a_transaction_and_in_a_pipeline_and_after_reset(pair: Pair)
     assert ours == theirs
 
 
-def test_guessing_passwords_ends_with_nothing(ports: tuple[int, int]) -> None:
+def test_guessing_passwords_fails_as_in_redis(ports: tuple[int, int]) -> None:
     guesses = [[b"AUTH", b"guess %d" % n] for n in range(500)]
     guesses += [[b"AUTH", b"default", b"secret\0"], [b"AUTH", b""], [b"GET", b"string"], [b"XFOO"]]
     guesses += [[b"HELLO", b"3", b"AUTH", b"default", b"no"], [b"HELLO", b"3"], [b"EXEC"]]
@@ -464,7 +464,7 @@ def test_guessing_passwords_ends_with_nothing(ports: tuple[int, int]) -> None:
         with RawRedis(port) as owner:
             owner.ask([words_of("CONFIG SET requirepass secret"), words_of("SET string x")])
             with RawRedis(port) as stranger:
-                # One by one: Redis cuts strangers off that have a thousand bytes to read.
+                # One at a time: Redis disconnects unauthenticated clients with a thousand unread bytes.
                 found.append([stranger.ask([words])[0] for words in guesses])
             found[-1] += owner.ask([[b"GET", b"string"], words_of("CONFIG SET requirepass")])
             owner.ask([[b"CONFIG", b"SET", b"requirepass", b""]])

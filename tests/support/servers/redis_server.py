@@ -96,7 +96,7 @@ def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
 
 def client_without_retries(port: int) -> redis.Redis:
     """A client that fails at once if it cannot connect. By default, redis-py retries for 3 seconds."""
-    return redis.Redis(port=port, retry=Retry(NoBackoff(), 0))  # type: ignore[no-untyped-call]
+    return redis.Redis(port=port, retry=Retry(NoBackoff(), 0))
 
 
 def free_port() -> int:
