@@ -1,9 +1,9 @@
 """Sends the same sessions to our server and to a real Redis, and compares all replies and messages.
 
 A few clients on each side, RESP2 and RESP3, take turns with random commands for streams, strings, keys,
-lists, transactions and channels. One more client receives all messages and keyspace events. Our server runs in this
-process on real connections. Its clock is set from the TIME of Redis, as in test_random_commands, so that
-generated ids and expiry times can be compared.
+lists, transactions and channels. One more client receives all messages and keyspace events. Our server runs
+in this process on real connections. Its clock is set from the TIME of Redis, as in test_random_commands, so
+that generated ids and expiry times can be compared.
 
 A failure shows its seed. PENSTOCK_SEED=<the part before the slash> repeats it.
 """
