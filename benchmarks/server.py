@@ -68,7 +68,7 @@ class Figures:
 
 
 Work = Callable[[Side, int], float]
-"""Does so many commands on a server and returns how many it did per second."""
+"""Sends a number of commands to a server, and returns commands per second."""
 
 
 def redis_benchmark(*words: str, pipeline: int = 1, clients: int = CLIENTS) -> Work:

@@ -91,7 +91,7 @@ class ScriptRun:
         printed: list[str] = []
         for line in lines:
             if line.startswith("> "):
-                printed += self.command(shlex.split(line[2:]))
+                printed += self.output_of(shlex.split(line[2:]))
             elif line.startswith("dump "):
                 printed += dump(self.stream(line.removeprefix("dump ")))
             elif line.startswith("inspect "):
@@ -112,17 +112,18 @@ class ScriptRun:
                 self.setting(*line.split())
         return printed
 
-    def command(self, words: list[str]) -> list[str]:
+    def output_of(self, words: list[str]) -> list[str]:
         """Run one command. Return its reply, and the replies of the readers that it served."""
         if self._durable is not None:
             return self._durable.command(words)
-        printed = [self._reply(words), *self._woken]
+        printed = [self.command(words), *self._woken]
         self._woken.clear()
         if self._events is not None:
             printed += [f"* {event}" for event in self._events.take()]
         return printed
 
-    def _reply(self, words: list[str]) -> str:
+    def command(self, words: list[str]) -> str:
+        """Run one command on the engine, and return its reply."""
         frame = Frame()
         for word in words:
             frame.add_text(word)
