@@ -172,7 +172,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="read, latency, sink or scaling")
-    parser.add_argument("--write", action="store_true", help="all of it, into the docs")
+    parser.add_argument("--write", action="store_true", help="write all tables into docs")
     given = parser.parse_args()
     if build.KIND != "compiled":
         sys.exit(

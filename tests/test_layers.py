@@ -77,12 +77,12 @@ def imported_layers(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", SOURCES, ids=IDS)
 def test_imports_point_down(path: Path) -> None:
     layer = layer_of(path)
-    assert layer in MAY_IMPORT, f"{name_of(path)} belongs to no layer that MAY_IMPORT knows"
+    assert layer in MAY_IMPORT, f"{name_of(path)} belongs to no layer of MAY_IMPORT"
     allowed = MAY_IMPORT[layer] | {layer}
     if layer not in VOCABULARY:
         allowed |= VOCABULARY
     extra = imported_layers(path) - allowed
-    assert not extra, f"{name_of(path)} reaches up into {sorted(extra)}"
+    assert not extra, f"{name_of(path)} imports from above: {sorted(extra)}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=IDS)
@@ -90,14 +90,16 @@ def test_lower_layers_have_no_clock_no_random_numbers_and_no_threads(path: Path)
     if layer_of(path) not in TIMELESS or path == THE_CLOCK:
         return
     banned = {name.split(".")[0] for name in imported_modules(path)} & TIMELESS_BAN
-    assert not banned, f"{name_of(path)} imports {sorted(banned)}; take it as an argument"
+    assert not banned, f"{name_of(path)} imports {sorted(banned)}; pass it as an argument"
 
 
 @pytest.mark.parametrize("path", package_files(".py"), ids=name_of)
 def test_only_the_disk_calls_fsync(path: Path) -> None:
     names = {name.split(".")[-1] for name in imported_modules(path)}
     names |= {node.attr for node in ast.walk(parse(path)) if isinstance(node, ast.Attribute)}
-    assert path == THE_DISK or not names & FSYNCS, f"{name_of(path)} syncs behind persist/disk.py"
+    assert path == THE_DISK or not names & FSYNCS, (
+        f"{name_of(path)} calls fsync outside persist/disk.py"
+    )
 
 
 def test_every_form_of_cimport_is_found() -> None:

@@ -44,24 +44,24 @@ IsTime = Callable[[int, list[Any]], bool]
 
 def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
     start = seed()
-    with RawRedis(redis_server.port) as redis, RedisEvents(redis_server.port) as ear:
+    with RawRedis(redis_server.port) as redis, RedisEvents(redis_server.port) as listener:
         redis.ask([SWITCH_ON])
         for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
-            Round(redis, ear, f"{start}/{n}").play()
+            Round(redis, listener, f"{start}/{n}").play()
 
 
 class Round:
     """Two empty servers, and one world of commands for both."""
 
-    def __init__(self, redis: RawRedis, ear: RedisEvents, name: str) -> None:
+    def __init__(self, redis: RawRedis, listener: RedisEvents, name: str) -> None:
         self.redis = redis
-        self.ear = ear
+        self.listener = listener
         self.world = World(random.Random(name))
         self.name = name
         self.bench = Bench("7.0")
         self.bench.engine.limits.bytes_max = self.world.bytes_max
         self.bench.engine.limits.entries_max = self.world.entries_max
-        self.told = self.bench.listen()
+        self.our_events = self.bench.listen()
         self.gap_ms = 0
         self.has_parted = False
         self.sent: list[Words] = []
@@ -70,7 +70,7 @@ class Round:
         redis.ask([[b"FLUSHALL"], [b"SET", STRING_KEY, b"x"], [b"CONFIG", b"SET", *settings]])
         [changes, _] = redis.ask([COUNT_CHANGES, MARK])
         self.changes = changes_of(changes)
-        ear.until_mark()
+        listener.until_mark()
 
     def play(self) -> None:
         for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
@@ -94,14 +94,14 @@ class Round:
             self.bench.clock.at_ms = self.time_of(words, theirs, times[n])
             dirty = self.bench.engine.context.dirty
             ours = self.ours(words)
-            events = self.ear.until_mark()
+            events = self.listener.until_mark()
             if self.parts(words, ours, theirs):
                 self.has_parted = True
                 for _ in commands[n + 1 :]:
-                    self.ear.until_mark()
+                    self.listener.until_mark()
                 return
             found = self.difference(words, ours, theirs)
-            found = found or _unless_equal("events", self.told.take(), events)
+            found = found or _unless_equal("events", self.our_events.take(), events)
             change = changes_of(changes) - self.changes
             dirty = self.bench.engine.context.dirty - dirty
             found = found or _unless_equal("changes", dirty, change)

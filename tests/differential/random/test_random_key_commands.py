@@ -39,28 +39,28 @@ SILENT = (b"XLEN", b"XREADGROUP", b"XGROUP", b"XACK", b"XINFO", b"XPENDING", b"X
 
 def test_random_commands_about_keys_do_the_same_as_in_redis(port: int) -> None:
     start = seed()
-    with RawRedis(port) as redis, RawRedis(port) as told:
+    with RawRedis(port) as redis, RawRedis(port) as subscriber:
         redis.ask([[b"DEBUG", b"SET-ACTIVE-EXPIRE", b"0"]])
         redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", KINDS.encode()]])
-        told.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
-        told.read()
+        subscriber.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
+        subscriber.read()
         for n in range(max(1, cases(100_000) // ROUND_COMMANDS)):
-            KeyRound(redis, told, f"{start}/{n}").play()
+            KeyRound(redis, subscriber, f"{start}/{n}").play()
 
 
 class KeyRound(Round):
     """Two empty servers, and one world of commands about keys for both."""
 
-    def __init__(self, redis: RawRedis, told: RawRedis, name: str) -> None:
+    def __init__(self, redis: RawRedis, subscriber: RawRedis, name: str) -> None:
         self.redis = redis
-        self.subscriber = told
+        self.subscriber = subscriber
         self.name = name
         self.world: KeyWorld = KeyWorld(random.Random(name))
         self.bench = Bench("7.0")
         self.bench.engine.context.keyspace.values[STRING_KEY] = b"x"
         self.bench.engine.limits.bytes_max = self.world.bytes_max
         self.bench.engine.limits.entries_max = self.world.entries_max
-        self.listener = EventRecorder(self.bench.engine, KINDS)
+        self.recorder = EventRecorder(self.bench.engine, KINDS)
         self.gap_ms = 0
         self.sent: list[Words] = []
         settings = [b"stream-node-max-bytes", b"%d" % self.world.bytes_max]
@@ -68,7 +68,7 @@ class KeyRound(Round):
         emptied = [[b"SELECT", b"0"], [b"FLUSHALL"], [b"SET", STRING_KEY, b"x"]]
         asked = [*emptied, [b"CONFIG", b"SET", *settings], [b"PUBLISH", MARK, b""], INFO]
         self.changes = _changes_in(self.redis.ask(asked)[-1])
-        self.heard_of_theirs()
+        self.their_events()
 
     def play(self) -> None:
         for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
@@ -96,29 +96,29 @@ class KeyRound(Round):
         self.sent.append(words)
         before = self.bench.engine.context.dirty
         found = self.difference(words, self.ours(words), theirs)
-        told, told_theirs = self.listener.take_messages(), self.heard_of_theirs()
+        our_messages, their_messages = self.recorder.take_messages(), self.their_events()
         if words[0].upper() in IN_ANY_ORDER:
-            told, told_theirs = sorted(told), sorted(told_theirs)
+            our_messages, their_messages = sorted(our_messages), sorted(their_messages)
         # We count the removal of an expired key: it must be saved like any other change.
-        over = sum(text == b"expired" for _, text in told)
+        over = sum(text == b"expired" for _, text in our_messages)
         counted = self.bench.engine.context.dirty - before - over
         counted_theirs, self.changes = changes - self.changes, changes
         if found is None and words[0].upper() not in SILENT:
-            if told != told_theirs:
-                found = f" its events: ours {told}, theirs {told_theirs}"
+            if our_messages != their_messages:
+                found = f" its events: ours {our_messages}, theirs {their_messages}"
             elif counted != counted_theirs:
                 found = f" its changes: ours {counted}, theirs {counted_theirs}"
         if found is not None:
             raise AssertionError(self.story(found))
 
-    def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
+    def their_events(self) -> list[tuple[bytes, bytes]]:
         """The events of Redis before the next mark."""
-        heard: list[tuple[bytes, bytes]] = []
+        events: list[tuple[bytes, bytes]] = []
         while True:
             _, _, channel, text = self.subscriber.read()
             if channel == MARK:
-                return heard
-            heard.append((channel, text))
+                return events
+            events.append((channel, text))
 
     def ours(self, words: Words) -> Any:
         if words[0].upper() == b"SELECT":

@@ -33,21 +33,21 @@ MARK = b"between two commands"
 
 def test_random_list_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
     start = seed()
-    with RawRedis(redis_server.port) as redis, RawRedis(redis_server.port) as told:
+    with RawRedis(redis_server.port) as redis, RawRedis(redis_server.port) as subscriber:
         redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", KINDS.encode()]])
         redis.ask([[b"CONFIG", b"SET", b"rdbcompression", b"no"]])
-        told.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
-        told.read()
+        subscriber.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
+        subscriber.read()
         for n in range(max(1, cases(50_000) // ROUND_COMMANDS)):
-            Round(redis, told, f"{start}/{n}").play()
+            Round(redis, subscriber, f"{start}/{n}").play()
 
 
 class Round:
     """Two empty servers, and one world of commands for both."""
 
-    def __init__(self, redis: RawRedis, told: RawRedis, name: str) -> None:
+    def __init__(self, redis: RawRedis, subscriber: RawRedis, name: str) -> None:
         self.redis = redis
-        self.told = told
+        self.subscriber = subscriber
         self.name = name
         self.world = ListWorld(random.Random(name))
         self.bench = Bench("7.0")
@@ -58,7 +58,7 @@ class Round:
         size = [b"list-max-listpack-size", b"%d" % self.world.listpack_size]
         redis.ask([[b"FLUSHALL"], [b"SET", STRING_KEY, b"x"], [b"CONFIG", b"SET", *size]])
         redis.ask([[b"PUBLISH", MARK, b""]])
-        self.heard_of_theirs()
+        self.their_events()
         self.changes = changes_of(redis.ask([COUNT_CHANGES])[0])
 
     def play(self) -> None:
@@ -77,7 +77,7 @@ class Round:
         asked += [COUNT_CHANGES, [b"PUBLISH", MARK, b""]]
         _, reply, _, done, info, _ = self.redis.ask(asked)
         changes = changes_of(info)
-        theirs = (reply, self.heard_of_theirs(), changes - self.changes, done != [])
+        theirs = (reply, self.their_events(), changes - self.changes, done != [])
         self.changes = changes
         ours = self.ours(words, watched)
         if repr(ours) != repr(theirs):
@@ -97,7 +97,7 @@ class Round:
     def compare_nodes(self, key: bytes) -> None:
         value = self.bench.engine.context.keyspace.find(key)
         payload, _ = self.redis.ask([[b"DUMP", key], [b"PUBLISH", MARK, b""]])
-        self.heard_of_theirs()  # DUMP of a missing key causes a keymiss event
+        self.their_events()  # DUMP of a missing key causes a keymiss event
         if value is None:
             assert payload is None, self.story(f"only they have {key!r}")
             return
@@ -106,14 +106,14 @@ class Round:
         if list(map(bytes, value.nodes())) != list_nodes(payload):
             raise AssertionError(self.story(f"the nodes of {key!r} differ"))
 
-    def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
+    def their_events(self) -> list[tuple[bytes, bytes]]:
         """The events of Redis before the next mark."""
-        heard: list[tuple[bytes, bytes]] = []
+        found: list[tuple[bytes, bytes]] = []
         while True:
-            _, _, channel, text = self.told.read()
+            _, _, channel, text = self.subscriber.read()
             if channel == MARK:
-                return heard
-            heard.append((channel, text))
+                return found
+            found.append((channel, text))
 
     def story(self, found: str) -> str:
         last = "\n".join(f"  {words}" for words in self.sent[-SHOWN_COMMANDS:])

@@ -33,15 +33,15 @@ BATCH_SIZES = [1, 2, 5, 10, 25]
 WAIT_MS_MAX = 10  # no random command blocks for longer
 ENDS_OF_MULTI = (b"EXEC", b"DISCARD", b"RESET")
 MARK = b"end of the messages"
-EARS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
+SUBSCRIPTIONS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
 
 
 def test_random_sessions_read_the_same_as_with_redis(port: int) -> None:
     start = seed()
-    with RawRedis(port) as control, RawRedis(port) as ear:
-        ear.ask(EARS)
+    with RawRedis(port) as control, RawRedis(port) as listener:
+        listener.ask(SUBSCRIPTIONS)
         for n in range(cases(200_000) // ROUND_COMMANDS):
-            with SessionRound(port, control, ear, f"{start}/{n}") as played:
+            with SessionRound(port, control, listener, f"{start}/{n}") as played:
                 played.play()
 
 
@@ -81,10 +81,10 @@ class SessionRound(KeyRound):
 
     clocks_agree = True
 
-    def __init__(self, port: int, control: RawRedis, ear: RawRedis, name: str) -> None:
+    def __init__(self, port: int, control: RawRedis, listener: RawRedis, name: str) -> None:
         self.port = port
         self.control = control
-        self.messages = ear
+        self.messages = listener
         self.name = name
         self.world: Any = SessionWorld(random.Random(name))
         self.dice = self.world.dice
@@ -93,9 +93,9 @@ class SessionRound(KeyRound):
         self.sent: list[Words] = []
         self.bench: Any = ServerBench("7.0")
         self._set_up()
-        self.our_ear = self.bench.connect()
-        for words in EARS:
-            self.our_ear.run(*words)
+        self.our_listener = self.bench.connect()
+        for words in SUBSCRIPTIONS:
+            self.our_listener.run(*words)
         self.peers = [self._new_peer() for _ in range(CLIENTS)]
 
     def _set_up(self) -> None:
@@ -107,7 +107,7 @@ class SessionRound(KeyRound):
         engine.limits.entries_max = world.entries_max
         engine.list_limits.set_listpack_size(world.lists.listpack_size)
         self.control.ask(first_commands(world))
-        heard(self.messages)
+        received(self.messages)
 
     def _new_peer(self) -> Peer:
         peer = Peer(RawRedis(self.port), self.bench.connect(), self.dice.random() < 0.5)
@@ -203,7 +203,7 @@ class SessionRound(KeyRound):
             if self.has_parted:
                 return
         in_order = in_order and not any(words == [b"EXEC"] for words, _, _ in batch)
-        self.compare_heard(in_order)
+        self.compare_received(in_order)
 
     def _time(self) -> int:
         [time] = self.control.ask([TIME])
@@ -256,11 +256,11 @@ class SessionRound(KeyRound):
             if found is not None:
                 self.fail(f" {words}{found}")
 
-    def compare_heard(self, in_order: bool) -> None:
-        ours = self.our_ear.replies()
-        self.compare_told(ours, heard(self.messages), in_order)
+    def compare_received(self, in_order: bool) -> None:
+        ours = self.our_listener.replies()
+        self.compare_messages(ours, received(self.messages), in_order)
 
-    def compare_told(self, ours: list[Any], theirs: list[Any], in_order: bool) -> None:
+    def compare_messages(self, ours: list[Any], theirs: list[Any], in_order: bool) -> None:
         if not in_order:
             ours, theirs = sorted(ours), sorted(theirs)
         if ours != theirs:
@@ -363,11 +363,11 @@ def _unsubscribed(items: list[Any]) -> list[Any]:
     return [*others, Push([sorted(map(repr, part)) for part in zip(*ends, strict=True)])]
 
 
-def heard(ear: RawRedis) -> list[Any]:
+def received(listener: RawRedis) -> list[Any]:
     """All messages and keyspace events so far."""
-    ear.send([[b"PING", MARK]])
+    listener.send([[b"PING", MARK]])
     found = []
-    while (item := ear.read()) != [b"pong", MARK]:
+    while (item := listener.read()) != [b"pong", MARK]:
         found.append(item)
     return found
 

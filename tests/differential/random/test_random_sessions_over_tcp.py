@@ -17,14 +17,14 @@ from tests.conftest import NO_REDIS
 from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, questions
 from tests.differential.random.test_random_sessions import (
     CLIENTS,
-    EARS,
+    SUBSCRIPTIONS,
     Batch,
     Peer,
     SessionRound,
     ask,
     first_commands,
-    heard,
     last_words,
+    received,
 )
 from tests.support.campaign import cases, seed
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
@@ -42,12 +42,12 @@ class Side:
     def __init__(self, port: int) -> None:
         self.port = port
         self.control = RawRedis(port)
-        self.ear = RawRedis(port)
-        self.ear.ask(EARS)
+        self.listener = RawRedis(port)
+        self.listener.ask(SUBSCRIPTIONS)
 
     def close(self) -> None:
         self.control.__exit__()
-        self.ear.__exit__()
+        self.listener.__exit__()
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ class TcpRound(SessionRound):
         for side in sides:
             replies = side.control.ask(first_commands(self.world))
             assert replies == ["OK"] * len(replies)
-            heard(side.ear)
+            received(side.listener)
         self.peers = [self._new_peer() for _ in range(CLIENTS)]
 
     def __exit__(self, *_: object) -> None:
@@ -112,9 +112,9 @@ class TcpRound(SessionRound):
         for (words, _, _), ((_, our_items), (_, their_items)) in zip(batch, groups, strict=True):
             self.sent.append([b"%d:" % self.peers.index(peer), *words])
             self.compare_items(peer, words, our_items, their_items)
-        told = [heard(side.ear) for side in self.sides]
+        messages = [received(side.listener) for side in self.sides]
         if not self.has_parted:
-            self.compare_told(told[1], told[0], in_order=False)
+            self.compare_messages(messages[1], messages[0], in_order=False)
 
     def questions(self) -> list[Words]:
         asked: list[Words] = []
