@@ -5,7 +5,7 @@
 writes to FILE what the penstock on the path does with a fixed sequence of commands: first the build, then for
 each command the bytes that every client receives (RESP2 and RESP3) and the bytes that the journal of the
 append-only file gets. Every SNAPSHOT_STEPS commands all data follows as RDB bytes, in each version that can
-be written. Clock and dice are fixed, so two builds that agree write the same file except for the first line
+be written. The clock and the seed are fixed, so two builds that agree write the same file except for the first line
 (see tests/test_builds_agree.py).
 
 The commands come from EffectWorld: streams, groups, claims, strings, lists, expiry, blocking reads. This
@@ -131,7 +131,7 @@ class RecordedSession:
             self.dumped = received.partition(b"\r\n")[2][:-2]
 
     def _results(self) -> Iterator[str]:
-        """What each client received, and what the journal got."""
+        """The bytes that each client received, and the bytes of the journal."""
         for place, client in enumerate([*self.clients, self.subscriber]):
             received = client.heard()
             if received:
