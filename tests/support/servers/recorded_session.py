@@ -5,8 +5,8 @@
 writes to FILE what the penstock on the path does with a fixed sequence of commands: first the build, then for
 each command the bytes that every client receives (RESP2 and RESP3) and the bytes that the journal of the
 append-only file gets. Every SNAPSHOT_STEPS commands all data follows as RDB bytes, in each version that can
-be written. The clock and the seed are fixed, so two builds that agree write the same file except for the first line
-(see tests/test_builds_agree.py).
+be written. The clock and the seed are fixed, so two builds that agree write the same file except for the
+first line (see tests/test_builds_agree.py).
 
 The commands come from EffectWorld: streams, groups, claims, strings, lists, expiry, blocking reads. This
 module adds transactions, WATCH, DUMP and RESTORE, connections that break, and time that passes.
