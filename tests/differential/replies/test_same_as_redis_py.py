@@ -1,4 +1,4 @@
-"""penstock.open() behaves like redis-py's client with a server."""
+"""A program cannot tell penstock.open() from redis-py's client in front of a server."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import penstock
 from tests.support.engine import scenario
 from tests.support.servers.redis_server import RedisServer
 
-# A method of redis-py for a command of Redis 8, which penstock does not have.
+# redis-py's method for a command of Redis 8 that this version does not know.
 NOT_YET = {"xackdel", "xcfgset", "xdelex", "xnack"}
 
 
 @pytest.mark.parametrize("decode", [False, True], ids=["bytes", "text"])
 @pytest.mark.parametrize("node_entries_max", [100, 3])
-def test_the_scenario_gives_the_same_results(
+def test_the_scenario_shows_the_same(
     redis_server: RedisServer, decode: bool, node_entries_max: int
 ) -> None:
     redis_server.client.config_set("stream-node-max-entries", node_entries_max)
@@ -40,7 +40,7 @@ def methods() -> list[str]:
     return [name for name in names if name.startswith("x")]
 
 
-def test_every_stream_method_of_redis_py_exists_with_the_same_arguments() -> None:
+def test_every_stream_method_of_redis_py_is_there_with_the_same_arguments() -> None:
     for name in sorted(set(methods()) - NOT_YET):
         theirs = inspect.signature(getattr(redis.Redis, name)).parameters.values()
         ours = inspect.signature(getattr(penstock.Database, name)).parameters.values()

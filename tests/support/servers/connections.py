@@ -1,12 +1,12 @@
-"""A server without sockets: real connections, on transports and an event loop that the test controls.
+"""A server without sockets: real connections on transports and a loop that a test moves by hand.
 
     server = ServerBench()
     client = server.connect()
-    client.ask("PING")              -> b"+PONG\\r\\n", unchanged
+    client.ask("PING")              -> b"+PONG\\r\\n", as it came
     client.reply("XADD s * k v")    -> the reply, as raw_redis reads it
     client.tell("XREAD BLOCK 0 STREAMS s $"), server.advance(100), client.replies()
 
-The clock of the server stands still until the test advances it.
+Time is the server's clock, and stands still unless a test moves it.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from penstock.server.server import Server
 from tests.support.engine.engines import START_MS
 from tests.support.servers.raw_redis import encode, read_reply
 
-HIGH_WATER_BYTES = 64 * 1024  # asyncio pauses writing above this
+HIGH_WATER_BYTES = 64 * 1024  # where asyncio says that a socket takes no more
 
 
 def encoded(*words: bytes | str) -> bytes:
-    """The bytes of a command, as clients send it."""
+    """A command as clients send it."""
     return encode([word.encode() if isinstance(word, str) else word for word in words])
 
 
 class ManualTimer:
-    """A call that is due later."""
+    """A call that was put off."""
 
     def __init__(self, callback: Callable[[], None]) -> None:
         self.callback: Callable[[], None] | None = callback
@@ -46,7 +46,7 @@ class ManualTimer:
 
 
 class ManualLoop:
-    """An event loop whose time is a ManualClock."""
+    """An event loop whose time is a ManualClock's."""
 
     def __init__(self, clock: ManualClock) -> None:
         self._clock = clock
@@ -75,15 +75,15 @@ class ManualLoop:
         del self._readers[fd]
 
     def wait_for_files(self) -> None:
-        """Wait until a watched file is readable, and run its callback and everything that follows."""
-        assert self._readers, "no file is watched"
+        """Wait until one of the files that are watched can be read, and run what that brings about."""
+        assert self._readers, "it would be for ever"
         ready, _, _ = select.select(list(self._readers), [], [])
         for fd in ready:
             self._readers[fd]()
         self.run()
 
     def run(self) -> None:
-        """Run all callbacks that are due, until there are none."""
+        """Run everything that is to happen now."""
         while True:
             if self._later and self._later[0][0] <= self._clock.at_ms:
                 timer = heapq.heappop(self._later)[2]
@@ -96,19 +96,19 @@ class ManualLoop:
                 callback()
 
     def step(self) -> None:
-        """Run the callbacks that are due, but not those that they add."""
+        """Run what is to happen in this round, but not what that brings about."""
         soon, self._soon = self._soon, []
         for callback in soon:
             callback()
 
     def advance(self, ms: int) -> None:
-        """Advance the clock and run what is due."""
+        """Let time go by."""
         self._clock.at_ms += ms
         self.run()
 
 
 class ManualTransport:
-    """The transport of a connection. It stores written bytes until the client reads them."""
+    """The socket's end of a connection: what was written is kept, and taken if the client reads."""
 
     def __init__(self, loop: ManualLoop, extra: dict[str, Any]) -> None:
         self._loop = loop
@@ -120,8 +120,8 @@ class ManualTransport:
         self.closing = False
         self.lost = False
         self.paused = False
-        self.incoming = bytearray()  # sent by the client, not read by the server yet
-        self.ended = False  # the client has closed its side
+        self.incoming = bytearray()  # what the client has sent and the server has not read
+        self.ended = False  # the client sends no more
 
     def pause_reading(self) -> None:
         self.paused = True
@@ -132,7 +132,7 @@ class ManualTransport:
             self._loop.call_soon(self.arrive)
 
     def arrive(self) -> None:
-        """Pass the bytes of the client to the server, as long as the server reads."""
+        """Let what the client has sent arrive, as long as the server reads."""
         assert self.protocol is not None
         while self.incoming and not self.closing and not self.paused:
             view = self.protocol.get_buffer(-1)
@@ -163,7 +163,7 @@ class ManualTransport:
             self.protocol.pause_writing()
 
     def take(self) -> None:
-        """Let the client read everything that was written."""
+        """The client reads all that there is."""
         assert self.protocol is not None
         was_full = len(self.unsent) > HIGH_WATER_BYTES
         self.taken += self.unsent
@@ -204,12 +204,12 @@ class ManualClient:
         self.session = self.connection.session
 
     def put(self, data: bytes) -> None:
-        """Pass bytes to the server, without ending the turn."""
+        """Let bytes arrive, without the end of the turn."""
         self.transport.incoming += data
         self.transport.arrive()
 
     def send(self, data: bytes) -> bytes:
-        """Pass bytes to the server, end the turn, and return the bytes received."""
+        """Let bytes arrive, finish the turn, and return what came back."""
         self.put(data)
         return self.heard()
 
@@ -218,24 +218,24 @@ class ManualClient:
         return self.send(encoded(*words))
 
     def ask(self, line: str) -> bytes:
-        """Like run, for words without blanks."""
+        """As run, for words without blanks in them."""
         return self.run(*line.split())
 
     def tell(self, *words: bytes | str | int) -> None:
-        """Send a command and end the turn. A single text is split at its blanks."""
+        """Send a command and finish the turn; a single text is split at its blanks."""
         if len(words) == 1 and isinstance(words[0], str):
             words = tuple(words[0].split())
         self.put(encode([w if isinstance(w, bytes) else str(w).encode() for w in words]))
         self._loop.run()
 
     def reply(self, *words: bytes | str | int) -> Any:
-        """The reply to a command, which must be immediate and the only one."""
+        """The reply to a command, which must come at once and alone."""
         self.tell(*words)
         [reply] = self.replies()
         return reply
 
     def replies(self) -> list[Any]:
-        """All replies and messages received since the last call."""
+        """All that has come since the last time."""
         heard = self.heard()
         taken = io.BytesIO(heard)
         found = []
@@ -244,19 +244,19 @@ class ManualClient:
         return found
 
     def heard(self) -> bytes:
-        """End the turn, and return the bytes received since the last call."""
+        """Finish the turn, and return what has come since the last time."""
         self._loop.run()
         heard = bytes(self.transport.taken)
         self.transport.taken.clear()
         return heard
 
     def end_input(self) -> None:
-        """Close the sending side."""
+        """Send no more."""
         self.transport.ended = True
         self.transport.arrive()
 
     def vanish(self) -> None:
-        """Break the connection."""
+        """Be gone."""
         self.transport.abort()
         self._loop.run()
 
@@ -266,7 +266,7 @@ class ManualClient:
 
 
 class ServerBench:
-    """A server whose clock and event loop advance only when told to."""
+    """A server with a clock and a loop that stand still until they are moved."""
 
     def __init__(
         self,
@@ -289,5 +289,5 @@ class ServerBench:
         return ManualClient(self, extra)
 
     def advance(self, ms: int) -> None:
-        """Advance the clock and run what is due."""
+        """Let time go by."""
         self.loop.advance(ms)

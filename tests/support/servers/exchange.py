@@ -29,7 +29,7 @@ APART = (b"radix-tree-keys", b"radix-tree-nodes", b"seen-time")
 
 
 class ExchangeWorld(EffectWorld):
-    """All kinds of commands, but none that blocks, and no key expires before the other server is asked."""
+    """All kinds of commands; no key is gone before the other server is asked for it, and nobody waits."""
 
     def from_now(self, unit: int) -> bytes:
         return KeyWorld.from_now(self, unit) if len(self._hours) > 1 else b"%d" % (7200 * unit)
@@ -45,7 +45,7 @@ class ExchangeWorld(EffectWorld):
         return self.xreadgroup()
 
     def command(self) -> Words:
-        # With XSETID, Redis 7.0 can go below tombstones. Others then read its file differently.
+        # With XSETID a Redis 7.0 goes below tombstones, and then says of its file what nobody else does.
         while {b"BLOCK", b"XSETID"} & set(map(bytes.upper, words := super().command())):
             pass
         return words

@@ -1,4 +1,4 @@
-"""Runs a penstock server for tests that connect to it over a socket.
+"""A running penstock for the tests that talk to one over a socket.
 
 with running_penstock("--requirepass", "secret") as server:
     server.port, server.pid, server.log()
@@ -28,7 +28,7 @@ END_SECONDS_MAX = 20.0
 
 
 class PenstockServer:
-    """A server process on 127.0.0.1. `folder` is temporary; `data` may be a directory that is kept."""
+    """A process that serves on 127.0.0.1; `folder` is its own and goes with it, `data` need not be."""
 
     def __init__(self, arguments: list[str], folder: Path, data: Path) -> None:
         self._arguments = arguments
@@ -40,30 +40,30 @@ class PenstockServer:
 
     @property
     def pid(self) -> int:
-        """The pid of the current process, or of the last one."""
+        """Of the process that runs now, or ran last."""
         return self.process.pid
 
     def client(self, **options: object) -> redis.Redis:
-        """A new redis-py client."""
+        """A new client of redis-py."""
         return redis.Redis(port=self.port, **options)  # type: ignore[arg-type]
 
     def log(self) -> str:
-        """The log so far, including that of earlier starts."""
+        """What it has logged so far, before it was started again as well."""
         return self.log_path.read_text()
 
     def start(self, *more: str) -> None:
-        """Start the server, on the same data and a new port, and wait until it is ready."""
+        """Start it, once more perhaps, on the same data and on a new port; ready when this returns."""
         self.begin(*more)
         self.wait_until_ready()
 
     def begin(self, *more: str) -> None:
-        """Start the server without waiting until it is ready."""
-        # Another process may have taken the old port.
+        """Start it without waiting until it is ready."""
+        # The port that it had may be somebody's by now.
         self.port = free_port()
-        # The settings file comes first; later arguments take precedence.
+        # A file of settings comes first; what comes last wins.
         file = self._arguments[:1] if not self._arguments[0].startswith("--") else []
         command = [*penstock_command("serve"), *file, "--port", str(self.port)]
-        # Its own session and output file: a server that inherits our pipes keeps their readers waiting.
+        # A session and files of its own: it must not hold the pipes on which somebody waits for our end.
         with self.log_path.open("ab") as output:
             self._logged_before = output.tell()
             self.process = subprocess.Popen(
@@ -77,30 +77,30 @@ class PenstockServer:
             )
 
     def kill(self) -> None:
-        """Send SIGKILL and wait for the end. The system still writes what the process has written."""
+        """End it as a power cut would, but for what the system still has in memory."""
         assert self.end(signal.SIGKILL) == -signal.SIGKILL
 
     def end(self, how: int = signal.SIGTERM) -> int:
-        """Send a signal, wait for the end, and return the exit status."""
+        """Send a signal and wait for the end; the exit status."""
         self.process.send_signal(how)
         return self.wait()
 
     def wait(self) -> int:
-        """Wait for the end, and return the exit status."""
+        """Wait for its end; the exit status."""
         return self.process.wait(timeout=END_SECONDS_MAX)
 
     def children(self) -> list[int]:
-        """The pids of the child processes that still exist."""
+        """The processes that it has forked and that are still there."""
         try:
             return [
                 int(pid)
                 for pid in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
             ]
-        except OSError:  # the process has just ended
+        except OSError:  # it has just ended
             return []
 
     def wait_until_ready(self) -> None:
-        """Wait until the log says so. Raises: RuntimeError if the server stops, or takes too long."""
+        """Raises: RuntimeError if it ends before, or takes too long."""
         deadline = time.monotonic() + START_SECONDS_MAX
         while self.process.poll() is None and time.monotonic() < deadline:
             if b" * ready on " in self.log_path.read_bytes()[self._logged_before :]:
@@ -110,7 +110,7 @@ class PenstockServer:
 
 
 def penstock_command(*arguments: str) -> list[str]:
-    """The command that starts penstock, with the build that the test itself uses."""
+    """How a test starts penstock: the build that it runs on itself."""
     return [sys.executable, "-m", "penstock", *arguments]
 
 
@@ -118,12 +118,12 @@ def penstock_command(*arguments: str) -> list[str]:
 def running_penstock(
     *arguments: str, file: str | None = None, data: Path | None = None, wait: bool = True
 ) -> Iterator[PenstockServer]:
-    """Start `penstock serve` on a free port in a temporary folder, and stop it afterwards.
+    """Start `penstock serve` on a free port, in a folder of its own, and end it afterwards.
 
-    `arguments` are directives, as on the command line; `file` is the text of a settings file. `--port 0`
-    among the arguments starts a server without TCP. `data` is a directory that is kept; without it nothing
-    is stored, unless the arguments include `--appendonly yes`. `wait`: wait until the server has loaded its
-    data and is ready.
+    `arguments` are directives, as on the command line; `file` is the text of a file of settings. `--port 0`
+    among the arguments starts a server without TCP: then it is ready when its log says so. `data` is a
+    directory that stays; without one nothing is kept, unless the arguments say `--appendonly yes`. `wait`:
+    until it is ready, and has loaded its data.
     """
     with tempfile.TemporaryDirectory(prefix="penstock-") as name:
         folder = Path(name)
@@ -146,7 +146,7 @@ def running_penstock(
 
 
 def _absolute_paths() -> list[str]:
-    """PYTHONPATH with absolute paths: the server runs in another folder."""
+    """The server runs in another folder: relative parts of PYTHONPATH would lead nowhere."""
     given = os.environ.get("PYTHONPATH", "")
     return [str(Path(part).absolute()) for part in given.split(os.pathsep) if part]
 

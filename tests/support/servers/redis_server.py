@@ -47,6 +47,11 @@ def redis_program_or_none() -> str | None:
     return shutil.which("redis-server", path=os.pathsep.join(places))
 
 
+def client_without_retries(port: int) -> redis.Redis:
+    """A client that fails at once if it cannot connect. By default, redis-py retries for 3 seconds."""
+    return redis.Redis(port=port, retry=Retry(NoBackoff(), 0))
+
+
 @contextmanager
 def running_redis(*arguments: str) -> Iterator[RedisServer]:
     """Start a redis-server on a free port in a temporary folder, and stop it afterwards."""
@@ -67,7 +72,7 @@ def _start(
     for _ in range(PORTS_TRIED_MAX):
         port = free_port()
         command = [program, "--port", str(port), "--dir", str(folder), "--save", ""]
-        # Its own session and output file: a server that inherits our pipes keeps their readers waiting.
+        # A session and files of its own: it must not hold the pipes on which somebody waits for our end.
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [*command, "--appendonly", "no", "--bind", "127.0.0.1", *arguments],
@@ -94,13 +99,8 @@ def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
     return False
 
 
-def client_without_retries(port: int) -> redis.Redis:
-    """A client that fails at once if it cannot connect. By default, redis-py retries for 3 seconds."""
-    return redis.Redis(port=port, retry=Retry(NoBackoff(), 0))
-
-
 def free_port() -> int:
-    """A port that is free at the moment."""
+    """A port that nobody listens on, for the moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
