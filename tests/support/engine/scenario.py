@@ -1,8 +1,8 @@
-"""A program that calls every stream method of redis-py's client and records each result.
+"""One program that uses every stream method of redis-py's client, and notes everything that it sees.
 
-It runs on `redis.Redis` and on `penstock.open()`. Each recorded line has the call and the repr of its result,
-so list and tuple, bytes and text, bool and int, and the order of keys must all be equal. Ids are explicit, so
-that they are the same everywhere. Times are rounded to minutes.
+It runs on `redis.Redis` and on `penstock.open()` alike. Every line of the notebook is what was called and
+the repr of what came back, so that list and tuple, bytes and text, bool and int, and the order of keys all
+count. Ids are given, so that they are the same everywhere; times are given in rounded minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CLOCK_TIMES_MS = ("seen-time", "active-time")  # when
 
 
 def run(db: Any) -> list[str]:
-    """Run all steps. Returns one line for each call."""
+    """Everything that can be seen of a client, one line for each call."""
     notes = Notebook()
     for step in (
         *(adding, odd_values, trimming, deleting, ranges, reading),
@@ -30,7 +30,7 @@ def run(db: Any) -> list[str]:
 
 
 class Notebook:
-    """Records calls and their results."""
+    """What was called and what came back."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -40,14 +40,14 @@ class Notebook:
         self._step = step
 
     def __call__(self, method: Callable[..., Any], *args: Any, **options: Any) -> Any:
-        """Call a method, record its result or exception, and return the result."""
+        """Call a method, note the result or the refusal, return the result."""
         name = getattr(method, "__name__", "")
         named = [f"{key}={value!r}" for key, value in options.items()]
         given = re.sub(" at 0x[0-9a-f]+", "", ", ".join([*map(repr, args), *named]))
         try:
             found = method(*args, **options)
-        except Exception as error:  # noqa: BLE001 - both clients must raise the same error
-            # An error reply is redis.ResponseError in redis-py and CommandError in penstock.
+        except Exception as error:  # noqa: BLE001 - whatever it is, it must be the same for both
+            # A server's refusal is redis.ResponseError there and CommandError here.
             is_ours = type(error).__module__.partition(".")[0] in ("redis", "penstock")
             kind = type(error).__name__
             kind = "refusal" if is_ours and kind != "DataError" else kind
@@ -61,7 +61,7 @@ class Notebook:
 
 
 def _without_times(value: Any, key: Any = None) -> Any:
-    """The same value with times rounded, so that they can be compared."""
+    """The same, with times that are a bit different everywhere made equal."""
     name = key.decode() if isinstance(key, bytes) else key
     if isinstance(value, int) and name in TIMES_MS:
         return f"{round(value / MINUTE_MS)} minutes"
@@ -331,7 +331,7 @@ def refused_by_the_client(db: Any, note: Notebook) -> None:
 
 
 def newer_options(db: Any, note: Notebook) -> None:
-    """Options of Redis 8 that redis-py sends and Redis 7.0 refuses."""
+    """Options of Redis 8 that redis-py knows, and a 7.0 refuses."""
     note(db.xadd, "x", {"a": "b"}, id="9-0", ref_policy="KEEPREF")
     note(db.xadd, "x", {"a": "b"}, idmpauto="p")
     note(db.xadd, "x", {"a": "b"}, idmp=("p", b"i"))

@@ -84,7 +84,7 @@ def state_of(stream: Stream) -> tuple[object, ...]:
 
 
 def refused(stream: Stream, append: Callable[[], None]) -> str:
-    """The text of the error that an append raises. Checks that nothing has changed."""
+    """The text of the error that an append raises, having changed nothing."""
     before = state_of(stream)
     with pytest.raises(CommandError) as caught:
         append()
