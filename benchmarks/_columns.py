@@ -1,6 +1,8 @@
-"""How many rows a second the decoders make into Arrow batches: from raw nodes, and from the bytes of XRANGE.
+"""Measures rows per second of the decoders to Arrow batches: from raw nodes and from replies to XRANGE.
 
-One process, no server, no socket: CPU seconds of the decoders alone. `python benchmarks/_columns.py [rows]`
+    python benchmarks/_columns.py [rows]
+
+One process without a server or a socket: the CPU time of the decoders alone.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ SCHEMAS = (
 
 
 def made(rows: int) -> tuple[Stream, bytes]:
-    """Orders of five fields, as a stream and as a reply."""
+    """Orders with five fields, as a stream and as the bytes of a reply."""
     stream = Stream()
     reply = bytearray(b"*%d\r\n" % rows)
     for n in range(rows):

@@ -1,9 +1,9 @@
-"""Patterns beside redis-server: the CPU of one KEYS, on one long name and on many short ones.
+"""Measures the CPU time of KEYS with glob patterns against redis-server: one long name, many short ones.
 
     python benchmarks/_patterns.py [short names, default 200000]
 
-For measuring while patterns are worked on; it writes no page. Prints milliseconds of the server's CPU, the
-median of five calls.
+For work on the matcher: it prints the median CPU time of the server in ms, over five calls, and writes no
+page.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cpu_ms(client: redis.Redis, pid: int, pattern: bytes) -> float:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """To the nanosecond where the kernel tells it, not in ticks."""
+    """The CPU time of a process: in ns if the kernel provides it, else in ticks."""
     tasks = Path(f"/proc/{pid}/task").iterdir()
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 

@@ -1,10 +1,10 @@
-"""A snapshot of a million entries: loading and saving it, beside Redis.
+"""Measures how long loading and saving a snapshot of a million entries takes, against Redis.
 
     python benchmarks/_rdb.py [entries]
 
-Redis makes the file (5 fields x 16 random bytes, its defaults), then both load and save it, in turns, three
-times; the best of each counts. Redis's times are its own: the log line of the load,
-rdb_last_bgsave_time_sec is too coarse, so its saving is SAVE as a client sees it.
+Redis writes the file (5 fields x 16 random bytes, default settings). Then both load and save it, in turn,
+three times; the best time counts. The load time of Redis comes from its log. rdb_last_bgsave_time_sec is too
+coarse, so its save time is that of SAVE as a client sees it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIELD_BYTES = 16
 
 
 def load_seconds(path: Path, deep: bool = False) -> float:
-    """How long penstock takes to load a file."""
+    """The time penstock takes to load a file."""
     engine = Engine(ManualClock(0))
     started = time.perf_counter()
     with path.open("rb", buffering=0) as file:
@@ -42,7 +42,7 @@ def load_seconds(path: Path, deep: bool = False) -> float:
 
 
 def save_seconds(path: Path, target: Path, compress: bool = True) -> float:
-    """How long penstock takes to write what a file holds, without an fsync."""
+    """The time penstock takes to write the data of a file, without fsync."""
     engine = Engine(ManualClock(0))
     with path.open("rb", buffering=0) as file:
         load_databases(RdbReader(file, str(path)), engine.context.databases)
@@ -56,7 +56,7 @@ def save_seconds(path: Path, target: Path, compress: bool = True) -> float:
 
 
 def redis_load_seconds(folder: Path) -> tuple[float, float]:
-    """How long Redis says that it took to load dump.rdb, and how long a SAVE then takes."""
+    """The time of Redis to load dump.rdb, from its log, and the time of a SAVE."""
     log = folder / "redis.log"
     log.unlink(missing_ok=True)
     process = _start(folder, log)
@@ -73,7 +73,7 @@ def redis_load_seconds(folder: Path) -> tuple[float, float]:
 
 
 def make_file(folder: Path, entries: int) -> Path:
-    """Let Redis write a stream of so many entries."""
+    """Let Redis write a snapshot of a stream with this number of entries."""
     process = _start(folder, folder / "redis.log")
     try:
         client = _connected()

@@ -1,7 +1,9 @@
-"""How many rows a second the sink appends, beside the plain way: XADDs in pipelines, from each partition.
+"""Measures rows per second of the sink, against pipelined XADDs from each partition.
 
-The two take turns, so that a busy machine slows both. `python benchmarks/_sink.py URL [rows [rounds]]`, or
-call `sink_rates` with a session. The rows have five columns; making them is part of both times.
+    python benchmarks/_sink.py URL [rows [rounds]]
+
+benchmarks/spark.py calls `sink_rates`. The two ways take turns, so that a busy machine slows both. The rows
+have five columns; generating them is part of both times.
 """
 
 from __future__ import annotations
@@ -29,18 +31,18 @@ COLUMNS = (
 
 
 def orders(spark: Any, rows: int) -> Any:
-    """Orders of five columns."""
+    """Orders with five columns."""
     return spark.range(rows, numPartitions=PARTITIONS).selectExpr(*COLUMNS)
 
 
 def write_by_sink(frame: Any, url: str) -> None:
-    """Through the data source."""
+    """Write with the data source."""
     writer = frame.write.format("penstock").mode("append")
     writer.options(url=url, stream=STREAM).save()
 
 
 def write_plainly(frame: Any, url: str) -> None:
-    """What everybody writes first: no staging, and rows twice when a task is tried again."""
+    """The obvious way: no staging, and duplicate rows when a task is retried."""
 
     def write(rows: Iterator[Any]) -> None:
         with redis.Redis.from_url(url) as client, client.pipeline(transaction=False) as pipeline:
@@ -55,7 +57,7 @@ def write_plainly(frame: Any, url: str) -> None:
 
 
 def sink_rates(spark: Any, url: str, rows: int, rounds: int = 3) -> dict[str, list[float]]:
-    """Rows a second of every round, by the way of writing; the first, slower round of each is left out."""
+    """Rows per second of each round, for each way of writing, without the slower first round."""
     ways: dict[str, Callable[[Any, str], None]] = {
         "sink": write_by_sink,
         "plain XADD": write_plainly,

@@ -1,4 +1,4 @@
-"""A server whose every sync takes some ms longer: `python _slow_disk.py MS PORT DIR`."""
+"""Runs a server whose fsync takes some ms longer: `python _slow_disk.py MS PORT DIR`."""
 
 from __future__ import annotations
 

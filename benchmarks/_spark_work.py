@@ -1,9 +1,9 @@
-"""The ways to read a stream in Spark that benchmarks/spark.py compares, and one session of its own.
+"""The ways to read a stream in Spark that benchmarks/spark.py compares.
 
     python benchmarks/_spark_work.py MASTER ROUNDS ROWS PORT PARTS[,PARTS...]
 
-reads a stream on a session with that master (a process has one for all its life), cut into each number of
-partitions in turn, and prints the rows a second of every round as JSON.
+reads a stream with a session of that master (a process can have only one), split into each number of
+partitions in turn, and prints rows per second of each round as JSON.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Way = Callable[[], None]
 
 
 def fill(port: int, rows: int) -> None:
-    """Orders of five fields, whose ids are known beforehand."""
+    """Add orders with five fields and explicit ids."""
     with redis.Redis(port=port) as client:
         for first in range(0, rows, PIPELINE_ENTRIES):
             adding = client.pipeline(transaction=False)
@@ -46,7 +46,7 @@ def fill(port: int, rows: int) -> None:
 
 
 def by_source(spark: Any, port: int, **options: Any) -> Way:
-    """Through format("penstock")."""
+    """Read with format("penstock")."""
 
     def read() -> None:
         reader = spark.read.format("penstock").options(url=f"redis://127.0.0.1:{port}", **options)
@@ -57,7 +57,7 @@ def by_source(spark: Any, port: int, **options: Any) -> Way:
 
 
 def by_client(spark: Any, port: int, rows: int, parts: int) -> Way:
-    """What everybody writes first: redis-py in mapPartitions, rows as tuples."""
+    """The obvious way: redis-py in mapPartitions, rows as tuples."""
     step = -(-rows // ENTRIES_A_MS // parts)
     bounds = [(FIRST_MS + n * step, FIRST_MS + (n + 1) * step - 1) for n in range(parts)]
 
@@ -85,7 +85,7 @@ def by_client(spark: Any, port: int, rows: int, parts: int) -> Way:
 
 
 def by_parquet(spark: Any, path: str) -> Way:
-    """The same rows out of files."""
+    """Read the same rows from Parquet files."""
 
     def read() -> None:
         spark.read.schema(SCHEMA).parquet(path).write.format("noop").mode("overwrite").save()
@@ -94,7 +94,7 @@ def by_parquet(spark: Any, path: str) -> Way:
 
 
 def rates_of(ways: dict[str, Way], rows: int, rounds: int) -> dict[str, list[float]]:
-    """Rows a second of every round, taken in turn; the JVM gets two rounds to warm up."""
+    """Rows per second of each round. The ways take turns, after two rounds to warm up the JVM."""
     found: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + WARM_ROUNDS):
         for name, way in ways.items():

@@ -1,4 +1,4 @@
-"""Putting measured tables into docs/performance.md, between the marks of their section."""
+"""Writes measured tables into docs/performance.md, between the marks of their section."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Rows = list[list[str]]
 
 
 def machine_line() -> str:
-    """What the figures were taken on, without naming the machine."""
+    """The kind of machine that the figures were measured on, without its name."""
     redis = subprocess.run(
         ["redis-server", "--version"], capture_output=True, text=True, check=False
     )
@@ -31,7 +31,7 @@ def markdown(head: list[str], rows: Rows) -> str:
 def write_section(
     page: Path, name: str, measured: str, tables: list[tuple[list[str], Rows]]
 ) -> None:
-    """Replace what stands between `<!-- name: begin -->` and `<!-- name: end -->`."""
+    """Replace the text between `<!-- name: begin -->` and `<!-- name: end -->`."""
     begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
     text = page.read_text()
     head, rest = text.split(begin)

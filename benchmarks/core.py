@@ -1,11 +1,10 @@
-"""The embedded engine against its own interpreted build, and against redis-py talking to Redis.
+"""Measures the embedded database: compiled, interpreted, and redis-py with Redis.
 
     python benchmarks/core.py [--rounds 5] [--entries 1000000] [--write]
 
-Every figure of a round is taken in that round, the sides one after the other; the table shows medians over
-the rounds, and ratios of figures of the same round. Memory is the growth of the resident set over so many
-entries of 5 x 16 random bytes, then over as many pending ones. `--write` puts the tables into
-docs/performance.md.
+In each round all sides are measured in turn. The tables show medians over the rounds, and medians of the
+ratios within a round. Memory is the growth of the resident set with `--entries` entries of 5 x 16 random
+bytes, then with the same number of pending entries. `--write` writes the tables into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def seconds(run: Callable[[], Any]) -> float:
 
 
 def speed_of(db: Any, calls: int) -> dict[str, float]:
-    """Nanoseconds per call or entry, through the methods that Database and redis.Redis share."""
+    """Nanoseconds per call or entry, with the methods that Database and redis.Redis share."""
 
     def add(name: str, fields: dict[Any, Any]) -> None:
         xadd = db.xadd
@@ -80,7 +79,7 @@ def resident_bytes(pid: int) -> int:
 
 
 def random_values(entries: int) -> list[bytes]:
-    """One batch of entries' values, used again and again: making them must not grow the process."""
+    """The values of one batch. All batches use the same ones, so that they do not count as growth."""
     generator = random.Random(1)
     return [generator.randbytes(16) for _ in range(5 * min(entries, BATCH))]
 
@@ -117,7 +116,7 @@ def memory_of_redis(port: int, entries: int) -> dict[str, float]:
 
 
 def fill_redis(port: int, entries: int, values: list[bytes]) -> None:
-    """XADD through a raw socket, a batch at a time: redis-py would take a minute."""
+    """Add entries over a raw socket, in batches: redis-py would take a minute."""
     commands = []
     for i in range(min(entries, BATCH)):
         words = [b"XADD", b"s", b"*"]
@@ -135,7 +134,7 @@ def fill_redis(port: int, entries: int, values: list[bytes]) -> None:
 
 
 def in_a_process(job: str, size: int, pure: bool) -> dict[str, float]:
-    """Run one job in a fresh interpreter, on the installed build or on the source."""
+    """Run one job in a new interpreter, with the installed build or with the source."""
     environment = dict(os.environ)
     if pure:
         environment["PYTHONPATH"] = str(ROOT / "src")
@@ -146,19 +145,19 @@ def in_a_process(job: str, size: int, pure: bool) -> dict[str, float]:
     figures: dict[str, float] = json.loads(done.stdout)
     kind = figures.pop("compiled")
     if bool(kind) == pure:
-        raise RuntimeError(f"the {'interpreted' if pure else 'compiled'} build was not what ran")
+        raise RuntimeError(f"this was not the {'interpreted' if pure else 'compiled'} build")
     return figures
 
 
 def run_job(job: str, entries: int) -> None:
-    """What a fresh interpreter does: print the figures, and which build they are of."""
+    """The job of the new interpreter: print the figures and their build."""
     jobs = {"speed": lambda n: speed_of(penstock.open(), n), "memory": memory_of_penstock}
     figures = jobs[job](entries)
     print(json.dumps({**figures, "compiled": build.KIND == "compiled"}))
 
 
 def one_round(entries: int) -> dict[str, dict[str, float]]:
-    """Every figure once, the sides in turn."""
+    """Measure every figure once, the sides in turn."""
     with running_redis() as server:
         speed = {
             "compiled": in_a_process("speed", entries // 10, pure=False),
@@ -227,7 +226,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--entries", type=int, default=1_000_000)
     parser.add_argument(
-        "--write", action="store_true", help="put the tables into docs/performance.md"
+        "--write", action="store_true", help="write the tables into docs/performance.md"
     )
     parser.add_argument("--job", choices=("speed", "memory"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -235,9 +234,11 @@ def main() -> None:
         run_job(options.job, options.entries)
         return
     if build.KIND != "compiled":
-        sys.exit("benchmarks/core.py: the installed penstock is interpreted; nothing is measured")
+        sys.exit(
+            "benchmarks/core.py: the installed penstock is interpreted, so nothing is measured"
+        )
     if redis_program_or_none() is None:
-        sys.exit("benchmarks/core.py: no redis-server to compare with")
+        sys.exit("benchmarks/core.py: needs redis-server (make redis)")
     rounds = []
     with Progress() as progress:
         for _ in progress.track(range(options.rounds), description="rounds"):

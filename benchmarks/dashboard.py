@@ -1,11 +1,11 @@
-"""The dashboard: how long its views take, and what it costs while a stream runs hot.
+"""Measures the dashboard: load times of its views, and its memory and CPU with a busy stream.
 
     python benchmarks/dashboard.py [--entries 1000000] [--rounds 5] [--seconds 60] [--rate 50000] [--write]
 
-A view counts as loaded when what it is there for is on the page, in a Chromium whose cache is warm, as that
-of somebody who looks every day. The tail's time is from another client's XADD until the entry is on the page.
-For the last table a stream takes so many entries a second with its tail open; memory and CPU are those of the
-dashboard's process. `--write` puts the tables into docs/performance.md.
+A view counts as loaded when its main content is on the page, in a Chromium with a warm cache. The time of the
+tail is measured from the XADD of another client until the entry is on the page. For the last table, `--rate`
+entries per second are added to a stream whose tail is open; memory and CPU are those of the dashboard
+process. `--write` writes the tables into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ VIEWS = {
 
 
 def fill(client: Any, entries: int) -> None:
-    """What the views show."""
+    """Add the data that the views show."""
     pipeline = client.pipeline(transaction=False)
     for number in range(entries):
         pipeline.execute_command(
@@ -80,7 +80,7 @@ def fill(client: Any, entries: int) -> None:
 
 
 def view_seconds(page: Any, address: str, rounds: int) -> dict[str, list[float]]:
-    """From asking for each view until it shows what it is there for."""
+    """The time from the request for each view until its main content is visible."""
     taken: dict[str, list[float]] = {name: [] for name in VIEWS}
     for _ in range(rounds + 1):
         for name, (path, text) in VIEWS.items():
@@ -88,16 +88,18 @@ def view_seconds(page: Any, address: str, rounds: int) -> dict[str, list[float]]
             page.goto(address + path)
             page.locator(".view").get_by_text(text).first.wait_for()
             taken[name].append(time.perf_counter() - started)
-    return {name: values[1:] for name, values in taken.items()}  # the first filled the cache
+    return {name: values[1:] for name, values in taken.items()}  # the first one filled the cache
 
 
 def tail_seconds(page: Any, address: str, client: Any, rounds: int) -> list[float]:
-    """From an XADD until the entry is on the page."""
+    """The time from an XADD until the entry is on the page."""
     page.goto(f"{address}/stream?name=live&tail=1")
     page.get_by_role("button", name="Pause").wait_for()
     taken = []
     for number in range(3 * rounds):
-        page.wait_for_timeout(137 * (number % 5))  # anywhere in the tail's own rhythm
+        page.wait_for_timeout(
+            137 * (number % 5)
+        )  # at different points between two updates of the tail
         started = time.perf_counter()
         client.xadd("live", {"mark": f"m{number}."})
         page.locator("tbody").get_by_text(f"mark=m{number}.").wait_for()
@@ -125,7 +127,7 @@ print(sent / (time.monotonic() - started))
 
 @contextmanager
 def hot_stream(port: int, rate: int, seconds: int) -> Iterator[subprocess.Popen[str]]:
-    """A process that adds entries at a rate."""
+    """Run a process that adds entries at a constant rate."""
     words = [str(word) for word in (port, rate, seconds, HOT_BATCH, HOT_LENGTH_MAX)]
     with subprocess.Popen(
         [sys.executable, "-c", HOT, *words], stdout=subprocess.PIPE, text=True
@@ -147,7 +149,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def hot_rows(page: Any, dashboard: Dashboard, server: PenstockServer, asked: Any) -> Rows:
-    """Memory and CPU of the dashboard's process, in equal parts of the time."""
+    """Memory and CPU of the dashboard process, in equal intervals."""
     pid = dashboard.process.pid
     with server.client() as client:
         client.xadd("hot", {"n": 0})
@@ -195,7 +197,7 @@ def measured(asked: Any) -> list[tuple[list[str], Rows]]:
     ]
     return [
         (["view", "median", "slowest"], rows),
-        (["tail open, after", "memory", "CPU of one core", "age of the newest on the page"], hot),
+        (["tail open, after", "memory", "CPU of one core", "age of the newest entry shown"], hot),
     ]
 
 

@@ -1,11 +1,12 @@
-"""How long others wait: the PING of one client while twenty others pipeline, and what connections occupy.
+"""Measures fairness and connections: the PING of one client while twenty others pipeline, and memory.
 
     python benchmarks/fairness.py [--rounds 5] [--seconds 2] [--old PATH] [--write]
 
-redis-benchmark sends a thousand commands at once through each of twenty connections, again and again. One
-more connection says PING, waits for the answer and says it again. The sides take turns in every round; the
-table shows medians over the rounds. `--old` is a folder with another build of the package, which is measured
-as a third side: what a change did is only seen in one run. `--write` puts the table into docs/performance.md.
+redis-benchmark sends a thousand commands at once on each of twenty connections, repeatedly. One more
+connection sends PING, waits for the reply and repeats. The sides take turns in each round; the table shows
+medians over the rounds. `--old` is a folder with another build of the package, which is measured as a third
+side: the effect of a change is visible only within one run. `--write` writes the table into
+docs/performance.md.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Of one side in one round: the PINGs in milliseconds, and the commands of the others per second."""
+    """The figures of one side in one round: PINGs in ms, and commands per second of the other clients."""
 
     p50_ms: float
     p99_ms: float
@@ -86,7 +87,7 @@ def sides(old: str | None) -> Iterator[list[Side]]:
 
 @contextmanager
 def pipelining(port: int, command: list[str]) -> Iterator[None]:
-    """Twenty clients that are busy all the time."""
+    """Run twenty clients that are always busy."""
     words = ["redis-benchmark", "-p", str(port), "-q", "-l", "-n", "100000000"]
     words += ["-c", str(CLIENTS), "-P", str(DEPTH), *command]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -103,7 +104,7 @@ def commands_done(port: int) -> int:
 
 
 def pings(port: int, seconds: float) -> list[float]:
-    """How long each PING took, in milliseconds."""
+    """The time of each PING in milliseconds."""
     taken = []
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -119,7 +120,7 @@ def pings(port: int, seconds: float) -> list[float]:
 def measured(side: Side, command: list[str], seconds: float) -> Figures:
     idle = commands_done(side.port)
     with pipelining(side.port, command):
-        while commands_done(side.port) < idle + CLIENTS * DEPTH:  # all of them are on their way
+        while commands_done(side.port) < idle + CLIENTS * DEPTH:  # all of them have sent commands
             time.sleep(0.01)
         before, start = commands_done(side.port), time.perf_counter()
         taken = sorted(pings(side.port, seconds))
@@ -128,7 +129,7 @@ def measured(side: Side, command: list[str], seconds: float) -> Figures:
 
 
 def fill(side: Side) -> None:
-    """A stream to read from."""
+    """Add a stream to read from."""
     with redis.Redis(port=side.port) as client:
         adding = client.pipeline(transaction=False)
         for number in range(1, ENTRIES + 1):
@@ -166,19 +167,19 @@ HALF_COMMANDS = {
     "nothing": b"",
     "half a command": b"*2\r\n$4\r\nAUTH\r\n$100\r\nhal",
     "16 KB of a command": b"*10\r\n" + (b"$16000\r\n" + b"x" * 16000 + b"\r\n") + b"$9\r\nx",
-    "as much as it may": b"*10\r\n" + (b"$16384\r\n" + b"x" * 16384 + b"\r\n") * 9,
+    "the maximum before AUTH": b"*10\r\n" + (b"$16384\r\n" + b"x" * 16384 + b"\r\n") * 9,
 }
 
 
 def connection_bytes(side: Side, data: bytes) -> int:
-    """What a connection occupies that has sent this and no more."""
+    """The memory of a connection that has sent these bytes and nothing else."""
     before = resident(side.pid)
     with ExitStack() as stack:
         for _ in range(STRANGERS):
             client = stack.enter_context(socket.create_connection(("127.0.0.1", side.port)))
-            with suppress(ConnectionError):  # a server may refuse so much
+            with suppress(ConnectionError):  # a server may refuse this many bytes
                 client.sendall(data)
-        time.sleep(SETTLE_SECONDS)  # nothing tells that the last bytes have come
+        time.sleep(SETTLE_SECONDS)  # no reply shows that the last bytes have arrived
         return (resident(side.pid) - before) // STRANGERS
 
 
@@ -186,25 +187,27 @@ def memory_table(old: str | None) -> tuple[list[str], list[list[str]]]:
     rows = []
     names: list[str] = []
     for what, data in HALF_COMMANDS.items():
-        # New servers for each line: what one line has freed would be used again by the next.
+        # New servers for each line: otherwise it would reuse the memory that the last one freed.
         with sides(old) as servers:
             names = [side.name for side in servers]
             for side in servers:
                 redis.Redis(port=side.port).config_set("requirepass", SECRET)
             found = [connection_bytes(side, data) for side in servers]
         rows.append([what, *(f"{size / 1024:.1f} KB" for size in found)])
-    return ["a connection that has sent, without the password", *names], rows
+    return ["an unauthenticated connection that has sent", *names], rows
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=2.0)
-    parser.add_argument("--old", default=None, help="a folder that holds another penstock")
+    parser.add_argument("--old", default=None, help="a folder with another build of penstock")
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     if build.KIND != "compiled":
-        sys.exit("benchmarks/fairness.py: this build is interpreted; its figures would mislead")
+        sys.exit(
+            "benchmarks/fairness.py: this build is interpreted, so its figures would be misleading"
+        )
     if redis_program_or_none() is None or shutil.which("redis-benchmark") is None:
         sys.exit("benchmarks/fairness.py: needs redis-server and redis-benchmark (make redis)")
     tables = [memory_table(arguments.old)]

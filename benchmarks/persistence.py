@@ -1,12 +1,12 @@
-"""Durability beside Redis with the same settings: throughput, restart, size on disk, pauses, a slow disk.
+"""Measures durability against Redis: throughput, restart, size on disk, pauses, a slow disk.
 
     python benchmarks/persistence.py [--rounds 3] [--requests 200000] [--entries 1000000] [--write]
 
-Throughput is taken as in benchmarks/server.py: redis-benchmark, first on one server and then on the other,
-round after round. Restart: a million entries of 5 x 16 random bytes, the servers' own log lines say how
-long they took. Pauses: a client asks PING as fast as it can while another adds and a snapshot or a rewrite
-is made; the longest answer counts. The slow disk is our server with a sync that takes 5 ms longer
-(persist/disk.SlowDisk).
+Both servers have the same settings. Throughput is measured as in benchmarks/server.py: redis-benchmark on one
+server, then on the other, in each round. Restart: a million entries of 5 x 16 random bytes; the load times
+come from the logs of the servers. Pauses: a client sends PING as fast as it can while another one adds
+entries and a snapshot or rewrite runs; the longest reply time counts. The slow disk is our server with an
+fsync that takes 5 ms longer (persist/disk.SlowDisk).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def lines(policy: str) -> list[Line]:
 
 @contextmanager
 def both_sides(policy: str) -> Iterator[tuple[Side, Side]]:
-    # No rewrite in the middle of a measurement.
+    # No rewrite during a measurement.
     settings = [
         "--appendonly",
         "yes",
@@ -95,7 +95,7 @@ def throughput(rounds: int, requests: int, progress: Progress) -> Rows:
 
 
 def fill(port: int, entries: int) -> None:
-    """A stream of entries of 5 x 16 random bytes."""
+    """Add a stream with entries of 5 x 16 random bytes."""
     with redis.Redis(port=port) as client:
         for first in range(0, entries, BATCH):
             adding = client.pipeline(transaction=False)
@@ -117,7 +117,7 @@ def wait_for(port: int, field: str, value: object) -> None:
 
 
 def start_redis(folder: Path, *settings: str) -> float:
-    """Start Redis on a directory; how long it says that it loaded."""
+    """Start Redis on a directory, and return the load time from its log."""
     port = free_port()
     log = folder / "redis.log"
     log.unlink(missing_ok=True)
@@ -137,7 +137,7 @@ def size_of(folder: Path) -> int:
 
 
 def restart(rounds: int, entries: int, progress: Progress) -> Rows:
-    """Both load the same files: the log that each wrote itself, and a snapshot that Redis wrote."""
+    """Both servers load the log that they wrote themselves, and a snapshot that Redis wrote."""
     task = progress.add_task("restart", total=2 * rounds + 2)
     log_on = ("--appendonly", "yes", "--appendfsync", "no", "--auto-aof-rewrite-percentage", "0")
     log_off = ("--appendonly", "no", "--save", "")
@@ -179,7 +179,7 @@ def restart(rounds: int, entries: int, progress: Progress) -> Rows:
 
 
 def longest_answer(port: int, work: str | None, seconds: float = 2.0) -> float:
-    """The longest that a PING took, in ms, while entries are added and some work is done."""
+    """The longest time of a PING in ms, while entries are added and the given command runs."""
     stop = threading.Event()
     command = ["redis-benchmark", "-p", str(port), "-q", "-n", "100000000", "-c", "10", "-P", "16"]
     load = subprocess.Popen(
@@ -237,7 +237,7 @@ def pauses(rounds: int, entries: int, progress: Progress) -> Rows:
 
 @contextmanager
 def slow_penstock(delay_ms: int) -> Iterator[int]:
-    """A server whose syncs take so much longer; its port."""
+    """Run a server whose fsync takes `delay_ms` longer, and return its port."""
     port = free_port()
     with tempfile.TemporaryDirectory() as folder:
         script = Path(__file__).with_name("_slow_disk.py")
@@ -261,7 +261,7 @@ def slow_penstock(delay_ms: int) -> Iterator[int]:
 
 
 def slow_disk(rounds: int, requests: int, progress: Progress) -> Rows:
-    """Throughput with a slow sync, as a share of that with the disk as it is, taken in turn."""
+    """Throughput with a slow fsync, as a share of the throughput without it, measured in turn."""
     task = progress.add_task("a slow disk", total=rounds * 3)
     rows: Rows = []
     with slow_penstock(0) as plain, slow_penstock(SLOW_MS) as slow:
@@ -290,7 +290,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     if build.KIND != "compiled":
-        sys.exit("benchmarks/persistence.py: this build is interpreted; its figures would mislead")
+        sys.exit(
+            "benchmarks/persistence.py: this build is interpreted, so its figures would be misleading"
+        )
     if redis_program_or_none() is None or shutil.which("redis-benchmark") is None:
         sys.exit("benchmarks/persistence.py: needs redis-server and redis-benchmark (make redis)")
     tables: list[tuple[list[str], Rows]] = []
@@ -298,10 +300,17 @@ def main() -> None:
         if given.only in ("", "throughput"):
             tables.append((HEAD, throughput(given.rounds, given.requests, progress)))
         if given.only in ("", "restart"):
-            head = ["load of a million", "penstock", "Redis", "ratio", "on disk", "Redis's"]
+            head = [
+                "loading a million entries",
+                "penstock",
+                "Redis",
+                "ratio",
+                "on disk",
+                "Redis on disk",
+            ]
             tables.append((head, restart(given.rounds, given.entries, progress)))
         if given.only in ("", "pauses"):
-            head = ["longest answer during", "penstock", "Redis"]
+            head = ["longest PING during", "penstock", "Redis"]
             tables.append((head, pauses(given.rounds, given.entries, progress)))
         if given.only in ("", "slow"):
             head = ["always, 50 clients", "XADD/s", f"sync {SLOW_MS} ms slower", "share"]

@@ -1,11 +1,11 @@
-"""The server beside redis-server: throughput and CPU per command, taken in turn in one run.
+"""Measures the server against redis-server: throughput and CPU time per command.
 
     python benchmarks/server.py [--rounds 5] [--requests 200000] [--write]
 
-Each line of work is done by redis-benchmark or by a raw client that sends prepared bytes, first to one server
-and then to the other, round after round; the table shows medians over the rounds of figures and of ratios
-within a round. redis-benchmark is often the bottleneck itself, so the CPU that a server spent per command
-(user and system, from /proc) stands beside the throughput. `--write` puts the table into docs/performance.md.
+Each line of the table is measured with redis-benchmark or with a raw client that sends prepared bytes, on one
+server and then on the other, in each round. The table shows medians of the figures, and of the ratios within
+a round. redis-benchmark itself is often the bottleneck, so the table also has the CPU time of the server per
+command (user and system, from /proc). `--write` writes the table into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What one run of one line of work gave."""
+    """The figures of one run of one line."""
 
     per_second: float
     cpu_us: float
 
 
 Work = Callable[[Side, int], float]
-"""Does so many commands on a server and returns how many it did per second."""
+"""Sends a number of commands to a server, and returns commands per second."""
 
 
 def redis_benchmark(*words: str, pipeline: int = 1, clients: int = CLIENTS) -> Work:
@@ -88,7 +88,7 @@ def encoded(*words: str) -> bytes:
 
 
 def fill_for_pairs(side: Side, pairs: int) -> None:
-    """A stream with as many entries as pairs will be read, and a group before all of them."""
+    """Add a stream with one entry for each pair, and a group that has read none of them."""
     with redis.Redis(port=side.port) as client:
         client.delete("pairs")
         adding = client.pipeline(transaction=False)
@@ -101,7 +101,7 @@ def fill_for_pairs(side: Side, pairs: int) -> None:
 
 
 def read_and_acknowledge(side: Side, pairs: int) -> float:
-    """Pairs of XREADGROUP COUNT 1 and XACK through one socket, 64 pairs a batch."""
+    """Send pairs of XREADGROUP COUNT 1 and XACK over one socket, in batches of 64 pairs."""
     read = encoded("XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "pairs", ">")
     batches = [
         b"".join(
@@ -116,13 +116,13 @@ def read_and_acknowledge(side: Side, pairs: int) -> float:
             connection.sendall(batch)
             acknowledged = 0
             while acknowledged < batch.count(b"XACK"):
-                # A reply to XACK is the only line that begins with a colon.
+                # Only replies to XACK are lines that start with a colon.
                 acknowledged += connection.recv(1 << 16).count(b":1\r\n")
     return pairs / (time.perf_counter() - start)
 
 
 def fill_page(side: Side, requests: int) -> None:
-    """A stream to read from."""
+    """Add a stream to read from."""
     with redis.Redis(port=side.port) as client:
         client.delete("page")
         adding = client.pipeline(transaction=False)
@@ -137,7 +137,7 @@ def nothing(side: Side, requests: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the table: what is done, and how many times as often as `--requests` says."""
+    """One line of the table: its work, and the factor for the number of requests."""
 
     name: str
     work: Work
@@ -202,7 +202,7 @@ Rounds = list[tuple[Figures, Figures]]
 
 
 def row_of(name: str, rounds: Rounds) -> list[str]:
-    """Medians of figures, and of ratios within a round."""
+    """The medians of the figures, and of the ratios within a round."""
 
     def median(pick: Callable[[tuple[Figures, Figures]], float]) -> float:
         return statistics.median(pick(pair) for pair in rounds)
@@ -226,7 +226,9 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
     if build.KIND != "compiled":
-        sys.exit("benchmarks/server.py: this build is interpreted; its figures would mislead")
+        sys.exit(
+            "benchmarks/server.py: this build is interpreted, so its figures would be misleading"
+        )
     if redis_program_or_none() is None or shutil.which("redis-benchmark") is None:
         sys.exit("benchmarks/server.py: needs redis-server and redis-benchmark (make redis)")
     chosen = [line for line in lines() if arguments.only.lower() in line.name.lower()]

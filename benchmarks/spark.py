@@ -1,11 +1,11 @@
-"""Spark reading and writing streams: rows a second beside the usual ways, latency, partitions and executors.
+"""Measures Spark with streams: rows per second against the usual ways, latency, partitions, executors.
 
     python benchmarks/spark.py [--rows 1000000] [--rounds 5] [--only read] [--write]
 
-Read: five typed columns into Spark's no-op sink, on local[2], taken in turn: the source from penstock and
-from Redis, redis-py in mapPartitions, and a Parquet scan of the same rows. Latency: from XADD to the driver's
-hands, one entry at a time. Sink: rows appended, beside XADDs in pipelines. Scaling: the read again, by
-partitions and by masters, into docs/scaling.md. Shown are medians; all runs on one machine, the servers too.
+Read: five typed columns into Spark's no-op sink, on local[2], in turn: the source with penstock and with
+Redis, redis-py in mapPartitions, and a Parquet scan of the same rows. Latency: from XADD to the driver, one
+entry at a time. Sink: appended rows, against pipelined XADDs. Scaling: the read again, by partitions and by
+masters, for docs/scaling.md. The tables show medians. Everything runs on one machine, including the servers.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def reads(spark: Any, ports: Ports, rows: int, rounds: int) -> Rows:
 
 
 def latency(spark: Any, ports: Ports) -> Rows:
-    """From XADD until the driver has the row, one entry after the other, in ms."""
+    """The time from XADD until the driver has the row, in ms, one entry at a time."""
     rows: Rows = []
     for name, port in zip(("penstock", "Redis"), ports, strict=True):
         arrived: queue.Queue[list[Any]] = queue.Queue()
@@ -108,7 +108,7 @@ def latency(spark: Any, ports: Ports) -> Rows:
                     pass
                 taken.append((time.perf_counter() - began) * 1000)
             query.stop()
-        counted = sorted(taken[3:])  # the first ones wait for code to be generated
+        counted = sorted(taken[3:])  # the first ones include code generation
         rows.append([name, f"{statistics.median(counted):.0f} ms", f"{counted[-1]:.0f} ms"])
     return rows
 
@@ -123,7 +123,7 @@ def sinks(spark: Any, ports: Ports, rows: int, rounds: int) -> Rows:
 
 
 def scaling(ports: Ports, rows: int, rounds: int, progress: Progress) -> Rows:
-    """Each master in a process of its own."""
+    """Measure each master in a process of its own."""
     task = progress.add_task("masters", total=len(MASTERS))
     table: Rows = []
     script = Path(__file__).with_name("_spark_work.py")
@@ -141,7 +141,7 @@ def scaling(ports: Ports, rows: int, rounds: int, progress: Progress) -> Rows:
 
 
 def measured(given: argparse.Namespace, progress: Progress) -> dict[str, tuple[list[str], Rows]]:
-    """The tables that were asked for, by name."""
+    """The requested tables, by name."""
     tables: dict[str, tuple[list[str], Rows]] = {}
     rows, rounds = given.rows, given.rounds
     with both_servers() as ports:
@@ -172,10 +172,12 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="", help="read, latency, sink or scaling")
-    parser.add_argument("--write", action="store_true", help="all of it, into the docs")
+    parser.add_argument("--write", action="store_true", help="write all tables into docs")
     given = parser.parse_args()
     if build.KIND != "compiled":
-        sys.exit("benchmarks/spark.py: this build is interpreted; its figures would mislead")
+        sys.exit(
+            "benchmarks/spark.py: this build is interpreted, so its figures would be misleading"
+        )
     if redis_program_or_none() is None:
         sys.exit("benchmarks/spark.py: needs redis-server (make redis)")
     if given.write and given.only:

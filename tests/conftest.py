@@ -1,4 +1,4 @@
-"""What every test run starts with: the right build, a real Redis, Hypothesis' settings."""
+"""Set-up of every test run: checks the build, starts a real Redis, configures Hypothesis."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.support.servers.redis_server import RedisServer, redis_program_or_non
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
 NO_REDIS = "no redis-server on PATH"
 
-# The interpreted build on a busy machine is slow, and that is no fault: no deadline, no too_slow.
+# The interpreted build may be slow on a busy machine. That is not a failure: no deadline, no too_slow.
 settings.register_profile(
     "default",
     deadline=None,
@@ -35,14 +35,14 @@ settings.load_profile("soak" if SOAK else "default")
 def pytest_sessionstart() -> None:
     problem = wrong_build_or_none()
     if problem is None and IN_CI and redis_program_or_none() is None:
-        problem = f"{NO_REDIS}, and CI does not go without: see tools/provide-redis.sh"
+        problem = f"{NO_REDIS}, but CI needs one: see tools/provide-redis.sh"
     if problem is not None:
         raise pytest.UsageError(problem)
 
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
-    """One server for the whole run, empty and with its settings restored before each test."""
+    """One server for the whole run. Before each test it is emptied and its settings are restored."""
     if redis_program_or_none() is None:
         pytest.skip(NO_REDIS)
     with running_redis() as server:

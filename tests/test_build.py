@@ -1,4 +1,4 @@
-"""The package knows which build it is."""
+"""`penstock.build.KIND` names the build that was loaded."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from penstock.build import KIND
 from penstock.core import stream
 
 
-def test_kind_is_read_off_the_file_that_was_loaded() -> None:
+def test_kind_follows_from_the_file_that_was_loaded() -> None:
     expected = "interpreted" if str(stream.__file__).endswith(".py") else "compiled"
     assert expected == KIND
 
 
-@pytest.mark.skipif("PENSTOCK_EXPECT" not in os.environ, reason="run by hand, so any build will do")
+@pytest.mark.skipif("PENSTOCK_EXPECT" not in os.environ, reason="no build was asked for")
 def test_kind_is_the_build_under_test() -> None:
     assert os.environ["PENSTOCK_EXPECT"] == KIND

@@ -1,4 +1,4 @@
-"""Imports and cimports point downwards, and the lower layers have no clock, no dice and no threads."""
+"""Imports and cimports point downwards. The lower layers use no clock, no random numbers and no threads."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAY_IMPORT: dict[str, set[str]] = {name: set() for name in (*VOCABULARY, "_versi
     "human": {"core"},
     "inspect": {"core", "persist", "client"},
     "web": {"core", "persist", "client", "human", "inspect"},
-    "demo": set(),  # it runs the command line, as a user would
+    "demo": set(),  # it starts the `penstock` command, as a user does
     "cli": {
         *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
         *("build", "_version"),
@@ -51,7 +51,7 @@ def layer_of(path: Path) -> str:
 
 
 def imported_modules(path: Path) -> Iterator[str]:
-    """Every dotted name that a file imports; `from a import b` counts as a.b, for b may be a module."""
+    """Every dotted name that a file imports. `from a import b` counts as a.b, because b may be a module."""
     if path.suffix == ".pxd":
         yield from cimported_modules(path.read_text())
         return
@@ -78,30 +78,32 @@ def imported_layers(path: Path) -> set[str]:
 @pytest.mark.parametrize("path", SOURCES, ids=IDS)
 def test_imports_point_down(path: Path) -> None:
     layer = layer_of(path)
-    assert layer in MAY_IMPORT, f"{name_of(path)} belongs to no layer that MAY_IMPORT knows"
+    assert layer in MAY_IMPORT, f"{name_of(path)} belongs to no layer of MAY_IMPORT"
     allowed = MAY_IMPORT[layer] | {layer}
     if layer not in VOCABULARY:
         allowed |= VOCABULARY
     extra = imported_layers(path) - allowed
-    assert not extra, f"{name_of(path)} reaches up into {sorted(extra)}"
+    assert not extra, f"{name_of(path)} imports from above: {sorted(extra)}"
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=IDS)
-def test_lower_layers_have_no_clock_no_dice_and_no_threads(path: Path) -> None:
+def test_lower_layers_have_no_clock_no_random_numbers_and_no_threads(path: Path) -> None:
     if layer_of(path) not in TIMELESS or path == THE_CLOCK:
         return
     banned = {name.split(".")[0] for name in imported_modules(path)} & TIMELESS_BAN
-    assert not banned, f"{name_of(path)} imports {sorted(banned)}; take it as an argument"
+    assert not banned, f"{name_of(path)} imports {sorted(banned)}; pass it as an argument"
 
 
 @pytest.mark.parametrize("path", package_files(".py"), ids=name_of)
 def test_only_the_disk_calls_fsync(path: Path) -> None:
     names = {name.split(".")[-1] for name in imported_modules(path)}
     names |= {node.attr for node in ast.walk(parse(path)) if isinstance(node, ast.Attribute)}
-    assert path == THE_DISK or not names & FSYNCS, f"{name_of(path)} syncs behind persist/disk.py"
+    assert path == THE_DISK or not names & FSYNCS, (
+        f"{name_of(path)} calls fsync outside persist/disk.py"
+    )
 
 
-def test_a_cimport_is_seen_in_every_form() -> None:
+def test_every_form_of_cimport_is_found() -> None:
     text = (
         "from penstock.engine cimport table, spec as rows  # why\n"
         "cimport penstock.wire.frame as frame\n"

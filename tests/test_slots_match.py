@@ -1,7 +1,7 @@
 """The attributes of a class in a .pxd are the __slots__ of that class in the .py.
 
-An attribute that is missing from the .pxd compiles and fails at run time, in the compiled build only; one
-that is missing from __slots__ fails in the other build only.
+An attribute that is missing from the .pxd compiles, and fails at run time in the compiled build only. One
+that is missing from __slots__ fails in the interpreted build only.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ATTRIBUTE = re.compile(r"^\s+cdef\s+[\w.\s*\[\],:]*?(\w+(?:\s*,\s*\w+)*)$")
 
 
 def declared_attributes(pxd: str) -> dict[str, set[str]]:
-    """The cdef attributes of every cdef class in the text of a .pxd."""
+    """The cdef attributes of each cdef class in the text of a .pxd."""
     classes: dict[str, set[str]] = {}
     current: set[str] = set()
     for line in pxd.splitlines():
@@ -34,7 +34,7 @@ def declared_attributes(pxd: str) -> dict[str, set[str]]:
 
 
 def declared_slots(module: ast.Module) -> dict[str, set[str]]:
-    """The literal __slots__ of every class of a module."""
+    """The literal __slots__ of each class of a module."""
     slots: dict[str, set[str]] = {}
     for owner in (node for node in module.body if isinstance(node, ast.ClassDef)):
         for node in owner.body:
@@ -51,7 +51,7 @@ def test_attributes_are_the_slots(pxd: Path) -> None:
     assert {name: slots.get(name) for name in attributes} == attributes
 
 
-def test_attributes_are_told_from_methods() -> None:
+def test_methods_are_not_counted_as_attributes() -> None:
     pxd = """
 cdef int _LIMIT
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Provides the Chromium that the browser tests look through: Debian's, from its own packages.
+# Installs Debian's Chromium for the browser tests, unless there is one on PATH.
 set -eu
 
 if command -v chromium > /dev/null || command -v chromium-browser > /dev/null; then
@@ -7,12 +7,12 @@ if command -v chromium > /dev/null || command -v chromium-browser > /dev/null; t
 fi
 
 give_up() {
-    echo "chromium: $1; the tests in a browser will be skipped" >&2
+    echo "chromium: $1; the browser tests will be skipped" >&2
     exit 0
 }
 
 command -v apt-get > /dev/null || give_up "none on PATH"
-[ "$(id -u)" = 0 ] || give_up "none on PATH, and only root may install one"
+[ "$(id -u)" = 0 ] || give_up "none on PATH, and only root can install it"
 echo "chromium: installing Debian's package" >&2
 export DEBIAN_FRONTEND=noninteractive
 install="apt-get install -qq -y --no-install-recommends chromium"

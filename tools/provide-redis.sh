@@ -1,8 +1,8 @@
 #!/bin/sh
-# Provides the redis-server that the differential tests compare with, in the folder given.
+# Puts a redis-server for the differential tests into the given folder, unless there is one on PATH.
 #
-# Debian's redis-tools is installed, not redis-server: it holds the same program under the name
-# redis-check-rdb, and brings no service that would start, now or at boot, and take port 6379.
+# This installs Debian's package redis-tools, not redis-server: it contains the same program under the name
+# redis-check-rdb, and no service that starts now or at boot and takes port 6379.
 set -eu
 bin=$1
 
@@ -19,7 +19,7 @@ program() { command -v redis-check-rdb; }
 
 if ! program > /dev/null; then
     command -v apt-get > /dev/null || give_up "no redis-server on PATH"
-    [ "$(id -u)" = 0 ] || give_up "no redis-server on PATH, and only root may install one"
+    [ "$(id -u)" = 0 ] || give_up "no redis-server on PATH, and only root can install it"
     echo "redis: installing Debian's redis-tools" >&2
     export DEBIAN_FRONTEND=noninteractive
     install="apt-get install -qq -y --no-install-recommends redis-tools"
@@ -31,9 +31,9 @@ if ! program > /dev/null; then
     rm -f "$log"
 fi
 
-program > /dev/null || give_up "redis-tools brought no redis-check-rdb"
+program > /dev/null || give_up "redis-tools contains no redis-check-rdb"
 ln -sf "$(program)" "$bin/redis-server"
 "$bin/redis-server" --version > /dev/null || {
     rm "$bin/redis-server"
-    give_up "$(program) is not redis-server under another name here"
+    give_up "$(program) is not redis-server under another name on this system"
 }

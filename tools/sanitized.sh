@@ -1,8 +1,8 @@
 #!/bin/sh
-# Runs a command with the sanitized build in the folder given: tools/sanitized.sh build/sanitize/lib COMMAND
+# Runs a command with the sanitized build in the given folder: tools/sanitized.sh build/sanitize/lib COMMAND
 #
-# The interpreter is not sanitized, so the sanitizer's library has to be loaded before it. libstdc++ as well:
-# AddressSanitizer looks for its exceptions once, at the start.
+# The interpreter is not sanitized, so the libraries of the sanitizers must be preloaded. libstdc++ too, because
+# AddressSanitizer looks up its exception functions only once, at the start.
 set -eu
 lib=$1
 shift

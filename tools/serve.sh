@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A durable server and its dashboard: serve.sh BIN PORT UI_PORT. Ctrl-C, or the end of either, ends both.
+# Runs a durable server and its dashboard: serve.sh BIN PORT UI_PORT. Ctrl-C, or the end of either, stops both.
 set -euo pipefail
 bin=$1 port=$2 ui_port=$3
 
@@ -8,7 +8,7 @@ server=$!
 "$bin/penstock" ui --url "redis://127.0.0.1:$port" --port "$ui_port" &
 dashboard=$!
 
-# Jobs of a script do not hear Ctrl-C: they get a SIGTERM each, and are waited for, the server's last fsync too.
+# Background jobs of a script ignore Ctrl-C. So send SIGTERM to each, and wait for the last fsync of the server.
 end_both() {
     trap - INT TERM EXIT
     kill -TERM "$server" "$dashboard" 2> /dev/null || true

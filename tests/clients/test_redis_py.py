@@ -1,4 +1,4 @@
-"""redis-py, sync and asyncio, cannot tell our server from Redis."""
+"""redis-py, sync and asyncio, gets the same results from our server as from Redis."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def server(running: PenstockServer) -> PenstockServer:
 
 
 class AsyncClient:
-    """redis-py's asyncio client with methods that wait."""
+    """The asyncio client of redis-py, with blocking methods."""
 
     def __init__(self, port: int, **options: Any) -> None:
         self._runner = asyncio.Runner()
@@ -67,7 +67,7 @@ class AsyncClient:
 @both_protocols
 @pytest.mark.parametrize("decode", [False, True], ids=["bytes", "text"])
 @pytest.mark.parametrize("kind", [redis.Redis, AsyncClient], ids=["sync", "asyncio"])
-def test_the_scenario_shows_the_same(
+def test_the_scenario_gives_the_same_results(
     redis_server: RedisServer, server: PenstockServer, kind: Any, decode: bool, protocol: int
 ) -> None:
     found = []
@@ -144,7 +144,7 @@ def test_messages_and_events(server: PenstockServer, protocol: int) -> None:
 
 
 def reading_client(server: PenstockServer, protocol: int) -> Any:
-    """A client with a connection for every reader, on which it waits for ever."""
+    """A client with a connection for each reader, without a timeout."""
     return redis.asyncio.Redis(
         port=server.port, protocol=protocol, max_connections=READERS + 10, socket_timeout=None
     )

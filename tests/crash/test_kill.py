@@ -97,13 +97,21 @@ def kill_and_start(server: PenstockServer, dice: random.Random) -> None:
     server.start()
 
 
+def wait_for_entries(ledger: Ledger, count: int) -> None:
+    """Wait until clients have been told of this many more entries."""
+    deadline = time.monotonic() + END_SECONDS_MAX
+    target = len(ledger.added) + count
+    while len(ledger.added) < target and time.monotonic() < deadline:
+        time.sleep(0.001)
+
+
 def test_acknowledged_data_survives_every_kill(server: PenstockServer) -> None:
     start = seed()
     dice = random.Random(start)
     ledger = Ledger()
     for kill in range(KILLS):
         load = Workload(server.port, ledger, dice)
-        time.sleep(0.1 + dice.random())
+        wait_for_entries(ledger, dice.randint(20, 400))
         background = dice.choice([None, b"BGREWRITEAOF", b"BGSAVE"])
         if background is not None:
             with RawRedis(server.port) as client:
@@ -138,7 +146,7 @@ def test_a_server_that_is_killed_at_rest_comes_back_the_same(server: PenstockSer
     ledger = Ledger()
     for _ in range(cases(20)):
         load = Workload(server.port, ledger, dice)
-        time.sleep(0.3)
+        wait_for_entries(ledger, 100)
         load.stop()
         before = whole_state(server.port)
         server.kill()
@@ -173,7 +181,7 @@ def test_sigterm_under_load_loses_nothing(server: PenstockServer) -> None:
     ledger = Ledger()
     for _ in range(cases(20)):
         load = Workload(server.port, ledger, dice)
-        time.sleep(0.2 + dice.random() / 2)
+        wait_for_entries(ledger, dice.randint(50, 250))
         if dice.random() < 0.5:
             with RawRedis(server.port) as client:
                 client.ask([[dice.choice([b"BGREWRITEAOF", b"BGSAVE"])]])

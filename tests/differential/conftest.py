@@ -1,4 +1,4 @@
-"""What more than one comparison with a real Redis needs."""
+"""Fixtures of the comparisons with a real Redis."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.servers.redis_server import redis_program_or_none, running_re
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    """A server of the test's own that lets DEBUG be used: expiry by itself must be switched off."""
+    """The port of a new Redis with DEBUG enabled, which switches off active expiry."""
     if redis_program_or_none() is None:
         pytest.skip(NO_REDIS)
     with running_redis("--enable-debug-command", "yes") as server:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.engine.ear import Ear
 from tests.support.engine.engines import NOT_A_NUMBER, START_MS, Bench
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.servers.raw_redis import Refusal
 
 NX_WITH_OTHERS = "ERR NX and XX, GT or LT options at the same time are not compatible"
@@ -116,14 +116,14 @@ def test_the_last_time_of_all_is_taken(bench: Bench) -> None:
     "line", ["EXPIRE stays 0", "PEXPIRE stays -1", f"PEXPIREAT stays {START_MS}"]
 )
 def test_a_time_that_is_over_removes_the_key(bench: Bench, line: str) -> None:
-    ear = Ear(bench.engine, "KA")
+    ear = EventRecorder(bench.engine, "KA")
     assert bench.ask(line) == 1
     assert ear.take_events() == ["0:stays del"]
     assert bench.ask("EXISTS stays") == 0
 
 
 def test_persist_lets_a_key_stay(bench: Bench) -> None:
-    ear = Ear(bench.engine, "KA")
+    ear = EventRecorder(bench.engine, "KA")
     assert [bench.ask(f"PERSIST {key}") for key in ("goes", "goes", "stays", "missing")] == [
         1,
         0,
@@ -135,7 +135,7 @@ def test_persist_lets_a_key_stay(bench: Bench) -> None:
 
 
 def test_a_key_is_there_in_its_last_millisecond_and_gone_in_the_next(bench: Bench) -> None:
-    ear = Ear(bench.engine, "KAm")
+    ear = EventRecorder(bench.engine, "KAm")
     bench.clock.at_ms += 10_000
     assert (bench.ask("GET goes"), bench.ask("PTTL goes")) == (b"v", 0)
     bench.clock.at_ms += 1

@@ -6,8 +6,8 @@ import pytest
 
 from penstock.core.list_value import ListValue
 from penstock.engine.keyspace import Watch
-from tests.support.engine.ear import Ear
 from tests.support.engine.engines import NOT_A_NUMBER, SYNTAX, Bench
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.servers.raw_redis import Refusal
 
 SAME = Refusal("ERR source and destination objects are the same")
@@ -45,7 +45,7 @@ def keys(bench: Bench, number: int = 0) -> list[bytes]:
 
 @pytest.mark.parametrize("name", ["DEL", "UNLINK"])
 def test_keys_of_all_types_are_removed(bench: Bench, name: str) -> None:
-    ear = Ear(bench.engine, "KA")
+    ear = EventRecorder(bench.engine, "KA")
     assert bench.ask(f"{name} k missing s k") == 2
     assert keys(bench) == []
     assert ear.take_events() == ["0:k del", "0:s del"]
@@ -53,7 +53,7 @@ def test_keys_of_all_types_are_removed(bench: Bench, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["EXISTS", "TOUCH"])
 def test_a_key_that_is_named_twice_counts_twice(bench: Bench, name: str) -> None:
-    ear = Ear(bench.engine, "KAm")
+    ear = EventRecorder(bench.engine, "KAm")
     assert bench.ask(f"{name} k missing s k") == 3
     assert ear.take_events() == ["0:missing keymiss"]
 
@@ -68,7 +68,7 @@ def test_types(bench: Bench) -> None:
 
 def test_expired_keys_are_neither_removed_nor_counted(bench: Bench) -> None:
     bench.clock.at_ms += 10_001
-    ear = Ear(bench.engine, "KA")
+    ear = EventRecorder(bench.engine, "KA")
     assert bench.ask("DBSIZE") == 2
     assert bench.ask("DEL k") == 0
     assert ear.take_events() == ["0:k expired"]
@@ -80,7 +80,7 @@ def test_expired_keys_are_neither_removed_nor_counted(bench: Bench) -> None:
 
 def test_rename_takes_value_and_time_along(bench: Bench) -> None:
     bench.ask("SET target old EX 99")
-    ear = Ear(bench.engine, "KAn")
+    ear = EventRecorder(bench.engine, "KAn")
     assert bench.ask("RENAME k target") == "OK"
     assert ear.take_events() == ["0:target new", "0:k rename_from", "0:target rename_to"]
     assert (bench.ask("GET target"), bench.ask("TTL target")) == (b"v", 10)
@@ -88,7 +88,7 @@ def test_rename_takes_value_and_time_along(bench: Bench) -> None:
 
 
 def test_rename_to_itself_does_nothing(bench: Bench) -> None:
-    ear = Ear(bench.engine, "KA")
+    ear = EventRecorder(bench.engine, "KA")
     assert (bench.ask("RENAME k k"), bench.ask("RENAMENX k k")) == ("OK", 0)
     assert (bench.ask("RENAME missing missing"), bench.ask("RENAMENX missing k")) == (
         NO_KEY,
@@ -119,7 +119,7 @@ def test_a_copied_stream_is_the_same_and_its_own(bench: Bench) -> None:
 
 
 def test_copy_keeps_the_expiry_time_and_replaces_only_with_the_option(bench: Bench) -> None:
-    ear = Ear(bench.engine, "KAnm")
+    ear = EventRecorder(bench.engine, "KAnm")
     assert bench.ask("COPY k s") == 0
     assert bench.ask("COPY missing s REPLACE") == 0
     assert ear.take_events() == ["0:missing keymiss"]
@@ -129,7 +129,7 @@ def test_copy_keeps_the_expiry_time_and_replaces_only_with_the_option(bench: Ben
 
 
 def test_copy_into_another_database(bench: Bench) -> None:
-    ear = Ear(bench.engine, "KAn")
+    ear = EventRecorder(bench.engine, "KAn")
     assert bench.ask("COPY k k DB 1") == 1
     assert bench.ask("copy k t db 1") == 0
     assert bench.ask("COPY k t REPLACE DB 1") == 1
@@ -172,7 +172,7 @@ def test_refusals_change_nothing(bench: Bench, line: str, refusal: Refusal) -> N
 
 
 def test_move_takes_value_and_time_along(bench: Bench) -> None:
-    ear = Ear(bench.engine, "KAn")
+    ear = EventRecorder(bench.engine, "KAn")
     assert bench.ask("MOVE k 1") == 1
     assert ear.take_events() == ["1:k new", "0:k move_from", "1:k move_to"]
     assert bench.ask("MOVE missing 1") == 0

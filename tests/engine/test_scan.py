@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from penstock.engine import key_index
 from penstock.engine.key_index import PLACES, KeyIndex
-from tests.support.engine.ear import Ear
 from tests.support.engine.engines import NOT_A_NUMBER, SYNTAX, Bench
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.servers.raw_redis import Refusal
 
 
@@ -165,7 +165,7 @@ def test_scan_shows_what_it_is_asked_for() -> None:
     bench.ask("XADD stream 1-0 k v")
     bench.ask("SET over v PX 1")
     bench.clock.at_ms += 2
-    ear = Ear(bench.engine, "KA")
+    ear = EventRecorder(bench.engine, "KA")
     assert sorted(bench.ask("SCAN 0")[1]) == [b"k0", b"k1", b"k2", b"stream"]
     assert ear.take_events() == ["0:over expired"]
     assert bench.ask("SCAN 0 TYPE Stream") == [b"0", [b"stream"]]
@@ -214,7 +214,7 @@ def test_keys_lists_what_a_pattern_matches_and_removes_nothing() -> None:
     bench = filled(3)
     bench.ask("SET over v PX 1")
     bench.clock.at_ms += 2
-    ear = Ear(bench.engine, "KA")
+    ear = EventRecorder(bench.engine, "KA")
     assert bench.ask("KEYS *") == [b"k0", b"k1", b"k2"]
     assert bench.ask("KEYS k[^1]") == [b"k0", b"k2"]
     assert ear.take_events() == []

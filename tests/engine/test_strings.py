@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from penstock.engine.commands import substrings
-from tests.support.engine.ear import Ear
 from tests.support.engine.engines import NOT_A_NUMBER, START_MS, SYNTAX, WRONG_TYPE, Bench
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.servers.raw_redis import Refusal
 
 HOUR_MS = 3_600_000
@@ -331,6 +331,6 @@ def test_no_string_grows_beyond_the_limit(bench: Bench, monkeypatch: pytest.Monk
     ],
 )
 def test_changes_are_published(bench: Bench, line: str, told: list[str]) -> None:
-    ear = Ear(bench.engine, "KAnm")
+    ear = EventRecorder(bench.engine, "KAnm")
     bench.ask(line)
     assert ear.take_events() == told

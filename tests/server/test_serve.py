@@ -16,6 +16,7 @@ import redis
 
 from tests.support.servers.penstock_server import penstock_command, running_penstock
 from tests.support.servers.raw_redis import RawRedis, Refusal
+from tests.support.servers.redis_server import client_without_retries
 
 WAIT_SECONDS_MAX = 20.0
 
@@ -223,8 +224,8 @@ def test_a_unix_socket_without_a_port(tmp_path: Path) -> None:
     ) as it:
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
         assert redis.Redis(unix_socket_path=str(path)).ping()
-        with pytest.raises(redis.ConnectionError):
-            it.client().ping()
+        with client_without_retries(it.port) as client, pytest.raises(redis.ConnectionError):
+            client.ping()
         status, said = refused_start(
             "--port", "0", "--unixsocket", str(path), "--dir", str(tmp_path)
         )

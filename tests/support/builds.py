@@ -1,7 +1,7 @@
-"""Makes sure that a test run tests the build it says it tests.
+"""Checks that a test run uses the build that it was started for.
 
-PENSTOCK_EXPECT is "compiled" or "interpreted"; without it anything goes. The files are looked at, not
-what the installation meant to do: an extension module beside a .py wins over it silently.
+PENSTOCK_EXPECT is "compiled" or "interpreted"; without it, any build is accepted. The check looks at the
+installed files: an extension module silently takes precedence over the .py beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def modules_to_compile() -> list[str]:
-    """The modules that setup.py compiles: those with a .pxd, without those that it calls INLINED."""
+    """The modules that setup.py compiles: all that have a .pxd, except those in INLINED."""
     package = ROOT / "src" / "penstock"
     declared = (path.relative_to(package).with_suffix("") for path in package.rglob("*.pxd"))
     names = {path.as_posix() for path in declared if path.name != "__init__"} - inlined_modules()
@@ -26,7 +26,7 @@ def modules_to_compile() -> list[str]:
 
 
 def inlined_modules() -> set[str]:
-    """Read the set in setup.py, without running it."""
+    """The set INLINED of setup.py, read without running it."""
     for statement in ast.parse((ROOT / "setup.py").read_text()).body:
         if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == "INLINED":
             names: set[str] = ast.literal_eval(statement.value)
@@ -35,7 +35,7 @@ def inlined_modules() -> set[str]:
 
 
 def wrong_build_or_none() -> str | None:
-    """Say what is wrong when the penstock under test is not the build that was asked for."""
+    """The problem, if the penstock under test is not the build that PENSTOCK_EXPECT names."""
     expected = os.environ.get("PENSTOCK_EXPECT")
     package = Path(str(penstock.__file__)).parent
     if expected == "compiled":
@@ -44,7 +44,7 @@ def wrong_build_or_none() -> str | None:
         native = tuple(EXTENSION_SUFFIXES)
         strays = [str(path) for path in package.rglob("*") if path.name.endswith(native)]
     else:
-        return f"PENSTOCK_EXPECT={expected} names no build" if expected else None
+        return f"PENSTOCK_EXPECT={expected} is not a build" if expected else None
     return f"{package} is not the {expected} build, because of {strays}" if strays else None
 
 

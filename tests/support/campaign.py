@@ -1,4 +1,4 @@
-"""How long a campaign of random cases is: all of it in `make soak`, a tenth in `make test`."""
+"""The number of cases in a campaign of random tests: all in `make soak`, a tenth in `make test`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
 
 
 def cases(full: int) -> int:
-    """Scale a campaign's full number of cases to this run; never below one."""
+    """The number of cases for this run, given the full number; at least one."""
     return full if SOAK else max(1, full // 10)
 
 
 def seed() -> int:
-    """What the dice of a random test begin with: PENSTOCK_SEED, to play a failure again, or anything."""
+    """The seed of a random test: PENSTOCK_SEED, to repeat a failure, or a random number."""
     return int(os.environ.get("PENSTOCK_SEED", random.randrange(2**32)))

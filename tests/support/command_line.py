@@ -1,6 +1,6 @@
-"""`penstock` as a test runs it: inside this process, or as a process of its own.
+"""Runs the `penstock` command in this process or as a child process.
 
-Inside is quick and enough for what is printed. Pipes, signals and terminals need a process.
+In this process is fast, and enough to test the output. Pipes, signals and terminals need a child.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typer.testing import CliRunner, Result
 from penstock.cli.main import app
 from tests.support.servers.redis_server import RedisServer
 
-# A shell's background job ignores Ctrl-C, and so would all that it starts.
-_HEED_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-PROGRAM = [sys.executable, "-c", f"{_HEED_SIGINT}; from penstock.cli.main import main; main()"]
+# A background job of a shell ignores SIGINT, and its children inherit that. Restore the default.
+_RESTORE_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+PROGRAM = [sys.executable, "-c", f"{_RESTORE_SIGINT}; from penstock.cli.main import main; main()"]
 ENDS_SECONDS_MAX = 60
 
 
@@ -34,7 +34,7 @@ class CommandLine:
         self.environment = {"PENSTOCK_URL": url_of(server)}
 
     def run(self, *words: str, stdin: bytes | str | None = None) -> Result:
-        """Run inside this process. An exception that is not an exit is the test's."""
+        """Run in this process. Exceptions other than SystemExit reach the test."""
         return CliRunner().invoke(
             app,
             words,
@@ -45,13 +45,13 @@ class CommandLine:
         )
 
     def lines(self, *words: str, stdin: bytes | str | None = None) -> list[str]:
-        """What is printed by a command that succeeds."""
+        """The output of a command that must succeed."""
         result = self.run(*words, stdin=stdin)
         assert (result.exit_code, result.stderr) == (0, "")
         return result.stdout.splitlines()
 
     def error(self, *words: str, stdin: bytes | str | None = None) -> tuple[int, str]:
-        """The exit code and the one line on stderr of a command that fails."""
+        """The exit code and the single line on stderr of a command that must fail."""
         result = self.run(*words, stdin=stdin)
         assert result.exit_code != 0
         assert result.stderr.count("\n") == 1
@@ -61,7 +61,7 @@ class CommandLine:
     def process(
         self, *words: str, stdin: int | None = subprocess.DEVNULL, stdout: int = subprocess.PIPE
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """A process of its own, ended if the test does not end it."""
+        """Run as a child process, which is killed if it still runs at the end."""
         with subprocess.Popen(
             [*PROGRAM, *words],
             stdin=stdin,

@@ -1,6 +1,6 @@
-"""A directory of ours starts a real Redis 7.0, and one of Redis starts us: with the same data in all detail.
+"""A real Redis 7.0 starts from our data directory, and we start from its directory, with the same data.
 
-The work is random. A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+The commands are random. A failure shows its seed. PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def dice(request: pytest.FixtureRequest) -> random.Random:
 
 
 def same(left: dict[Any, Any], right: dict[Any, Any]) -> None:
-    """Compare key by key, lest a failure shows thousands of lines."""
+    """Compare key by key, so that a failure does not show thousands of lines."""
     assert sorted(left) == sorted(right)
     for place, value in left.items():
         for ours_part, their_part in zip(value, right[place], strict=True):
@@ -42,7 +42,7 @@ def same(left: dict[Any, Any], right: dict[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("options", [(), COMMANDS_ONLY], ids=["preamble", "commands"])
-def test_our_log_starts_a_redis(
+def test_redis_starts_from_our_log(
     tmp_path: Path, dice: random.Random, options: tuple[str, ...]
 ) -> None:
     with ours(tmp_path, *options) as server:
@@ -54,7 +54,7 @@ def test_our_log_starts_a_redis(
 
 
 @pytest.mark.parametrize("options", [(), COMMANDS_ONLY], ids=["preamble", "commands"])
-def test_our_rewritten_log_starts_a_redis_and_us(
+def test_redis_and_we_start_from_our_rewritten_log(
     tmp_path: Path, dice: random.Random, options: tuple[str, ...]
 ) -> None:
     with ours(tmp_path / "a", *options) as server:
@@ -81,7 +81,7 @@ def test_our_rewritten_log_starts_a_redis_and_us(
     ids=["preamble", "commands", "times", "commands and times"],
 )
 @pytest.mark.parametrize("rewritten", [False, True], ids=["as it came", "rewritten"])
-def test_a_log_of_redis_starts_us(
+def test_we_start_from_a_log_of_redis(
     tmp_path: Path, dice: random.Random, options: tuple[str, ...], rewritten: bool
 ) -> None:
     with theirs(tmp_path / "a", *options) as server:
@@ -90,14 +90,14 @@ def test_a_log_of_redis_starts_us(
             server.rewrite()
             server.load(dice, COMMANDS // 5)
     shutil.copytree(tmp_path / "a", tmp_path / "b")
-    # Redis reads its own log as well: of some things it writes less than it knows.
+    # Redis reads its own log too, because it does not write everything that it has in memory.
     with theirs(tmp_path / "a", *options) as server:
         expected = server.state()
     with ours(tmp_path / "b") as server:
         same(server.state(), expected)
 
 
-def test_our_snapshot_starts_a_redis(tmp_path: Path, dice: random.Random) -> None:
+def test_redis_starts_from_our_snapshot(tmp_path: Path, dice: random.Random) -> None:
     with ours(tmp_path, *SNAPSHOTS_ONLY) as server:
         server.load(dice, COMMANDS)
         assert server.ask(b"SAVE") == "OK"
@@ -110,7 +110,7 @@ def test_our_snapshot_starts_a_redis(tmp_path: Path, dice: random.Random) -> Non
         same(server.state(), before)
 
 
-def test_a_snapshot_of_redis_starts_us_and_becomes_the_base_of_a_log(
+def test_a_snapshot_of_redis_becomes_the_base_of_our_log(
     tmp_path: Path, dice: random.Random
 ) -> None:
     with theirs(tmp_path, *SNAPSHOTS_ONLY) as server:
@@ -128,7 +128,7 @@ def test_a_snapshot_of_redis_starts_us_and_becomes_the_base_of_a_log(
 
 
 @pytest.mark.parametrize("with_base", [True, False], ids=["snapshot first", "commands only"])
-def test_the_single_file_of_an_older_redis_starts_us(
+def test_we_start_from_the_single_file_of_an_older_redis(
     tmp_path: Path, dice: random.Random, with_base: bool
 ) -> None:
     with theirs(tmp_path / "a") as server:
@@ -153,7 +153,7 @@ def test_the_single_file_of_an_older_redis_starts_us(
 
 
 def test_servers_take_turns_on_a_directory(tmp_path: Path, dice: random.Random) -> None:
-    """Both write on in the other's increment, and rewrite it."""
+    """Each server continues the increment of the other, and rewrites it."""
     rewrites = dice.random() < 0.5
     before: dict[Any, Any] = {}
     for turn in range(4):
@@ -169,7 +169,7 @@ def test_servers_take_turns_on_a_directory(tmp_path: Path, dice: random.Random) 
                 server.load(dice, COMMANDS // 2)
                 if rewrites:
                     server.rewrite()
-            # What Redis's log says of its data is a little less than what it knew.
+            # Redis does not log everything that it has in memory.
             shutil.copytree(tmp_path, tmp_path.with_name(f"copy{turn}"))
             with theirs(tmp_path.with_name(f"copy{turn}")) as server:
                 before = server.state()

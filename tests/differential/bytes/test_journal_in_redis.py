@@ -1,9 +1,9 @@
-"""Effects are exchanged with a real Redis 7.0: both make the same of our journal, and of its own file.
+"""Exchanges logs with a real Redis 7.0: both servers load our journal and its own file with the same result.
 
-The work is random. Ours took place long ago, so that Redis takes the times of deliveries as they stand (those
-ahead of its clock it does not believe), or long from now, so that times to go are still ahead.
+The commands are random. Our clock is either far in the past, so that Redis accepts delivery times (it changes
+those that are ahead of its clock), or far in the future, so that no key has expired yet.
 
-A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+A failure shows its seed. PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FAR_AHEAD_MS = 4_050_000_000_000
 NEAR_MS = 120_000
 INCREMENT = "appendonly.aof.1.incr.aof"
 MANIFEST = f"file {INCREMENT} seq 1 type i\n"
-# What each server counts for itself, and when consumers were seen.
+# Counters that differ between the servers, and when consumers were seen.
 APART = (b"radix-tree-keys", b"radix-tree-nodes", b"seen-time")
 
 
@@ -47,7 +47,7 @@ def test_redis_starts_from_the_journal_of_random_work(tmp_path: Path, start_ms: 
         arguments = write_parts(folder, data) if n % 2 else write_single(folder, data)
         replay = Replay("7.0")
         replay.feed(data)
-        replay.clock.at_ms = int(time.time() * 1000)  # when Redis starts, or earlier
+        replay.clock.at_ms = int(time.time() * 1000)  # not later than the start of Redis
         with (
             running_redis("--dir", str(folder), *arguments) as server,
             RawRedis(server.port) as redis,
@@ -56,8 +56,8 @@ def test_redis_starts_from_the_journal_of_random_work(tmp_path: Path, start_ms: 
                 compare(redis, replay, database, f"seed {name}, database {database}")
 
 
-def test_the_file_that_redis_writes_is_done_again_as_redis_does_it() -> None:
-    """Redis reads its file again too: of how far a group has read, for one, it writes less than it knows."""
+def test_we_replay_the_file_of_redis_as_redis_does() -> None:
+    """Redis reads its file again too: it does not write everything, for example entries-read of a group."""
     if redis_program_or_none() is None:
         pytest.skip(NO_REDIS)
     start = seed()
@@ -77,14 +77,14 @@ def test_the_file_that_redis_writes_is_done_again_as_redis_does_it() -> None:
 
 
 def commands_of(name: str) -> list[Words]:
-    """Random commands; none waits for long, and none is XSETID, with which 7.0 goes below tombstones."""
+    """Random commands. None blocks for long, and none is XSETID, with which 7.0 goes below tombstones."""
     world = EffectWorld(random.Random(name))
     made = (world.command() for _ in range(COMMANDS))
     return [words for words in made if not {b"BLOCK", b"XSETID"} & set(map(bytes.upper, words))]
 
 
 def journal_of(name: str, start_ms: int) -> bytes:
-    """The bytes that random work leaves behind."""
+    """The journal of random commands."""
     recorder = Recorder("7.0", start_ms)
     work = Work(recorder, name)
     for _ in range(COMMANDS):
@@ -93,7 +93,7 @@ def journal_of(name: str, start_ms: int) -> bytes:
 
 
 def write_parts(folder: Path, data: bytes) -> list[str]:
-    """An append-only file as Redis 7 has it: increments, and a manifest that lists them."""
+    """Write an append-only file in the format of Redis 7: increments and a manifest."""
     parts = folder / "appendonlydir"
     parts.mkdir(parents=True)
     (parts / INCREMENT).write_bytes(data)
@@ -104,7 +104,7 @@ def write_parts(folder: Path, data: bytes) -> list[str]:
 
 
 def write_single(folder: Path, data: bytes) -> list[str]:
-    """An append-only file as it was before Redis 7."""
+    """Write an append-only file in the format before Redis 7."""
     folder.mkdir(parents=True)
     single = folder / "appendonly.aof"
     single.write_bytes(data)
@@ -113,7 +113,7 @@ def write_single(folder: Path, data: bytes) -> list[str]:
 
 
 def check(path: Path) -> None:
-    """Let Redis's own tool look at a file."""
+    """Check a file with redis-check-aof."""
     program = redis_program_or_none()
     assert program is not None
     tool = Path(program).with_name("redis-check-aof")
@@ -123,9 +123,9 @@ def check(path: Path) -> None:
 
 
 def compare(redis: RawRedis, replay: Replay, database: int, place: str) -> None:
-    """Ask both for every key of a database, and for all that it holds."""
+    """Compare every key of a database, with all of its data."""
     replay.engine.context.keyspace = keyspace = replay.engine.context.databases[database]
-    # Keys that go while they are compared are no difference.
+    # Keys that expire during the comparison are not a difference.
     near = {key for key, at_ms in keyspace.expires.items() if is_near(at_ms, replay.clock.at_ms)}
     _, found = redis.ask([[b"SELECT", b"%d" % database], [b"KEYS", b"*"]])
     keys = sorted(set(found) - near)
@@ -144,7 +144,7 @@ def is_near(one_ms: int, other_ms: int) -> bool:
 
 
 def questions(kind: str, key: bytes, replay: Replay) -> list[list[bytes]]:
-    """What tells all that a key holds."""
+    """Commands whose replies show all data of a key."""
     if kind == "string":
         return [[b"GET", key]]
     if kind == "list":
@@ -157,7 +157,7 @@ def questions(kind: str, key: bytes, replay: Replay) -> list[list[bytes]]:
 
 
 def comparable(reply: Any, replay: Replay) -> Any:
-    """A reply without what may differ: names behind which it stands, and times that Redis did not believe."""
+    """A reply without the fields in APART and the times that Redis has changed."""
     if not isinstance(reply, list):
         is_ahead = isinstance(reply, int) and reply >= replay.clock.at_ms
         return "ahead" if is_ahead else reply

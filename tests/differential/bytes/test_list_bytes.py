@@ -1,4 +1,4 @@
-"""The nodes of a list have the bytes and the boundaries of a real Redis."""
+"""The nodes of a list have the same bytes and boundaries as in a real Redis."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONG_SIZES = [62, 63, 64, 65, 126, 127, 4050, 4080, 4095, 4096, 8170, 8185, 8192
 
 
 class Pair:
-    """One list in penstock and in Redis; every step is done to both."""
+    """One list in penstock and in Redis. Every step is done in both."""
 
     def __init__(self, server: RedisServer, dice: random.Random, listpack_size: int) -> None:
         self.dice = dice
@@ -155,10 +155,10 @@ def test_a_random_list_has_the_nodes_of_redis(redis_server: RedisServer, seed: i
 
 @pytest.mark.parametrize("listpack_size", [-1, -2, -3, -4, -5, 100])
 @pytest.mark.parametrize("left", [True, False])
-def test_a_node_ends_where_that_of_redis_ends(
+def test_a_node_ends_at_the_same_element_as_in_redis(
     redis_server: RedisServer, listpack_size: int, left: bool
 ) -> None:
-    """The last element that fits, to the byte, for elements of every overhead."""
+    """The last element that fits has the same size, for elements with every overhead."""
     pair = Pair(redis_server, random.Random(0), listpack_size)
     limit = pair.limits.bytes_max
     for size in (1, 2, 60, 300, limit // 2):

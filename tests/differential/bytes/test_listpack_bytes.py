@@ -1,4 +1,4 @@
-"""The bytes of a listpack are those that a real Redis writes."""
+"""A listpack has the same bytes as in a real Redis."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def random_value(rng: random.Random) -> bytes:
 
 
 def entry_of(fields: list[bytes]) -> list[int | bytes]:
-    """The elements of a node whose one entry, under the node's own id, has these fields and values."""
+    """The elements of a node with a single entry, which has the id of the node and these fields."""
     names, values = fields[::2], fields[1::2]
     return [1, 0, len(names), *names, 0, SAME_FIELDS, 0, 0, *values, 3 + len(names)]
 
 
 def nodes_of_redis(server: RedisServer, entries: list[list[bytes]]) -> list[bytes]:
-    """What Redis makes of each entry in a stream of its own."""
+    """The node that Redis makes for each entry, in a new stream."""
     server.client.config_set("rdbcompression", "no")
     commands: list[tuple[bytes | str, ...]] = []
     for number, fields in enumerate(entries):
@@ -78,14 +78,14 @@ def test_random_values_have_redis_s_bytes(redis_server: RedisServer) -> None:
 def test_a_count_of_65535_and_more_has_redis_s_header(
     redis_server: RedisServer, pairs: int
 ) -> None:
-    fields = [b"a", b"1"] * pairs  # and eight elements beside them
+    fields = [b"a", b"1"] * pairs  # plus eight more elements
     [node] = nodes_of_redis(redis_server, [fields])
     assert pack(*entry_of(fields)) == node
     assert node[4:6] == min(2 * pairs + 8, 65535).to_bytes(2, "little")
 
 
 def test_random_edits_of_a_hash_leave_redis_s_bytes(redis_server: RedisServer) -> None:
-    """A small hash is a listpack of names and values: it shows replacing and deleting, too."""
+    """A small hash is a listpack of names and values, so it also tests replacing and deleting."""
     client = redis_server.client
     client.config_set("rdbcompression", "no")
     client.config_set("hash-max-listpack-value", 20_000)
@@ -115,7 +115,7 @@ def test_random_edits_of_a_hash_leave_redis_s_bytes(redis_server: RedisServer) -
 
 
 def find_name(lp: bytearray, name: bytes) -> int:
-    """Where a name lies among names and values, or 0."""
+    """The position of a name among names and values, or 0."""
     at = listpack.first(lp)
     while at and not listpack.equals(lp, at, bytearray(name), 0, len(name)):
         at = listpack.next_at(lp, listpack.next_at(lp, at))

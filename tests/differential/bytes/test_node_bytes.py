@@ -1,4 +1,4 @@
-"""The bytes of every node are those of a real Redis, and so is what XINFO STREAM counts."""
+"""Every node has the same bytes as in a real Redis, and XINFO STREAM the same counters."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ LONG_SIZES = [62, 63, 64, 125, 126, 127, 128, 4094, 4095, 4096, 16380, 16381, 70
 
 
 class Pair:
-    """One stream in penstock and in Redis; every step is done to both."""
+    """One stream in penstock and in Redis. Every step is done in both."""
 
     def __init__(self, server: RedisServer, dice: random.Random) -> None:
         self.dice = dice
@@ -65,7 +65,7 @@ class Pair:
         self.change_limit()
 
     def change_limit(self) -> None:
-        """Change the number of entries a node may have; not its bytes, for Redis 7.0 does not survive it:
+        """Change the maximum number of entries of a node, but not its bytes, because that crashes Redis 7.0:
 
         CONFIG SET stream-node-max-bytes 64
         XADD s 1-0 "" - ab 32127
@@ -154,7 +154,7 @@ class Pair:
         return self.dice.randbytes(self.dice.randint(0, 20))
 
     def some_id(self) -> StreamID:
-        """An entry's id, often one of the first or last; or an id that is not there."""
+        """The id of an entry, often among the first or last, or an id that does not exist."""
         entries = self.stream.range().entries()
         if not entries or self.dice.random() < 0.1:
             return self.stream.last_id
@@ -217,7 +217,7 @@ def told_by_redis(info: Mapping[str, object]) -> dict[str, object]:
 
 
 def leaves_tombstones_only(stream: Stream, min_id: StreamID) -> bool:
-    """Tell whether an exact trim makes Redis keep a node of tombstones: the one known deviation."""
+    """Whether an exact trim makes Redis keep a node of tombstones: the only known difference."""
     nodes = stream.nodes.iterator()
     if not nodes.seek("<=", min_id.key) or not nodes.next():
         return False
@@ -253,7 +253,7 @@ def test_a_random_stream_has_the_nodes_of_redis(redis_server: RedisServer, seed:
 
 
 @pytest.mark.parametrize("last_deleted", [False, True])
-def test_the_counters_change_their_width_as_in_redis(
+def test_counters_change_their_width_as_in_redis(
     redis_server: RedisServer, last_deleted: bool
 ) -> None:
     pair = Pair(redis_server, random.Random(0))
@@ -303,7 +303,7 @@ def test_neighbours_at_any_distance_have_the_bytes_of_redis(
 def test_trimming_by_id_drops_a_node_that_redis_keeps_with_tombstones_only(
     redis_server: RedisServer,
 ) -> None:
-    """Our one deviation (see core/stream.py): Redis's own loader refuses such a node."""
+    """Our only difference (see core/stream.py): the loader of Redis refuses such a node."""
     pair = Pair(redis_server, random.Random(0))
     redis_server.client.config_set("stream-node-max-bytes", 4096)
     redis_server.client.config_set("stream-node-max-entries", 3)

@@ -1,6 +1,6 @@
-"""Redis tells how many keys and nodes the rax of a stream has: ours has as many.
+"""The rax of a stream has as many keys and nodes as in a real Redis.
 
-With one entry to a node, every entry of the stream is a key of its rax, and deleting it removes the key.
+With one entry per node, each entry of the stream is a key of its rax, and deleting the entry removes the key.
 """
 
 from __future__ import annotations

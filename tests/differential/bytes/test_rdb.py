@@ -1,4 +1,4 @@
-"""Snapshots and payloads go to a real Redis and come from it, and nothing is lost on the way."""
+"""Snapshots and DUMP payloads are exchanged with a real Redis in both directions, without loss."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ask_of(redis: RawRedis) -> Ask:
 
 
 def ask_bench(bench: DumpBench) -> Ask:
-    """An engine that understands SELECT, which is a session's in penstock."""
+    """An engine with SELECT, which in penstock is a command of the session."""
 
     def ask(words: list[bytes]) -> Any:
         if words[0] == b"SELECT":
@@ -49,7 +49,7 @@ def empty_bench() -> DumpBench:
 
 
 def everything(ask: Ask) -> dict[tuple[int, bytes], Any]:
-    """All that commands can tell of all keys, in a form that no clock changes."""
+    """All data of all keys, in a form that does not depend on the clock."""
     found: dict[tuple[int, bytes], Any] = {}
     for database in range(DATABASES):
         ask([b"SELECT", b"%d" % database])
@@ -118,7 +118,7 @@ def test_redis_reads_what_we_write(tmp_path: Path, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(100, 100 + cases(100)))
 def test_payloads_have_the_bytes_of_redis(redis_server: RedisServer, seed: int) -> None:
-    """Ours from its data, its from ours: the same bytes, as long as nothing is compressed."""
+    """Both servers dump the data of the other to the same bytes, if nothing is compressed."""
     redis_server.client.config_set("rdbcompression", "no")
     bench = empty_bench()
     with RawRedis(redis_server.port) as redis:
@@ -153,7 +153,7 @@ OLD_BODIES = [
 
 
 @pytest.mark.parametrize("body", OLD_BODIES, ids=lambda body: f"type {body[0]}, {len(body)} bytes")
-def test_old_forms_become_what_redis_makes_of_them(redis_server: RedisServer, body: bytes) -> None:
+def test_old_formats_are_converted_as_in_redis(redis_server: RedisServer, body: bytes) -> None:
     redis_server.client.config_set("rdbcompression", "no")
     bench = empty_bench()
     payload = sealed(body, 9)
@@ -162,13 +162,13 @@ def test_old_forms_become_what_redis_makes_of_them(redis_server: RedisServer, bo
         assert ask([b"RESTORE", b"k", b"0", payload]) == "OK"
         assert bench.run("RESTORE", "k", 0, payload) == "OK"
         assert everything(ask_bench(bench)) == everything(ask)
-        if b"plain" not in body:  # Redis keeps it apart until it is changed
+        if b"plain" not in body:  # Redis keeps it as a plain node until it is changed
             value: Value = bench.engine.context.keyspace.values[b"k"]  # type: ignore[assignment]
             assert body_of(dump_value(value, 10, False)) == body_of(ask([b"DUMP", b"k"]))
 
 
 def test_an_empty_old_stream_has_no_first_id(redis_server: RedisServer) -> None:
-    """Redis 7.0 notes the largest id as its first, and shows it in XINFO; all else is the same."""
+    """Redis 7.0 stores the largest possible id as its first, and shows it in XINFO. All else is equal."""
     payload = sealed(
         bytes([15]) + stream_bytes(15, [], b"\x00\x05\x03", b"\x01\x01g\x05\x03\x00\x00"), 9
     )
@@ -203,7 +203,7 @@ WORDS: list[list[Any]] = [
 ]  # fmt: skip
 
 
-def test_restore_says_what_redis_says(redis_server: RedisServer) -> None:
+def test_restore_replies_as_redis_does(redis_server: RedisServer) -> None:
     bench = empty_bench()
     ours = ask_bench(bench)
     with RawRedis(redis_server.port) as redis:
@@ -240,7 +240,7 @@ def test_restore_says_what_redis_says(redis_server: RedisServer) -> None:
     ],
     ids=["the last id is a tombstone's", "ids given again", "a node of tombstones"],
 )
-def test_tombstones_that_only_redis_leaves_are_no_obstacle(
+def test_tombstones_that_only_redis_leaves_can_be_read(
     redis_server: RedisServer, lines: list[str]
 ) -> None:
     bench = empty_bench()

@@ -1,4 +1,4 @@
-"""INCRBYFLOAT prints what Redis on x86 prints, for all kinds of numbers."""
+"""INCRBYFLOAT prints the same digits as Redis on x86, for all kinds of numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ ODD = [
 ]
 
 
-@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="another long double")
+@pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64"), reason="needs the long double of x86"
+)
 def test_sums_are_printed_as_by_redis(redis_server: RedisServer) -> None:
     start = seed()
     dice = random.Random(start)

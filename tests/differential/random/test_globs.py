@@ -1,4 +1,4 @@
-"""The same patterns over the same names, here and in a real Redis."""
+"""Glob patterns match the same names as in a real Redis."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_keys_finds_the_same_names(client: redis.Redis, letters: bytes) -> None:
         assert found == set(client.keys(pattern)), (start, pattern)
 
 
-def test_names_of_settings_are_found_without_regard_to_case(client: redis.Redis) -> None:
+def test_names_of_settings_match_without_regard_to_case(client: redis.Redis) -> None:
     start = seed()
     dice = random.Random(start)
     names = sorted(str(name) for name in client.config_get("*"))
@@ -50,7 +50,7 @@ def test_names_of_settings_are_found_without_regard_to_case(client: redis.Redis)
 
 
 @pytest.mark.parametrize("stars", [999, 1000, 1001])
-def test_as_many_stars_match(client: redis.Redis, stars: int) -> None:
+def test_the_same_number_of_stars_matches(client: redis.Redis, stars: int) -> None:
     name = b"a" * 3000
     client.set(name, 1)
     if client.keys(b"*a" * 1001):

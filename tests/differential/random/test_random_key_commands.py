@@ -1,8 +1,7 @@
-"""Strings, keys and times to go, the same random commands to our engine and to a real Redis.
+"""Sends the same random commands for strings, keys and expiry to our engine and to a real Redis.
 
-As test_random_commands, and beside every reply the keyspace events that the command has caused, in their
-order, and how many changes it counts as. Redis sweeps nothing by itself here: what is over goes when
-somebody looks, on both sides.
+Like test_random_commands. Compares, for each command, the reply, the keyspace events in their order and the
+number of changes. Active expiry is off on both sides: an expired key is removed when a command looks at it.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from tests.differential.random.test_random_commands import (
     questions,
 )
 from tests.support.campaign import cases, seed
-from tests.support.engine.ear import Ear
 from tests.support.engine.engines import STRING_KEY, Bench
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.random.key_commands import ALL_KEYS, DATABASES, KeyWorld
 from tests.support.random.stream_commands import Words
 from tests.support.servers.raw_redis import RawRedis
@@ -34,34 +33,34 @@ MARK = b"between two commands"
 IN_SECONDS = (b"TTL", b"EXPIRETIME")
 IN_MS = (b"PTTL", b"PEXPIRETIME")
 IN_ANY_ORDER = (b"KEYS", b"SCAN")
-# They read streams, which tells of keys that are missing, or make groups: not what is tested here.
+# These read streams, which causes keymiss events, or make groups: not tested here.
 SILENT = (b"XLEN", b"XREADGROUP", b"XGROUP", b"XACK", b"XINFO", b"XPENDING", b"XREVRANGE")
 
 
 def test_random_commands_about_keys_do_the_same_as_in_redis(port: int) -> None:
     start = seed()
-    with RawRedis(port) as redis, RawRedis(port) as told:
+    with RawRedis(port) as redis, RawRedis(port) as subscriber:
         redis.ask([[b"DEBUG", b"SET-ACTIVE-EXPIRE", b"0"]])
         redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", KINDS.encode()]])
-        told.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
-        told.read()
+        subscriber.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
+        subscriber.read()
         for n in range(max(1, cases(100_000) // ROUND_COMMANDS)):
-            KeyRound(redis, told, f"{start}/{n}").play()
+            KeyRound(redis, subscriber, f"{start}/{n}").play()
 
 
 class KeyRound(Round):
-    """Two empty servers and one world of commands about keys for them."""
+    """Two empty servers, and one world of commands about keys for both."""
 
-    def __init__(self, redis: RawRedis, told: RawRedis, name: str) -> None:
+    def __init__(self, redis: RawRedis, subscriber: RawRedis, name: str) -> None:
         self.redis = redis
-        self.subscriber = told
+        self.subscriber = subscriber
         self.name = name
         self.world: KeyWorld = KeyWorld(random.Random(name))
         self.bench = Bench("7.0")
         self.bench.engine.context.keyspace.values[STRING_KEY] = b"x"
         self.bench.engine.limits.bytes_max = self.world.bytes_max
         self.bench.engine.limits.entries_max = self.world.entries_max
-        self.listener = Ear(self.bench.engine, KINDS)
+        self.recorder = EventRecorder(self.bench.engine, KINDS)
         self.gap_ms = 0
         self.sent: list[Words] = []
         settings = [b"stream-node-max-bytes", b"%d" % self.world.bytes_max]
@@ -69,7 +68,7 @@ class KeyRound(Round):
         emptied = [[b"SELECT", b"0"], [b"FLUSHALL"], [b"SET", STRING_KEY, b"x"]]
         asked = [*emptied, [b"CONFIG", b"SET", *settings], [b"PUBLISH", MARK, b""], INFO]
         self.changes = _changes_in(self.redis.ask(asked)[-1])
-        self.heard_of_theirs()
+        self.their_events()
 
     def play(self) -> None:
         for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
@@ -93,33 +92,33 @@ class KeyRound(Round):
             self.compare_one(words, theirs, _changes_in(info))
 
     def compare_one(self, words: Words, theirs: Any, changes: int) -> None:
-        """Run a command that Redis has answered, having counted so many changes."""
+        """Run a command. `theirs` is the reply of Redis, `changes` the number of changes it counted."""
         self.sent.append(words)
         before = self.bench.engine.context.dirty
         found = self.difference(words, self.ours(words), theirs)
-        told, told_theirs = self.listener.take(), self.heard_of_theirs()
+        our_messages, their_messages = self.recorder.take_messages(), self.their_events()
         if words[0].upper() in IN_ANY_ORDER:
-            told, told_theirs = sorted(told), sorted(told_theirs)
-        # What is over when it is looked at counts for us: it has to be saved like any other change.
-        over = sum(text == b"expired" for _, text in told)
+            our_messages, their_messages = sorted(our_messages), sorted(their_messages)
+        # We count the removal of an expired key: it must be saved like any other change.
+        over = sum(text == b"expired" for _, text in our_messages)
         counted = self.bench.engine.context.dirty - before - over
         counted_theirs, self.changes = changes - self.changes, changes
         if found is None and words[0].upper() not in SILENT:
-            if told != told_theirs:
-                found = f" its events: ours {told}, theirs {told_theirs}"
+            if our_messages != their_messages:
+                found = f" its events: ours {our_messages}, theirs {their_messages}"
             elif counted != counted_theirs:
                 found = f" its changes: ours {counted}, theirs {counted_theirs}"
         if found is not None:
             raise AssertionError(self.story(found))
 
-    def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
-        """What Redis has told up to the next mark."""
-        heard: list[tuple[bytes, bytes]] = []
+    def their_events(self) -> list[tuple[bytes, bytes]]:
+        """The events of Redis before the next mark."""
+        events: list[tuple[bytes, bytes]] = []
         while True:
             _, _, channel, text = self.subscriber.read()
             if channel == MARK:
-                return heard
-            heard.append((channel, text))
+                return events
+            events.append((channel, text))
 
     def ours(self, words: Words) -> Any:
         if words[0].upper() == b"SELECT":
@@ -142,7 +141,7 @@ class KeyRound(Round):
 
 
 def about(keyspace: Keyspace, key: bytes) -> list[Words]:
-    """What tells all of a key, unless it is overdue and would go if somebody looked."""
+    """Commands whose replies show all data of a key, unless it has expired: they would remove it."""
     if keyspace.expires.get(key, LONG_AGO_MS) < LONG_AGO_MS:
         return []
     asked = [[b"TYPE", key], [b"GET", key], [b"PEXPIRETIME", key]]
@@ -150,12 +149,12 @@ def about(keyspace: Keyspace, key: bytes) -> list[Words]:
 
 
 def _changes_in(info: bytes) -> int:
-    """How many changes a server has counted."""
+    """The number of changes that a server has counted."""
     return int(info.partition(b"rdb_changes_since_last_save:")[2].split(b"\r", 1)[0])
 
 
 def _sorted(reply: list[Any]) -> list[Any]:
-    """A list of keys, or a cursor and a list of keys, in order."""
+    """A list of keys, or a cursor and a list of keys, with the keys sorted."""
     if len(reply) == 2 and isinstance(reply[1], list):
         return [reply[0], sorted(reply[1])]
     return sorted(reply)

@@ -1,24 +1,23 @@
-"""The same random list commands to our engine and to a real Redis.
+"""Sends the same random list commands to our engine and to a real Redis.
 
-Beside every reply: the keyspace events in their order, how many changes were counted, and whether a watch on
-one of the keys was broken. Every few commands: all elements, and the nodes byte for byte.
+Compares, for each command, the reply, the keyspace events in their order, the number of changes and whether a
+watch was broken. Every few commands it compares all elements, and all nodes byte for byte.
 
-A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+A failure shows its seed. PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
 
 import random
-import re
 from typing import Any
 
 from penstock.core.check import check_list
 from penstock.core.list_value import ListValue
-from penstock.engine import events
 from penstock.engine.keyspace import Watch
 from penstock.engine.waiters import Blocked
 from tests.support.campaign import cases, seed
 from tests.support.engine.engines import STRING_KEY, Bench
+from tests.support.engine.keyspace_events import COUNT_CHANGES, EventRecorder, changes_of
 from tests.support.random.list_commands import LIST_KEYS, ListWorld
 from tests.support.random.stream_commands import Words
 from tests.support.rdb.dump_payloads import list_nodes
@@ -30,54 +29,37 @@ BATCH_COMMANDS = 25
 SHOWN_COMMANDS = 20
 KINDS = "KEAnm"
 MARK = b"between two commands"
-CHANGES = re.compile(rb"rdb_changes_since_last_save:(\d+)")
 
 
 def test_random_list_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
     start = seed()
-    with RawRedis(redis_server.port) as redis, RawRedis(redis_server.port) as told:
+    with RawRedis(redis_server.port) as redis, RawRedis(redis_server.port) as subscriber:
         redis.ask([[b"CONFIG", b"SET", b"notify-keyspace-events", KINDS.encode()]])
         redis.ask([[b"CONFIG", b"SET", b"rdbcompression", b"no"]])
-        told.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
-        told.read()
+        subscriber.ask([[b"PSUBSCRIBE", b"__key*__:*", MARK]])
+        subscriber.read()
         for n in range(max(1, cases(50_000) // ROUND_COMMANDS)):
-            Round(redis, told, f"{start}/{n}").play()
-
-
-class Ear:
-    """Hears what our engine tells."""
-
-    def __init__(self) -> None:
-        self.heard: list[tuple[bytes, bytes]] = []
-
-    def message(self, channel: bytes, text: bytes) -> None:
-        self.heard.append((channel, text))
-
-    def pattern_message(self, _pattern: bytes, channel: bytes, text: bytes) -> None:
-        self.heard.append((channel, text))
+            Round(redis, subscriber, f"{start}/{n}").play()
 
 
 class Round:
-    """Two empty servers and one world of commands for them."""
+    """Two empty servers, and one world of commands for both."""
 
-    def __init__(self, redis: RawRedis, told: RawRedis, name: str) -> None:
+    def __init__(self, redis: RawRedis, subscriber: RawRedis, name: str) -> None:
         self.redis = redis
-        self.told = told
+        self.subscriber = subscriber
         self.name = name
         self.world = ListWorld(random.Random(name))
         self.bench = Bench("7.0")
-        self.ear = Ear()
         self.sent: list[Words] = []
-        context = self.bench.engine.context
-        context.event_kinds = events.parse_kinds_or_none(KINDS) or 0
-        context.channels.by_pattern[b"*"] = {self.ear: None}
-        context.watching = 1
+        self.events = EventRecorder(self.bench.engine, KINDS)
+        self.bench.engine.context.watching = 1
         self.bench.engine.list_limits.set_listpack_size(self.world.listpack_size)
         size = [b"list-max-listpack-size", b"%d" % self.world.listpack_size]
         redis.ask([[b"FLUSHALL"], [b"SET", STRING_KEY, b"x"], [b"CONFIG", b"SET", *size]])
         redis.ask([[b"PUBLISH", MARK, b""]])
-        self.heard_of_theirs()
-        self.changes = self.changes_of_theirs(redis.ask([[b"INFO", b"persistence"]])[0])
+        self.their_events()
+        self.changes = changes_of(redis.ask([COUNT_CHANGES])[0])
 
     def play(self) -> None:
         for _ in range(ROUND_COMMANDS // BATCH_COMMANDS):
@@ -90,12 +72,12 @@ class Round:
     def compare(self, words: Words) -> None:
         self.sent.append(words)
         watched = self.world.dice.choice(LIST_KEYS)
-        # One's own commands break one's own watches.
+        # The commands of a client break its own watches.
         asked = [[b"WATCH", watched], words, [b"MULTI"], [b"EXEC"]]
-        asked += [[b"INFO", b"persistence"], [b"PUBLISH", MARK, b""]]
+        asked += [COUNT_CHANGES, [b"PUBLISH", MARK, b""]]
         _, reply, _, done, info, _ = self.redis.ask(asked)
-        changes = self.changes_of_theirs(info)
-        theirs = (reply, self.heard_of_theirs(), changes - self.changes, done != [])
+        changes = changes_of(info)
+        theirs = (reply, self.their_events(), changes - self.changes, done != [])
         self.changes = changes
         ours = self.ours(words, watched)
         if repr(ours) != repr(theirs):
@@ -108,15 +90,14 @@ class Round:
         before = context.dirty
         reply = self.bench.run(*words)
         context.keyspace.unwatch(watched, watch)
-        heard, self.ear.heard = self.ear.heard, []
         if isinstance(reply, Blocked):
-            reply = reply.on_timeout  # whoever blocks waits in vain
-        return reply, heard, context.dirty - before, watch.broken
+            reply = reply.on_timeout  # a blocked client times out
+        return reply, self.events.take_messages(), context.dirty - before, watch.broken
 
     def compare_nodes(self, key: bytes) -> None:
         value = self.bench.engine.context.keyspace.find(key)
         payload, _ = self.redis.ask([[b"DUMP", key], [b"PUBLISH", MARK, b""]])
-        self.heard_of_theirs()  # it may have missed the key
+        self.their_events()  # DUMP of a missing key causes a keymiss event
         if value is None:
             assert payload is None, self.story(f"only they have {key!r}")
             return
@@ -125,20 +106,14 @@ class Round:
         if list(map(bytes, value.nodes())) != list_nodes(payload):
             raise AssertionError(self.story(f"the nodes of {key!r} differ"))
 
-    @staticmethod
-    def changes_of_theirs(info: bytes) -> int:
-        found = CHANGES.search(info)
-        assert found is not None
-        return int(found[1])
-
-    def heard_of_theirs(self) -> list[tuple[bytes, bytes]]:
-        """What Redis has told up to the next mark."""
-        heard: list[tuple[bytes, bytes]] = []
+    def their_events(self) -> list[tuple[bytes, bytes]]:
+        """The events of Redis before the next mark."""
+        found: list[tuple[bytes, bytes]] = []
         while True:
-            _, _, channel, text = self.told.read()
+            _, _, channel, text = self.subscriber.read()
             if channel == MARK:
-                return heard
-            heard.append((channel, text))
+                return found
+            found.append((channel, text))
 
     def story(self, found: str) -> str:
         last = "\n".join(f"  {words}" for words in self.sent[-SHOWN_COMMANDS:])

@@ -1,11 +1,11 @@
-"""Whole sessions: the same bytes to our server and to a real Redis, the same replies and messages from both.
+"""Sends the same sessions to our server and to a real Redis, and compares all replies and messages.
 
-A few clients on each side, RESP2 and RESP3, take turns with random commands about streams, strings, keys,
-lists, transactions and channels. Beside them one client hears all messages and keyspace events. Our half runs
-in this process on real connections, with a clock that is set from Redis's TIME as in test_random_commands, so
-that auto ids and times to go can be compared.
+A few clients on each side, RESP2 and RESP3, take turns with random commands for streams, strings, keys,
+lists, transactions and channels. One more client receives all messages and keyspace events. Our server runs
+in this process on real connections. Its clock is set from the TIME of Redis, as in test_random_commands, so
+that generated ids and expiry times can be compared.
 
-A failure names its seed; PENSTOCK_SEED=<the part before the slash> plays it again.
+A failure shows its seed. PENSTOCK_SEED=<the part before the slash> repeats it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from penstock.server.session.states import BLOCKED
 from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, TIME
 from tests.differential.random.test_random_key_commands import IN_ANY_ORDER, KeyRound, about
 from tests.support.campaign import cases, seed
-from tests.support.engine.engines import EVENT_KINDS, STRING_KEY
+from tests.support.engine.engines import STRING_KEY
+from tests.support.engine.keyspace_events import EVENT_KINDS
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
 from tests.support.random.list_commands import LIST_KEYS
 from tests.support.random.session_commands import BROKEN, CHANNELS, SessionWorld
@@ -29,18 +30,18 @@ from tests.support.servers.raw_redis import Members, Push, RawRedis, encode
 
 CLIENTS = 3
 BATCH_SIZES = [1, 2, 5, 10, 25]
-WAIT_MS_MAX = 10  # no random command waits longer
+WAIT_MS_MAX = 10  # no random command blocks for longer
 ENDS_OF_MULTI = (b"EXEC", b"DISCARD", b"RESET")
-MARK = b"all that was told before"
-EARS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
+MARK = b"end of the messages"
+SUBSCRIPTIONS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
 
 
 def test_random_sessions_read_the_same_as_with_redis(port: int) -> None:
     start = seed()
-    with RawRedis(port) as control, RawRedis(port) as ear:
-        ear.ask(EARS)
+    with RawRedis(port) as control, RawRedis(port) as listener:
+        listener.ask(SUBSCRIPTIONS)
         for n in range(cases(200_000) // ROUND_COMMANDS):
-            with SessionRound(port, control, ear, f"{start}/{n}") as played:
+            with SessionRound(port, control, listener, f"{start}/{n}") as played:
                 played.play()
 
 
@@ -48,7 +49,7 @@ Batch = list[tuple[Words, bytes, bool]]  # words, bytes, whether in a transactio
 
 
 def first_commands(world: SessionWorld) -> list[Words]:
-    """What empties a server and sets it up for a world."""
+    """Commands that empty a server and set it up for a world."""
     settings = [b"stream-node-max-bytes", b"%d" % world.bytes_max]
     settings += [b"stream-node-max-entries", b"%d" % world.entries_max]
     settings += [b"list-max-listpack-size", b"%d" % world.lists.listpack_size]
@@ -68,7 +69,7 @@ class Peer:
         self.queued: list[Words] = []
 
     def will_send(self, words: Words) -> None:
-        """Follow whether the client is in a transaction."""
+        """Keep track of whether the client is in a transaction."""
         if words == [b"MULTI"]:
             self.in_multi = True
         elif words[0] in ENDS_OF_MULTI:
@@ -76,14 +77,14 @@ class Peer:
 
 
 class SessionRound(KeyRound):
-    """Two empty servers and a few clients of both."""
+    """Two empty servers, and a few clients of both."""
 
     clocks_agree = True
 
-    def __init__(self, port: int, control: RawRedis, ear: RawRedis, name: str) -> None:
+    def __init__(self, port: int, control: RawRedis, listener: RawRedis, name: str) -> None:
         self.port = port
         self.control = control
-        self.messages = ear
+        self.messages = listener
         self.name = name
         self.world: Any = SessionWorld(random.Random(name))
         self.dice = self.world.dice
@@ -92,13 +93,13 @@ class SessionRound(KeyRound):
         self.sent: list[Words] = []
         self.bench: Any = ServerBench("7.0")
         self._set_up()
-        self.our_ear = self.bench.connect()
-        for words in EARS:
-            self.our_ear.run(*words)
+        self.our_listener = self.bench.connect()
+        for words in SUBSCRIPTIONS:
+            self.our_listener.run(*words)
         self.peers = [self._new_peer() for _ in range(CLIENTS)]
 
     def _set_up(self) -> None:
-        """Both servers empty, with the same settings."""
+        """Empty both servers and give them the same settings."""
         world, engine = self.world, self.bench.engine
         engine.context.keyspace.values[STRING_KEY] = b"x"
         engine.context.event_kinds = events.parse_kinds_or_none(EVENT_KINDS) or 0
@@ -106,7 +107,7 @@ class SessionRound(KeyRound):
         engine.limits.entries_max = world.entries_max
         engine.list_limits.set_listpack_size(world.lists.listpack_size)
         self.control.ask(first_commands(world))
-        heard(self.messages)
+        received(self.messages)
 
     def _new_peer(self) -> Peer:
         peer = Peer(RawRedis(self.port), self.bench.connect(), self.dice.random() < 0.5)
@@ -135,7 +136,7 @@ class SessionRound(KeyRound):
             self.look_at_everything()
 
     def _batch(self, peer: Peer) -> Batch:
-        """Commands, their bytes, and whether each is queued or ends a transaction."""
+        """Commands, their bytes, and whether the client is in a transaction when it sends each."""
         batch: Batch = []
         size = self.dice.choice(BATCH_SIZES)
         while len(batch) < size:
@@ -154,7 +155,7 @@ class SessionRound(KeyRound):
         self.compare_batch(peer, [(words, encode(words), False) for words in self.questions()])
 
     def questions(self) -> list[Words]:
-        """What tells all of the data."""
+        """Commands whose replies show all data."""
         asked: list[Words] = []
         for keyspace in self.bench.engine.context.databases[:DATABASES]:
             asked += [[b"SELECT", b"%d" % keyspace.index], [b"DBSIZE"], [b"KEYS", b"*"]]
@@ -164,28 +165,28 @@ class SessionRound(KeyRound):
         return asked
 
     def break_off(self, at: int) -> None:
-        """A client sends what ends its connection."""
+        """Let a client send bytes that make the server close the connection."""
         peer, data = self.peers[at], self.dice.choice(BROKEN)
         self.sent.append([b"(no command)", data])
         theirs = last_words(peer.theirs, data)
         ours = self.our_last_words(peer, data)
-        # Of two patterns that match one message, a hash table decides which is told first.
+        # If two patterns match one message, a hash table decides which comes first.
         if sorted(ours.splitlines()) != sorted(theirs.splitlines()):
-            self.fail(f" its end: ours {ours!r}, theirs {theirs!r}")
+            self.fail(f" broken bytes: ours {ours!r}, theirs {theirs!r}")
         self.peers[at] = self._new_peer()
 
     def our_last_words(self, peer: Peer, data: bytes) -> bytes:
         ours: bytes = peer.ours.send(data)
-        assert peer.ours.closed, self.story(" its end: ours is still open")
+        assert peer.ours.closed, self.story(" broken bytes: our connection is still open")
         return ours
 
     # --- One batch ---------------------------------------------------------------------------------
 
     def compare_batch(self, peer: Peer, batch: Batch) -> None:
-        [start] = self.control.ask([TIME])
-        time, groups = _ms(start), ask(peer.theirs, peer, batch)
-        [end] = self.control.ask([TIME])
-        moments = [moment for moment, _ in groups] + [_ms(end)]
+        # In a transaction TIME would be queued, so another connection asks for it.
+        time = self._time() if batch[0][2] else 0
+        groups, end = ask(peer.theirs, peer, batch)
+        moments = [moment for moment, _ in groups] + [end or self._time()]
         in_order = True
         for n, ((words, data, _), (moment, theirs)) in enumerate(zip(batch, groups, strict=True)):
             known = moment or time
@@ -202,7 +203,11 @@ class SessionRound(KeyRound):
             if self.has_parted:
                 return
         in_order = in_order and not any(words == [b"EXEC"] for words, _, _ in batch)
-        self.compare_heard(in_order)
+        self.compare_received(in_order)
+
+    def _time(self) -> int:
+        [time] = self.control.ask([TIME])
+        return _ms(time)
 
     def _ours(self, peer: Peer, data: bytes) -> list[Any]:
         cut = self.dice.randrange(len(data)) if self.dice.random() < 0.1 else 0
@@ -212,7 +217,7 @@ class SessionRound(KeyRound):
         for _ in range(WAIT_MS_MAX):
             if not peer.ours.session.state & BLOCKED:
                 break
-            self.bench.advance(1)  # whoever blocks waits in vain
+            self.bench.advance(1)  # a blocked client times out
         found: list[Any] = peer.ours.replies()
         return found
 
@@ -251,18 +256,18 @@ class SessionRound(KeyRound):
             if found is not None:
                 self.fail(f" {words}{found}")
 
-    def compare_heard(self, in_order: bool) -> None:
-        ours = self.our_ear.replies()
-        self.compare_told(ours, heard(self.messages), in_order)
+    def compare_received(self, in_order: bool) -> None:
+        ours = self.our_listener.replies()
+        self.compare_messages(ours, received(self.messages), in_order)
 
-    def compare_told(self, ours: list[Any], theirs: list[Any], in_order: bool) -> None:
+    def compare_messages(self, ours: list[Any], theirs: list[Any], in_order: bool) -> None:
         if not in_order:
             ours, theirs = sorted(ours), sorted(theirs)
         if ours != theirs:
-            self.fail(f" what was told: ours {ours!r}, theirs {theirs!r}")
+            self.fail(f" messages: ours {ours!r}, theirs {theirs!r}")
 
     def time_of(self, words: Words, theirs: Any, before_ms: int) -> int:
-        """When a command ran; an id that was made tells it, unless it only follows a larger one."""
+        """When a command ran. A generated id shows it, unless it only follows a larger one."""
         moment = super().time_of(words, theirs, before_ms)
         return moment if abs(moment - before_ms) < GAP_MS_MAX else before_ms
 
@@ -271,15 +276,18 @@ class SessionRound(KeyRound):
 
 
 def last_words(connection: RawRedis, data: bytes) -> bytes:
-    """What a server says before it closes the connection."""
+    """The bytes that a server sends before it closes the connection."""
     connection.socket.sendall(data)
     said = connection.rest()
     connection.__exit__()
     return said
 
 
-def ask(connection: RawRedis, peer: Peer, batch: Batch) -> list[tuple[int, list[Any]]]:
-    """For every command the time before it, if it could be asked, and all that came back."""
+def ask(connection: RawRedis, peer: Peer, batch: Batch) -> tuple[list[tuple[int, list[Any]]], int]:
+    """For each command the time before it and all replies and messages; then the time after the last.
+
+    A time is 0 inside a transaction.
+    """
     hello = encode([b"HELLO", b"3" if peer.resp3 else b"2"])
     data = b""
     for words, sent, in_multi in batch:
@@ -297,9 +305,11 @@ def ask(connection: RawRedis, peer: Peer, batch: Batch) -> list[tuple[int, list[
         groups.append((moment, pushes))
         if words == [b"RESET"]:
             connection.read()
-    if not peer.in_multi:
-        groups[-1][1].extend(_until_time(connection)[0])
-    return groups
+    if peer.in_multi:
+        return groups, 0
+    pushes, end = _until_time(connection)
+    groups[-1][1].extend(pushes)
+    return groups, end
 
 
 def _until_reply(connection: RawRedis) -> list[Any]:
@@ -315,11 +325,11 @@ def _until_time(connection: RawRedis) -> tuple[list[Any], int]:
 
 
 def for_a_transaction(words: Words) -> Words:
-    """A command that does the same in a transaction as outside."""
+    """The command, changed so that it does the same inside a transaction as outside."""
     name = words[0].upper()
-    if name == b"XADD":  # Redis reads its clock anew for each of a transaction's commands
+    if name == b"XADD":  # Redis reads its clock for each command of a transaction
         return [b"9-*" if word == b"*" else word for word in words]
-    if name == b"OBJECT":  # what is queued refers to the same values
+    if name == b"OBJECT":  # queued commands share the values that they refer to
         return [b"ENCODING" if word.upper() == b"REFCOUNT" else word for word in words]
     return words
 
@@ -333,7 +343,7 @@ def _ms(time: list[bytes]) -> int:
 
 
 def _ordered(items: list[Any]) -> list[Any]:
-    """Items with the messages of several patterns about one thing in order: Redis keeps patterns by hash."""
+    """Items with the pattern messages for one event sorted: Redis stores patterns in a hash table."""
     ordered = []
     for what, run in itertools.groupby(items, _pattern_message_or_none):
         found = list(run)
@@ -347,23 +357,23 @@ def _pattern_message_or_none(item: Any) -> list[Any] | None:
 
 
 def _unsubscribed(items: list[Any]) -> list[Any]:
-    """What was left at once, kept by hash as well: all names and all counts."""
+    """The replies to UNSUBSCRIBE without names, whose order is that of a hash table: names and counts."""
     ends = [item.items for item in items if item.items[0].endswith(b"unsubscribe")]
     others = [item for item in items if item.items not in ends]
     return [*others, Push([sorted(map(repr, part)) for part in zip(*ends, strict=True)])]
 
 
-def heard(ear: RawRedis) -> list[Any]:
+def received(listener: RawRedis) -> list[Any]:
     """All messages and keyspace events so far."""
-    ear.send([[b"PING", MARK]])
+    listener.send([[b"PING", MARK]])
     found = []
-    while (item := ear.read()) != [b"pong", MARK]:
+    while (item := listener.read()) != [b"pong", MARK]:
         found.append(item)
     return found
 
 
 def _flat(reply: Any) -> Any:
-    """A reply as nothing but lists, in which maps, sets and pushes begin with a mark."""
+    """A reply as nested lists, in which maps, sets and pushes start with a mark."""
     if isinstance(reply, dict):
         return ["%", *(_flat(half) for pair in reply.items() for half in pair)]
     if isinstance(reply, (Members, Push)):

@@ -1,7 +1,7 @@
-"""As test_random_sessions, against a `penstock serve` in a process of its own, over TCP.
+"""Like test_random_sessions, with a `penstock serve` process and over TCP.
 
-Two processes have two clocks, so ids are always given, and times may differ by as much as a busy machine lets
-them.
+The two processes have different clocks. So ids are always explicit, and times may differ by the delays of a
+busy machine.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tests.conftest import NO_REDIS
 from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, questions
 from tests.differential.random.test_random_sessions import (
     CLIENTS,
-    EARS,
+    SUBSCRIPTIONS,
     Batch,
     Peer,
     SessionRound,
     ask,
     first_commands,
-    heard,
     last_words,
+    received,
 )
 from tests.support.campaign import cases, seed
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
@@ -37,22 +37,22 @@ from tests.support.servers.redis_server import redis_program_or_none, running_re
 
 
 class Side:
-    """One of the two servers: a connection that sets it up, and one that hears all messages and events."""
+    """One of the two servers: a connection for the set-up, and one that receives all messages and events."""
 
     def __init__(self, port: int) -> None:
         self.port = port
         self.control = RawRedis(port)
-        self.ear = RawRedis(port)
-        self.ear.ask(EARS)
+        self.listener = RawRedis(port)
+        self.listener.ask(SUBSCRIPTIONS)
 
     def close(self) -> None:
         self.control.__exit__()
-        self.ear.__exit__()
+        self.listener.__exit__()
 
 
 @pytest.fixture
 def sides() -> Iterator[tuple[Side, Side]]:
-    """Theirs and ours."""
+    """Redis and penstock."""
     if redis_program_or_none() is None:
         pytest.skip(NO_REDIS)
     options = ("--enable-debug-command", "yes")
@@ -73,7 +73,7 @@ def test_random_sessions_over_tcp_read_the_same_as_with_redis(sides: tuple[Side,
 
 
 class TcpRound(SessionRound):
-    """Two empty servers in processes of their own."""
+    """Two empty servers, each in its own process."""
 
     clocks_agree = False
 
@@ -88,7 +88,7 @@ class TcpRound(SessionRound):
         for side in sides:
             replies = side.control.ask(first_commands(self.world))
             assert replies == ["OK"] * len(replies)
-            heard(side.ear)
+            received(side.listener)
         self.peers = [self._new_peer() for _ in range(CLIENTS)]
 
     def __exit__(self, *_: object) -> None:
@@ -107,13 +107,14 @@ class TcpRound(SessionRound):
         return last_words(peer.ours, data)
 
     def compare_batch(self, peer: Peer, batch: Batch) -> None:
-        groups = zip(ask(peer.ours, peer, batch), ask(peer.theirs, peer, batch), strict=True)
-        for (words, _, _), ((_, ours), (_, theirs)) in zip(batch, groups, strict=True):
+        ours, theirs = (ask(link, peer, batch)[0] for link in (peer.ours, peer.theirs))
+        groups = zip(ours, theirs, strict=True)
+        for (words, _, _), ((_, our_items), (_, their_items)) in zip(batch, groups, strict=True):
             self.sent.append([b"%d:" % self.peers.index(peer), *words])
-            self.compare_items(peer, words, ours, theirs)
-        told = [heard(side.ear) for side in self.sides]
+            self.compare_items(peer, words, our_items, their_items)
+        messages = [received(side.listener) for side in self.sides]
         if not self.has_parted:
-            self.compare_told(told[1], told[0], in_order=False)
+            self.compare_messages(messages[1], messages[0], in_order=False)
 
     def questions(self) -> list[Words]:
         asked: list[Words] = []

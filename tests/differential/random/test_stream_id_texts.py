@@ -1,4 +1,4 @@
-"""What Redis takes for an id, we take for the same id."""
+"""Stream ids are parsed as in a real Redis."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from tests.support.servers.answers import answers
 from tests.support.servers.redis_server import RedisServer
 
 TEXTS = [text for text, _, _ in ID_TEXTS]
-TEXTS += [text for text in NO_ID_TEXTS if text != b"$"]  # a word of XGROUP
+TEXTS += [text for text in NO_ID_TEXTS if text != b"$"]  # has a meaning of its own for XGROUP
 EDGES = [edge + text for edge in (b"", b"(") for text in TEXTS]
 
 
 def ours(text: bytes) -> object:
-    """The id that a text names, `-` and `+` included, or the words of the refusal."""
+    """The id in a text, including `-` and `+`, or the error text."""
     try:
         return stream_id.parse_edge(text, 0).text
     except CoreError as error:
@@ -29,7 +29,7 @@ def ours(text: bytes) -> object:
 
 
 def theirs(server: RedisServer, texts: list[bytes]) -> list[object]:
-    """The same from Redis, which shows an id that it has parsed as the position of a group."""
+    """The same from Redis, which shows a parsed id as the position of a group."""
     server.client.delete("s")
     server.client.xgroup_create("s", "g", mkstream=True)
     commands: list[tuple[bytes | str, ...]] = []
@@ -45,12 +45,12 @@ def theirs(server: RedisServer, texts: list[bytes]) -> list[object]:
     return ids
 
 
-def test_listed_texts_name_the_same_ids(redis_server: RedisServer) -> None:
+def test_listed_texts_are_the_same_ids(redis_server: RedisServer) -> None:
     found = theirs(redis_server, TEXTS)
     assert list(zip(TEXTS, found, strict=True)) == [(text, ours(text)) for text in TEXTS]
 
 
-def test_random_texts_name_the_same_ids(redis_server: RedisServer) -> None:
+def test_random_texts_are_the_same_ids(redis_server: RedisServer) -> None:
     seed = random.randrange(2**32)
     rng = random.Random(seed)
     texts = []
@@ -72,7 +72,7 @@ def test_random_texts_name_the_same_ids(redis_server: RedisServer) -> None:
 
 
 @pytest.mark.parametrize("is_start", [True, False], ids=["start", "end"])
-def test_edges_of_ranges_are_taken_and_refused_alike(
+def test_ends_of_ranges_are_accepted_and_refused_alike(
     redis_server: RedisServer, is_start: bool
 ) -> None:
     if is_start:

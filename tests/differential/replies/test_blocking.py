@@ -1,13 +1,13 @@
-"""Readers that block on a real Redis and on our engine are served at the same moment with the same entries.
+"""Blocked readers on a real Redis and on our engine are served by the same command, with the same entries.
 
-One connection for each reader. Redis writes to the readers that a command has freed before it reads the
-next command, so once the PING behind a command is answered, all that it set free can be read.
+Each reader has its own connection. Redis writes to the readers that a command has unblocked before it reads
+the next command. So after the reply to a PING that follows the command, all replies to readers are there.
 
-We run a blocked command again, as 7.2 does, whatever the version. 7.0 answers with what is new in the one
-key that was touched, and that shows in three cases. Where everything behind a reader's place is deleted
-already (XADD MAXLEN 0), it answers with an empty list; we let the reader wait. It answers a key that was
-named twice once. And a group that was set back while its reader waited is served in that one key only. The
-last two do not happen here.
+Penstock runs a blocked command again, as 7.2 does, at every compatibility level. Redis 7.0 replies with the
+new entries of the one key that was touched. That makes a difference in three cases. If all entries after a
+reader's position are already deleted (XADD MAXLEN 0), 7.0 replies with an empty list, and penstock leaves the
+reader waiting. A key that is named twice is served once by 7.0. A group that was set back while its reader
+waited is served from that one key only. The last two do not occur here.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def test_blocked_readers_are_served_as_in_redis(redis_server: RedisServer) -> No
 
 
 class Stage:
-    """Two servers, the readers that wait on both, and what was said so far."""
+    """Two servers, the readers that wait on both, and the commands so far."""
 
     def __init__(self, port: int, name: str) -> None:
         self.name = name
@@ -96,7 +96,7 @@ class Stage:
         )
 
     def replacing(self, key: str) -> list[str]:
-        """Commands after which another value, or none, is under a key."""
+        """Commands that replace or remove the value of a key."""
         other = self.dice.choice([*KEYS, "spare"])
         create = f"XGROUP CREATE {key} {self.dice.choice(GROUPS)} 0 MKSTREAM"
         removing = [f"DEL {key}", f"PEXPIRE {key} -1", f"MOVE {key} 1", f"RENAME {key} {other}"]
@@ -117,7 +117,7 @@ class Stage:
         return f"XREADGROUP GROUP {group} {consumer} {count} {noack} {streams} {' '.join('>' for _ in keys)}"
 
     def run(self, line: str) -> None:
-        """Run a command that does not block on both, and compare whom it has set free."""
+        """Run a command that does not block on both servers, and compare the readers that it unblocked."""
         self.said.append(line)
         theirs = self.main.ask([line.encode().split(), [b"PING"]])[0]
         self.compare(self.bench.ask(line), theirs)
@@ -134,7 +134,7 @@ class Stage:
         self.parked = {n: reader for n, reader in self.parked.items() if n not in ours}
 
     def block(self, n: int) -> None:
-        """Let a reader block on both; it may as well be answered at once."""
+        """Send a blocking read to both servers. It may get a reply at once."""
         line = self.reading(n)
         self.said.append(f"reader {n}: {line}")
         self.ends[n].send([line.encode().split()])
@@ -152,7 +152,7 @@ class Stage:
             self.compare(plain(reply), self.ends[n].read())
 
     def wait_for(self, count: int) -> None:
-        """Wait until Redis has parked so many."""
+        """Wait until Redis has this number of blocked clients."""
         deadline = time.monotonic() + PARK_SECONDS_MAX
         while b"blocked_clients:%d\r" % count not in self.main.ask([[b"INFO", b"clients"]])[0]:
             self.compare_woken()
@@ -168,5 +168,5 @@ class Stage:
 
 
 def _is_empty(reply: Any) -> bool:
-    """Tell whether a read was answered with a stream and no entries."""
+    """Whether the reply to a read is a stream without entries."""
     return isinstance(reply, list) and all(entries == [] for _, entries in reply)

@@ -1,4 +1,4 @@
-"""The rows of the table say of a command what COMMAND INFO and COMMAND DOCS of a real Redis say."""
+"""The rows of the command table agree with COMMAND INFO and COMMAND DOCS of a real Redis."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.engine.unknown_commands import UNKNOWN
 from tests.support.servers.raw_redis import RawRedis, Refusal
 from tests.support.servers.redis_server import RedisServer
 
-# What COMMAND INFO calls the flags that it shows; it has no word for the others.
+# The names of flags in COMMAND INFO. It does not show the other flags.
 SHOWN = {
     Flags.WRITE: "write",
     Flags.READ: "readonly",
@@ -40,7 +40,7 @@ def flags_of(row: Command) -> set[str]:
 
 
 @pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
-def test_a_row_says_what_redis_says(redis_server: RedisServer, row: Command) -> None:
+def test_a_row_agrees_with_redis(redis_server: RedisServer, row: Command) -> None:
     name = row.name.lower().replace(" ", "|").encode()
     with RawRedis(redis_server.port) as redis:
         [[info], docs] = redis.ask([[b"COMMAND", b"INFO", name], [b"COMMAND", b"DOCS", name]])
@@ -51,7 +51,7 @@ def test_a_row_says_what_redis_says(redis_server: RedisServer, row: Command) -> 
 
 
 @pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
-def test_the_syntax_has_the_words_that_redis_knows(redis_server: RedisServer, row: Command) -> None:
+def test_the_syntax_has_the_tokens_of_redis(redis_server: RedisServer, row: Command) -> None:
     name = row.name.lower().replace(" ", "|").encode()
     with RawRedis(redis_server.port) as redis:
         [docs] = redis.ask([[b"COMMAND", b"DOCS", name]])
@@ -61,7 +61,7 @@ def test_the_syntax_has_the_words_that_redis_knows(redis_server: RedisServer, ro
 
 
 def _tokens(arguments: Any) -> list[str]:
-    """Every word that stands for itself, in all depths of a description."""
+    """Every literal token, at all levels of a description."""
     found: list[str] = []
     for argument in arguments:
         about = dict(zip(argument[::2], argument[1::2], strict=True))
@@ -77,7 +77,7 @@ def _words(syntax: str) -> list[str]:
     return syntax.split()
 
 
-def test_what_is_unknown_is_refused_as_in_redis(redis_server: RedisServer) -> None:
+def test_unknown_commands_are_refused_as_in_redis(redis_server: RedisServer) -> None:
     with RawRedis(redis_server.port) as redis:
         assert redis.ask([words for words, _ in UNKNOWN]) == [
             Refusal(f"ERR {text}") for _, text in UNKNOWN
@@ -85,7 +85,7 @@ def test_what_is_unknown_is_refused_as_in_redis(redis_server: RedisServer) -> No
 
 
 @pytest.mark.parametrize("container", ["XGROUP", "XINFO"])
-def test_help_begins_and_names_words_as_in_redis(redis_server: RedisServer, container: str) -> None:
+def test_help_has_the_syntax_lines_of_redis(redis_server: RedisServer, container: str) -> None:
     ours = Bench("7.0").ask(f"{container} HELP")
     with RawRedis(redis_server.port) as redis:
         [theirs] = redis.ask([[container.encode(), b"HELP"]])

@@ -1,4 +1,4 @@
-"""CONFIG beside a real Redis: the same replies and the same refusals, letter by letter."""
+"""CONFIG gives the same replies and errors as a real Redis, byte for byte."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def penstock() -> Iterator[PenstockServer]:
 
 
 def words_of(line: str) -> list[bytes]:
-    """Split at blanks outside of single quotes."""
+    """Split at blanks outside single quotes."""
     pieces = line.split("'")
     words = []
     for number, piece in enumerate(pieces):
@@ -148,7 +148,7 @@ def test_replies_and_refusals_are_those_of_redis(
         for line in COMMANDS:
             expected = theirs.ask([words_of(line)])[0]
             found = ours.ask([words_of(line)])[0]
-            if isinstance(expected, list):  # Redis's order is that of a hash
+            if isinstance(expected, list):  # Redis replies in the order of a hash table
                 expected, found = by_name(expected), by_name(found)
             assert found == expected, line
 
@@ -157,7 +157,7 @@ def by_name(pairs: list[bytes]) -> list[tuple[bytes, bytes]]:
     return sorted(zip(pairs[::2], pairs[1::2], strict=True))
 
 
-def test_the_lines_of_help_that_show_words_are_those_of_redis(
+def test_help_has_the_syntax_lines_of_redis(
     penstock: PenstockServer, redis_server: RedisServer
 ) -> None:
     shown = []
@@ -171,7 +171,7 @@ def test_the_lines_of_help_that_show_words_are_those_of_redis(
 OUR_OWN = {b"auth-timeout", b"compat-version"}
 
 
-def test_every_directive_but_our_own_is_one_of_redis(
+def test_every_directive_except_our_own_is_one_of_redis(
     penstock: PenstockServer, redis_server: RedisServer
 ) -> None:
     names = []
@@ -181,7 +181,7 @@ def test_every_directive_but_our_own_is_one_of_redis(
     assert names[0] - names[1] == OUR_OWN
 
 
-# Where we differ on purpose: docs/configuration.md says why.
+# Deliberate differences: docs/configuration.md gives the reasons.
 OTHER_DEFAULTS = {
     b"appendfsync",
     b"bind",
@@ -191,7 +191,7 @@ OTHER_DEFAULTS = {
 }
 
 
-def test_defaults_are_those_of_redis_but_for_a_few(
+def test_defaults_are_those_of_redis_with_few_exceptions(
     penstock: PenstockServer, redis_server: RedisServer
 ) -> None:
     with running_penstock() as fresh:

@@ -1,4 +1,4 @@
-"""Differences of docs/compatibility.md that no other test shows: what Redis 7.0 does, and what we do."""
+"""Differences in docs/compatibility.md that no other test covers: Redis 7.0 and penstock side by side."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.servers.raw_redis import RawRedis
 
 @pytest.fixture
 def ports(port: int) -> Iterator[tuple[int, int]]:
-    """A Redis, and one of ours of the same level; no key goes by itself."""
+    """The ports of a Redis and of a penstock with the same level, both without active expiry."""
     level = ("--compat-version", "7.0", "--enable-debug-command", "yes")
     with running_penstock(*level) as ours:
         for one in (port, ours.port):
@@ -23,12 +23,12 @@ def ports(port: int) -> Iterator[tuple[int, int]]:
 
 
 def said(port: int, *lines: str) -> list[Any]:
-    """The replies to some commands of one connection."""
+    """The replies to commands on one connection."""
     with RawRedis(port) as client:
         return client.ask([line.encode().split() for line in lines])
 
 
-def test_an_overdue_key_that_is_watched_and_goes(ports: tuple[int, int]) -> None:
+def test_a_watched_key_that_had_already_expired(ports: tuple[int, int]) -> None:
     ends = []
     for port in ports:
         with RawRedis(port) as client:
@@ -41,7 +41,7 @@ def test_an_overdue_key_that_is_watched_and_goes(ports: tuple[int, int]) -> None
 
 
 def test_misses_of_stream_commands(ports: tuple[int, int]) -> None:
-    """The first message after a miss of each kind: GET tells of its own in both."""
+    """The first message after each kind of miss. GET causes one on both servers."""
     told = []
     for port in ports:
         said(port, "CONFIG SET notify-keyspace-events Em")
@@ -60,7 +60,7 @@ def test_new_keys_among_all_events(ports: tuple[int, int]) -> None:
     assert shown == [[b"notify-keyspace-events", b"AK"], [b"notify-keyspace-events", b"AnK"]]
 
 
-def test_replies_that_are_switched_off_inside_of_a_transaction(ports: tuple[int, int]) -> None:
+def test_replies_that_are_switched_off_inside_a_transaction(ports: tuple[int, int]) -> None:
     heard = []
     for port in ports:
         with RawRedis(port) as client:
@@ -70,7 +70,7 @@ def test_replies_that_are_switched_off_inside_of_a_transaction(ports: tuple[int,
     assert heard == [b"*2\r\n+OK\r\n+OK\r\n", b"+OK\r\n+OK\r\n"]
 
 
-def test_a_key_whose_time_comes_during_a_pause(ports: tuple[int, int]) -> None:
+def test_a_key_that_expires_during_a_pause(ports: tuple[int, int]) -> None:
     left = []
     for port in ports:
         said(port, "SET k 1 PX 1", "CLIENT PAUSE 100000 WRITE", "DEBUG SLEEP 0.01")
@@ -78,7 +78,7 @@ def test_a_key_whose_time_comes_during_a_pause(ports: tuple[int, int]) -> None:
     assert left == [[None, 1], [None, 0]]
 
 
-def test_help_has_the_same_syntax_in_other_words(ports: tuple[int, int]) -> None:
+def test_help_has_the_same_syntax_with_other_explanations(ports: tuple[int, int]) -> None:
     theirs, ours = (said(port, "XGROUP HELP")[0] for port in ports)
     assert theirs != ours
     assert set(syntax(theirs)) == set(syntax(ours))

@@ -1,8 +1,9 @@
-"""Clients that wait for lists on a real Redis and on our engine are served at the same moment with the same.
+"""Clients that wait for lists on a real Redis and on our engine are served by the same command, alike.
 
-The stage is that of test_blocking. A client that waits for several keys may be served another of them than
-7.0 would serve (the essay of engine/commands/list_moves), where one command fills two of them. So those wait
-for a and b only; nothing that waits moves to these, and a transaction pushes to one of them.
+The set-up is that of test_blocking. If one command fills several lists, a client that waits for more than one
+of them may be served from another one than with 7.0 (see the docstring of engine/commands/list_moves). So
+such clients wait for a and b only, no waiting command moves elements to a or b, and a transaction pushes to
+one of them only.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ TARGETS = ["c", "d", "c", "d", STRING_KEY.decode()]
 ENDS = ["LEFT", "RIGHT"]
 
 
-def test_those_who_wait_for_lists_are_served_as_in_redis(redis_server: RedisServer) -> None:
+def test_clients_that_wait_for_lists_are_served_as_in_redis(redis_server: RedisServer) -> None:
     start = seed()
     for n in range(cases(200)):
         stage = ListStage(redis_server.port, f"{start}/{n}")
@@ -33,7 +34,7 @@ def test_those_who_wait_for_lists_are_served_as_in_redis(redis_server: RedisServ
 
 
 class ListStage(Stage):
-    """Lists, and those who wait for them."""
+    """Lists, and the clients that wait for them."""
 
     def play(self) -> None:
         self.main.ask([[b"SET", STRING_KEY, b"x"]])
@@ -91,7 +92,7 @@ class ListStage(Stage):
         return f"{name} {self.dice.choice(['a', 'b', 'c', 'd', 'a b', 'b a', 'a b a'])} 0"
 
     def block(self, n: int) -> None:
-        """As for streams; a move that need not wait may serve others."""
+        """Like for streams. A move that does not block may serve other clients."""
         super().block(n)
         self.main.ask([[b"PING"]])
         self.compare_woken()
@@ -117,7 +118,7 @@ class ListStage(Stage):
         self.compare_woken()
 
     def replace(self, key: str) -> None:
-        """Let a key hold a string for a moment: whoever waits for it goes on waiting."""
+        """Store a string under a key for a moment. Clients that wait for the key keep waiting."""
         self.said.append(f"{key} is a string, then gone")
         name = key.encode()
         self.main.ask([[b"SET", name, b"x"], [b"DEL", name], [b"PING"]])

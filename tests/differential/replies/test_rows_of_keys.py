@@ -1,4 +1,4 @@
-"""The rows of the commands about keys say what COMMAND INFO and COMMAND DOCS of a real Redis say."""
+"""The rows of commands for keys agree with COMMAND INFO and COMMAND DOCS of a real Redis."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CATEGORIES = {Flags.KEYSPACE: "@keyspace", Flags.DANGEROUS: "@dangerous"}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
-def test_a_row_is_as_in_redis(redis_server: RedisServer, row: Command) -> None:
+def test_a_row_agrees_with_redis(redis_server: RedisServer, row: Command) -> None:
     name = row.name.lower().replace(" ", "|").encode()
     with RawRedis(redis_server.port) as redis:
         [info] = redis.ask([[b"COMMAND", b"INFO", name]])[0]

@@ -1,4 +1,4 @@
-"""What works on the server itself answers and refuses as Redis does, in both protocols."""
+"""Commands for the server itself give the same replies and errors as Redis, in both protocols."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ XLEN s
 def replies_of(redis_server: RedisServer, resp3: bool) -> list[Any]:
     name = b"slowlog-log-slower-than"
     with RawRedis(redis_server.port) as client:
-        # A machine that stands still for a moment makes any command a slow one, of other tests too.
+        # If the machine stalls for a moment, any command can become a slow one.
         [[_, usual]] = client.ask([[b"CONFIG", b"GET", name]])
         client.ask([[b"CONFIG", b"SET", name, b"-1"], [b"SLOWLOG", b"RESET"]])
         if resp3:
@@ -133,7 +133,7 @@ def test_replies_are_those_of_redis(redis_server: RedisServer, resp3: bool) -> N
 
 
 @pytest.mark.parametrize("container", ["COMMAND", "LATENCY", "MEMORY", "SLOWLOG"])
-def test_help_shows_the_words_of_redis(redis_server: RedisServer, container: str) -> None:
+def test_help_has_the_syntax_lines_of_redis(redis_server: RedisServer, container: str) -> None:
     with RawRedis(redis_server.port) as client:
         [theirs] = client.ask([[container.encode(), b"HELP"]])
     ours = ServerBench("7.0").connect().reply(f"{container} HELP")

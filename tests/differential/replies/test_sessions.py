@@ -1,6 +1,6 @@
-"""The same bytes, sent to a real Redis and to our server: the same bytes come back.
+"""Sends the same bytes to a real Redis and to our server over raw sockets. The same bytes must come back.
 
-Both servers get raw sockets. What differs by nature (ids, ports, sizes, ages) is blotted out.
+Values that always differ (ids, ports, sizes, ages) are masked.
 """
 
 from __future__ import annotations
@@ -81,13 +81,13 @@ ENDLESS = [b"x" * 70_000, b"*" + b"1" * 70_000, b"*1\r\n$" + b"1" * 70_000]
 
 @pytest.fixture(scope="module")
 def penstock_port() -> Iterator[int]:
-    """Our server in a process of its own, speaking as 7.0."""
+    """The port of a penstock process at level 7.0."""
     with running_penstock("--compat-version", "7.0") as server:
         yield server.port
 
 
 def answers(port: int, data: bytes) -> bytes:
-    """Everything that comes back until the connection is closed."""
+    """All bytes received until the connection is closed."""
     with socket.create_connection(("127.0.0.1", port), timeout=REPLY_SECONDS_MAX) as client:
         client.sendall(data)
         heard = b""
@@ -95,7 +95,7 @@ def answers(port: int, data: bytes) -> bytes:
             while piece := client.recv(1 << 16):
                 heard += piece
         except ConnectionResetError:
-            pass  # it closed while we were still sending
+            pass  # the server closed the connection while we were still sending
     for pattern, replacement in VOLATILE:
         heard = pattern.sub(replacement, heard)
     return heard
@@ -114,7 +114,7 @@ def test_a_session_reads_the_same(redis_server: RedisServer, penstock_port: int,
 
 
 @pytest.mark.parametrize("data", RAW)
-def test_raw_bytes_are_answered_the_same(
+def test_raw_bytes_get_the_same_reply(
     redis_server: RedisServer, penstock_port: int, data: bytes
 ) -> None:
     data += b"\r\nQUIT\r\n"
@@ -122,7 +122,7 @@ def test_raw_bytes_are_answered_the_same(
 
 
 @pytest.mark.parametrize("data", ENDLESS, ids=["line", "count", "size"])
-def test_a_line_without_an_end_is_refused_the_same(
+def test_a_line_without_an_end_gets_the_same_error(
     redis_server: RedisServer, penstock_port: int, data: bytes
 ) -> None:
     assert answers(penstock_port, data) == answers(redis_server.port, data)

@@ -1,4 +1,4 @@
-"""A real Redis tells of its changes what the engine's tests say."""
+"""The table of events and changes in the engine's tests agrees with a real Redis."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.engine.event_ear import COUNT_CHANGES, MARK, TELL, EventEar, changes_of
+from tests.support.engine.keyspace_events import (
+    COUNT_CHANGES,
+    MARK,
+    SWITCH_ON,
+    RedisEvents,
+    changes_of,
+)
 from tests.support.engine.stream_changes import CHANGES, WOKEN, Change, commands
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer
@@ -16,12 +22,12 @@ PARK_SECONDS_MAX = 20.0
 
 
 class Observer:
-    """Connections to one server: one acts, one watches, one waits, one listens."""
+    """Four connections to one server: one acts, one watches, one waits, one receives events."""
 
     def __init__(self, server: RedisServer) -> None:
         self.actor, self.watcher, self.reader = (RawRedis(server.port) for _ in range(3))
-        self.ear = EventEar(server.port)
-        self.actor.ask([TELL])
+        self.ear = RedisEvents(server.port)
+        self.actor.ask([SWITCH_ON])
 
     def close(self) -> None:
         for connection in (self.actor, self.watcher, self.reader, self.ear):
@@ -31,7 +37,7 @@ class Observer:
         self.actor.ask([line.encode().split() for line in lines])
 
     def wait_for_reader(self) -> None:
-        """Wait until Redis has parked the reader."""
+        """Wait until the reader is blocked."""
         deadline = time.monotonic() + PARK_SECONDS_MAX
         while b"blocked_clients:1\r" not in self.actor.ask([[b"INFO", b"clients"]])[0]:
             assert time.monotonic() < deadline
@@ -40,7 +46,7 @@ class Observer:
         return changes_of(self.actor.ask([COUNT_CHANGES])[0])
 
     def events(self) -> tuple[str, ...]:
-        """What was told up to now."""
+        """The events so far."""
         self.actor.ask([MARK])
         return tuple(self.ear.until_mark())
 
@@ -62,14 +68,14 @@ def observer(redis_server: RedisServer) -> Iterator[Observer]:
 
 
 @pytest.mark.parametrize("change", CHANGES, ids=str)
-def test_a_command_tells_what_it_did(observer: Observer, change: Change) -> None:
+def test_a_command_causes_the_listed_events(observer: Observer, change: Change) -> None:
     observer.do(commands(change.before))
     expected = (change.events, change.dirty, change.breaks_watch)
     assert observer.outcome(change.line) == expected
 
 
 @pytest.mark.parametrize(("before", "blocked", "change"), WOKEN, ids=str)
-def test_a_reader_that_is_woken_tells_after_what_woke_it(
+def test_events_of_a_served_reader_follow_those_of_the_command(
     observer: Observer, before: str, blocked: str, change: Change
 ) -> None:
     observer.do(commands(before))

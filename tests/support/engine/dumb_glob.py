@@ -1,10 +1,10 @@
-"""Glob patterns matched as Redis 7.0 does, one character after the other, with no thought for the cost."""
+"""Matches glob patterns like Redis 7.0, one character at a time, in the simplest way."""
 
 from __future__ import annotations
 
 
 def matches(pattern: bytes, name: bytes, ignore_case: bool = False) -> bool:
-    """Tell whether a pattern covers all of a name. Cost: exponential in the stars."""
+    """Whether a pattern matches a whole name. Cost: exponential in the number of stars."""
     while pattern and name:
         if pattern[:1] == b"*":
             rest = pattern.lstrip(b"*")
@@ -21,7 +21,7 @@ def matches(pattern: bytes, name: bytes, ignore_case: bool = False) -> bool:
 
 
 def _first(pattern: bytes, char: int, ignore_case: bool) -> tuple[bool, bytes]:
-    """Whether the first token takes a character, and the pattern behind it."""
+    """Whether the first token matches a character, and the rest of the pattern."""
     if pattern[:1] == b"?":
         return True, pattern[1:]
     if pattern[:1] == b"[":

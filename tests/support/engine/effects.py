@@ -1,4 +1,4 @@
-"""An engine whose effects are written down, and one that does them again: both must hold the same."""
+"""Records the effects of an engine, and replays them on a second one. Both must end with the same data."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.support.engine.engine_state import engine_state
 from tests.support.engine.engines import LOOKUP, START_MS, Bench, plain
 from tests.support.engine.streams import frame_of
 
-REPLAY_MS = 0  # when nothing is over yet
+REPLAY_MS = 0  # no key has expired yet
 
 
 class Recorder(Bench):
-    """A bench with a journal: `take` is what was written since the last time, `data` all of it."""
+    """A bench with a journal. `take` returns the bytes since the last call; `data` has all of them."""
 
     def __init__(self, compat_version: str | None = None, start_ms: int = START_MS) -> None:
         super().__init__(compat_version, start_ms)
@@ -28,31 +28,31 @@ class Recorder(Bench):
         self.data = b""
 
     def select(self, database: int) -> None:
-        """Go on in another database, as SELECT does."""
+        """Continue in another database, as SELECT does."""
         self.engine.context.keyspace = self.engine.context.databases[database]
 
     def take(self) -> bytes:
-        """The bytes of all effects since the last time."""
+        """The bytes of all effects since the last call."""
         taken = self.journal.take()
         self.data += taken
         return taken
 
 
 class Replay:
-    """An engine that does effects again, at a time when none of them is over."""
+    """An engine that replays effects, at a time when no key has expired."""
 
     def __init__(self, compat_version: str | None = None, ours: bool = True) -> None:
-        self._ours = ours  # of our own effects each must change something
+        self._ours = ours  # effects recorded by us: each must change something
         self.clock = ManualClock(REPLAY_MS)
         self.engine = Engine(self.clock, compat_version)
         self.engine.context.replaying = True
         self._queue: list[Frame] | None = None
 
     def feed(self, data: bytes) -> None:
-        """Do what whole units of effects say; none of them may be refused."""
+        """Replay complete units of effects. None of them may be refused."""
         for frame in frames_of(data):
             if frame.is_word(0, b"MULTI"):
-                assert self._queue is None, "MULTI inside of MULTI"
+                assert self._queue is None, "MULTI inside MULTI"
                 self._queue = []
             elif frame.is_word(0, b"EXEC"):
                 assert self._queue is not None, "EXEC without MULTI"
@@ -72,11 +72,11 @@ class Replay:
             return None
         before = context.dirty
         reply = self.engine.execute(LOOKUP.find(frame), frame)
-        assert context.dirty > before or not self._ours, f"{text_of(frame)} did nothing"
+        assert context.dirty > before or not self._ours, f"{text_of(frame)} changed nothing"
         return reply
 
     def ask(self, words: list[bytes]) -> Any:
-        """The reply to a question, as a client would see it."""
+        """The reply to a read command, as a client sees it."""
         frame = frame_of(*words)
         return plain(self.engine.execute(LOOKUP.find(frame), frame))
 
@@ -85,7 +85,7 @@ class Replay:
 
 
 def frames_of(data: bytes) -> Iterator[Frame]:
-    """The commands in the bytes of a journal; each is good until the next."""
+    """The commands in the bytes of a journal. Each frame is valid until the next one."""
     buffer = bytearray(data)
     parser = Parser(WireLimits())
     frame = Frame()
@@ -96,12 +96,12 @@ def frames_of(data: bytes) -> Iterator[Frame]:
 
 
 def texts_of(data: bytes) -> list[str]:
-    """Every command in the bytes of a journal as people would write it."""
+    """Each command in the bytes of a journal, as one line of text."""
     return [text_of(frame) for frame in frames_of(data)]
 
 
 def text_of(frame: Frame) -> str:
-    """The words of a command with blanks between."""
+    """The words of a command, separated by blanks."""
     return b" ".join(frame.piece(at) for at in range(frame.count)).decode(
         "utf-8", "backslashreplace"
     )

@@ -1,4 +1,4 @@
-"""All that an engine holds, as lines that can be compared and read: what must survive a restart.
+"""All data of an engine that must survive a restart, as readable lines of text.
 
     0 'k' goes 1700000010000
       string 'v'
@@ -9,8 +9,8 @@
         consumer 'a'
         pending 3-0 to 'a' at 1700000000000 x1
 
-Left out is what need not survive: when consumers were seen and were active, who waits and who watches. Every
-stream and list is checked on the way.
+Not included, because it need not survive: when consumers were last seen and active, waiters, watches. Every
+stream and list is checked at the same time.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.support.engine.streams import keys_of, nodes_of, pending_of
 
 
 def engine_state(engine: Engine) -> list[str]:
-    """Every key of every database with its value and its time to go, in order."""
+    """Every key of every database with its value and expiry time, sorted."""
     lines: list[str] = []
     for keyspace in engine.context.databases:
         lines += keyspace_state(keyspace)
@@ -33,7 +33,7 @@ def engine_state(engine: Engine) -> list[str]:
 
 
 def keyspace_state(keyspace: Keyspace) -> list[str]:
-    """The keys of one database. Those whose time is over, but which nobody has removed, are among them."""
+    """The keys of one database, including expired keys that have not been removed yet."""
     lines: list[str] = []
     for key, value in sorted(keyspace.values.items()):
         when_ms = keyspace.expires.get(key)
@@ -68,7 +68,7 @@ def stream_state(stream: Stream) -> list[str]:
 
 
 def group_state(name: bytes, group: Group) -> list[str]:
-    """A group with its position, its consumers by name and all that is pending."""
+    """A group with its position, its consumers by name and its pending entries."""
     lines = [f"group {shown(name)} last={group.last_id} read={group.entries_read}"]
     lines += [f"  consumer {shown(consumer)}" for consumer in keys_of(group.consumers)]
     for entry_id, consumer, when_ms, count in pending_of(group):
@@ -77,5 +77,5 @@ def group_state(name: bytes, group: Group) -> list[str]:
 
 
 def shown(text: bytes) -> str:
-    """Bytes as people read them, without losing any."""
+    """Bytes as readable text, without loss."""
     return repr(text)[1:]

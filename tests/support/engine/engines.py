@@ -1,4 +1,4 @@
-"""Short ways to run commands on an engine, and to see what it says as a RESP2 client would."""
+"""Runs commands on an engine in one line, and returns replies as a RESP2 client sees them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from penstock.core.check import check_stream
 from penstock.core.stream import EntryRange, Stream
 from penstock.engine.clock import ManualClock
-from penstock.engine.events import parse_kinds_or_none
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.keyspace import Keyspace, Watch
 from penstock.engine.lookup import Lookup
@@ -16,6 +15,7 @@ from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError
 from penstock.reply import Pairs, Served, Status
+from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.engine.streams import frame_of
 from tests.support.servers.raw_redis import Refusal
 
@@ -27,12 +27,11 @@ INVALID_ID = "ERR Invalid stream ID specified as stream command argument"
 NOT_A_NUMBER = "ERR value is not an integer or out of range"
 SYNTAX = "ERR syntax error"
 NO_SUCH_KEY = "ERR no such key"
-EVENT_KINDS = "EAn"  # all but misses, told by event
 WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
 
 
 class Bench:
-    """An engine with a clock of its own, and one key that holds something else than a stream."""
+    """An engine with its own clock, and one key that is not a stream (STRING_KEY)."""
 
     def __init__(self, compat_version: str | None = None, start_ms: int = START_MS) -> None:
         self.clock = ManualClock(start_ms)
@@ -40,7 +39,7 @@ class Bench:
         self.engine.context.keyspace.values[STRING_KEY] = b"no stream"
 
     def run(self, *words: bytes | str | int) -> Any:
-        """The reply to a command, or its refusal, as a client would see it."""
+        """The reply to a command as a client sees it. An error is returned as a Refusal."""
         try:
             command, pieces = command_of(words)
             return plain(self.engine.execute(command, frame_of(*pieces)))
@@ -48,11 +47,11 @@ class Bench:
             return Refusal(error.wire_text)
 
     def ask(self, line: str) -> Any:
-        """As run, for words without blanks in them."""
+        """Like run, for words without blanks."""
         return self.run(*line.split())
 
     def park(self, line: str) -> Reader:
-        """Run a command that has to block, and let it wait."""
+        """Run a command that must block, and leave it waiting."""
         command, pieces = command_of(line.split())
         blocked = self.engine.execute(command, frame_of(*pieces))
         assert isinstance(blocked, Blocked), f"{line} did not block: {blocked}"
@@ -61,7 +60,7 @@ class Bench:
         return reader
 
     def replace(self, key: str, value: object | None) -> None:
-        """Put something else under a key, or nothing, as a command about keys would."""
+        """Replace or remove the value of a key, as a command like SET or DEL does."""
         keyspace = self.engine.context.keyspace
         keyspace.remove(key.encode())
         if value is not None:
@@ -69,12 +68,12 @@ class Bench:
         self.engine.context.touch(key.encode())
         self.engine.serve_waiters()
 
-    def listen(self) -> EventList:
-        """Have every event noted from now on."""
-        return listen(self.engine)
+    def listen(self) -> EventRecorder:
+        """Record every event from now on."""
+        return EventRecorder(self.engine)
 
     def watch(self, key: str = "s") -> Watch:
-        """Watch a key, as a client does before its transaction."""
+        """Watch a key, as WATCH does."""
         watch = Watch()
         self.engine.context.keyspace.watch(key.encode(), watch)
         self.engine.context.watching += 1
@@ -86,7 +85,7 @@ class Bench:
         return stream
 
     def state(self) -> list[Any]:
-        """Everything that commands can tell about every stream, after checking all of it."""
+        """Check every stream, and return all that XINFO STREAM FULL says about each."""
         found: list[Any] = []
         for key, value in sorted(self.engine.context.keyspace.values.items()):
             if isinstance(value, Stream):
@@ -96,7 +95,7 @@ class Bench:
 
 
 def grouped(*entry_ids: str, version: str | None = None) -> Bench:
-    """A stream s of entries k=v under these ids, and a group g that has read none of them."""
+    """A bench with a stream s of entries k=v with these ids, and a group g that has read none of them."""
     bench = Bench(version)
     for entry_id in entry_ids:
         bench.run("XADD", "s", entry_id, "k", "v")
@@ -104,48 +103,15 @@ def grouped(*entry_ids: str, version: str | None = None) -> Bench:
     return bench
 
 
-class EventList:
-    """Hears all events and notes each as `event key`."""
-
-    def __init__(self) -> None:
-        self._lines: list[str] = []
-
-    def message(self, channel: bytes, text: bytes) -> None:
-        raise AssertionError(f"nobody asked for {channel!r} by name")
-
-    def pattern_message(self, pattern: bytes, channel: bytes, text: bytes) -> None:
-        self._lines.append(event_line(channel, text))
-
-    def take(self) -> list[str]:
-        """What was told since the last time."""
-        lines, self._lines = self._lines, []
-        return lines
-
-
-def listen(engine: Engine) -> EventList:
-    """Have every event of an engine noted from now on."""
-    told = EventList()
-    channels = engine.context.channels
-    channels.add(channels.by_pattern, b"__keyevent@*", told)
-    engine.context.event_kinds = parse_kinds_or_none(EVENT_KINDS) or 0
-    return told
-
-
-def event_line(channel: bytes, key: bytes) -> str:
-    """`__keyevent@0__:xadd` about the key s, as `xadd s`."""
-    event = channel.partition(b":")[2].decode()
-    return f"{event} {key.decode('utf-8', 'backslashreplace')}"
-
-
 def assert_refused(bench: Bench, line: str, text: str) -> None:
-    """The words are refused with this text, and nothing has changed."""
+    """Check that a command is refused with this text and changes nothing."""
     before = bench.state()
     assert bench.ask(line) == Refusal(text)
     assert bench.state() == before
 
 
 class Reader(Waiter):
-    """A blocked read that notes what it was woken with."""
+    """A blocked read that stores its reply in `got` and counts how often it was woken."""
 
     def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         super().__init__(command, blocked, keyspace)
@@ -162,13 +128,13 @@ class Reader(Waiter):
 
 
 def command_of(words: Sequence[bytes | str | int]) -> tuple[Command, list[bytes]]:
-    """The row of the table that these words ask for, and the words in bytes."""
+    """The row of the command table for these words, and the words as bytes."""
     pieces = [word if isinstance(word, bytes) else str(word).encode() for word in words]
     return LOOKUP.find(frame_of(*pieces)), pieces
 
 
 def plain(reply: Any) -> Any:
-    """A reply in the shape that RESP2 gives it: maps are flat, everything else is a list."""
+    """A reply in its RESP2 shape: maps become flat lists, other collections become lists."""
     if isinstance(reply, Status):
         return reply.text
     if isinstance(reply, Pairs):

@@ -1,10 +1,10 @@
-"""Texts that are ids, and texts that are not, with what Redis makes of each."""
+"""Valid and invalid stream ids as text, and how Redis reads each of them."""
 
 from __future__ import annotations
 
 TOP = 2**64 - 1
 
-# Text, and the two halves; a missing seq is 0 here.
+# Text, ms and seq. A missing seq is 0 here.
 ID_TEXTS: list[tuple[bytes, int, int]] = [
     (b"0", 0, 0),
     (b"0-0", 0, 0),

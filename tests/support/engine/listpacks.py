@@ -1,10 +1,10 @@
-"""Values at the edges of every listpack encoding, and the shortest way to a listpack of them."""
+"""Values at the limits of every listpack encoding, and functions that build listpacks."""
 
 from __future__ import annotations
 
 from penstock.core import listpack
 
-# Both ends of the range of each of the six integer encodings, and one beyond.
+# The smallest and largest value of each of the six integer encodings, and the next one beyond.
 EDGE_INTEGERS = sorted(
     {0, 1, -1}
     | {2**bits + step for bits in (7, 12, 15, 23, 31) for step in (-1, 0, 1)}
@@ -12,7 +12,7 @@ EDGE_INTEGERS = sorted(
     | {2**63 - 2, 2**63 - 1, -(2**63) + 1, -(2**63)}
 )
 
-# Texts that look like numbers, and are not how a 64-bit integer is written.
+# Texts that look like numbers, but are not the canonical form of a 64-bit integer.
 NOT_INTEGERS = [
     b"",
     b"-",
@@ -46,7 +46,7 @@ NOT_INTEGERS = [
     "\N{FULLWIDTH DIGIT ONE}".encode(),
 ]
 
-# Where the encoding of a string, or the number of bytes of its backlen, changes.
+# The lengths at which the encoding of a string, or the size of its backlen, changes.
 EDGE_STRING_SIZES = [0, 1, 62, 63, 64, 65, 125, 126, 127, 4095, 4096]
 EDGE_STRING_SIZES += [16376, 16377, 16378, 16379, 2097145, 2097146, 2097147]
 
@@ -63,6 +63,6 @@ def pack(*elements: int | bytes) -> bytearray:
 
 
 def craft(count: int, body: bytes) -> bytes:
-    """Header, these bytes, end: for what no sequence of edits would write."""
+    """A header, these bytes and an end byte: for listpacks that no sequence of edits produces."""
     total = listpack.HEADER_BYTES + len(body) + 1
     return total.to_bytes(4, "little") + count.to_bytes(2, "little") + body + b"\xff"

@@ -1,10 +1,11 @@
-"""One long sequence of operations on streams and groups, and everything that can be seen of them.
+"""One long recorded sequence of operations on streams and groups: results, node bytes, trees.
 
     python -m tests.support.engine.recorded FILE
 
-writes to FILE what the penstock that it finds does with the sequence: which build it is, then every result,
-every node, every pending row and drawings of the trees, as text. The sequence is a function of its seed, so
-two builds that agree write the same file but for the first line (see tests/test_builds_agree.py).
+writes to FILE what the penstock on the path does with the sequence: first the build, then every result,
+every node, every pending entry and drawings of the trees. The seed is fixed, so two builds that agree write
+the same file except for the first line (see tests/test_builds_agree.py).
+tests/support/servers/recorded_session.py does the same for commands, replies and files.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from penstock.core.frame import Frame
 from penstock.core.group import ClaimOptions, Consumer, Group
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
-from penstock.errors import CommandError
+from penstock.errors import PenstockError
 from tests.support.engine.streams import frame_of, nodes_of, pending_of
 
 SEED = 20241
@@ -34,7 +35,7 @@ CONSUMERS = [b"a", b"ab", b"b", b"c"]
 
 
 class Recording:
-    """A few streams with a group each, and the dice that decide what happens to them."""
+    """A few streams with a group each, and the random numbers that choose the operations."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
@@ -44,7 +45,7 @@ class Recording:
         self.stream, self.group = self.streams[0], self.groups[0]
 
     def lines(self, steps: int) -> Iterator[str]:
-        """Run the sequence; a line for every operation, and now and then one for every byte."""
+        """Run the sequence. Yields a line per operation, and all bytes every SNAPSHOT_STEPS operations."""
         operations: list[Callable[[], object]] = [
             *[self.append] * 12,
             *[self.append_at, self.append_in_ms, self.delete, self.read, self.walk] * 2,
@@ -59,8 +60,8 @@ class Recording:
             operation = self.dice.choice(operations)
             try:
                 result = operation()
-            except CommandError as error:
-                result = f"refused: {error}"
+            except PenstockError as error:
+                result = f"refused: {type(error).__name__} {error}"
             yield f"{n} {place} {operation.__name__} {result}"
             if n % SNAPSHOT_STEPS == 0:
                 yield from self.snapshot()
@@ -70,7 +71,7 @@ class Recording:
         yield from self.snapshot()
 
     def far_ids(self, stream: Stream) -> Iterator[str]:
-        """End a stream with ids from which everything else is further away than 63 bits."""
+        """Append ids to a stream that are more than 2^63 away from all earlier ones."""
         for ms in (2**63 - 1, 2**63, MAX64 - 1, MAX64):
             for seq in (0, 1, 2**63 - 1, 2**63, MAX64):
                 stream.append_at(ms, seq, self.frame(), 0)
@@ -132,7 +133,7 @@ class Recording:
         near = StreamID(last.ms + self.dice.randint(0, 2), self.dice.choice([0, last.seq, 2**40]))
         entry_id = self.some_id() if self.dice.random() < 0.1 else near
         if entry_id.ms > self.now_ms + 10**6:
-            return "too far: the rest of the sequence would stay there"
+            return "too far: all later ids would follow it"
         self.stream.append_at(entry_id.ms, entry_id.seq, self.frame(), 0)
         return entry_id
 
@@ -158,7 +159,7 @@ class Recording:
         return self.stream.range(self.some_id(), self.some_id(), limit, reverse).entries()
 
     def walk(self) -> object:
-        """Go through part of the stream and remove some of it."""
+        """Walk over a part of the stream, and remove some of its entries."""
         cursor = self.stream.cursor(self.some_id(), reverse=self.dice.random() < 0.5)
         seen: list[str] = []
         while len(seen) < 9 and cursor.advance():

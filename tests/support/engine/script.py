@@ -1,19 +1,32 @@
-"""Runs golden scripts: text files of commands and of what they answer, one scenario each.
+"""Runs golden scripts: text files of commands and the output they must print, one scenario each.
 
     # A comment says what the scenario shows.
     node-entries-max 2            a setting of the engine; `time 5000` sets the clock in ms
-    > XADD s 1-0 k a              a command; words in double quotes may hold blanks
+    > XADD s 1-0 k a              a command; words in double quotes may contain blanks
     > XTRIM s MAXLEN ~ 1
-    dump s                        the nodes of a stream, tombstones included
-    inspect bytes s               what `penstock inspect` prints of it: tree, nodes, memory or bytes
-    listen                        from here on, every event is printed behind its command, as `* xadd s`
+    dump s                        the nodes of a stream, including tombstones
+    inspect bytes s               the output of `penstock inspect`: tree, nodes, memory or bytes
+    listen                        from here on, print every event after its command, as `* xadd s`
     ---
-    "1-0"                         what all of this prints, as redis-cli would
+    "1-0"                         the output of all these lines, in the format of redis-cli
     ...
 
-A script is a sequence of such blocks, with empty lines between them. A command that has to wait prints
-`(waits as 1)`; what it gets later is printed behind `1 <-` where it was served. UPDATE=1
-rewrites the expected parts, to be read as a diff before it is committed; never in CI.
+A script is a sequence of such blocks, separated by empty lines. A command without an immediate reply prints
+`(waits as 1)`; its reply is printed after `1 <-` when it arrives. UPDATE=1 rewrites the expected output, to
+be read as a diff before it is committed; it has no effect in CI.
+
+A script about crashes runs on a server with an append-only file on a disk in memory
+(tests/support/servers/power_cycle.py). Its first line after the comment starts the log:
+
+    log always                    or `log everysec`; must come before the first command
+    stall                         the disk stops answering fsync: with `always`, replies now wait
+    sync                          the disk syncs everything; replies that waited are printed
+    crash                         power cut: only synced data survive, then the server starts again
+    restart                       the server stops in good order and starts again
+
+After `log always` each command is followed by a sync, until `stall`. After `log everysec` only `sync`
+syncs. A client that still waits when the server goes down prints `1 <- (connection lost)`. Events
+(`listen`) are not available in these scripts.
 """
 
 from __future__ import annotations
@@ -30,7 +43,7 @@ from penstock.cli.terminal.output import Output
 from penstock.core import stream_id
 from penstock.core.check import check_stream
 from penstock.core.frame import Frame
-from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream import EntryRange, NodeLimits, Stream
 from penstock.core.stream_node import NodeCursor, entry_count, live_count
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
@@ -39,12 +52,18 @@ from penstock.engine.table import Command
 from penstock.engine.waiters import Blocked, Waiter
 from penstock.errors import CommandError
 from penstock.inspect.files import FoundStream, raw_stream
+from penstock.persist.aof.commit import Policy
 from penstock.reply import NullArray, Pairs, Served, Status
-from tests.support.engine.engines import LOOKUP, EventList, listen
+from tests.support.engine.engines import LOOKUP
+from tests.support.engine.keyspace_events import EventRecorder
+from tests.support.servers.power_cycle import Answer, PowerCycledServer
+from tests.support.servers.raw_redis import Refusal
+
+VERSION = "7.0"
 
 
 class NamedWaiter(Waiter):
-    """A blocked command of a script, which notes what it was given."""
+    """A blocked command of a script. Its reply goes to `lines`."""
 
     def __init__(self, name: int, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         super().__init__(command, blocked, keyspace)
@@ -57,38 +76,54 @@ class NamedWaiter(Waiter):
 
 
 class ScriptRun:
-    """One engine and what its commands have printed."""
+    """One engine, or a server with a log, and the output of its commands."""
 
     def __init__(self) -> None:
         self.clock = ManualClock(1000)
-        self.engine = Engine(self.clock, "7.0")
+        self.engine = Engine(self.clock, VERSION)
         self._waiters = 0
-        self._told: EventList | None = None
+        self._events: EventRecorder | None = None
         self._woken: list[str] = []
+        self._durable: DurableRun | None = None
 
     def block(self, lines: list[str]) -> list[str]:
-        """Run the lines of one block and return what they print."""
+        """Run the lines of one block and return their output."""
         printed: list[str] = []
         for line in lines:
             if line.startswith("> "):
-                printed.append(self.command(shlex.split(line[2:])))
-                printed += self._woken
-                self._woken.clear()
-                if self._told is not None:
-                    printed += [f"* {event}" for event in self._told.take()]
+                printed += self.output_of(shlex.split(line[2:]))
             elif line.startswith("dump "):
                 printed += dump(self.stream(line.removeprefix("dump ")))
             elif line.startswith("inspect "):
                 what, key = line.split()[1:]
                 printed += inspect(self.stream(key), what)
             elif line == "listen":
-                self._told = listen(self.engine)
+                self._events = EventRecorder(self.engine)
+            elif line.startswith("log "):
+                assert not self.engine.context.keyspace.values, "`log` comes before all commands"
+                policy = Policy(line.removeprefix("log "))
+                self._durable = DurableRun(self.clock, policy, self.engine.limits)
+                self.engine = self._durable.server.engine
+            elif line in ("stall", "sync", "crash", "restart"):
+                assert self._durable is not None, f"`{line}` needs `log` before it"
+                printed += self._durable.event(line)
+                self.engine = self._durable.server.engine
             elif not line.startswith("#"):
                 self.setting(*line.split())
         return printed
 
+    def output_of(self, words: list[str]) -> list[str]:
+        """Run one command. Return its reply, and the replies of the readers that it served."""
+        if self._durable is not None:
+            return self._durable.command(words)
+        printed = [self.command(words), *self._woken]
+        self._woken.clear()
+        if self._events is not None:
+            printed += [f"* {event}" for event in self._events.take()]
+        return printed
+
     def command(self, words: list[str]) -> str:
-        """Run one command and show its answer."""
+        """Run one command on the engine, and return its reply."""
         frame = Frame()
         for word in words:
             frame.add_text(word)
@@ -115,15 +150,50 @@ class ScriptRun:
         settings[name](int(value))
 
     def stream(self, key: str) -> Stream:
-        """A stream by name, sound in every respect."""
+        """A stream by name, after checking its invariants."""
         stream = self.engine.context.keyspace.stream_or_none(key.encode())
         assert stream is not None, f"there is no stream {key}"
         check_stream(stream)
         return stream
 
 
+class DurableRun:
+    """A server that may crash, and the names of the clients that wait for a reply."""
+
+    def __init__(self, clock: ManualClock, policy: Policy, limits: NodeLimits) -> None:
+        self.server = PowerCycledServer(clock, policy, VERSION, limits)
+        self._names: dict[int, int] = {}  # of waiting commands, by their number
+        self._named = 0
+
+    def command(self, words: list[str]) -> list[str]:
+        """Run one command from a client of its own."""
+        answers = self.server.send(words)
+        number = self.server.last_number
+        own = [show(answer.reply) for answer in answers if answer.number == number]
+        if not own:
+            self._named += 1
+            self._names[number] = self._named
+            own = [f"(waits as {self._named})"]
+        return own + self._late([answer for answer in answers if answer.number != number])
+
+    def event(self, line: str) -> list[str]:
+        """Run one of the lines stall, sync, crash and restart."""
+        if line == "stall":
+            self.server.stall()
+            return []
+        if line == "sync":
+            return self._late(self.server.sync())
+        answers, lost = self.server.crash() if line == "crash" else self.server.restart()
+        return self._late(answers) + [
+            f"{self._names.pop(number)} <- (connection lost)" for number in lost
+        ]
+
+    def _late(self, answers: list[Answer]) -> list[str]:
+        return [f"{self._names.pop(answer.number)} <-\n{show(answer.reply)}" for answer in answers]
+
+
 def dump(stream: Stream) -> list[str]:
-    """The nodes of a stream and their entries, as they lie."""
+    """The nodes of a stream and all entries in them, deleted ones too."""
     lines = []
     nodes = stream.nodes.iterator()
     nodes.seek("^")
@@ -144,7 +214,7 @@ def dump(stream: Stream) -> list[str]:
 
 
 def inspect(stream: Stream, what: str) -> list[str]:
-    """One view of a stream, by the printer of `penstock inspect`; a block has no empty lines."""
+    """The output of `penstock inspect` for a stream, without empty lines: those separate blocks."""
     raw = raw_stream("", FoundStream(0, b"", stream), 0)
     raw.node_bytes_max, raw.node_entries_max = stream.limits.bytes_max, stream.limits.entries_max
     printed = io.StringIO()
@@ -160,6 +230,10 @@ def show(reply: Any, indent: str = "") -> str:
         return "(nil)"
     if isinstance(reply, Status):
         return reply.text
+    if isinstance(reply, Refusal):
+        return f"(error) {reply.line}"
+    if isinstance(reply, str):
+        return reply
     if isinstance(reply, int):
         return f"(integer) {reply}"
     if isinstance(reply, bytes):
@@ -186,7 +260,7 @@ def _escaped(char: int) -> str:
 
 
 def _items(reply: Any) -> list[Any]:
-    """What a reply that holds others holds, in order."""
+    """The items of a reply that contains others, in order."""
     if isinstance(reply, Pairs):
         return [part for pair in reply.items for part in pair]
     if isinstance(reply, Served):
@@ -197,7 +271,7 @@ def _items(reply: Any) -> list[Any]:
 
 
 def run_script(path: Path, update: bool = False) -> tuple[str, str]:
-    """The script's text, and the text that it would have if what it prints were expected."""
+    """Run a script. Returns its text, and the text with the output that it actually printed."""
     expected = path.read_text()
     run = ScriptRun()
     blocks = []

@@ -1,6 +1,6 @@
-"""What each stream command tells of what it did: events in order, changes counted, watches broken.
+"""The events, the number of changes and the broken watches of each stream command.
 
-Measured on Redis 7.0.15 (tests/differential/replies/test_stream_events.py asks it again).
+Measured on Redis 7.0.15; tests/differential/replies/test_stream_events.py measures it again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ MADE_CONSUMER = "xgroup-createconsumer s"
 
 @dataclass(frozen=True)
 class Change:
-    """One command after others, and what comes of it."""
+    """One command after a set-up, and its effects."""
 
     before: str
     line: str
@@ -29,12 +29,12 @@ class Change:
 
 
 def _value(before: str, line: str, dirty: int, *events: str) -> Change:
-    """A change of the entries, which whoever watches the key hears of."""
+    """A change of the entries, which breaks watches on the key."""
     return Change(before, line, events, dirty, True)
 
 
 def _side(before: str, line: str, dirty: int, *events: str) -> Change:
-    """A change of something else."""
+    """A change of anything else, which breaks no watch."""
     return Change(before, line, events, dirty)
 
 
@@ -111,7 +111,7 @@ CHANGES = [
     _none(PENDING, "XRANGE s - +"),
 ]
 
-# A reader waits, a command comes: what both of them tell.
+# A reader waits and a command serves it: the events of both.
 WOKEN = [
     (
         f"{READ_UP}; XGROUP CREATECONSUMER s g b",
@@ -142,5 +142,5 @@ WOKEN = [
 
 
 def commands(before: str) -> list[str]:
-    """The commands of a set-up."""
+    """The commands of a set-up, one line each."""
     return [line for line in before.split("; ") if line]

@@ -1,4 +1,4 @@
-"""Short ways to build streams in tests and to look at all of one at once."""
+"""Builds streams in one line, and returns all of a stream at once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from penstock.errors import CoreError
 
 
 def sid(text: str) -> StreamID:
-    """The id that a text names; of an incomplete one, the seq is 0."""
+    """The id in a text. A missing seq is 0."""
     return stream_id.parse(text.encode())
 
 
@@ -29,7 +29,7 @@ def frame_of(*pieces: bytes) -> Frame:
 
 
 def add(stream: Stream, entry_id: str, *pieces: bytes) -> None:
-    """Append an entry, with the field k=v unless told otherwise."""
+    """Append an entry, by default with the field k=v."""
     given = sid(entry_id)
     stream.append_at(given.ms, given.seq, frame_of(*(pieces or (b"k", b"v"))), 0)
 
@@ -48,7 +48,7 @@ def ids_of(stream: Stream) -> list[str]:
 
 
 def nodes_of(stream: Stream) -> list[tuple[str, bytes]]:
-    """Every node: its key as an id, and its listpack without the room behind it."""
+    """Every node: its key as an id, and its listpack without the unused space after it."""
     nodes = []
     walk = stream.nodes.iterator()
     walk.seek("^")
@@ -64,14 +64,14 @@ def node_keys(stream: Stream) -> list[str]:
 
 
 def node_at(stream: Stream, key: str) -> bytearray:
-    """The very bytearray that the stream has under a key."""
+    """The bytearray of a node itself, not a copy."""
     node = stream.nodes.find(sid(key).key)
     assert isinstance(node, bytearray)
     return node
 
 
 def state_of(stream: Stream) -> tuple[object, ...]:
-    """Everything that can be told about a stream, to compare before and after."""
+    """All that can be observed of a stream, to compare before and after."""
     return (
         stream.length,
         str(stream.last_id),
@@ -94,7 +94,7 @@ def refused(stream: Stream, append: Callable[[], None]) -> type[CoreError]:
 
 
 def pending_of(group: Group) -> list[tuple[str, bytes, int, int]]:
-    """Every pending row: id, consumer, delivery time, delivery count."""
+    """Every pending entry: id, consumer, delivery time, delivery count."""
     rows = group.pending_rows(stream_id.SMALLEST, stream_id.LARGEST, 1 << 40)
     return [(str(row.id), row.consumer, row.delivery_ms, row.delivery_count) for row in rows]
 

@@ -1,10 +1,10 @@
-"""Commands that do not exist, and what Redis 7.0 says of them."""
+"""Commands that do not exist, and the errors of Redis 7.0 for them."""
 
 from __future__ import annotations
 
 LONG = b"x" * 300
 
-# Words, and what is said of them. Where the words are long, how they are cut is the point.
+# Words and the error. With long words, the point is where the error text cuts them.
 UNKNOWN: list[tuple[list[bytes], str]] = [
     ([b"foo"], "unknown command 'foo', with args beginning with: "),
     ([b"foo", b"a", b"b"], "unknown command 'foo', with args beginning with: 'a' 'b' "),

@@ -1,7 +1,7 @@
-"""Random work for an engine whose effects are written down: all kinds of keys, time, waiters, units.
+"""Random work on an engine whose effects are recorded: all types of keys, time, waiters, units.
 
-Unlike the worlds that are compared with a live Redis, this one has times of a few milliseconds and a clock
-that goes on while nobody looks, so that keys are overdue everywhere.
+Unlike the worlds that are compared with a live Redis, this one has expiry times of a few milliseconds and a
+clock that advances between commands, so that expired keys are everywhere.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ COUNTERS = [0, 5, 100, 2**63 - 3, 2**63 - 2, 2**63 - 1]
 
 
 class EffectWorld(KeyWorld):
-    """Commands of every kind, in one round mostly of this and in another mostly of that."""
+    """Commands of every kind. Each round has mostly commands of one kind."""
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__(dice)
         self.deletes = self.min_ids = True
         self.nodes_differ = False
-        self.known: list[bytes] = []  # ids that entries have got
+        self.known: list[bytes] = []  # ids of added entries
         lists = ListWorld(dice)
         self.listpack_size = lists.listpack_size
-        # The commands of a plain world, but with this one's keys and settings.
+        # The commands of World, but with the keys and settings of this class.
         streams = [getattr(self, maker.__name__) for maker in World(dice)._makers]
         self._of_streams: list[Callable[[], Words]] = [
             *streams,
@@ -122,7 +122,7 @@ class EffectWorld(KeyWorld):
 
 
 class LimitWorld(EffectWorld):
-    """Counters are set where they end, and counted on from there."""
+    """Sets counters close to their maximum, and lets commands count on from there."""
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__(dice)
@@ -141,7 +141,7 @@ class LimitWorld(EffectWorld):
 
 
 class Work:
-    """Plays a world on a recorder."""
+    """Runs the commands of a world on a recorder."""
 
     def __init__(
         self, recorder: Recorder, name: str, world: type[EffectWorld] = EffectWorld
@@ -157,7 +157,7 @@ class Work:
         engine.list_limits.set_listpack_size(self.world.listpack_size)
 
     def step(self) -> None:
-        """Let some time go by, then run a command, or a unit, or sweep."""
+        """Advance the clock, then run a command or a unit, or remove expired keys."""
         self.recorder.clock.at_ms += self.dice.choice(STEPS_MS)
         roll = self.dice.random()
         if roll < 0.02:
@@ -197,7 +197,7 @@ class Work:
         self.recorder.engine.park(reader)
 
     def _run_unit(self) -> None:
-        """As EXEC does."""
+        """Run several commands as one unit, as EXEC does."""
         engine = self.recorder.engine
         self.done.append("MULTI")
         engine.context.may_block = False
@@ -211,7 +211,7 @@ class Work:
         engine.serve_waiters()
 
     def story(self, found: str) -> str:
-        """What was done last, for whoever has to find out."""
+        """The last commands, for the message of a failure."""
         return "\n".join([*self.done[-SHOWN_LINES:], found])
 
 

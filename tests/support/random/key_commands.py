@@ -1,10 +1,10 @@
-"""Random commands about strings, keys and their times to go, in several databases, beside some for streams.
+"""Random commands for strings, keys and expiry in several databases, and some for streams.
 
-Times from now on are whole hours and all different, so that none of what is compared hangs on the
-milliseconds that two servers differ by. Times since 1970 lie in the far past or the far future. A world has
-`overdue` keys (SET with a time that is over: the key is there until somebody looks) or RANDOMKEY, which would
-remove them at random. It asks for encodings, or it has commands after which Redis remembers another one
-than the bytes tell (the docstring of object_encoding).
+Relative times are whole hours and all different, so that no result depends on the milliseconds between two
+servers. Absolute times are in the far past or the far future. A world has either `overdue` keys (SET with a
+time in the past: the key exists until a command looks at it) or RANDOMKEY, which would remove them at random.
+It has either OBJECT ENCODING or commands after which Redis remembers an encoding that does not follow from
+the bytes (see the docstring of object_encoding).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HOUR_S = 3600
 
 
 class KeyWorld(World):
-    """Commands about all kinds of keys."""
+    """Commands for all types of keys."""
 
     def __init__(self, dice: random.Random) -> None:
         super().__init__(dice)
@@ -58,7 +58,10 @@ class KeyWorld(World):
         ]
 
     def _spoil(self, words: Words) -> None:
-        if words[0] not in (b"SELECT", b"SCAN"):  # a SELECT must not get lost; cursors are our own
+        if words[0] not in (
+            b"SELECT",
+            b"SCAN",
+        ):  # a SELECT must stay valid; our cursors differ from those of Redis
             super()._spoil(words)
 
     # --- Arguments -------------------------------------------------------------------------------
@@ -73,13 +76,13 @@ class KeyWorld(World):
         return self.number(0, 0, 1, 1, 2, 2, 15, 16, -1)
 
     def from_now(self, unit: int) -> bytes:
-        """A time from now on, at least an hour."""
+        """A relative time of at least one hour."""
         if self.roll(self.odd):
             return self.dice.choice(ODD_TIMES)
         return b"%d" % (self._hours.pop() * HOUR_S * unit)
 
     def at(self, unit: int, past: bool = True) -> bytes:
-        """A time since 1970, in the far future or in the far past."""
+        """An absolute time in the far future or the far past."""
         future = YEAR_2100_MS + self.dice.randrange(3) * 250
         over = past and self.roll(0.2)
         moment = self.dice.choice([1, 1_000_000, 1_500_000_000_000]) if over else future
@@ -224,7 +227,7 @@ class KeyWorld(World):
         if name.endswith(b"AT"):
             number = self.at(unit)
         else:
-            # Never a moment ahead, which one server may have reached when the other has not.
+            # Never a time in the near future: one server could reach it before the other.
             over = self.dice.choice([b"0", b"-1", b"%d" % -HOUR_S])
             number = over if self.roll(0.2) else self.from_now(unit)
         words = [name, self.key(), number]

@@ -1,7 +1,7 @@
-"""Random list commands as raw words: mostly sensible, often not, always a function of the dice.
+"""Random list commands as raw words: mostly valid, often not, always determined by the seed.
 
-A few keys and few different elements, so that lists are filled and emptied all the time and removals find
-something. A blocking command that finds nothing waits for a millisecond, in vain.
+There are few keys and few different elements, so that lists fill up and run empty all the time and LREM finds
+something. A blocking command that finds nothing times out after a millisecond.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LIST_KEYS = [b"l", b"m", b"n\xff", b""]
 ELEMENTS = [b"a", b"a", b"b", b"7", b"-12", b"007", b"", b"\x00\xff\r\n", b"x" * 63, b"y" * 300]
 BIG_ELEMENTS = [b"z" * 4090, b"z" * 9000, str(2**63 - 1).encode(), str(2**63).encode()]
 LISTPACK_SIZES = [-2, -2, -1, -5, 0, 1, 2, 3, 7, 128]
-# Those that would wait longer than a test may are not among them.
+# Without those that would block for longer than a test may take.
 ODD_TIMEOUTS = [
     *(b"x", b"", b"-1", b"-0.1", b"1e400", b"inf", b"-inf", b"nan", b"1e5000", b"1e-5000", b" 1"),
     *(b"1 ", b"+0.001", b"0x1p-9", b"9.3e15", b"9223372036854775807", b"1_0", b"1e", b"1e-4950"),
@@ -24,11 +24,11 @@ ODD_TIMEOUTS = [
 
 
 class ListWorld:
-    """The dice, and what they have rolled for one round."""
+    """The random choices of one round."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
-        self.odd = dice.choice([0.0, 0.02, 0.1])  # how often an argument is a strange one
+        self.odd = dice.choice([0.0, 0.02, 0.1])  # how often an argument is unusual or invalid
         self.listpack_size = dice.choice(LISTPACK_SIZES)
         self._makers: list[Callable[[], Words]] = [
             *[self.push] * 8,
@@ -47,7 +47,7 @@ class ListWorld:
         ]
 
     def _spoil(self, words: Words) -> None:
-        """Cut, double or replace a word behind the name."""
+        """Remove, repeat or replace a word after the name."""
         at = self.dice.randrange(1, len(words))
         action = self.dice.randrange(4)
         if action == 0:

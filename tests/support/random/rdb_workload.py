@@ -1,4 +1,4 @@
-"""A random workload whose data fill every corner of a snapshot, as words for an engine or for a server."""
+"""A random workload whose data use every feature of a snapshot, as words for an engine or a server."""
 
 from __future__ import annotations
 

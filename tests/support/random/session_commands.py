@@ -1,8 +1,8 @@
-"""Random commands for whole sessions: streams, strings, keys, lists, transactions, messages, and nonsense.
+"""Random commands for whole sessions: streams, strings, keys, lists, transactions, messages, invalid input.
 
-A command is its words; `SessionWorld.data` turns them into bytes, now and then as a line rather than an
-array. Whoever plays them tells whether the client is in a transaction and whether it speaks RESP3: only such
-a client subscribes, for in RESP2 it could do nothing else from then on.
+A command is a list of words. `SessionWorld.data` encodes it, sometimes as an inline command instead of an
+array. The caller says whether the client is in a transaction and whether it uses RESP3. Only RESP3 clients
+subscribe: in RESP2 a subscribed client can send almost nothing else.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tests.support.servers.raw_redis import encode
 
 NEWS = b"news"
 CHANNELS = [NEWS, b"weather", b"", b"news\xff"]
-# None that matches keyspace events: where those of one's own command stand is a difference at level 7.0
-# (docs/compatibility.md).
+# None of these matches keyspace events: with 7.0, the position of the events of the client's own command
+# differs (docs/compatibility.md).
 PATTERNS = [b"[nw]*", b"n*s", b"w[a-f]*", b"nothing"]
 IN_A_LINE = re.compile(rb"[A-Za-z0-9:*$+.~=(>-]+")
 NONSENSE: list[Words] = [
@@ -32,7 +32,7 @@ NONSENSE: list[Words] = [
     *([b"PUBLISH", b"news"], [b"MULTI", b"x"], [b"CONFIG", b"FOO"], [b"EXPIRE", b"a"]),
 ]  # fmt: skip
 SENSE: list[Words] = [[b"PING"], [b"PING", b"\xff"], [b"ECHO", b"a\r\nb"], [b"CLIENT", b"GETNAME"]]
-# Each ends its connection, after an error or without.
+# Each of these makes the server close the connection, with or without an error.
 BROKEN = [
     *(b"*x\r\n", b"*1\r\nfoo\r\n", b"*1\r\n$x\r\n", b"*1\r\n$-1\r\n", b'"abc\r\n', b"*2147483648\r\n"),
     *(b"*1\r\n\xff\r\n", b"*1\r\n$600000000\r\n", b"*\r\n", b"*1\r\n$\r\n", b"*2\r\n$4\r\nPING\r\n:1\r\n"),
@@ -41,14 +41,14 @@ BROKEN = [
 
 
 class SessionWorld:
-    """The dice, and what they have rolled for one round."""
+    """The random choices of one round."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
         self.streams = World(dice)
         self.keys = KeyWorld(dice)
         self.lists = ListWorld(dice)
-        # All of them meet in the same streams, so what must not be mixed must not be in any of them.
+        # All three use the same streams, so commands that must not be mixed are switched off in all of them.
         self.keys.deletes = self.streams.deletes
         self.keys.min_ids = self.streams.min_ids
         self.keys.nodes_differ = self.streams.nodes_differ
@@ -92,7 +92,7 @@ class SessionWorld:
         return words
 
     def _about_lists(self) -> Words:
-        """A command about keys of any kind, for a list."""
+        """A command for keys of any type, with a list as its key."""
         words = self.dice.choice(
             [self.keys.rename, self.keys.expire, self.keys.copy, self.keys.ttl]
         )()
@@ -110,7 +110,7 @@ class SessionWorld:
     def _watch(self) -> Words:
         if self.dice.random() < 0.1:
             return self.dice.choice([[b"UNWATCH"], [b"EXEC"], [b"DISCARD"]])
-        # A key that was overdue when it was watched is no change to Redis when it goes; to us it is.
+        # The removal of a key that had expired before it was watched breaks the watch here, not in Redis.
         keys = LIST_KEYS if self.keys.overdue else [*ALL_KEYS, *LIST_KEYS]
         return [b"WATCH", *(self.dice.choice(keys) for _ in range(3))]
 
@@ -124,7 +124,7 @@ class SessionWorld:
         return [command, *(self.dice.choice(names) for _ in range(self.dice.choice([1, 1, 2])))]
 
     def data(self, words: Words) -> bytes:
-        """A command's bytes, as an array or as a line; now and then with nothing in front of it."""
+        """The bytes of a command, as an array or inline, sometimes after an empty command."""
         blank = (
             self.dice.choice([b"\r\n", b"*0\r\n", b"*-1\r\n"]) if self.dice.random() < 0.01 else b""
         )

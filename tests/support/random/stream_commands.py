@@ -1,13 +1,13 @@
-"""Random stream commands as raw words: mostly sensible, often not, always a function of the dice.
+"""Random stream commands as raw words: mostly valid, often not, always determined by the seed.
 
-A few keys, groups and consumers and a small world of ids, so that commands meet what earlier ones left
-behind. Times are "now" or whole hours ago, and the limits that are compared with them lie between: whether
-an entry is idle enough must not hang on the milliseconds that two servers differ by.
+There are few keys, groups, consumers and ids, so that commands meet the data of earlier ones. Times are "now"
+or whole hours ago, and idle limits are between them: a result must not depend on the milliseconds between two
+servers.
 
-MINID is the one place where we differ from Redis on purpose (the essay of core/stream.py): once entries
-were deleted by id, Redis may keep a node of tombstones that we drop. A world has `lone_minid` (MINID, but
-no XDEL), or `delete` (XDEL, but no MINID), or both; in the last kind nothing must ask how entries are
-spread over nodes.
+MINID differs from Redis on purpose (see the docstring of core/stream.py): after entries were deleted by id,
+Redis may keep a node of tombstones that penstock drops. A world is of the kind `lone_minid` (MINID, but no
+XDEL), `delete` (XDEL, but no MINID) or `both`. With `both`, no command may ask how entries are distributed
+over nodes.
 """
 
 from __future__ import annotations
@@ -45,22 +45,24 @@ IDLE_LIMITS = [
     2**63 - 1,
     -(2**63),
 ]  # between two LIMITS
-COUNTER_MAX = 2**63 - 2**20  # further from the edge than a round counts
+COUNTER_MAX = 2**63 - 2**20  # one round cannot count from here to 2**63
 ODD_IDS = [text for text, _, _ in ID_TEXTS] + NO_ID_TEXTS + [b"(" + t for t, _, _ in ID_TEXTS]
 
 
 class World:
-    """The dice, and what they have rolled for one round."""
+    """The random choices of one round."""
 
     def __init__(self, dice: random.Random) -> None:
         self.dice = dice
-        self.odd = dice.choice([0.0, 0.02, 0.1])  # how often an argument is a strange one
-        self.limits = dice.choice([0.0, 0.02, 0.2])  # how often a number is where its type ends
+        self.odd = dice.choice([0.0, 0.02, 0.1])  # how often an argument is unusual or invalid
+        self.limits = dice.choice(
+            [0.0, 0.02, 0.2]
+        )  # how often a number is at the limit of its type
         kind = dice.choice(["lone_minid", "delete", "both"])
         self.deletes = kind != "lone_minid"
         self.min_ids = kind != "delete"
         self.nodes_differ = kind == "both"
-        self.far = dice.random() < 0.1  # ids near the largest, where adding ends
+        self.far = dice.random() < 0.1  # ids near the largest possible one
         self.bytes_max = dice.choice([4096, 4096, 64, 200, 0, 1])
         self.entries_max = dice.choice([100, 3, 3, 1, 0, 5])
         self._ms = 1
@@ -83,7 +85,7 @@ class World:
         ]
 
     def _spoil(self, words: Words) -> None:
-        """Cut, double, swap or replace a word behind the name."""
+        """Remove, repeat, swap or replace a word after the name."""
         first = 2 if words[0] in CONTAINERS else 1
         if len(words) <= first or b"MAXDELETEDID" in words:
             return
@@ -102,7 +104,9 @@ class World:
             strange = [*ODD_NUMBERS, *ODD_IDS, b"COUNT", b"GROUP", b"STREAMS", b"FORCE", b"~"]
             words[at] = self.dice.choice(strange)
         if b"BLOCK" in [word.upper() for word in words]:
-            words[:] = [word for word in words if word.upper() != b"BLOCK"]  # or it waits for ever
+            words[:] = [
+                word for word in words if word.upper() != b"BLOCK"
+            ]  # it could block forever
 
     def _recased(self, word: bytes) -> bytes:
         return word.lower() if self.roll(0.5) else word.title()
@@ -127,13 +131,13 @@ class World:
         return b"%d" % self.dice.choice(limits if limits and self.roll(self.limits) else usual)
 
     def counter(self, *usual: int) -> bytes:
-        """A number that commands go on counting from: Redis counts over the edge, we stop at it."""
+        """A number that commands count on from. At 2^63 Redis wraps around, penstock stays there."""
         number = self.number(*usual)
         is_near = number.isdigit() and COUNTER_MAX < int(number) < 2**63
         return b"%d" % COUNTER_MAX if is_near else number
 
     def entry_id(self) -> bytes:
-        """An id that may well exist, or one of the strange ones."""
+        """An id that probably exists, or an unusual one."""
         if self.roll(self.odd):
             return self.dice.choice(ODD_IDS)
         if self.roll(self.limits / 2):
@@ -206,7 +210,7 @@ class World:
         return [b"XLEN", self.key()]
 
     def xsetid(self) -> Words:
-        """Where entries are deleted, mostly an id above all: 7.0 goes below a tombstone, we do not."""
+        """If entries were deleted, mostly an id above all: only Redis 7.0 allows one below a tombstone."""
         if self.deletes and self.roll(0.9):
             self._ms += 1
             entry_id = b"%d" % self._ms
@@ -216,7 +220,7 @@ class World:
         if self.roll(0.4):
             words += [b"ENTRIESADDED", self.counter(0, 5, 100, 1000, -1)]
         if self.roll(0.3):
-            # Never less than it is: that would let a later XSETID go below a tombstone.
+            # Never less than the present one: then a later XSETID could go below a tombstone.
             words += [b"MAXDELETEDID", self.dice.choice([b"0-0", entry_id, b"%d-1" % TOP])]
         return words
 
@@ -323,7 +327,7 @@ class World:
         words = [b"XAUTOCLAIM", self.key(), self.group(), self.consumer(), self._idle_min()]
         words.append(self.edge(b"0-0"))
         if self.roll(0.6):
-            # Redis makes room for as many ids at once: what it has no memory for, a machine decides.
+            # Redis allocates memory for all these ids at once: the limit depends on the machine.
             words += [b"COUNT", self.number(1, 1, 2, 3, 10, limits=())]
         if self.roll(0.3):
             words.append(b"JUSTID")

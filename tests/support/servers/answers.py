@@ -8,7 +8,7 @@ from tests.support.servers.redis_server import RedisServer
 
 
 def answers(server: RedisServer, *commands: tuple[bytes | str, ...]) -> list[Any]:
-    """The reply to each command, as redis-py gives it; an error is a reply, too."""
+    """The reply to each command as redis-py returns it. Errors are returned, not raised."""
     pipe = server.client.pipeline(transaction=False)
     for command in commands:
         pipe.execute_command(*command)  # type: ignore[no-untyped-call]

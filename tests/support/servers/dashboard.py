@@ -1,4 +1,4 @@
-"""A running `penstock ui`, and the Chromium that looks at it."""
+"""Runs `penstock ui`, and finds a Chromium to open it with."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ START_SECONDS_MAX = 60.0
 END_SECONDS_MAX = 20.0
 NO_CHROMIUM = "no chromium on PATH: see tools/provide-chromium.sh"
 
-# It runs as root in CI, without a screen; and it must not look for Google's hosts.
+# In CI it runs as root and without a screen. It must not contact any host of Google.
 CHROMIUM_OPTIONS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -37,7 +37,7 @@ CHROMIUM_OPTIONS = [
 
 @dataclass(frozen=True, slots=True)
 class Dashboard:
-    """A process that serves pages."""
+    """A running dashboard."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -52,13 +52,13 @@ class Dashboard:
 
 
 def chromium_or_none() -> str | None:
-    """Debian's Chromium, or any that is on PATH under its name."""
+    """The path of Chromium, if there is one on PATH."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
 @contextmanager
 def running_dashboard(url: str, *arguments: str, **environment: str) -> Iterator[Dashboard]:
-    """Start `penstock ui` for a server on a free port and end it afterwards."""
+    """Start `penstock ui` for a server, on a free port, and stop it afterwards."""
     port = free_port()
     with tempfile.TemporaryDirectory(prefix="penstock-ui-") as folder:
         log_path = Path(folder, "ui.log")
@@ -80,7 +80,7 @@ def running_dashboard(url: str, *arguments: str, **environment: str) -> Iterator
 
 
 def _environment() -> dict[str, str]:
-    """Ours, without the word by which NiceGUI would take it for a test of its own."""
+    """Our environment, without the variable that puts NiceGUI into its test mode."""
     return {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
 
 

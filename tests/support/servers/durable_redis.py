@@ -1,4 +1,4 @@
-"""A redis-server that keeps everything, to be killed and started again."""
+"""Runs a redis-server with an append-only file, which tests kill and start again."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ from pathlib import Path
 
 import redis
 
-from tests.support.servers.redis_server import free_port, redis_program_or_none
+from tests.support.servers.redis_server import (
+    client_without_retries,
+    free_port,
+    redis_program_or_none,
+)
 
 START_SECONDS_MAX = 60.0
 
 
 class DurableRedis:
-    """`start`, `kill`, `port`: as tests/support/servers/penstock_server has them."""
+    """`start`, `kill` and `port` work as in tests/support/servers/penstock_server.py."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -24,7 +28,7 @@ class DurableRedis:
         self.process: subprocess.Popen[bytes]
 
     def start(self) -> None:
-        """Start it on its data and on a new port; it has loaded them when this returns."""
+        """Start the server on its data and on a new port, and wait until it has loaded the data."""
         program = redis_program_or_none()
         assert program is not None
         self.port = free_port()
@@ -46,7 +50,7 @@ class DurableRedis:
                 start_new_session=True,
             )
         deadline = time.monotonic() + START_SECONDS_MAX
-        with redis.Redis(port=self.port) as client:
+        with client_without_retries(self.port) as client:
             while time.monotonic() < deadline:
                 try:
                     client.ping()
@@ -57,14 +61,14 @@ class DurableRedis:
         raise RuntimeError("redis-server does not start")
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL and wait for the end."""
         self.process.kill()
         self.process.wait()
 
 
 @contextmanager
 def running_durable_redis(folder: Path) -> Iterator[DurableRedis]:
-    """Start it on a folder that stays, and end it afterwards."""
+    """Start a server on a folder that is kept, and kill it afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
     server = DurableRedis(folder)
     server.start()

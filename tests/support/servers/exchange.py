@@ -1,4 +1,4 @@
-"""Two kinds of servers that take turns on one directory, and all that a server says of its data.
+"""Lets penstock and Redis take turns on one data directory, and reads all data of a server.
 
 with ours(folder) as server: server.load(world, 300)
 with theirs(folder) as server: found = server.state()
@@ -24,7 +24,7 @@ from tests.support.servers.redis_server import redis_program_or_none, running_re
 DATABASES = 16
 AT_ONCE = 10
 WAIT_SECONDS_MAX = 30.0
-# What each server counts for itself, and when consumers were seen, which no file of 7.0 says.
+# Counters that differ between the servers, and the seen-time of consumers, which is in no file of 7.0.
 APART = (b"radix-tree-keys", b"radix-tree-nodes", b"seen-time")
 
 
@@ -35,7 +35,11 @@ class ExchangeWorld(EffectWorld):
         return KeyWorld.from_now(self, unit) if len(self._hours) > 1 else b"%d" % (7200 * unit)
 
     def whole(self) -> Words:
-        return [b"SWAPDB", self.database(), self.database()]  # something is to be left
+        return [
+            b"SWAPDB",
+            self.database(),
+            self.database(),
+        ]  # never FLUSHALL: some data must be left
 
     def waiting_read(self) -> Words:
         return self.xreadgroup()
@@ -54,7 +58,7 @@ class Side:
         self.port = port
 
     def load(self, dice: random.Random, commands: int) -> None:
-        """Let random work be done."""
+        """Run random commands."""
         world = ExchangeWorld(dice)
         with RawRedis(self.port) as client:
             for _ in range(commands // AT_ONCE):
@@ -69,7 +73,7 @@ class Side:
             return client.ask([words])[0]
 
     def rewrite(self) -> None:
-        """Rewrite the log, and wait for the end of that."""
+        """Rewrite the log, and wait until that is done."""
         assert self.ask(b"BGREWRITEAOF") == "Background append only file rewriting started"
         deadline = time.monotonic() + WAIT_SECONDS_MAX
         while b"aof_rewrite_in_progress:1" in self._facts():
@@ -83,7 +87,7 @@ class Side:
         return reply
 
     def state(self) -> dict[tuple[int, bytes], list[Any]]:
-        """All keys of all databases, and all that can be asked about them."""
+        """All keys of all databases, with all that commands say about them."""
         found: dict[tuple[int, bytes], list[Any]] = {}
         with RawRedis(self.port) as client:
             for database in range(DATABASES):
@@ -100,7 +104,7 @@ def _keys(client: RawRedis, database: int) -> list[bytes]:
         assert isinstance(keys, list)
         if size == len(keys):
             return keys
-        assert time.monotonic() < deadline  # what is overdue is counted until it has been swept
+        assert time.monotonic() < deadline  # expired keys are counted until they are removed
         time.sleep(0.01)
 
 
@@ -124,13 +128,13 @@ def _all_about(client: RawRedis, key: bytes) -> list[Any]:
         summary, rows = client.ask(
             [[b"XPENDING", key, name], [b"XPENDING", key, name, b"-", b"+", b"100000"]]
         )
-        # How long it has been idle depends on when one asks; FULL has the times.
+        # The idle time depends on the moment of the question. FULL has the delivery times.
         pending += [summary, [(row[0], row[1], row[3]) for row in rows]]
     return [goes, comparable(full), forth, back, groups, pending]
 
 
 def comparable(reply: Any) -> Any:
-    """A reply without what is a server's own."""
+    """A reply without the fields that differ between servers."""
     if not isinstance(reply, list):
         return reply
     named = dict(zip(reply[::2], reply[1::2], strict=False)) if _has_names(reply) else None
@@ -145,7 +149,7 @@ def _has_names(reply: list[Any]) -> bool:
 
 @contextmanager
 def ours(folder: Path, *options: str) -> Iterator[Side]:
-    """Penstock on a directory; it must end well."""
+    """Run penstock on a directory. It must stop with exit status 0."""
     with running_penstock("--compat-version", "7.0", *options, data=folder) as server:
         yield Side(server.port)
         assert server.end() == 0, server.log()
@@ -153,14 +157,14 @@ def ours(folder: Path, *options: str) -> Iterator[Side]:
 
 @contextmanager
 def theirs(folder: Path, *options: str) -> Iterator[Side]:
-    """Redis on a directory."""
+    """Run Redis on a directory."""
     folder.mkdir(exist_ok=True)
     with running_redis("--dir", str(folder), "--appendonly", "yes", *options) as server:
         yield Side(server.port)
 
 
 def check_files(folder: Path) -> None:
-    """Let Redis's own tools look at the files of a directory."""
+    """Check the files of a directory with redis-check-aof and redis-check-rdb."""
     program = redis_program_or_none()
     assert program is not None
     tools = Path(program).parent

@@ -1,4 +1,4 @@
-"""A server that answers every command with the same bytes, whatever they are."""
+"""A server that replies to every command with the same bytes, valid or not."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 
 PIECE = 64 << 10
 
-# Each is sent once for a connection, after the first command, and the connection is closed behind it.
+# Each is sent once per connection, after the first command. Then the connection is closed.
 REPLIES: dict[str, bytes] = {
     "nested a hundred thousand deep": b"*1\r\n" * 100_000 + b":1\r\n",
     "nested five hundred deep": b"*1\r\n" * 500 + b":1\r\n",
@@ -35,7 +35,7 @@ REPLIES: dict[str, bytes] = {
     "an odd ASK": b"-ASK x y z\r\n",
     "an error that is no text": b"-\xff\x1b[31m\r\n",
 }
-# These are sent again and again: each is a complete reply, of the wrong type for most commands.
+# These are repeated: each is a complete reply, but of the wrong type for most commands.
 REPEATED: dict[str, bytes] = {
     "numbers": b":7\r\n",
     "numbers below zero": b":-7\r\n",
@@ -63,7 +63,7 @@ ENDLESS: dict[str, tuple[bytes, bytes]] = {
 
 
 class Hostile:
-    """Serves connections until it is closed; `begin`, then `again` for ever, then the end."""
+    """Serves connections until it is closed: sends `begin`, then repeats `again`."""
 
     def __init__(self, begin: bytes, again: bytes = b"", answers: bytes = b"") -> None:
         self._begin, self._again, self._answers = begin, again, answers
@@ -74,7 +74,7 @@ class Hostile:
         self._thread.start()
 
     def close(self) -> None:
-        # A thread in accept is woken by a shutdown, not by a close.
+        # shutdown wakes a thread in accept; close does not.
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
@@ -105,13 +105,13 @@ class Hostile:
 
 
 def count_commands(data: bytes) -> int:
-    """How many commands were sent; no test has arguments with such lines in them."""
+    """The number of commands in these bytes. No test sends arguments that contain such lines."""
     return sum(1 for line in data.split(b"\r\n") if line.startswith(b"*"))
 
 
 @contextmanager
 def hostile(begin: bytes, again: bytes = b"", answers: bytes = b"") -> Iterator[Hostile]:
-    """A server that is closed afterwards."""
+    """Run a hostile server, and close it afterwards."""
     server = Hostile(begin, again, answers)
     try:
         yield server

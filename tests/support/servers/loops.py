@@ -1,4 +1,4 @@
-"""Coroutines in tests, run where no event loop is: Playwright keeps one running in the main thread."""
+"""Runs coroutines in a thread of their own: Playwright keeps an event loop running in the main thread."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ T = TypeVar("T")
 
 
 def run_apart(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, run to its end in a thread and a loop of its own."""
+    """Run a coroutine in a new thread with a new event loop, and return its result."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, coroutine).result()

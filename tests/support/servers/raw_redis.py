@@ -1,12 +1,12 @@
-"""A connection to a real Redis that changes nothing on the way: words out, replies in.
+"""A connection to a server that sends words and returns replies unchanged.
 
-redis-py turns replies into its own shapes and makes one thing of the two nulls; a comparison of the engine
-with a server must see what the server said.
+redis-py converts replies to its own types and does not distinguish the two nulls. A comparison with a server
+needs the exact reply.
 
     +OK  ->  "OK"      :5  ->  5      $2 ab  ->  b"ab"      $-1  ->  None      *-1  ->  NULL_ARRAY
     -ERR text  ->  Refusal("ERR text")
 
-Of RESP3: %  ->  dict      ~  ->  Members      >  ->  Push
+RESP3: %  ->  dict      ~  ->  Members      >  ->  Push
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Refusal:
 
 
 class RawRedis:
-    """One connection. Use it in a `with`."""
+    """One connection. Use it in a `with` statement."""
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=REPLY_SECONDS_MAX)
@@ -43,11 +43,11 @@ class RawRedis:
         self.socket.close()
 
     def send(self, commands: Sequence[Sequence[bytes]]) -> None:
-        """Send commands without waiting for anything."""
+        """Send commands without reading the replies."""
         self.socket.sendall(b"".join(encode(words) for words in commands))
 
     def ask(self, commands: Sequence[Sequence[bytes]]) -> list[Any]:
-        """Send commands at once and read the reply to each."""
+        """Send all commands at once, and read the reply to each."""
         self.send(commands)
         return [self.read() for _ in commands]
 
@@ -56,7 +56,7 @@ class RawRedis:
         return read_reply(self._replies)
 
     def rest(self) -> bytes:
-        """Everything up to the end of the connection, as it comes."""
+        """All bytes until the connection is closed."""
         try:
             return self._replies.read()
         except ConnectionResetError:
@@ -65,14 +65,14 @@ class RawRedis:
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """A set of RESP3, in the order in which it came."""
+    """A set of RESP3, in the order received."""
 
     items: list[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Push:
-    """A message of RESP3 that answers no command."""
+    """A push message of RESP3, which is not a reply to a command."""
 
     items: list[Any]
 
@@ -80,7 +80,7 @@ class Push:
 def read_reply(replies: BinaryIO) -> Any:
     """The next reply of either protocol. Raises: EOFError if there is none."""
     line = replies.readline()
-    if not line.endswith(b"\r\n"):  # a server that was killed within a reply has said nothing
+    if not line.endswith(b"\r\n"):  # a partial reply of a killed server counts as none
         raise EOFError
     kind, rest = line[:1], line[1:-2]
     if kind == b"-":

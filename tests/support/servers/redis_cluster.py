@@ -1,4 +1,4 @@
-"""A Redis Cluster of three nodes on loopback, for the tests of what crosses nodes."""
+"""Runs a Redis Cluster of three nodes on loopback."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class Cluster:
 
     @property
     def url(self) -> str:
-        """Some of its nodes, as the option `url` takes them."""
+        """Some of the nodes, as a value of the option `url`."""
         return ",".join(f"redis://127.0.0.1:{port}" for port in self.ports[:2])
 
     def client(self) -> RedisCluster:
-        """A new client that follows the slots."""
+        """A new client that finds the node of each slot."""
         return RedisCluster(startup_nodes=[ClusterNode("127.0.0.1", self.ports[0])])  # type: ignore[no-untyped-call]
 
 
 def cluster_problem_or_none() -> str | None:
-    """Why there can be no cluster here."""
+    """The reason why no cluster can be started here, if there is one."""
     if redis_program_or_none() is None:
         return "no redis-server on PATH"
     return "no redis-cli on PATH" if shutil.which("redis-cli") is None else None
@@ -43,7 +43,7 @@ def cluster_problem_or_none() -> str | None:
 
 @contextmanager
 def running_cluster() -> Iterator[Cluster]:
-    """Start three nodes, let them meet, and end them afterwards."""
+    """Start three nodes, join them, and stop them afterwards."""
     with ExitStack() as stack:
         settings = ("--cluster-enabled", "yes", "--cluster-node-timeout", "5000")
         servers = [stack.enter_context(running_redis(*settings)) for _ in range(NODES)]

@@ -1,4 +1,4 @@
-"""A real redis-server for the tests that compare with it."""
+"""Runs a real redis-server for the tests that compare penstock with it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 START_SECONDS_MAX = 20.0
 PORTS_TRIED_MAX = 5
 
 
 class RedisServer:
-    """A running redis-server that keeps nothing on disk."""
+    """A running redis-server that stores nothing on disk."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -28,7 +30,7 @@ class RedisServer:
         self._settings = self._all_settings()
 
     def reset(self) -> None:
-        """Forget all keys, and every setting that a test has changed."""
+        """Remove all keys, and restore every setting that a test has changed."""
         self.client.flushall()
         settings = self._all_settings()
         for name, value in self._settings.items():
@@ -45,11 +47,16 @@ def redis_program_or_none() -> str | None:
     return shutil.which("redis-server", path=os.pathsep.join(places))
 
 
+def client_without_retries(port: int) -> redis.Redis:
+    """A client that fails at once if it cannot connect. By default, redis-py retries for 3 seconds."""
+    return redis.Redis(port=port, retry=Retry(NoBackoff(), 0))
+
+
 @contextmanager
 def running_redis(*arguments: str) -> Iterator[RedisServer]:
-    """Start a redis-server on a free port, in a folder of its own, and end it afterwards."""
+    """Start a redis-server on a free port in a temporary folder, and stop it afterwards."""
     program = redis_program_or_none()
-    assert program is not None, "no redis-server: ask redis_program_or_none() first"
+    assert program is not None, "no redis-server: call redis_program_or_none() first"
     with tempfile.TemporaryDirectory(prefix="penstock-redis-") as folder:
         process, port = _start(program, Path(folder), arguments)
         try:
@@ -82,10 +89,10 @@ def _start(
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:
     deadline = time.monotonic() + START_SECONDS_MAX
-    with redis.Redis(port=port) as client:
+    with client_without_retries(port) as client:
         while process.poll() is None and time.monotonic() < deadline:
             try:
-                # The pid tells ours from a stranger that took the port in between.
+                # The pid shows whether another process has taken the port in the meantime.
                 return bool(client.info("server")["process_id"] == process.pid)
             except redis.ConnectionError:
                 time.sleep(0.01)

@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from tests.support.servers.penstock_server import penstock_command
-from tests.support.servers.redis_server import free_port
+from tests.support.servers.redis_server import client_without_retries, free_port
 from tests.support.source_tree import ROOT
 
 SCRIPT = ROOT / "tools" / "serve.sh"
@@ -60,7 +60,7 @@ def test_a_signal_ends_server_and_dashboard(tmp_path: Path, how: signal.Signals)
         assert process.wait(SECONDS_MAX) == 128 + how
         assert not answers(ports[1])
         assert (tmp_path / "penstock-data").is_dir()
-        with redis.Redis(port=ports[0]) as client, pytest.raises(redis.ConnectionError):
+        with client_without_retries(ports[0]) as client, pytest.raises(redis.ConnectionError):
             client.ping()
     finally:
         if process.poll() is None:

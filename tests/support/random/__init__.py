@@ -1,0 +1,9 @@
+"""Random commands. The same seed gives the same commands.
+
+stream_commands   streams, groups, claims
+key_commands      strings, keys, expiry, several databases
+list_commands     lists
+session_commands  whole sessions: all of these, transactions, messages, malformed input
+effects           random work on an engine whose effects are recorded
+rdb_workload      data that use every feature of a snapshot
+"""

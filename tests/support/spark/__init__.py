@@ -1,0 +1,7 @@
+"""Lakes, pipelines and rows.
+
+lake              a lake as its readers see it, and file operations that stop at a chosen one
+pipeline_process  `penstock pipeline run` as a child process
+dumb_columns      entries to rows by plain Python objects
+row_blobs         blobs of rows, made by a MessagePack library
+"""
