@@ -7,11 +7,11 @@ import json
 import pytest
 import typer
 
-from penstock.cli.terminal.entries import Entry
+from penstock.cli.terminal.entries import StreamEntry
 from penstock.cli.terminal.entry_line import coloured_entry, entry_text, json_entry, parse_format
 from penstock.core.stream_id import LARGEST, StreamID
 
-ENTRY = Entry(
+ENTRY = StreamEntry(
     b"orders", StreamID(1000, 2), [(b"sku", b"A1"), (b"note", b"x\x1b[0m"), (b"sku", b"B")]
 )
 
@@ -45,12 +45,12 @@ def test_a_format_reaches_into_nothing(format_: str) -> None:
 
 
 def test_what_a_placeholder_puts_in_is_not_read_as_a_format() -> None:
-    entry = Entry(b"s", StreamID(1, 0), [(b"a", b"{id}{{\\n")])
+    entry = StreamEntry(b"s", StreamID(1, 0), [(b"a", b"{id}{{\\n")])
     assert parse_format("{field[a]}")(entry) == "{id}{{\\n"
 
 
 def test_json_says_what_was_not_text() -> None:
-    line = json_entry(Entry(b"\xff", LARGEST, [(b"a", b"\xff"), (b"b", b"ok")]))
+    line = json_entry(StreamEntry(b"\xff", LARGEST, [(b"a", b"\xff"), (b"b", b"ok")]))
     assert json.loads(line) == {
         "stream": "\\xff",
         "id": "18446744073709551615-18446744073709551615",

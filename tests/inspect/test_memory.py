@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.stream import NodeLimits, Stream
-from penstock.inspect.memory import Memory, add_node, counters, explain_tree, plan_trim
+from penstock.inspect.memory import StreamMemory, add_node, counters, explain_tree, plan_trim
 from penstock.inspect.node_map import NodeMap, node_map
 from penstock.inspect.stored import place_of, stream_of
 from penstock.inspect.tree import draw_tree, tree_of
@@ -18,8 +18,8 @@ from tests.support.engine.streams import add, sid
 from tests.support.engine.streams import stream_of as stream_with
 
 
-def explain(nodes: Iterable[NodeMap]) -> Memory:
-    memory = Memory()
+def explain(nodes: Iterable[NodeMap]) -> StreamMemory:
+    memory = StreamMemory()
     for node in nodes:
         add_node(memory, node)
     return memory

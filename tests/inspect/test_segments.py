@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.core import listpack
 from penstock.errors import CorruptData
-from penstock.inspect.segments import Kind, Segment, damages, listpack_map
+from penstock.inspect.segments import Segment, SegmentKind, damages, listpack_map
 
 EVERY_ENCODING = [
     0, 127, 128, -1, 4095, -4096, 4096, -32768, 2**23 - 1, -(2**23), 2**31 - 1, -(2**31), 2**63 - 1,
@@ -44,9 +44,9 @@ def values_of(segments: list[Segment]) -> list[int | bytes | None]:
     """What the elements hold, read off the last segment of each that says so."""
     found: dict[int, int | bytes | None] = {}
     for segment in segments:
-        if segment.kind is Kind.CONTENT:
+        if segment.kind is SegmentKind.CONTENT:
             found[segment.element] = segment.value
-        elif segment.kind is Kind.ENCODING:
+        elif segment.kind is SegmentKind.ENCODING:
             is_string = segment.label.startswith("string")
             found[segment.element] = b"" if is_string else segment.value
     return [found[number] for number in sorted(found)]

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 import redis
 
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.conftest import IN_CI
 from tests.support.servers.dashboard import (
     CHROMIUM_OPTIONS,
@@ -35,11 +35,11 @@ class Live:
     port: int
     client: Any
 
-    def ask(self, act: Callable[[Server], Awaitable[T]], allow_writes: bool = False) -> T:
+    def ask(self, act: Callable[[ServerClient], Awaitable[T]], allow_writes: bool = False) -> T:
         """Run something that asks, in a loop of its own."""
 
         async def run() -> T:
-            server = Server(f"redis://127.0.0.1:{self.port}", allow_writes)
+            server = ServerClient(f"redis://127.0.0.1:{self.port}", allow_writes)
             try:
                 return await act(server)
             finally:

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.client.address import BadUrl
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import READS, Away, Server
+from penstock.web.server.asking import READS, Away, ServerClient
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import free_port
 from tests.web.conftest import Live
@@ -57,7 +57,7 @@ def test_no_question_is_a_command_that_writes(live_redis: Live) -> None:
 
 
 def test_a_server_that_is_away_is_named_without_its_password() -> None:
-    async def ask(server: Server) -> object:
+    async def ask(server: ServerClient) -> object:
         return await server.ask("PING")
 
     port = free_port()
@@ -78,7 +78,7 @@ def test_a_question_survives_a_restart_of_the_server() -> None:
     with running_penstock() as server:
         live = Live("penstock", server.port, server.client())
 
-        async def twice(asked: Server) -> object:
+        async def twice(asked: ServerClient) -> object:
             await asked.ask("PING")
             live.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             return await asked.ask("PING")
@@ -89,5 +89,5 @@ def test_a_question_survives_a_restart_of_the_server() -> None:
 @pytest.mark.parametrize("url", ["http://x", "redis://h:port/0", "redis://:pa/ss@h", "redis://h/x"])
 def test_a_bad_url_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(BadUrl) as caught:
-        Server(url)
+        ServerClient(url)
     assert "pa/ss" not in str(caught.value)

@@ -44,7 +44,7 @@ Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
 _GONE = (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, OSError, UnicodeError)
 
 
-class Server:
+class ServerConnection:
     """A connection, made when it is first used. Use it in a `with`."""
 
     def __init__(self, url: str, retry_seconds: float = 0) -> None:
@@ -53,7 +53,7 @@ class Server:
         self._retry_seconds = retry_seconds
         self.name = server.name
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> ServerConnection:
         return self
 
     def __exit__(

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from penstock.cli.connect import BLOCK_MS, Server, Word
-from penstock.cli.terminal.entries import Entry, entries
+from penstock.cli.connect import BLOCK_MS, ServerConnection, Word
+from penstock.cli.terminal.entries import StreamEntry, entries
 from penstock.cli.terminal.moment import Ago, Edge, Moment
 from penstock.cli.terminal.outcome import Failure, say
-from penstock.client.replies import Reply, array, blob, identifier, mapping, parts
+from penstock.client.replies import Reply, array, blob, parts
+from penstock.client.xinfo import stream_info
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless
@@ -26,21 +27,24 @@ from penstock.human.show import harmless
 PAGE = 100
 
 
-class Source(Protocol):
+class EntrySource(Protocol):
     """Where entries come from."""
 
-    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+    def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
         """The next entries, waiting a while; a source that hands them over gives no more than asked."""
 
-    def acknowledge(self, shown: Sequence[Entry]) -> None:
+    def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
         """These have been shown."""
 
 
-class Range:
+class RangeSource:
     """Streams from an id on, up to one or for ever. Leaves no trace on the server."""
 
     def __init__(
-        self, server: Server, after: Mapping[bytes, StreamID], last: Mapping[bytes, StreamID]
+        self,
+        server: ServerConnection,
+        after: Mapping[bytes, StreamID],
+        last: Mapping[bytes, StreamID],
     ) -> None:
         """`after` has the place of every stream, `last` an id to stop at for those that end."""
         self._server = server
@@ -53,7 +57,7 @@ class Range:
         """Stop when the server's clock says so and nothing earlier is left."""
         self._waits_until_ms = ms
 
-    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+    def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
         if not self._after:
             return None
         block_ms = self._block_ms()
@@ -65,7 +69,7 @@ class Range:
             return None
         return self._taken(pages)
 
-    def acknowledge(self, shown: Sequence[Entry]) -> None:
+    def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
         """Nobody keeps count here."""
 
     def _block_ms(self) -> int:
@@ -74,7 +78,7 @@ class Range:
             return max(0, min(BLOCK_MS, left_ms))
         return 0 if self._last else BLOCK_MS
 
-    def _taken(self, pages: list[list[Entry]]) -> list[Entry]:
+    def _taken(self, pages: list[list[StreamEntry]]) -> list[StreamEntry]:
         full = [page[-1].id for page in pages if len(page) >= PAGE]
         horizon = min(full, default=stream_id.LARGEST)
         taken = [entry for page in pages for entry in page if entry.id <= horizon]
@@ -93,10 +97,12 @@ class Range:
                 del self._after[stream]
 
 
-class Group:
+class GroupSource:
     """What a group hands to one consumer. An entry that is not acknowledged stays pending."""
 
-    def __init__(self, server: Server, streams: Sequence[bytes], group: bytes, consumer: bytes):
+    def __init__(
+        self, server: ServerConnection, streams: Sequence[bytes], group: bytes, consumer: bytes
+    ):
         self._server = server
         self._streams = list(dict.fromkeys(streams))
         self._group = group
@@ -118,7 +124,7 @@ class Group:
                 made = False
         return made
 
-    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+    def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
         count = PAGE if entries_max is None else min(PAGE, entries_max)
         waiting: list[Word] = ["BLOCK", BLOCK_MS] if self.waits else []
         words: list[Word] = ["XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", count]
@@ -134,7 +140,7 @@ class Group:
             return None
         return sorted(found, key=lambda entry: entry.id)
 
-    def acknowledge(self, shown: Sequence[Entry]) -> None:
+    def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
         if not self.acknowledges:
             return
         for stream in self._streams:
@@ -143,7 +149,7 @@ class Group:
                 self._server.ask("XACK", stream, self._group, *ids, about=stream)
 
 
-def _pages(reply: Reply) -> list[list[Entry]]:
+def _pages(reply: Reply) -> list[list[StreamEntry]]:
     pages = []
     for item in array(reply):
         stream, found = parts(item, 2)
@@ -151,21 +157,23 @@ def _pages(reply: Reply) -> list[list[Entry]]:
     return [page for page in pages if page]
 
 
-def top_or_none(server: Server, stream: bytes) -> StreamID | None:
+def top_or_none(server: ServerConnection, stream: bytes) -> StreamID | None:
     """The last id that the stream has given out; None if there is no such stream."""
     kind = blob(server.ask("TYPE", stream))
     if kind == b"none":
         return None
     if kind != b"stream":
         raise Failure(f"{harmless(stream)}: holds a {harmless(kind)}, not a stream")
-    return identifier(
-        mapping(server.ask("XINFO", "STREAM", stream, about=stream))["last-generated-id"]
-    )
+    return stream_info(server.ask("XINFO", "STREAM", stream, about=stream)).last_id
 
 
 def plan_range(
-    server: Server, streams: Sequence[bytes], start: Moment, until: Moment | None, follow: bool
-) -> Range:
+    server: ServerConnection,
+    streams: Sequence[bytes],
+    start: Moment,
+    until: Moment | None,
+    follow: bool,
+) -> RangeSource:
     """The range that `--from`, `--until` and `--no-follow` ask for.
 
     The end of each stream is looked up once, here: `$` in every read would skip what is added to one stream
@@ -189,7 +197,7 @@ def plan_range(
             last[stream] = until_id.previous()
         if not follow:
             last[stream] = min(top, last.get(stream, top))
-    range_ = Range(server, after, last)
+    range_ = RangeSource(server, after, last)
     if follow and until_id is not None:
         range_.wait_until(until_id.ms)
     return range_
@@ -212,7 +220,7 @@ def _place_before(start: Moment, top: StreamID, now_ms: int) -> StreamID:
     return first.previous()
 
 
-def group_place(server: Server, start: Moment) -> str:
+def group_place(server: ServerConnection, start: Moment) -> str:
     """Where a new group begins, in the words of XGROUP CREATE."""
     if start is Edge.END:
         return "$"

@@ -27,6 +27,9 @@ Fields = Sequence[tuple[bytes, bytes]]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIME_MS_MAX = 253402300799999  # the last millisecond of the year 9999, where datetime ends
 NO_TIME = "-"
+BRIEF_BYTES_MAX = 80
+BRIEF_FIELDS_MAX = 20
+UTF8_TAIL_MAX = 3  # bytes of a character after its first one
 
 _HARMFUL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -60,6 +63,22 @@ def quoted(data: bytes) -> str:
 def fields_text(fields: Fields) -> str:
     """`sku=A1 note="two words"`, in the order of the entry."""
     return " ".join(f"{quoted(name)}={quoted(value)}" for name, value in fields)
+
+
+def brief_fields_text(fields: Fields) -> str:
+    """As `fields_text`, with long values cut and their lengths added: `body=AAAA... (1,000,000 bytes)`."""
+    text = " ".join(f"{_brief(name)}={_brief(value)}" for name, value in fields[:BRIEF_FIELDS_MAX])
+    more = len(fields) - BRIEF_FIELDS_MAX
+    return f"{text} ... ({more:,} more fields)" if more > 0 else text
+
+
+def _brief(data: bytes) -> str:
+    if len(data) <= BRIEF_BYTES_MAX:
+        return quoted(data)
+    end = BRIEF_BYTES_MAX
+    while end > BRIEF_BYTES_MAX - UTF8_TAIL_MAX and data[end] & 0xC0 == 0x80:
+        end -= 1  # half a character would be shown as \xNN
+    return f"{quoted(data[:end])}... ({len(data):,} bytes)"
 
 
 def json_line(value: object) -> str:

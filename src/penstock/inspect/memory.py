@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from penstock.core import listpack
 from penstock.core.rax.tree import Rax
 from penstock.inspect.node_map import NodeMap, node_map
-from penstock.inspect.segments import NO_ENTRY, Damage, Kind, Role, Segment, element_at
+from penstock.inspect.segments import NO_ENTRY, Damage, Role, Segment, SegmentKind, element_at
 from penstock.inspect.stored import RawNode
 
 PARTS = (
@@ -56,7 +56,7 @@ _PART_OF_ROLE = {
 
 
 @dataclass(slots=True)
-class Memory:
+class StreamMemory:
     """The bytes of some nodes, by what they are for."""
 
     nodes: int = 0
@@ -98,7 +98,7 @@ class Trim:
     tombstones_made_bytes: int
 
 
-def add_node(memory: Memory, node: NodeMap) -> None:
+def add_node(memory: StreamMemory, node: NodeMap) -> None:
     """Add the bytes of one more node. Cost: a look at every segment."""
     memory.nodes += 1
     memory.total_bytes += node.size
@@ -107,11 +107,11 @@ def add_node(memory: Memory, node: NodeMap) -> None:
     memory.entries += len(gone) - sum(gone)
     for segment in node.segments:
         memory.parts[_part_of(segment, gone)] += segment.length
-        if segment.kind is Kind.ENCODING:
+        if segment.kind is SegmentKind.ENCODING:
             memory.encoding_bytes += segment.length
-        elif segment.kind is Kind.CONTENT:
+        elif segment.kind is SegmentKind.CONTENT:
             memory.content_bytes += segment.length
-        elif segment.kind is Kind.BACKLEN:
+        elif segment.kind is SegmentKind.BACKLEN:
             memory.backlen_bytes += segment.length
     again = node.names_bytes + listpack.int_size(len(node.names))
     memory.names_saved += again * sum(
@@ -121,7 +121,7 @@ def add_node(memory: Memory, node: NodeMap) -> None:
 
 def _part_of(segment: Segment, gone: Sequence[bool]) -> str:
     # A number that is wrong still has its place: damage is what nobody can read any more.
-    if segment.kind is Kind.DAMAGE and segment.value is None:
+    if segment.kind is SegmentKind.DAMAGE and segment.value is None:
         return "damage"
     if segment.entry != NO_ENTRY and segment.entry < len(gone) and gone[segment.entry]:
         return "tombstones"

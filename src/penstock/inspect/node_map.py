@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from penstock.core import listpack, memory, stream_id, stream_node
 from penstock.core.stream_id import StreamID
 from penstock.inspect import segments as parts
-from penstock.inspect.segments import NO_ENTRY, Damage, Element, Kind, Role, Segment
+from penstock.inspect.segments import NO_ENTRY, Damage, Element, Role, Segment, SegmentKind
 
 _KNOWN_FLAGS = stream_node.FLAG_DELETED | stream_node.FLAG_SAME_FIELDS
 _FIXED_PIECES = 3  # flags and two distances
@@ -217,6 +217,6 @@ class _Walk:
         segments = self._made.segments
         for place in range(len(segments) - 1, -1, -1):
             segment = segments[place]
-            if segment.role is role and segment.kind is Kind.ENCODING:
-                segments[place] = segment._replace(kind=Kind.DAMAGE, label=reason)
+            if segment.role is role and segment.kind is SegmentKind.ENCODING:
+                segments[place] = segment._replace(kind=SegmentKind.DAMAGE, label=reason)
                 return

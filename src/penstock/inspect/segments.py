@@ -32,7 +32,7 @@ from typing import NamedTuple
 from penstock.core import listpack, memory
 
 
-class Kind(StrEnum):
+class SegmentKind(StrEnum):
     """What bytes are in a listpack."""
 
     TOTAL = "total"
@@ -71,7 +71,7 @@ class Segment(NamedTuple):
 
     offset: int
     length: int
-    kind: Kind
+    kind: SegmentKind
     label: str
     value: int | bytes | None = None
     element: int = NO_ELEMENT
@@ -171,9 +171,11 @@ def element_segments(
     label = encoding_name(lp[element.at])
     at, head, size, value = element.at, element.head_bytes, element.content_bytes, element.value
     stated = value if isinstance(value, int) else size
-    made = [Segment(at, head, Kind.ENCODING, label, stated, number, role, entry)]
+    made = [Segment(at, head, SegmentKind.ENCODING, label, stated, number, role, entry)]
     if size:
-        made.append(Segment(at + head, size, Kind.CONTENT, label, value, number, role, entry))
+        made.append(
+            Segment(at + head, size, SegmentKind.CONTENT, label, value, number, role, entry)
+        )
     return made
 
 
@@ -181,7 +183,9 @@ def backlen_segment(element: Element, number: int, role: Role, entry: int) -> Se
     """The segment of an element's backlen."""
     size = element.head_bytes + element.content_bytes
     at = element.at + size
-    return Segment(at, element.backlen_bytes, Kind.BACKLEN, "bytes back", size, number, role, entry)
+    return Segment(
+        at, element.backlen_bytes, SegmentKind.BACKLEN, "bytes back", size, number, role, entry
+    )
 
 
 def header_segments(lp: bytearray) -> list[Segment]:
@@ -190,13 +194,16 @@ def header_segments(lp: bytearray) -> list[Segment]:
         raise Damage(0, f"{len(lp)} bytes are too few for a header")
     total = memory.load32(lp, 0)
     count = memory.load16(lp, 4)
-    kind, label = Kind.TOTAL, "total bytes"
+    kind, label = SegmentKind.TOTAL, "total bytes"
     if total != len(lp):
-        kind, label = Kind.DAMAGE, f"total bytes: the header says {total}, there are {len(lp)}"
+        kind, label = (
+            SegmentKind.DAMAGE,
+            f"total bytes: the header says {total}, there are {len(lp)}",
+        )
     unknown = ": 65535 or more" if count == listpack.COUNT_UNKNOWN else ""
     return [
         Segment(0, 4, kind, label, total),
-        Segment(4, 2, Kind.COUNT, f"elements{unknown}", count),
+        Segment(4, 2, SegmentKind.COUNT, f"elements{unknown}", count),
     ]
 
 
@@ -205,19 +212,19 @@ def end_segments(lp: bytearray, at: int, segments: list[Segment], count: int) ->
     stated = memory.load16(lp, 4)
     if stated not in (count, listpack.COUNT_UNKNOWN):
         label = f"elements: the header says {stated}, there are {count}"
-        segments[1] = segments[1]._replace(kind=Kind.DAMAGE, label=label)
+        segments[1] = segments[1]._replace(kind=SegmentKind.DAMAGE, label=label)
     if at >= len(lp):
-        return [Segment(len(lp), 0, Kind.DAMAGE, "the end byte is missing")]
-    ends = [Segment(at, 1, Kind.END, "end")]
+        return [Segment(len(lp), 0, SegmentKind.DAMAGE, "the end byte is missing")]
+    ends = [Segment(at, 1, SegmentKind.END, "end")]
     rest = len(lp) - at - 1
     if rest:
-        ends.append(Segment(at + 1, rest, Kind.DAMAGE, f"{rest} bytes behind the end byte"))
+        ends.append(Segment(at + 1, rest, SegmentKind.DAMAGE, f"{rest} bytes behind the end byte"))
     return ends
 
 
 def damage_segment(lp: bytearray, damage: Damage) -> Segment:
     """All the rest, from where nothing is known."""
-    return Segment(damage.offset, len(lp) - damage.offset, Kind.DAMAGE, damage.reason)
+    return Segment(damage.offset, len(lp) - damage.offset, SegmentKind.DAMAGE, damage.reason)
 
 
 def is_at_end(lp: bytearray, at: int) -> bool:
@@ -248,4 +255,4 @@ def listpack_map(data: bytes | bytearray) -> list[Segment]:
 
 def damages(segments: list[Segment]) -> list[tuple[int, str]]:
     """Where something is wrong, and what."""
-    return [(s.offset, s.label) for s in segments if s.kind is Kind.DAMAGE]
+    return [(s.offset, s.label) for s in segments if s.kind is SegmentKind.DAMAGE]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.web.model.catalogue import Catalogue
+from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 PORT_DEFAULT = 8379
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -30,6 +30,6 @@ class Board:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.server = Server(settings.url, settings.allow_writes, settings.cluster)
+        self.server = ServerClient(settings.url, settings.allow_writes, settings.cluster)
         self.history = GroupHistory()
-        self.catalogue = Catalogue(self.server, self.history)
+        self.catalogue = StreamCatalogue(self.server, self.history)

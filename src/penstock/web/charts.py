@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless, time_text
 from penstock.web.colours import CHART_FAINT, CHART_TEXT
-from penstock.web.model.facts import GroupFacts, StreamFacts
-from penstock.web.model.groups import Pending, place
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.groups import PendingEntry, place
 from penstock.web.model.history import Sample
 
 Options = dict[str, Any]
@@ -63,7 +64,7 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
     )
 
 
-def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
+def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
     """Every group on a line between the stream's tail and head: where it is, and its oldest pending entry."""
     names = [harmless(group.name) for group in facts.groups]
     positions = [_mark(facts, group, group.last_id, "position") for group in facts.groups]
@@ -126,7 +127,7 @@ def _range_text(name: str, rows: Sequence[tuple[float, float | None]]) -> str:
     return f"{name}: now {now}, between {min(known):,.5g} and {max(known):,.5g}"
 
 
-def _mark(facts: StreamFacts, group: GroupFacts, id_: StreamID, what: str) -> Options:
+def _mark(facts: StreamFacts, group: GroupInfo, id_: StreamID, what: str) -> Options:
     row = facts.groups.index(group)
     name = f"{harmless(group.name)}, {what} {id_}"
     return {"name": name, "value": [place(facts, id_), row]}

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from penstock.cli.commands.info import SCAN_COUNT
+from penstock.human.show import BRIEF_BYTES_MAX, BRIEF_FIELDS_MAX
 from tests.support.command_line import CommandLine
 
 
@@ -79,6 +80,23 @@ def test_one_stream(penstock: CommandLine) -> None:
     about = json.loads(line)
     assert about["length"] == 1
     assert about["first_entry"] == {"id": "1-0", "fields": {"k": "[b]\x1b"}}
+
+
+def test_a_large_payload_is_shortened_for_people_only(penstock: CommandLine) -> None:
+    body = "x" * 1_000_000
+    penstock.server.client.xadd("s", {"sku": "A1", "body": body}, id="1-0")
+    lines = penstock.lines("info", "s")
+    assert max(map(len, lines)) < 200
+    found = dict(line.split(maxsplit=1) for line in lines)
+    assert found["last-entry"].endswith(f"sku=A1 body={'x' * BRIEF_BYTES_MAX}... (1,000,000 bytes)")
+    (line,) = penstock.lines("info", "s", "--json")
+    assert json.loads(line)["last_entry"]["fields"] == {"sku": "A1", "body": body}
+
+
+def test_an_entry_with_many_fields_is_shortened(penstock: CommandLine) -> None:
+    penstock.server.client.xadd("s", {f"f{number}": number for number in range(1000)}, id="1-0")
+    found = dict(line.split(maxsplit=1) for line in penstock.lines("info", "s"))
+    assert found["first-entry"].endswith(f"... ({1000 - BRIEF_FIELDS_MAX:,} more fields)")
 
 
 def test_an_empty_stream_has_no_ends(penstock: CommandLine) -> None:

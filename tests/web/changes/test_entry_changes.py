@@ -20,7 +20,7 @@ from penstock.web.changes.entry_changes import (
 )
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.changes.planned import planned
 from tests.web.conftest import Live
 
@@ -28,7 +28,7 @@ from tests.web.conftest import Live
 def test_a_plan_changes_nothing_and_a_reading_dashboard_carries_nothing_out(
     stream_of_ten: Live,
 ) -> None:
-    async def run(server: Server) -> None:
+    async def run(server: ServerClient) -> None:
         facts = await one_stream(server, b"s")
         change = await plan_trim_before(server, facts, StreamID(5, 0))
         with pytest.raises(Refused, match="--allow-writes"):
@@ -88,7 +88,7 @@ def test_a_trim_to_nothing_empties_the_stream(stream_of_ten: Live) -> None:
 
 
 def test_a_trim_keeps_what_came_after_it_was_shown(stream_of_ten: Live) -> None:
-    async def run(server: Server) -> None:
+    async def run(server: ServerClient) -> None:
         facts = await one_stream(server, b"s")
         of_all = await plan_trim_before(server, facts, StreamID(10**6, 0))
         of_none = await plan_trim_to_length(server, facts, 10)
@@ -131,12 +131,12 @@ def test_a_trim_where_ids_end_says_so(live: Live) -> None:
 def test_entries_are_added_and_deleted(live: Live) -> None:
     live.client.xadd("s", {"n": "0"}, id="1-0")
 
-    async def add(server: Server, facts: StreamFacts) -> Change:
+    async def add(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_add(facts.name, [(b"a", b"x y"), (b"a", b"\xff")], "2-0")
 
     assert planned(live, add).command_lines == ['XADD s 2-0 a "x y" a "\\xff"']
 
-    async def delete(server: Server, facts: StreamFacts) -> Change:
+    async def delete(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_delete(facts.name, [StreamID(1, 0)], facts.groups)
 
     planned(live, delete)
@@ -167,7 +167,7 @@ def test_changes_of_nothing_are_refused() -> None:
 def test_a_change_that_ends_in_the_middle_says_how_far_it_came(live: Live) -> None:
     live.client.set("word", "x")
 
-    async def half(server: Server, facts: StreamFacts) -> Change:
+    async def half(server: ServerClient, facts: StreamFacts) -> Change:
         commands = (("XADD", "s", "*", "a", "1"), ("XADD", "word", "*", "a", "1"))
         return Change("Add", commands, ())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import SMALLEST, StreamID
 from penstock.web.changes.entry_changes import Change
 from penstock.web.changes.group_changes import (
@@ -15,18 +16,18 @@ from penstock.web.changes.group_changes import (
     plan_reset,
 )
 from penstock.web.model.facts import StreamFacts
-from penstock.web.model.groups import Consumer, consumers_of, group_or_refuse, position_of
+from penstock.web.model.groups import consumers_of, group_or_refuse, position_of
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.changes.planned import planned
 from tests.web.conftest import Live
 
 
 def test_pending_entries_are_acknowledged_and_claimed(stream_of_ten: Live) -> None:
-    async def ack(server: Server, facts: StreamFacts) -> Change:
+    async def ack(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_ack(facts.name, b"g", [StreamID(1, 0), StreamID(2, 0)])
 
-    async def claim(server: Server, facts: StreamFacts) -> Change:
+    async def claim(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_claim(facts.name, b"g", b"bob", [StreamID(3, 0)], 0)
 
     planned(stream_of_ten, ack)
@@ -49,7 +50,7 @@ def test_pending_entries_are_acknowledged_and_claimed(stream_of_ten: Live) -> No
 def test_a_reset_says_what_is_read_again_or_never(
     stream_of_ten: Live, position: StreamID | None, said: str, at: bytes
 ) -> None:
-    async def reset(server: Server, facts: StreamFacts) -> Change:
+    async def reset(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_reset(facts, group_or_refuse(facts, b"g"), position)
 
     change = planned(stream_of_ten, reset)
@@ -60,7 +61,7 @@ def test_a_reset_says_what_is_read_again_or_never(
 
 
 def test_a_reset_to_where_a_group_is_sends_nothing(stream_of_ten: Live) -> None:
-    async def reset(server: Server, facts: StreamFacts) -> Change:
+    async def reset(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_reset(facts, group_or_refuse(facts, b"g"), StreamID(4, 0))
 
     before = stream_of_ten.client.xinfo_groups("s")
@@ -80,7 +81,7 @@ def test_a_reset_to_where_a_group_is_sends_nothing(stream_of_ten: Live) -> None:
 def test_a_group_is_created_where_it_is_told_to(
     stream_of_ten: Live, position: StreamID | None, said: str, at: bytes, lag: int | None
 ) -> None:
-    async def create(server: Server, facts: StreamFacts) -> Change:
+    async def create(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_create(facts, b"new one", position)
 
     change = planned(stream_of_ten, create)
@@ -93,7 +94,7 @@ def test_a_group_is_created_where_it_is_told_to(
 
 
 def test_a_group_is_deleted_with_what_it_knew(stream_of_ten: Live) -> None:
-    async def destroy(server: Server, facts: StreamFacts) -> Change:
+    async def destroy(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_destroy(facts, group_or_refuse(facts, b"g"))
 
     change = planned(stream_of_ten, destroy)
@@ -107,7 +108,7 @@ def test_a_group_is_deleted_with_what_it_knew(stream_of_ten: Live) -> None:
 def test_a_consumer_is_deleted_and_what_goes_with_it_is_said(stream_of_ten: Live) -> None:
     stream_of_ten.client.xgroup_createconsumer("s", "g", "idle one")
 
-    async def delete(server: Server, facts: StreamFacts) -> Change:
+    async def delete(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_delete_consumers(b"s", b"g", await consumers_of(server, b"s", b"g"))
 
     change = planned(stream_of_ten, delete)
@@ -125,10 +126,10 @@ def test_a_consumer_is_deleted_and_what_goes_with_it_is_said(stream_of_ten: Live
 
 
 def test_changes_of_no_group_and_no_consumer_are_refused(stream_of_ten: Live) -> None:
-    async def twice(server: Server, facts: StreamFacts) -> Change:
+    async def twice(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_create(facts, b"g", None)
 
-    async def nameless(server: Server, facts: StreamFacts) -> Change:
+    async def nameless(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_create(facts, b"", None)
 
     with pytest.raises(Refused, match="has a group g already"):
@@ -144,8 +145,8 @@ def test_changes_of_no_group_and_no_consumer_are_refused(stream_of_ten: Live) ->
 
 
 def test_a_consumer_that_is_alive_comes_back() -> None:
-    dead = Consumer(b"dead", 1, 10**9, 10**9)
-    alive = Consumer(b"alive", 0, 5, 5)
+    dead = ConsumerInfo(b"dead", 1, 10**9, 10**9)
+    alive = ConsumerInfo(b"alive", 0, 5, 5)
     assert "there again" in plan_delete_consumers(b"s", b"g", [alive]).warnings[0]
     assert not any(
         "again with" in text for text in plan_delete_consumers(b"s", b"g", [dead]).warnings

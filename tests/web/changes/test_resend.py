@@ -17,7 +17,7 @@ from penstock.web.changes.resend import (
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.pipelines import REASON
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.changes.planned import planned
 from tests.web.conftest import Live
 
@@ -46,7 +46,7 @@ def test_rejects_go_back_to_where_they_were_first(live: Live, delete: bool) -> N
     client = live.client
     client.xadd("s", dict(MARKED.fields), id="2-0")
 
-    async def back(server: Server, facts: StreamFacts) -> Change:
+    async def back(server: ServerClient, facts: StreamFacts) -> Change:
         return await plan_redrive(server, [(b"s", MARKED)], b"", delete)
 
     change = planned(live, back)
@@ -61,7 +61,7 @@ def test_rejects_go_to_a_stream_that_is_named_in_the_order_of_their_ids(live: Li
     live.client.xadd("s", {"n": "0"})
     live.client.xadd("again", {"n": "0"})
 
-    async def there(server: Server, facts: StreamFacts) -> Change:
+    async def there(server: ServerClient, facts: StreamFacts) -> Change:
         return await plan_redrive(server, [(b"s", MARKED), (b"s", BARE)], b"again", False)
 
     change = planned(live, there)
@@ -78,7 +78,7 @@ def test_a_redrive_to_nowhere_is_refused(live: Live) -> None:
     for chosen, said in (([], "no entry is chosen"), ([(b"s", BARE)], "1-0 does not tell where")):
 
         async def plan(
-            server: Server, facts: StreamFacts, chosen: list[tuple[bytes, Entry]] = chosen
+            server: ServerClient, facts: StreamFacts, chosen: list[tuple[bytes, Entry]] = chosen
         ) -> Change:
             return await plan_redrive(server, chosen, b"", True)
 
@@ -90,7 +90,7 @@ def test_a_redrive_to_nowhere_is_refused(live: Live) -> None:
 def test_an_entry_is_sent_again_into_any_stream(live: Live) -> None:
     live.client.xadd("s", {"n": "0"})
 
-    async def resend(server: Server, facts: StreamFacts) -> Change:
+    async def resend(server: ServerClient, facts: StreamFacts) -> Change:
         return await plan_resend(server, b"other", [(b"a", b"x\ny"), (b"a", b"2")], "5-5")
 
     change = planned(live, resend)
@@ -101,7 +101,7 @@ def test_an_entry_is_sent_again_into_any_stream(live: Live) -> None:
         or live.client.xlen("other") == 1
     )
 
-    async def nowhere(server: Server, facts: StreamFacts) -> Change:
+    async def nowhere(server: ServerClient, facts: StreamFacts) -> Change:
         return await plan_resend(server, b"", [(b"a", b"1")])
 
     with pytest.raises(Refused, match="name the stream"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.model.stream_page import NEWEST, Reading
 
 
@@ -13,13 +13,13 @@ from penstock.web.model.stream_page import NEWEST, Reading
     ("text", "number"), [("", 1), ("7", 7), ("x", 1), ("-1", 1), ("٣", 1), ("9" * 30, 1)]
 )
 def test_a_number_that_is_none_is_the_default(text: str, number: int) -> None:
-    words = Words()
+    words = QueryReader()
     assert words.number("page", text, 1) == number
     assert bool(words.problems) == (text not in ("", "7"))
 
 
 def test_what_is_wrong_is_said_in_one_sentence_for_each_word() -> None:
-    words = Words()
+    words = QueryReader()
     words.number("page", "x\x1b[0m", 1)
     words.one_of("sort", "-colour", ("name", "length"), "name")
     assert words.problems == [
@@ -41,11 +41,11 @@ def test_what_is_wrong_is_said_in_one_sentence_for_each_word() -> None:
     ],
 )
 def test_a_place_in_a_stream_is_an_id_upwards_or_downwards(text: str, reading: Reading) -> None:
-    assert Words().reading("at", text) == reading
+    assert QueryReader().reading("at", text) == reading
 
 
 def test_an_id_that_is_none_is_the_start() -> None:
-    words = Words()
+    words = QueryReader()
     assert words.identifier("at", "") == SMALLEST
     assert words.problems == []
     assert words.identifier("at", "5") == StreamID(5, 0)
@@ -54,7 +54,7 @@ def test_an_id_that_is_none_is_the_start() -> None:
 
 
 def test_an_address_without_a_name_is_another_thing_than_an_empty_name() -> None:
-    words = Words()
+    words = QueryReader()
     assert words.name("") == b""
     assert words.has_name
     assert words.name(None) == b""

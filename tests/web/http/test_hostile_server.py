@@ -9,25 +9,25 @@ import pytest
 from penstock.client import bounded_replies
 from penstock.client.replies import UnexpectedReply
 from penstock.core.stream_id import SMALLEST
-from penstock.web.model.exports import Selection, export
+from penstock.web.model.exports import ExportSelection, export
 from penstock.web.model.facts import StreamFacts, one_stream, stream_facts
 from penstock.web.model.groups import consumers_of, pending_of
 from penstock.web.model.stream_page import read_ids
 from penstock.web.model.structure import read_window
 from penstock.web.model.tailing import Tail
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import Away, ServerClient
 from tests.support.servers.hostile_server import ENDLESS, REPEATED, REPLIES, hostile
 from tests.web.conftest import Live
 
 FACTS = StreamFacts(b"s", 1, 1, SMALLEST, None, None, None, None, 1, 1, ())
 
 
-async def export_all(server: Server) -> object:
-    return [piece async for piece in export(server, Selection(b"s"), "jsonl")]
+async def export_all(server: ServerClient) -> object:
+    return [piece async for piece in export(server, ExportSelection(b"s"), "jsonl")]
 
 
-QUESTIONS: dict[str, Callable[[Server], Awaitable[object]]] = {
+QUESTIONS: dict[str, Callable[[ServerClient], Awaitable[object]]] = {
     "ask": lambda server: server.ask("XLEN", "s"),
     "change": lambda server: server.change("XADD", "s", "*", "a", "1"),
     "scan": lambda server: server.scan(b"0"),
@@ -43,7 +43,7 @@ QUESTIONS: dict[str, Callable[[Server], Awaitable[object]]] = {
 }
 
 
-def ask(port: int, question: Callable[[Server], Awaitable[object]]) -> bool:
+def ask(port: int, question: Callable[[ServerClient], Awaitable[object]]) -> bool:
     """Whether there was an answer. What is raised otherwise is what pages show as a text."""
     live = Live("hostile", port, None)
     try:
@@ -62,7 +62,7 @@ def test_a_reply_that_is_no_reply(reply: bytes) -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_a_reply_of_the_wrong_type(question: Callable[[Server], Awaitable[object]]) -> None:
+def test_a_reply_of_the_wrong_type(question: Callable[[ServerClient], Awaitable[object]]) -> None:
     for reply in REPEATED.values():
         with hostile(b"", answers=reply) as server:
             ask(server.port, question)

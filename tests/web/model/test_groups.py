@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import StreamID
 from penstock.web.charts import history as history_chart
 from penstock.web.charts import timeline
@@ -9,8 +10,8 @@ from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import (
     CONSUMERS_SHOWN_MAX,
     DEAD_IDLE_MS,
-    Consumer,
     Holder,
+    consumer_state,
     consumers_of,
     foremost,
     free_text,
@@ -20,12 +21,12 @@ from penstock.web.model.groups import (
     place,
 )
 from penstock.web.model.history import GROUPS_MAX, SAMPLES_MAX, GroupHistory
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 
 def held(live: Live) -> tuple[StreamFacts, list[Holder]]:
-    async def run(server: Server) -> tuple[StreamFacts, list[Holder]]:
+    async def run(server: ServerClient) -> tuple[StreamFacts, list[Holder]]:
         facts = await one_stream(server, b"s")
         return facts, holders(facts, await oldest_pending(server, facts))
 
@@ -84,20 +85,20 @@ def test_pending_entries_come_with_owner_and_payload(live: Live) -> None:
     later = live.ask(lambda server: pending_of(server, b"s", b"g", StreamID(1, 1)))
     assert [str(row.id) for row in later] == ["2-0"]
     (consumer,) = live.ask(lambda server: consumers_of(server, b"s", b"g"))
-    assert (consumer.name, consumer.pending, consumer.state) == (b"ann", 2, "alive")
+    assert (consumer.name, consumer.pending, consumer_state(consumer)) == (b"ann", 2, "alive")
 
 
 def test_a_consumer_is_dead_when_it_holds_entries_and_does_not_ask() -> None:
     long = DEAD_IDLE_MS + 1
-    assert Consumer(b"c", 3, long, long).state == "dead"
-    assert Consumer(b"c", 0, long, long).state == "gone"
-    assert Consumer(b"c", 3, 5, 5).state == "alive"
-    assert Consumer(b"c", 3, 5, long).state == "asks, gets nothing"
-    assert Consumer(b"c", 3, 5, None).state == "alive"
+    assert consumer_state(ConsumerInfo(b"c", 3, long, long)) == "dead"
+    assert consumer_state(ConsumerInfo(b"c", 0, long, long)) == "gone"
+    assert consumer_state(ConsumerInfo(b"c", 3, 5, 5)) == "alive"
+    assert consumer_state(ConsumerInfo(b"c", 3, 5, long)) == "reads, gets nothing"
+    assert consumer_state(ConsumerInfo(b"c", 3, 5, None)) == "alive"
 
 
 def test_of_very_many_consumers_those_are_shown_that_hold_the_most() -> None:
-    crowd = [Consumer(b"c%d" % number, number % 10, 0, None) for number in range(2000)]
+    crowd = [ConsumerInfo(b"c%d" % number, number % 10, 0, None) for number in range(2000)]
     assert foremost(crowd[:CONSUMERS_SHOWN_MAX]) == crowd[:CONSUMERS_SHOWN_MAX]
     assert foremost(crowd) == [one for one in crowd if one.pending == 9]
 

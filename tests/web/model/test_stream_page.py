@@ -19,7 +19,7 @@ from penstock.web.model.stream_page import (
     read_page,
     reading_from,
 )
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 PAGE = stream_page.PAGE_ENTRIES
@@ -39,7 +39,7 @@ def numbers(page: EntryPage) -> list[int]:
 
 
 def read(live: Live, reading: Reading, where: str = "") -> EntryPage:
-    async def run(server: Server) -> EntryPage:
+    async def run(server: ServerClient) -> EntryPage:
         return await read_page(server, b"s", reading, 10, parse_conditions(where))
 
     return live.ask(run)

@@ -21,7 +21,7 @@ from penstock.web.model.structure import (
     trims,
 )
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 
@@ -33,7 +33,7 @@ def stream(live: Live, count: int) -> None:
 
 
 def window(live: Live, start: StreamID = SMALLEST) -> Window:
-    async def run(server: Server) -> Window:
+    async def run(server: ServerClient) -> Window:
         return await read_window(server, await one_stream(server, b"s"), start)
 
     return live.ask(run)

@@ -11,10 +11,10 @@ from typing import Annotated
 import redis
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Server, Url, Word, refusal
-from penstock.cli.terminal.json_input import JsonInput, Line
+from penstock.cli.connect import URL_DEFAULT, ServerConnection, Url, Word, refusal
+from penstock.cli.terminal.json_input import InputLine, JsonInput
 from penstock.cli.terminal.outcome import Failure, Unreachable, example, stop_writing
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.client.replies import Reply, blob
 from penstock.human.show import harmless
 
@@ -94,7 +94,7 @@ def add(
     name = os.fsencode(stream)
     creation: list[Word] = ["NOMKSTREAM"] if no_create else []
     appending = Appending(name, ["XADD", name, *creation, *trim, os.fsencode(id_ or "*")])
-    with Server(url) as server:
+    with ServerConnection(url) as server:
         if from_stdin:
             _add_all(server, appending, quiet)
         else:
@@ -122,7 +122,10 @@ def _trim(maxlen: int | None, minid: str | None, approximate: bool | None) -> li
 
 
 def _add_one(
-    server: Server, appending: Appending, pairs: Sequence[tuple[bytes, bytes]], quiet: bool
+    server: ServerConnection,
+    appending: Appending,
+    pairs: Sequence[tuple[bytes, bytes]],
+    quiet: bool,
 ) -> None:
     reply = server.ask(*appending.words(pairs), about=appending.stream)
     if reply is None:
@@ -135,12 +138,12 @@ def _no_stream(appending: Appending) -> Failure:
     return Failure(f"{harmless(appending.stream)}: no such stream, and --no-create was given")
 
 
-def _add_all(server: Server, appending: Appending, quiet: bool) -> None:
+def _add_all(server: ServerConnection, appending: Appending, quiet: bool) -> None:
     """Send what has arrived, as it arrives: a slow source is not held back for a full batch."""
     ids = IdPrinter(quiet)
     source = JsonInput(typer.get_binary_stream("stdin"))
     added = 0
-    with Progress(source.bytes_total_or_none, not quiet) as progress:
+    with ProgressBar(source.bytes_total_or_none, not quiet) as progress:
         for batch in source.batches():
             try:
                 replies = server.ask_all([appending.words(line.fields) for line in batch])
@@ -159,7 +162,7 @@ def _add_all(server: Server, appending: Appending, quiet: bool) -> None:
 
 def _check_all_added(
     appending: Appending,
-    batch: Sequence[Line],
+    batch: Sequence[InputLine],
     replies: Sequence[Reply | redis.RedisError],
     added: int,
 ) -> None:

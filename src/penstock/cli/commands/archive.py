@@ -11,8 +11,8 @@ import typer
 from penstock.cli.connect import Json
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.cli.terminal.outcome import Failure, example
-from penstock.cli.terminal.output import Column, Output
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.errors import ConfigError, PenstockError
 from penstock.human.show import harmless, json_line, size_text
 from penstock.server.config.kinds import parse_memory
@@ -35,10 +35,10 @@ SHOW_EPILOG = example(
 )
 
 COLUMNS = (
-    Column("partition"),
-    Column("files", numeric=True),
-    Column("rows", numeric=True),
-    Column("size", numeric=True),
+    TableColumn("partition"),
+    TableColumn("files", numeric=True),
+    TableColumn("rows", numeric=True),
+    TableColumn("size", numeric=True),
 )
 NONE = "-"
 
@@ -85,7 +85,7 @@ def show(path: Target, json: Json = False) -> None:
     if lake.newest is None:
         raise typer.BadParameter(f"{path} is no archive: it has no manifest")
     facts = _facts(root, lake)
-    output = Output()
+    output = Stdout()
     if json:
         output.line(json_line({"path": path} | facts))
     else:
@@ -121,17 +121,17 @@ def compact(
     with quiet_session("archive compact", master, {}) as spark:
         done = _compact(compaction, spark, path, target_bytes)
     if json:
-        Output().line(json_line(asdict(done)))
+        Stdout().line(json_line(asdict(done)))
         return
     before, after = size_text(done.bytes_before), size_text(done.bytes_after)
-    Output().line(
+    Stdout().line(
         f"{done.files_before} files, {before} became {done.files_after} files, {after};"
         f" {done.rows} rows"
     )
 
 
 def _compact(compaction: Any, spark: Any, path: str, target_bytes: int) -> Any:
-    with Progress(None, ids_are_printed=False, count_format="{} files merged") as progress:
+    with ProgressBar(None, ids_are_printed=False, count_format="{} files merged") as progress:
 
         def on_bytes(done: int, total: int, files: int) -> None:
             progress.set_total(total)
@@ -185,7 +185,7 @@ def _facts(root: Path, lake: Lake) -> dict[str, Any]:
     }
 
 
-def _print(path: str, facts: dict[str, Any], output: Output) -> None:
+def _print(path: str, facts: dict[str, Any], output: Stdout) -> None:
     output.line(
         harmless(
             f"{path}: {facts['rows']} rows, {facts['files']} files, {size_text(facts['bytes'])};"

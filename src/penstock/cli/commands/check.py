@@ -11,8 +11,8 @@ import typer
 
 from penstock.cli.connect import Json
 from penstock.cli.terminal.outcome import Failure
-from penstock.cli.terminal.output import Column, Output
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.human.show import harmless, json_line, size_text
 from penstock.persist.check.files import check_report
 from penstock.persist.check.repair import Copy, RepairRefused, check_place, write_copy
@@ -37,14 +37,14 @@ Exit codes, with --repair as without it:
 NONE = "-"
 _MB_BITS = 20
 COLUMNS = (
-    Column("file"),
-    Column("role"),
-    Column("kind"),
-    Column("version", numeric=True),
-    Column("size", numeric=True),
-    Column("keys", numeric=True),
-    Column("commands", numeric=True),
-    Column("verdict"),
+    TableColumn("file"),
+    TableColumn("role"),
+    TableColumn("kind"),
+    TableColumn("version", numeric=True),
+    TableColumn("size", numeric=True),
+    TableColumn("keys", numeric=True),
+    TableColumn("commands", numeric=True),
+    TableColumn("verdict"),
 )
 TOTALS = tuple(field.name for field in fields(Totals))
 
@@ -91,7 +91,7 @@ def check(
     except OSError as error:
         raise Unreadable(f"{error.filename or path}: {error.strerror or error}") from error
     copy, refusal = (None, "") if repair is None else _repair(report, repair.rstrip("/"))
-    output = Output()
+    output = Stdout()
     if json:
         output.line(json_line(_json(report, copy, refusal)))
     else:
@@ -108,7 +108,7 @@ def _read(path: str, past_damage: bool, keep_data: bool) -> Report:
     report = find_target(disk, path.rstrip("/") or "/")
     done = 0
     total = sum(file.size for file in report.files)
-    with Progress(total, ids_are_printed=False, count_format="{} MB read") as progress:
+    with ProgressBar(total, ids_are_printed=False, count_format="{} MB read") as progress:
 
         def on_bytes(count: int) -> None:
             nonlocal done
@@ -138,7 +138,7 @@ def _exit_code(report: Report) -> int:
 # --- For people ------------------------------------------------------------------------------------------
 
 
-def _show(report: Report, output: Output) -> None:
+def _show(report: Report, output: Stdout) -> None:
     output.line(harmless(f"{report.path}: {report.kind}, {report.verdict.value}"))
     output.line("")
     output.table(COLUMNS, [_cells(file, report) for file in report.files])
@@ -146,7 +146,7 @@ def _show(report: Report, output: Output) -> None:
     if read:
         output.line("")
         output.table(
-            [Column("holds"), *(Column(part.name, numeric=True) for part in read)],
+            [TableColumn("holds"), *(TableColumn(part.name, numeric=True) for part in read)],
             [[name, *(str(getattr(part.totals, name)) for part in read)] for name in TOTALS],
         )
     problems = [file for file in report.files if file.verdict is not Verdict.SOUND]
@@ -184,7 +184,7 @@ def _problem(file: FileReport) -> str:
     return f"{file.verdict.value}: {file.path}{place}{lost}: {file.what}{remedy}"
 
 
-def _show_copy(report: Report, copy: Copy | None, refusal: str, output: Output) -> None:
+def _show_copy(report: Report, copy: Copy | None, refusal: str, output: Stdout) -> None:
     output.line("")
     if copy is None:
         output.line(harmless(f"no copy: {refusal}"))

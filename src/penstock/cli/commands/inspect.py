@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.inspect import views
 from penstock.cli.inspect.hexdump import listpack_lines
 from penstock.cli.inspect.source import (
     DUMP_MB_MAX,
     LIMIT,
-    Wanted,
+    WantedNodes,
     chosen,
     find_stream,
     kind_of,
@@ -25,8 +25,8 @@ from penstock.cli.inspect.source import (
     read_server,
     read_streams,
 )
-from penstock.cli.terminal.output import Column, Output
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.core import listpack
 from penstock.human.show import harmless, json_line, json_text
 from penstock.inspect.files import Contents, FileKind, FoundStream, raw_stream
@@ -52,12 +52,12 @@ Exit codes:
   130  interrupted (Ctrl-C)"""
 
 STREAM_COLUMNS = (
-    Column("db", numeric=True),
-    Column("stream"),
-    Column("entries", numeric=True),
-    Column("nodes", numeric=True),
-    Column("bytes", numeric=True),
-    Column("last id"),
+    TableColumn("db", numeric=True),
+    TableColumn("stream"),
+    TableColumn("entries", numeric=True),
+    TableColumn("nodes", numeric=True),
+    TableColumn("bytes", numeric=True),
+    TableColumn("last id"),
 )
 OVERVIEW = (views.TREE, views.NODES, views.MEMORY)
 
@@ -127,11 +127,11 @@ def inspect(
     if trim is not None and node is not None:
         raise typer.BadParameter("--trim looks at all nodes, --node at one")
     wanted = parse_node(node, 0 if trim is not None else limit)
-    printer = Printer(Output(), _views(what, wanted), json)
+    printer = Printer(Stdout(), _views(what, wanted), json)
     if kind is None and (_is_given(context, "url") or not _exists(target)):
         if key is not None or db is not None:
             raise typer.BadParameter(f"--key and --db are for files, and {target} is none")
-        with Server(url) as server:
+        with ServerConnection(url) as server:
             printer.stream(read_server(server, os.fsencode(target), wanted, dump_max), trim)
         return
     kind = kind_of(target, kind)
@@ -172,7 +172,7 @@ def _exists(target: str) -> bool:
         return False
 
 
-def _views(what: What | None, wanted: Wanted) -> tuple[str, ...]:
+def _views(what: What | None, wanted: WantedNodes) -> tuple[str, ...]:
     if what is What.ALL:
         return (*OVERVIEW, views.BYTES)
     if what is not None:
@@ -180,7 +180,7 @@ def _views(what: What | None, wanted: Wanted) -> tuple[str, ...]:
     return (views.BYTES,) if wanted.is_one else OVERVIEW
 
 
-def _inspect_listpack(path: str, wanted: Wanted, printer: Printer) -> None:
+def _inspect_listpack(path: str, wanted: WantedNodes, printer: Printer) -> None:
     """One listpack: as a node, if --node names its key."""
     data = read_listpack(path)
     if wanted.number is not None:
@@ -197,13 +197,13 @@ def _inspect_listpack(path: str, wanted: Wanted, printer: Printer) -> None:
 class Printer:
     """Prints what was found, in one of two ways. Raises: typer.Exit with 1 if it is damaged."""
 
-    def __init__(self, output: Output, whats: tuple[str, ...], json: bool) -> None:
+    def __init__(self, output: Stdout, whats: tuple[str, ...], json: bool) -> None:
         self._output = output
         self._whats = whats
         self._json = json
 
     def stream(self, raw: RawStream, trim: int | None) -> None:
-        with Progress(sum(len(node.data) for node in raw.nodes), False, "{} nodes") as progress:
+        with ProgressBar(sum(len(node.data) for node in raw.nodes), False, "{} nodes") as progress:
             found = views.inspected(raw, trim, progress.advance)
         if self._json:
             self._output.line(json_line(views.as_json(found, self._whats)))

@@ -12,11 +12,11 @@ from typing import Annotated
 import redis
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url, Word, refusal
-from penstock.cli.terminal.entries import Entry, entries
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url, Word, refusal
+from penstock.cli.terminal.entries import StreamEntry, entries
 from penstock.cli.terminal.moment import parse_duration
 from penstock.cli.terminal.outcome import example
-from penstock.cli.terminal.output import Column, Output
+from penstock.cli.terminal.output import Stdout, TableColumn
 from penstock.client.replies import Reply, array, blob, identifier, number, parts
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
@@ -40,15 +40,15 @@ PAGE = 500
 PAYLOAD_PAGE = 50
 DELETED = "(deleted)"
 COLUMNS = (
-    Column("id"),
-    Column("consumer"),
-    Column("idle", numeric=True),
-    Column("deliveries", numeric=True),
+    TableColumn("id"),
+    TableColumn("consumer"),
+    TableColumn("idle", numeric=True),
+    TableColumn("deliveries", numeric=True),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PendingRow:
     """One delivery that was not acknowledged."""
 
     id: StreamID
@@ -58,7 +58,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PendingSelection:
     """Which rows are asked for."""
 
     stream: bytes
@@ -91,14 +91,14 @@ def pending(
     url: Url = URL_DEFAULT,
 ) -> None:
     """Show what a group handed out and nobody acknowledged, oldest first."""
-    selection = Selection(
+    selection = PendingSelection(
         os.fsencode(stream),
         os.fsencode(group),
         None if consumer is None else os.fsencode(consumer),
         parse_duration(min_idle),
     )
-    output = Output()
-    with Server(url) as server:
+    output = Stdout()
+    with ServerConnection(url) as server:
         if not json:
             _show_summary(server, selection, output)
         rows = islice(_rows(server, selection, count), min(count, sys.maxsize))
@@ -107,13 +107,13 @@ def pending(
             for row, found in pages:
                 output.line(_json_row(row, found, payload))
             return
-        columns = (*COLUMNS, Column("payload")) if payload else COLUMNS
+        columns = (*COLUMNS, TableColumn("payload")) if payload else COLUMNS
         cells = [_cells(row, found, payload) for row, found in pages]
     if cells:
         output.table(columns, cells)
 
 
-def _show_summary(server: Server, selection: Selection, output: Output) -> None:
+def _show_summary(server: ServerConnection, selection: PendingSelection, output: Stdout) -> None:
     reply = server.ask("XPENDING", selection.stream, selection.group, about=selection.stream)
     count, first, last, owned = parts(reply, 4)
     total = number(count)
@@ -125,7 +125,9 @@ def _show_summary(server: Server, selection: Selection, output: Output) -> None:
     output.line(f"{total} pending, {identifier(first)} to {identifier(last)}: {owners}")
 
 
-def _rows(server: Server, selection: Selection, count: int) -> Iterator[Row]:
+def _rows(
+    server: ServerConnection, selection: PendingSelection, count: int
+) -> Iterator[PendingRow]:
     """At least `count` rows if there are so many, a page at a time."""
     start = stream_id.SMALLEST
     page_rows = min(PAGE, count)
@@ -138,18 +140,18 @@ def _rows(server: Server, selection: Selection, count: int) -> Iterator[Row]:
         start = page[-1].id.next()
 
 
-def _row(reply: Reply) -> Row:
+def _row(reply: Reply) -> PendingRow:
     id_, consumer, idle, deliveries = parts(reply, 4)
-    return Row(identifier(id_), blob(consumer), number(idle), number(deliveries))
+    return PendingRow(identifier(id_), blob(consumer), number(idle), number(deliveries))
 
 
-def _without(rows: Iterator[Row]) -> Iterator[tuple[Row, Entry | None]]:
+def _without(rows: Iterator[PendingRow]) -> Iterator[tuple[PendingRow, StreamEntry | None]]:
     return ((row, None) for row in rows)
 
 
 def _with_entries(
-    server: Server, stream: bytes, rows: Iterator[Row]
-) -> Iterator[tuple[Row, Entry | None]]:
+    server: ServerConnection, stream: bytes, rows: Iterator[PendingRow]
+) -> Iterator[tuple[PendingRow, StreamEntry | None]]:
     """Each row with its entry, or None where the entry was deleted meanwhile."""
     while page := list(islice(rows, PAYLOAD_PAGE)):
         replies = server.ask_all([("XRANGE", stream, str(row.id), str(row.id)) for row in page])
@@ -160,14 +162,14 @@ def _with_entries(
             yield row, found[0] if found else None
 
 
-def _cells(row: Row, entry: Entry | None, payload: bool) -> list[str]:
+def _cells(row: PendingRow, entry: StreamEntry | None, payload: bool) -> list[str]:
     cells = [str(row.id), harmless(row.consumer), duration_text(row.idle_ms), str(row.deliveries)]
     if payload:
         cells.append(DELETED if entry is None else fields_text(entry.fields))
     return cells
 
 
-def _json_row(row: Row, entry: Entry | None, payload: bool) -> str:
+def _json_row(row: PendingRow, entry: StreamEntry | None, payload: bool) -> str:
     members = [
         ("id", json_line(str(row.id))),
         ("consumer", json_line(json_text(row.consumer))),

@@ -17,7 +17,7 @@ import typer
 from penstock.cli.connect import Json
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.cli.terminal.outcome import Failure, example, say
-from penstock.cli.terminal.output import Column, Output
+from penstock.cli.terminal.output import Stdout, TableColumn
 from penstock.cli.terminal.pipeline_display import BatchLines, Display, LiveTable, Nothing
 from penstock.human.show import harmless, json_line
 
@@ -38,12 +38,12 @@ CHECK_EPILOG = example(
     "penstock pipeline check orders.toml --json | jq -r '.problems[].text'",
 )
 COLUMNS = (
-    Column("output"),
-    Column("batches", numeric=True),
-    Column("read", numeric=True),
-    Column("written", numeric=True),
-    Column("late", numeric=True),
-    Column("lag", numeric=True),
+    TableColumn("output"),
+    TableColumn("batches", numeric=True),
+    TableColumn("read", numeric=True),
+    TableColumn("written", numeric=True),
+    TableColumn("late", numeric=True),
+    TableColumn("lag", numeric=True),
 )
 NONE = "-"
 BAD_FILE = 2
@@ -93,7 +93,7 @@ def run(
     from penstock.spark.pipeline.file import PipelineFileError
     from penstock.spark.pipeline.run import PipelineFailed, run_pipeline, summary_json
 
-    output = Output()
+    output = Stdout()
     with quiet_session(pipeline.name, master, settings) as spark, _stop_signals() as stop:
         try:
             with _display(output, json, pipeline.name) as display:
@@ -132,7 +132,7 @@ def check(
         _refuse(problems, json)
     if pipeline is not None and not offline:
         _note_missing(pipeline)
-    output = Output()
+    output = Stdout()
     if json:
         output.line(json_line({"file": file, "problems": []}))
     else:
@@ -165,7 +165,7 @@ def _load(file: str, json: bool) -> Pipeline:
 
 def _refuse(problems: list[Problem], json: bool) -> NoReturn:
     """The list of problems is the output; how many they are is for the person."""
-    output = Output()
+    output = Stdout()
     problems = sorted(set(problems))
     if json:
         told = [{"line": one.line, "text": one.text} for one in problems]
@@ -189,7 +189,7 @@ def _settings(pairs: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _display(output: Output, json: bool, name: str) -> Iterator[Display]:
+def _display(output: Stdout, json: bool, name: str) -> Iterator[Display]:
     display: Display = Nothing()
     if json:
         display = BatchLines(output)
@@ -220,7 +220,7 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _show_summary(summary: Summary, pipeline: Pipeline, output: Output) -> None:
+def _show_summary(summary: Summary, pipeline: Pipeline, output: Stdout) -> None:
     rows = []
     for name, one in summary.outputs.items():
         numbers = (one.batches, one.read, one.rows, one.late, one.lag)

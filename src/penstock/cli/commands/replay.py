@@ -11,7 +11,7 @@ import redis
 import typer
 from rich.console import Console
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.cli.terminal.moment import Ago, Edge, parse_moment
 from penstock.cli.terminal.outcome import Failure, Unreachable, example, say
@@ -80,7 +80,7 @@ def replay(
     target_url = to_url or url
     if from_stream == to and target_url == url:
         raise typer.BadParameter("--from-stream and --to are the same stream")
-    with Server(url) as server:
+    with ServerConnection(url) as server:
         first, last = _bounds(since, until, server.now_ms)
     need_spark()
     from penstock.spark.replay import Replay, default_name

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Server, Url
-from penstock.cli.follow import Group, Source, group_place, plan_range
+from penstock.cli.connect import URL_DEFAULT, ServerConnection, Url
+from penstock.cli.follow import EntrySource, GroupSource, group_place, plan_range
 from penstock.cli.terminal.entry_line import (
     Line,
     coloured_entry,
@@ -20,7 +20,7 @@ from penstock.cli.terminal.entry_line import (
 )
 from penstock.cli.terminal.moment import Edge, parse_moment
 from penstock.cli.terminal.outcome import example, say
-from penstock.cli.terminal.output import Output
+from penstock.cli.terminal.output import Stdout
 from penstock.cli.terminal.where import Condition, parse_condition
 
 CONSUMER_DEFAULT = "penstock-tail"
@@ -89,7 +89,7 @@ RetrySeconds = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TailOptions:
     """Which entries: the options of `tail` that decide it, as they were typed."""
 
     streams: list[bytes]
@@ -131,11 +131,13 @@ def tail(
     not shown, and stays pending.
     """
     conditions = [parse_condition(text) for text in where or []]
-    output = Output()
+    output = Stdout()
     line = _line(json, format_, output.is_terminal, with_stream=len(streams) > 1)
-    wanted = Wanted([os.fsencode(name) for name in streams], start, until, count, not no_follow)
+    wanted = TailOptions(
+        [os.fsencode(name) for name in streams], start, until, count, not no_follow
+    )
     membership = Membership(group, consumer, not no_ack, create_group)
-    with Server(url, retry_seconds) as server:
+    with ServerConnection(url, retry_seconds) as server:
         make_source = _range if group is None else _group
         source = make_source(server, wanted, membership)
         _show(source, conditions, line, count, output)
@@ -152,7 +154,7 @@ def _line(json: bool, format_: str | None, colour: bool, with_stream: bool) -> L
     return lambda entry: show(entry, with_stream)
 
 
-def _range(server: Server, wanted: Wanted, membership: Membership) -> Source:
+def _range(server: ServerConnection, wanted: TailOptions, membership: Membership) -> EntrySource:
     if membership.consumer is not None or membership.creates or not membership.acknowledges:
         raise typer.BadParameter("--consumer, --create-group and --no-ack need --group")
     default = "end" if wanted.follow else "start"
@@ -161,7 +163,7 @@ def _range(server: Server, wanted: Wanted, membership: Membership) -> Source:
     return plan_range(server, wanted.streams, start, until, wanted.follow)
 
 
-def _group(server: Server, wanted: Wanted, membership: Membership) -> Source:
+def _group(server: ServerConnection, wanted: TailOptions, membership: Membership) -> EntrySource:
     if wanted.until is not None:
         raise typer.BadParameter("--until and --group do not go together")
     if wanted.start is not None and not membership.creates:
@@ -172,7 +174,7 @@ def _group(server: Server, wanted: Wanted, membership: Membership) -> Source:
         )
     assert membership.group is not None
     consumer = os.fsencode(membership.consumer or CONSUMER_DEFAULT)
-    group = Group(server, wanted.streams, os.fsencode(membership.group), consumer)
+    group = GroupSource(server, wanted.streams, os.fsencode(membership.group), consumer)
     group.waits = wanted.follow
     group.acknowledges = membership.acknowledges
     if membership.creates:
@@ -183,7 +185,11 @@ def _group(server: Server, wanted: Wanted, membership: Membership) -> Source:
 
 
 def _show(
-    source: Source, conditions: Sequence[Condition], line: Line, count: int | None, output: Output
+    source: EntrySource,
+    conditions: Sequence[Condition],
+    line: Line,
+    count: int | None,
+    output: Stdout,
 ) -> None:
     left = count
     while left != 0:

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from penstock.human.show import fields_text, harmless, time_or_none
 from penstock.inspect.node_map import MappedEntry, NodeMap, flags_text
-from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Kind, Role, Segment
+from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Role, Segment, SegmentKind
 
 BYTES_A_LINE = 8
 HEX_WIDTH = 3 * BYTES_A_LINE - 1
@@ -43,13 +43,13 @@ _STYLES = {
     Role.VALUE: "default",
     Role.PIECES: "cyan",
 }
-_WEIGHTS = {Kind.CONTENT: "bold", Kind.BACKLEN: "dim"}
+_WEIGHTS = {SegmentKind.CONTENT: "bold", SegmentKind.BACKLEN: "dim"}
 _DAMAGE_STYLE = "bold red"
 _TOMBSTONE_STYLE = "dim red"
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
+class _DumpLine:
     """What goes on one line: the segments of an element, or a single one outside of elements."""
 
     segments: Sequence[Segment]
@@ -58,7 +58,7 @@ class _Row:
     @property
     def damage_or_none(self) -> str | None:
         for segment in self.segments:
-            if segment.kind is Kind.DAMAGE:
+            if segment.kind is SegmentKind.DAMAGE:
                 return segment.label
         return None
 
@@ -101,7 +101,7 @@ def _entry_heading(number: int, entry: MappedEntry) -> Text:
     return line
 
 
-def _rows(segments: Iterable[Segment], entries: Sequence[MappedEntry]) -> Iterator[_Row]:
+def _rows(segments: Iterable[Segment], entries: Sequence[MappedEntry]) -> Iterator[_DumpLine]:
     together: list[Segment] = []
     for segment in segments:
         if together and (segment.element == NO_ELEMENT or segment.element != together[-1].element):
@@ -112,15 +112,15 @@ def _rows(segments: Iterable[Segment], entries: Sequence[MappedEntry]) -> Iterat
         yield _row(together, entries)
 
 
-def _row(segments: list[Segment], entries: Sequence[MappedEntry]) -> _Row:
+def _row(segments: list[Segment], entries: Sequence[MappedEntry]) -> _DumpLine:
     first = segments[0]
     style = _STYLES[first.role]
     if 0 <= first.entry < len(entries) and entries[first.entry].deleted:
         style = _TOMBSTONE_STYLE
-    return _Row(list(segments), style)
+    return _DumpLine(list(segments), style)
 
 
-def _row_lines(data: bytes, row: _Row) -> Iterator[Text]:
+def _row_lines(data: bytes, row: _DumpLine) -> Iterator[Text]:
     """The line of a row, and those on which its bytes go on."""
     line, width, count = _begin(row.segments[0].offset), 0, 0
     is_first = True
@@ -143,12 +143,12 @@ def _begin(offset: int) -> Text:
 
 
 def _segment_style(segment: Segment, style: str) -> str:
-    if segment.kind is Kind.DAMAGE:
+    if segment.kind is SegmentKind.DAMAGE:
         return _DAMAGE_STYLE
     return f"{style} {_WEIGHTS.get(segment.kind, '')}".rstrip()
 
 
-def _annotated(line: Text, width: int, row: _Row) -> Text:
+def _annotated(line: Text, width: int, row: _DumpLine) -> Text:
     line.append(" " * (HEX_WIDTH - width + 2))
     damage = row.damage_or_none
     if damage is not None:
@@ -171,7 +171,7 @@ def _right_stripped(line: Text) -> Text:
 def _value_text(segments: Sequence[Segment]) -> str:
     """What an element holds; of a string, its content, which may be nothing."""
     first = segments[0]
-    content = next((s.value for s in segments if s.kind is Kind.CONTENT), None)
+    content = next((s.value for s in segments if s.kind is SegmentKind.CONTENT), None)
     value = first.value if content is None else content
     if isinstance(value, bytes):
         return _string_text(value)

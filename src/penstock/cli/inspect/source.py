@@ -11,10 +11,10 @@ from pathlib import Path
 
 import typer
 
-from penstock.cli.connect import Server
-from penstock.cli.terminal.entries import entry
+from penstock.cli.connect import ServerConnection
 from penstock.cli.terminal.outcome import Failure, Unreachable
-from penstock.client.replies import Reply, blob, mapping, number, number_or_none
+from penstock.client.replies import Entry, blob, mapping, number, number_or_none
+from penstock.client.xinfo import stream_info
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.errors import CommandError, CorruptData
@@ -36,7 +36,7 @@ class Unreadable(Failure):
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedNodes:
     """Which nodes: at most `limit` (0: all), or the one of a number (from 1 or -1 on) or of an id."""
 
     limit: int = LIMIT
@@ -55,23 +55,23 @@ class Wanted:
         return self.limit if self.number is None else self.number
 
 
-def parse_node(text: str | None, limit: int) -> Wanted:
+def parse_node(text: str | None, limit: int) -> WantedNodes:
     """What --node says. Raises: typer.BadParameter."""
     if text is None:
-        return Wanted(limit)
+        return WantedNodes(limit)
     if text.lstrip("-").isdecimal() and text.count("-") == text.startswith("-"):
         if int(text) == 0:
             raise typer.BadParameter("nodes are counted from 1, or from the end with -1")
-        return Wanted(limit, number=int(text))
+        return WantedNodes(limit, number=int(text))
     try:
-        return Wanted(limit, entry_id=stream_id.parse(text.encode()))
+        return WantedNodes(limit, entry_id=stream_id.parse(text.encode()))
     except (CommandError, UnicodeError):
         raise typer.BadParameter(
             f"--node {text} is no number of a node (3, -1) and no id (1700000000000-0)"
         ) from None
 
 
-def chosen(raw: RawStream, wanted: Wanted) -> RawStream:
+def chosen(raw: RawStream, wanted: WantedNodes) -> RawStream:
     """Keep of the nodes what is wanted. Raises: typer.BadParameter if there is no such node."""
     if not wanted.is_one:
         del raw.nodes[wanted.limit or len(raw.nodes) :]
@@ -100,16 +100,18 @@ def _holds(node: RawNode, entry_id: StreamID) -> bool:
 # --- A server ----------------------------------------------------------------------------------------------
 
 
-def read_server(server: Server, key: bytes, wanted: Wanted, dump_mb_max: int) -> RawStream:
+def read_server(
+    server: ServerConnection, key: bytes, wanted: WantedNodes, dump_mb_max: int
+) -> RawStream:
     """The nodes that are wanted of a key. Raises: Failure, typer.BadParameter."""
-    about = mapping(server.ask("XINFO", "STREAM", key, about=key))
+    about = stream_info(server.ask("XINFO", "STREAM", key, about=key))
     raw = RawStream(server.name, key, [])
-    raw.length = number(about["length"])
-    raw.nodes_total = number_or_none(about.get("radix-tree-keys"))
-    raw.tree_nodes = number_or_none(about.get("radix-tree-nodes"))
+    raw.length = about.length
+    raw.nodes_total = about.tree_keys
+    raw.tree_nodes = about.tree_nodes
     _read_limits(server, raw)
     try:
-        _read_native(server, raw, _by_id(wanted, raw, about.get("last-entry")))
+        _read_native(server, raw, _by_id(wanted, about.last))
     except CorruptData as error:
         raise Failure(str(error)) from None
     except Unreachable:
@@ -121,14 +123,14 @@ def read_server(server: Server, key: bytes, wanted: Wanted, dump_mb_max: int) ->
     return chosen(raw, wanted)
 
 
-def _by_id(wanted: Wanted, raw: RawStream, last_entry: Reply) -> Wanted:
-    """Look for the last node by the id of the last entry: nobody has to send all the others."""
-    if wanted.number == -1 and last_entry is not None:
-        return Wanted(wanted.limit, entry_id=entry(raw.key, last_entry).id)
+def _by_id(wanted: WantedNodes, last: Entry | None) -> WantedNodes:
+    """Ask for the last node by the id of the last entry, so that the server need not send the others."""
+    if wanted.number == -1 and last is not None:
+        return WantedNodes(wanted.limit, entry_id=last.id)
     return wanted
 
 
-def _read_limits(server: Server, raw: RawStream) -> None:
+def _read_limits(server: ServerConnection, raw: RawStream) -> None:
     """How large the server lets nodes become; the defaults where a user may not ask."""
     try:
         settings = mapping(server.ask("CONFIG", "GET", "stream-node-max-*"))
@@ -140,7 +142,7 @@ def _read_limits(server: Server, raw: RawStream) -> None:
     raw.node_entries_max = number(settings.get("stream-node-max-entries", raw.node_entries_max))
 
 
-def _read_native(server: Server, raw: RawStream, wanted: Wanted) -> None:
+def _read_native(server: ServerConnection, raw: RawStream, wanted: WantedNodes) -> None:
     key = raw.key
     if wanted.entry_id is not None:
         question = stored.nodes_question(key, wanted.entry_id.text, 1)
@@ -161,7 +163,7 @@ def _read_native(server: Server, raw: RawStream, wanted: Wanted) -> None:
         raw.nodes_total = len(raw.nodes)  # it may have grown since it was asked for
 
 
-def _read_dump(server: Server, raw: RawStream, dump_mb_max: int) -> None:
+def _read_dump(server: ServerConnection, raw: RawStream, dump_mb_max: int) -> None:
     size = number_or_none(server.ask("MEMORY", "USAGE", raw.key, about=raw.key)) or 0
     if size > dump_mb_max * _MB:
         raise Failure(

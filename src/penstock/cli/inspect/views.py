@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from rich.text import Text
 
 from penstock.cli.inspect.hexdump import node_lines
-from penstock.cli.terminal.output import Column, Output
+from penstock.cli.terminal.output import Stdout, TableColumn
 from penstock.core.rax.tree import Rax
 from penstock.human.show import harmless, json_text
-from penstock.inspect.memory import Memory, Trim, add_node, explain_tree, plan_trim
+from penstock.inspect.memory import StreamMemory, Trim, add_node, explain_tree, plan_trim
 from penstock.inspect.node_map import MappedEntry, NodeMap, NodeSummary, node_map
 from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Segment
 from penstock.inspect.stored import KEY_BYTES, RawStream
@@ -23,22 +23,22 @@ SAFE_INTEGER = 2**53  # above it, a reader of JSON may round
 TREE, NODES, MEMORY, BYTES = "tree", "nodes", "memory", "bytes"
 
 NODE_COLUMNS = (
-    Column("node", numeric=True),
-    Column("master id"),
-    Column("last id"),
-    Column("entries", numeric=True),
-    Column("deleted", numeric=True),
-    Column("bytes", numeric=True),
-    Column("fill", numeric=True),
-    Column("state"),
+    TableColumn("node", numeric=True),
+    TableColumn("master id"),
+    TableColumn("last id"),
+    TableColumn("entries", numeric=True),
+    TableColumn("deleted", numeric=True),
+    TableColumn("bytes", numeric=True),
+    TableColumn("fill", numeric=True),
+    TableColumn("state"),
 )
 TRIM_COLUMNS = (
-    Column("trim"),
-    Column("entries left", numeric=True),
-    Column("nodes dropped", numeric=True),
-    Column("bytes freed", numeric=True),
-    Column("new tombstones", numeric=True),
-    Column("their bytes", numeric=True),
+    TableColumn("trim"),
+    TableColumn("entries left", numeric=True),
+    TableColumn("nodes dropped", numeric=True),
+    TableColumn("bytes freed", numeric=True),
+    TableColumn("new tombstones", numeric=True),
+    TableColumn("their bytes", numeric=True),
 )
 
 
@@ -48,7 +48,7 @@ class Inspection:
 
     raw: RawStream
     nodes: list[NodeSummary] = field(default_factory=list)
-    memory: Memory = field(default_factory=Memory)
+    memory: StreamMemory = field(default_factory=StreamMemory)
     trims: list[Trim] = field(default_factory=list)
 
     @property
@@ -90,7 +90,7 @@ def inspected(
 # --- For people ------------------------------------------------------------------------------------------
 
 
-def show(found: Inspection, whats: Sequence[str], output: Output) -> None:
+def show(found: Inspection, whats: Sequence[str], output: Stdout) -> None:
     """Print the views that are asked for, one after the other."""
     output.line(_summary(found))
     for note in found.raw.notes:
@@ -118,7 +118,7 @@ def _summary(found: Inspection) -> str:
     return harmless(f"{name}: {', '.join(parts)}")
 
 
-def _show_tree(found: Inspection, output: Output) -> None:
+def _show_tree(found: Inspection, output: Stdout) -> None:
     tree = found.tree
     about = explain_tree(tree)
     output.line(f"tree: {about.keys} keys, {about.nodes} nodes")
@@ -126,7 +126,7 @@ def _show_tree(found: Inspection, output: Output) -> None:
         output.line(line)
 
 
-def _show_nodes(found: Inspection, output: Output) -> None:
+def _show_nodes(found: Inspection, output: Stdout) -> None:
     output.table(NODE_COLUMNS, [_node_cells(found, place) for place in range(len(found.nodes))])
 
 
@@ -153,11 +153,16 @@ def fill(raw: RawStream, node: NodeSummary) -> float:
     return max(by_bytes, by_entries)
 
 
-def _show_memory(found: Inspection, output: Output) -> None:
+def _show_memory(found: Inspection, output: Stdout) -> None:
     memory = found.memory
     tree = explain_tree(found.tree)
     output.table(
-        (Column("part"), Column("bytes", numeric=True), Column("share", numeric=True), Column("")),
+        (
+            TableColumn("part"),
+            TableColumn("bytes", numeric=True),
+            TableColumn("share", numeric=True),
+            TableColumn(""),
+        ),
         [*_part_cells(memory)],
     )
     output.line("")
@@ -197,7 +202,7 @@ _MEANINGS = {
 }
 
 
-def _part_cells(memory: Memory) -> Iterator[list[str]]:
+def _part_cells(memory: StreamMemory) -> Iterator[list[str]]:
     for name, size in memory.parts.items():
         if size or name != "damage":
             meaning = _MEANINGS[name].format(
@@ -223,7 +228,7 @@ def _trim_cells(trim: Trim) -> list[str]:
     ]
 
 
-def _show_bytes(found: Inspection, output: Output) -> None:
+def _show_bytes(found: Inspection, output: Stdout) -> None:
     output.note("encoding|content|backlen")
     for place in range(len(found.nodes)):
         node = found.map(place)

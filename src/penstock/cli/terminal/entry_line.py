@@ -18,7 +18,7 @@ from collections.abc import Callable
 import typer
 from rich.text import Text
 
-from penstock.cli.terminal.entries import Entry
+from penstock.cli.terminal.entries import StreamEntry
 from penstock.human.show import (
     entry_json,
     fields_text,
@@ -28,8 +28,8 @@ from penstock.human.show import (
     time_text,
 )
 
-Line = Callable[[Entry], str | Text]
-Piece = Callable[[Entry], str]
+Line = Callable[[StreamEntry], str | Text]
+Piece = Callable[[StreamEntry], str]
 
 PIECES: dict[str, Piece] = {
     "stream": lambda entry: harmless(entry.stream),
@@ -47,18 +47,18 @@ _TOKEN = re.compile(
 )
 
 
-def json_entry(entry: Entry) -> str:
+def json_entry(entry: StreamEntry) -> str:
     """The whole entry as one line of JSON."""
     return entry_json(entry.stream, entry.id, entry.fields)
 
 
-def entry_text(entry: Entry, with_stream: bool) -> str:
+def entry_text(entry: StreamEntry, with_stream: bool) -> str:
     """`TIME  ID  name=value ...`, the stream first if it matters."""
     line = f"{time_text(entry.id.ms)}  {entry.id}  {fields_text(entry.fields)}"
     return f"{harmless(entry.stream)}  {line}" if with_stream else line
 
 
-def coloured_entry(entry: Entry, with_stream: bool) -> Text:
+def coloured_entry(entry: StreamEntry, with_stream: bool) -> Text:
     """The same text for a terminal."""
     line = Text()
     if with_stream:
@@ -96,7 +96,7 @@ def _parse_token(token: re.Match[str]) -> str | Piece:
 
 
 def _field(name: bytes) -> Piece:
-    def value(entry: Entry) -> str:
+    def value(entry: StreamEntry) -> str:
         found = [value for field, value in entry.fields if field == name]
         return harmless(found[-1]) if found else ""
 

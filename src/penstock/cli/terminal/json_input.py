@@ -19,7 +19,7 @@ CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class InputLine:
     """An entry, and where it stood."""
 
     number: int
@@ -45,16 +45,16 @@ class JsonInput:
         self.bytes_total_or_none = _size_or_none(source)
         self.problem_or_none: str | None = None
 
-    def batches(self) -> Iterator[list[Line]]:
+    def batches(self) -> Iterator[list[InputLine]]:
         """Entries that arrived together. After a bad line there are no more, and `problem_or_none` is set."""
         for lines in self._arrivals():
-            batch: list[Line] = []
+            batch: list[InputLine] = []
             for line in lines:
                 self._line_number += 1
                 if not line.strip():
                     continue
                 try:
-                    batch.append(Line(self._line_number, parse_entry(line)))
+                    batch.append(InputLine(self._line_number, parse_entry(line)))
                 except ValueError as error:
                     self.problem_or_none = f"line {self._line_number}: {error}"
                     break

@@ -19,14 +19,14 @@ GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A heading, and whether the column holds numbers, which end where the heading ends."""
 
     heading: str
     numeric: bool = False
 
 
-class Output:
+class Stdout:
     """Stdout. Everything it is given must be harmless already."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Output:
         if self.is_terminal:
             self.line(Text(text, style="dim"))
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> None:
         if self._terminal_or_none is not None:
             self._terminal_or_none.print(_drawn(columns, rows))
             return
@@ -61,7 +61,7 @@ class Output:
             self.line(line)
 
 
-def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
+def _drawn(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), header_style="bold cyan")
     for column in columns:
         justify = "right" if column.numeric else "left"
@@ -71,7 +71,7 @@ def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
     return table
 
 
-def _padded(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+def _padded(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> Iterable[str]:
     lines = [[column.heading for column in columns], *map(list, rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
     for cells in lines:

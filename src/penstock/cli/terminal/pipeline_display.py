@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.terminal.output import Output
+from penstock.cli.terminal.output import Stdout
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Nothing:
 class BatchLines(Nothing):
     """One JSON object a batch, seen at once by whoever reads the pipe."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Stdout) -> None:
         self._output = output
 
     def show(self, record: BatchRecord) -> None:

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 
-class Progress:
+class ProgressBar:
     """A bar from the second report on, so that a short input shows none. Use it in a `with`."""
 
     def __init__(
@@ -24,7 +24,7 @@ class Progress:
         self._task = TaskID(0)
         self._reports = 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(

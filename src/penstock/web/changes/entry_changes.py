@@ -13,15 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from penstock.client.replies import Entry, Reply, array, entries, number, parts
+from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.errors import CommandError
 from penstock.human.show import quoted, size_text, time_text
 from penstock.web.http.names import escaped_text
-from penstock.web.model.facts import GroupFacts, StreamFacts
+from penstock.web.model.facts import StreamFacts
 from penstock.web.model.stream_page import OLDEST, Reading, behind, count_for, read_entries
 from penstock.web.model.values import preview
 from penstock.web.refusal import Refused, Word
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import Away, ServerClient
 
 SAMPLE_ENTRIES = 5
 COUNTED_MAX = 100_000
@@ -50,7 +51,7 @@ class Change:
         return [" ".join(_shown(word) for word in words) for words in self.commands]
 
 
-async def carry_out(server: Server, change: Change) -> list[Reply]:
+async def carry_out(server: ServerClient, change: Change) -> list[Reply]:
     """Send the commands, one after the other. Raises: Refused (also on a dashboard that only reads), Away."""
     replies: list[Reply] = []
     for words in change.commands:
@@ -85,7 +86,7 @@ def _new_id(text: str) -> str:
     raise Refused(f"{quoted(text.encode())} is no id: write *, ms-* or ms-seq")
 
 
-def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupFacts]) -> Change:
+def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupInfo]) -> Change:
     """Delete entries. Raises: Refused if none is chosen."""
     if not ids:
         raise Refused("no entry is chosen")
@@ -104,7 +105,7 @@ def plan_delete(name: bytes, ids: Sequence[StreamID], groups: Sequence[GroupFact
     )
 
 
-async def plan_trim_before(server: Server, facts: StreamFacts, start: StreamID) -> Change:
+async def plan_trim_before(server: ServerClient, facts: StreamFacts, start: StreamID) -> Change:
     """Delete all entries below an id, with a look at what goes."""
     if facts.last_id < LARGEST:
         start = min(start, facts.last_id.next())  # what comes meanwhile was not shown, and stays
@@ -123,7 +124,7 @@ async def plan_trim_before(server: Server, facts: StreamFacts, start: StreamID) 
     return Change("Trim the stream", (command,), tuple(effects), tuple(warnings))
 
 
-async def plan_trim_to_length(server: Server, facts: StreamFacts, length: int) -> Change:
+async def plan_trim_to_length(server: ServerClient, facts: StreamFacts, length: int) -> Change:
     """Keep the newest entries: planned as an id, so that what came meanwhile is kept as well."""
     if length >= facts.length:
         return _trim_of_nothing(f"there are {facts.length:,} entries")
@@ -146,7 +147,7 @@ def _trim_of_nothing(why: str) -> Change:
     return Change("Trim the stream", (), (f"nothing: {why}",))
 
 
-async def _id_from_end(server: Server, facts: StreamFacts, rank: int) -> StreamID:
+async def _id_from_end(server: ServerClient, facts: StreamFacts, rank: int) -> StreamID:
     """The id of the entry that is `rank` from the end. Raises: Refused where counting would take too long."""
     if facts.length - rank <= COUNTED_MAX:
         reading, steps = OLDEST, facts.length - rank + 1
@@ -170,7 +171,9 @@ async def _id_from_end(server: Server, facts: StreamFacts, rank: int) -> StreamI
     return last
 
 
-async def _count_below(server: Server, facts: StreamFacts, start: StreamID) -> tuple[int, bool]:
+async def _count_below(
+    server: ServerClient, facts: StreamFacts, start: StreamID
+) -> tuple[int, bool]:
     """How many entries lie below an id, as far as counting is cheap; whether that is all."""
     if start == SMALLEST or not facts.length:
         return 0, True
@@ -200,7 +203,7 @@ def blockers_of_trim(facts: StreamFacts, start: StreamID) -> list[str]:
     ]
 
 
-async def _emptied_by_trim(server: Server, facts: StreamFacts, start: StreamID) -> list[str]:
+async def _emptied_by_trim(server: ServerClient, facts: StreamFacts, start: StreamID) -> list[str]:
     """Which groups have pending entries that would lose their fields."""
     holding = [group for group in facts.groups if group.pending]
     end = start.previous().text

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.client.xinfo import ConsumerInfo, GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.human.show import quoted
 from penstock.web.changes.entry_changes import Change, some_ids
-from penstock.web.model.facts import GroupFacts, StreamFacts
-from penstock.web.model.groups import Consumer
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.groups import consumer_state
 from penstock.web.model.lag import loses_lag_at
 from penstock.web.refusal import Refused, Word
 
@@ -46,7 +47,7 @@ def plan_claim(
     return Change("Claim", (command,), effects)
 
 
-def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None) -> Change:
+def plan_reset(facts: StreamFacts, group: GroupInfo, position: StreamID | None) -> Change:
     """Move a group: it next reads what follows `position`; None is the end of the stream."""
     # Never $, which is another id by the time of a yes.
     target = facts.last_id if position is None else position
@@ -100,7 +101,7 @@ def plan_create(facts: StreamFacts, name: bytes, position: StreamID | None) -> C
     )
 
 
-def plan_destroy(facts: StreamFacts, group: GroupFacts) -> Change:
+def plan_destroy(facts: StreamFacts, group: GroupInfo) -> Change:
     """Delete a group with all that it knows."""
     goes = f"{quoted(group.name)} goes, and with it {_pending_text(group.pending)}"
     effects = [
@@ -118,7 +119,7 @@ def plan_destroy(facts: StreamFacts, group: GroupFacts) -> Change:
     )
 
 
-def plan_delete_consumers(name: bytes, group: bytes, chosen: Sequence[Consumer]) -> Change:
+def plan_delete_consumers(name: bytes, group: bytes, chosen: Sequence[ConsumerInfo]) -> Change:
     """Delete consumers of a group. Raises: Refused if none is chosen."""
     if not chosen:
         raise Refused("no consumer is chosen")
@@ -131,7 +132,7 @@ def plan_delete_consumers(name: bytes, group: bytes, chosen: Sequence[Consumer])
         warnings.append(
             "what was pending there is delivered to nobody again: claim it first for another consumer"
         )
-    if any(consumer.state == "alive" for consumer in chosen):
+    if any(consumer_state(consumer) == "alive" for consumer in chosen):
         warnings.append("a consumer that still asks is there again with its next question")
     commands = tuple(("XGROUP", "DELCONSUMER", name, group, one.name) for one in chosen)
     return Change("Delete consumers", commands, effects, tuple(warnings))

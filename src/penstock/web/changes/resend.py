@@ -15,14 +15,14 @@ from penstock.web.changes.entry_changes import Change, plan_add, some_ids
 from penstock.web.model.facts import stream_facts
 from penstock.web.model.pipelines import REASON
 from penstock.web.refusal import Refused, Word
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 SOURCE_STREAM, SOURCE_ID = b"_source_stream", b"_source_id"
 
 Reject = tuple[bytes, Entry]  # and the stream that holds it
 
 
-async def plan_resend(server: Server, name: bytes, fields: Fields, id_: str = "*") -> Change:
+async def plan_resend(server: ServerClient, name: bytes, fields: Fields, id_: str = "*") -> Change:
     """Add an entry that was made of another. Raises: Refused."""
     if not name:
         raise Refused("name the stream")
@@ -32,7 +32,7 @@ async def plan_resend(server: Server, name: bytes, fields: Fields, id_: str = "*
 
 
 async def plan_redrive(
-    server: Server, chosen: Sequence[Reject], target: bytes, delete: bool
+    server: ServerClient, chosen: Sequence[Reject], target: bytes, delete: bool
 ) -> Change:
     """Add rejects to `target`, or each to where it was first, and maybe delete them. Raises: Refused."""
     if not chosen:
@@ -85,7 +85,7 @@ def _some(rejects: Sequence[Reject]) -> str:
     return some_ids([entry.id for _, entry in rejects])
 
 
-async def _new_streams(server: Server, names: Sequence[bytes]) -> tuple[str, ...]:
+async def _new_streams(server: ServerClient, names: Sequence[bytes]) -> tuple[str, ...]:
     """What to mind of names that no stream has; a key of another type is refused by the server."""
     found = await stream_facts(server, names)
     return tuple(

@@ -19,7 +19,7 @@ T = TypeVar("T")
 NUMBER_MAX = 10**9
 
 
-class Words:
+class QueryReader:
     """Reads words, and keeps a sentence for each that is none."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from penstock.web.model.facts import StreamFacts, stream_facts
 from penstock.web.model.history import GroupHistory
 from penstock.web.model.rates import Meter
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import Away, ServerClient
 
 SCAN_COUNT = 1000
 SLICE_STREAMS = 20  # some ten milliseconds of ours, in which no page is served
@@ -33,7 +33,7 @@ SORTS = ("name", "length", "bytes", "in", "out", "first", "last", "groups", "lag
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StreamRow:
     """A stream in the table."""
 
     facts: StreamFacts
@@ -41,19 +41,19 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class CataloguePage:
     """Some rows of the table, and how many there are in all."""
 
-    rows: list[Row]
+    rows: list[StreamRow]
     number: int
     pages: int
     total: int
 
 
-class Catalogue:
+class StreamCatalogue:
     """The streams that are known. One for all pages."""
 
-    def __init__(self, server: Server, history: GroupHistory) -> None:
+    def __init__(self, server: ServerClient, history: GroupHistory) -> None:
         self._server = server
         self._history = history
         self._facts: dict[bytes, StreamFacts] = {}
@@ -136,7 +136,9 @@ class Catalogue:
         """What is known of every stream, as old as the last sweep."""
         return self._facts.values()
 
-    def page(self, search: str, sort: str, descending: bool, number: int, size: int) -> Page:
+    def page(
+        self, search: str, sort: str, descending: bool, number: int, size: int
+    ) -> CataloguePage:
         """Rows whose names contain `search`, sorted; unknown values last. Cost: a sort of all rows."""
         wanted = search.casefold()
         names = list(self._facts)
@@ -150,8 +152,8 @@ class Catalogue:
         pages = max(1, -(-len(ordered) // size))
         number = min(max(number, 1), pages)
         shown = ordered[(number - 1) * size : number * size]
-        rows = [Row(self._facts[name], self._meters[name]) for name in shown]
-        return Page(rows, number, pages, len(ordered))
+        rows = [StreamRow(self._facts[name], self._meters[name]) for name in shown]
+        return CataloguePage(rows, number, pages, len(ordered))
 
     def _key(self, sort: str) -> Callable[[bytes], float | bytes | None]:
         facts, meters = self._facts, self._meters
@@ -175,5 +177,5 @@ def _ms(facts: StreamFacts, last: bool) -> float | None:
     return None if found is None else -found.id.ms
 
 
-def names_of(rows: Iterable[Row]) -> list[bytes]:
+def names_of(rows: Iterable[StreamRow]) -> list[bytes]:
     return [row.facts.name for row in rows]

@@ -37,7 +37,7 @@ from penstock.web.model.stream_page import (
     read_entries,
     read_ids,
 )
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 CHUNK_ENTRIES = 500
 LIMIT_DEFAULT = 100_000
@@ -59,7 +59,7 @@ _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNO
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ExportSelection:
     """What to export: `ids`, or the range from `start` to `end`, both included."""
 
     name: bytes
@@ -70,7 +70,7 @@ class Selection:
     limit: int = LIMIT_DEFAULT
 
 
-async def selected(server: Server, selection: Selection) -> AsyncIterator[list[Entry]]:
+async def selected(server: ServerClient, selection: ExportSelection) -> AsyncIterator[list[Entry]]:
     """The entries of a selection, some at a time."""
     if selection.ids:
         yield await read_ids(server, selection.name, selection.ids[:IDS_MAX])
@@ -93,7 +93,9 @@ async def selected(server: Server, selection: Selection) -> AsyncIterator[list[E
             return
 
 
-async def export(server: Server, selection: Selection, kind: str) -> AsyncIterator[bytes]:
+async def export(
+    server: ServerClient, selection: ExportSelection, kind: str
+) -> AsyncIterator[bytes]:
     """The file, piece by piece. `kind` is one of TYPES."""
     writer = WRITERS[kind](selection.name)
     async for chunk in selected(server, selection):

@@ -15,23 +15,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from penstock.client.replies import (
-    Reply,
-    array,
-    blob,
-    identifier,
-    mapping,
-    number,
-    number_or_none,
-    parts,
-)
+from penstock.client.replies import Reply, array, blob, identifier, number, parts
+from penstock.client.xinfo import ConsumerInfo, GroupInfo, consumer_infos
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.show import duration_text, harmless, quoted, time_text
-from penstock.web.model.facts import GroupFacts, StreamFacts
+from penstock.web.model.facts import StreamFacts
 from penstock.web.model.stream_page import read_ids
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 DEAD_IDLE_MS = 5 * 60_000
 PENDING_PAGE = 50
@@ -39,28 +31,7 @@ CONSUMERS_SHOWN_MAX = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Consumer:
-    """A consumer. Idle: since it last asked. Inactive: since it last got something; None before Redis 7.2."""
-
-    name: bytes
-    pending: int
-    idle_ms: int
-    inactive_ms: int | None
-
-    @property
-    def state(self) -> str:
-        """Dead: holds entries and has not asked for a long time. Gone: the same without entries."""
-        if self.idle_ms < DEAD_IDLE_MS:
-            return (
-                "alive"
-                if not self.pending or (self.inactive_ms or 0) < DEAD_IDLE_MS
-                else "asks, gets nothing"
-            )
-        return "dead" if self.pending else "gone"
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
+class PendingEntry:
     """An entry that was delivered and not acknowledged. `fields` is None where the entry was deleted."""
 
     id: StreamID
@@ -79,18 +50,21 @@ class Holder:
     reason: str
 
 
-async def consumers_of(server: Server, stream: bytes, group: bytes) -> list[Consumer]:
+async def consumers_of(server: ServerClient, stream: bytes, group: bytes) -> list[ConsumerInfo]:
     """All consumers of a group."""
-    found = []
-    for item in array(await server.ask("XINFO", "CONSUMERS", stream, group)):
-        told = mapping(item)
-        idle = number(told["idle"])
-        inactive = number_or_none(told.get("inactive"))
-        found.append(Consumer(blob(told["name"]), number(told["pending"]), idle, inactive))
-    return found
+    return consumer_infos(await server.ask("XINFO", "CONSUMERS", stream, group))
 
 
-def foremost(consumers: list[Consumer]) -> list[Consumer]:
+def consumer_state(consumer: ConsumerInfo) -> str:
+    """`dead`: silent for a long time, with pending entries. `gone`: the same, without."""
+    if consumer.idle_ms >= DEAD_IDLE_MS:
+        return "dead" if consumer.pending else "gone"
+    if consumer.pending and (consumer.inactive_ms or 0) >= DEAD_IDLE_MS:
+        return "reads, gets nothing"
+    return "alive"
+
+
+def foremost(consumers: list[ConsumerInfo]) -> list[ConsumerInfo]:
     """As many as a page shows, in the order they came; where there are more, those that hold the most."""
     if len(consumers) <= CONSUMERS_SHOWN_MAX:
         return consumers
@@ -99,8 +73,12 @@ def foremost(consumers: list[Consumer]) -> list[Consumer]:
 
 
 async def pending_of(
-    server: Server, stream: bytes, group: bytes, start: StreamID = SMALLEST, consumer: bytes = b""
-) -> list[Pending]:
+    server: ServerClient,
+    stream: bytes,
+    group: bytes,
+    start: StreamID = SMALLEST,
+    consumer: bytes = b"",
+) -> list[PendingEntry]:
     """A page of pending entries from an id on, oldest first, with their payload."""
     one = [consumer] if consumer else []
     reply = await server.ask("XPENDING", stream, group, start.text, "+", PENDING_PAGE, *one)
@@ -108,12 +86,12 @@ async def pending_of(
     ids = [identifier(row[0]) for row in rows]
     payload = {entry.id: entry.fields for entry in await read_ids(server, stream, ids)}
     return [
-        Pending(id_, blob(row[1]), number(row[2]), number(row[3]), payload.get(id_))
+        PendingEntry(id_, blob(row[1]), number(row[2]), number(row[3]), payload.get(id_))
         for id_, row in zip(ids, rows, strict=True)
     ]
 
 
-async def oldest_pending(server: Server, facts: StreamFacts) -> dict[bytes, Pending]:
+async def oldest_pending(server: ServerClient, facts: StreamFacts) -> dict[bytes, PendingEntry]:
     """The oldest pending entry of every group that has one, without its payload."""
     groups = [group for group in facts.groups if group.pending]
     replies = await server.ask_all(
@@ -124,13 +102,13 @@ async def oldest_pending(server: Server, facts: StreamFacts) -> dict[bytes, Pend
         rows: list[Reply] = reply if isinstance(reply, list) else []
         for row in rows:
             id_, consumer, idle, deliveries = parts(row, 4)
-            found[group.name] = Pending(
+            found[group.name] = PendingEntry(
                 identifier(id_), blob(consumer), number(idle), number(deliveries), None
             )
     return found
 
 
-def holders(facts: StreamFacts, oldest: dict[bytes, Pending]) -> list[Holder]:
+def holders(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> list[Holder]:
     """Every group that needs something of the stream, the one that needs the oldest first."""
     found = []
     for group in facts.groups:
@@ -147,7 +125,7 @@ def holders(facts: StreamFacts, oldest: dict[bytes, Pending]) -> list[Holder]:
     return sorted((holder for holder in found if holder.id >= start), key=lambda holder: holder.id)
 
 
-def _pending_reason(group: GroupFacts, pending: Pending) -> str:
+def _pending_reason(group: GroupInfo, pending: PendingEntry) -> str:
     times = "once" if pending.deliveries == 1 else f"{pending.deliveries:,} times"
     return (
         f"{quoted(pending.consumer)} has it pending for {duration_text(pending.idle_ms)},"
@@ -183,7 +161,7 @@ def place(facts: StreamFacts, id_: StreamID) -> float:
     return min(1.0, max(0.0, (id_.ms - first) / span))
 
 
-def group_or_refuse(facts: StreamFacts, name: bytes) -> GroupFacts:
+def group_or_refuse(facts: StreamFacts, name: bytes) -> GroupInfo:
     """Raises: Refused if the stream has no such group."""
     for group in facts.groups:
         if group.name == name:

@@ -14,8 +14,9 @@ Redis 7.0, which penstock keeps.
 
 from __future__ import annotations
 
+from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import SMALLEST, StreamID
-from penstock.web.model.facts import GroupFacts, StreamFacts
+from penstock.web.model.facts import StreamFacts
 
 AGAIN = "It is known again when the group has read the last entry."
 
@@ -30,11 +31,11 @@ def loses_lag_at(facts: StreamFacts, id_: StreamID) -> bool:
     return id_ > facts.first.id or deleted >= facts.first.id
 
 
-def lag_text(group: GroupFacts) -> str:
+def lag_text(group: GroupInfo) -> str:
     return "unknown" if group.lag is None else f"{group.lag:,}"
 
 
-def why_unknown(facts: StreamFacts, group: GroupFacts) -> str:
+def why_unknown(facts: StreamFacts, group: GroupInfo) -> str:
     """Why a group has no lag, in words for the user; empty if it has one."""
     if group.lag is not None:
         return ""

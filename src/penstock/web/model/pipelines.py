@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.client.replies import Entry
-from penstock.web.model.catalogue import Catalogue
+from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.stream_page import NEWEST, read_entries
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 METRICS_STREAM = b"penstock:metrics"
 REASON = b"_reason"
@@ -26,7 +26,7 @@ QUIET_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PipelineBatch:
     """One batch of one output; None for what it did not tell."""
 
     pipeline: str
@@ -41,15 +41,15 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class PipelineOutput:
     """An output of a pipeline and its newest batches, oldest first."""
 
     pipeline: str
     output: str
-    batches: list[Batch]
+    batches: list[PipelineBatch]
 
     @property
-    def last(self) -> Batch:
+    def last(self) -> PipelineBatch:
         return self.batches[-1]
 
     def state(self, now_ms: int) -> str:
@@ -66,25 +66,25 @@ class Rejects:
     reasons: list[tuple[str, int]]
 
 
-async def outputs_of(server: Server) -> list[Output]:
+async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
     """Every output that has told of a batch lately."""
     read = await read_entries(server, METRICS_STREAM, NEWEST, RECORDS_MAX)
-    found: dict[tuple[str, str], list[Batch]] = {}
+    found: dict[tuple[str, str], list[PipelineBatch]] = {}
     for entry in reversed(read):
         batch = parse_batch_or_none(entry)
         if batch is not None:
             found.setdefault((batch.pipeline, batch.output), []).append(batch)
-    return [Output(*key, batches) for key, batches in sorted(found.items())]
+    return [PipelineOutput(*key, batches) for key, batches in sorted(found.items())]
 
 
-def parse_batch_or_none(entry: Entry) -> Batch | None:
+def parse_batch_or_none(entry: Entry) -> PipelineBatch | None:
     """The record in an entry; None if it is none."""
     told = {name.decode("utf-8", "replace"): value for name, value in entry.fields}
     batch = _number_or_none(told.get("batch"))
     if batch is None or "pipeline" not in told or "output" not in told:
         return None
     lag, pending = (_number_or_none(told.get(name)) for name in ("lag", "pending"))
-    return Batch(
+    return PipelineBatch(
         pipeline=told["pipeline"].decode("utf-8", "backslashreplace"),
         output=told["output"].decode("utf-8", "backslashreplace"),
         batch=int(batch),
@@ -106,7 +106,7 @@ def _number_or_none(value: bytes | None) -> float | None:
     return number if number is None or abs(number) < float("inf") else None
 
 
-def reject_streams(catalogue: Catalogue) -> list[bytes]:
+def reject_streams(catalogue: StreamCatalogue) -> list[bytes]:
     """The known streams whose last entry says why it was rejected."""
     return [
         facts.name
@@ -115,7 +115,7 @@ def reject_streams(catalogue: Catalogue) -> list[bytes]:
     ]
 
 
-async def rejects_of(server: Server, streams: Sequence[bytes]) -> list[Rejects]:
+async def rejects_of(server: ServerClient, streams: Sequence[bytes]) -> list[Rejects]:
     """The newest rejects of some streams."""
     found = []
     for stream in streams:

@@ -19,7 +19,7 @@ from penstock.client.replies import Entry, entries
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, Moment
 from penstock.human.where import Condition
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 PAGE_ENTRIES = 50
 CHUNK_ENTRIES = 1000
@@ -61,7 +61,7 @@ def count_for(mean_bytes: float, wanted: int) -> int:
     return max(1, min(wanted, int(REPLY_BYTES_MAX / max(mean_bytes, 1))))
 
 
-async def mean_bytes(server: Server, name: bytes) -> float:
+async def mean_bytes(server: ServerClient, name: bytes) -> float:
     """Of an entry as it is now, where the server tells; else 0."""
     size, length = await server.ask_all([("MEMORY", "USAGE", name), ("XLEN", name)])
     return size / length if isinstance(size, int) and isinstance(length, int) and length else 0
@@ -74,7 +74,9 @@ def reading_from(moment: Moment, now_ms: int) -> Reading:
     return Reading(moment.at(now_ms) if isinstance(moment, Ago) else moment, rising=True)
 
 
-async def read_entries(server: Server, name: bytes, reading: Reading, count: int) -> list[Entry]:
+async def read_entries(
+    server: ServerClient, name: bytes, reading: Reading, count: int
+) -> list[Entry]:
     """The next entries of a stream; none if there is no such stream."""
     if reading.rising:
         reply = await server.ask("XRANGE", name, reading.start.text, "+", "COUNT", count)
@@ -84,7 +86,7 @@ async def read_entries(server: Server, name: bytes, reading: Reading, count: int
 
 
 async def read_page(
-    server: Server,
+    server: ServerClient,
     name: bytes,
     reading: Reading,
     mean_bytes: float,
@@ -123,7 +125,7 @@ def behind(reading: Reading, last: StreamID) -> Reading | None:
 
 
 async def page_before(
-    server: Server, name: bytes, reading: Reading, mean_bytes: float
+    server: ServerClient, name: bytes, reading: Reading, mean_bytes: float
 ) -> Reading | None:
     """Where a page would begin that ends just before this one; None if nothing is before it.
 
@@ -137,7 +139,7 @@ async def page_before(
     return Reading(read[-1].id, reading.rising) if read else None
 
 
-async def read_ids(server: Server, name: bytes, ids: Sequence[StreamID]) -> list[Entry]:
+async def read_ids(server: ServerClient, name: bytes, ids: Sequence[StreamID]) -> list[Entry]:
     """Single entries; those that are gone are left out."""
     replies = await server.ask_all([("XRANGE", name, id_.text, id_.text) for id_ in ids])
     found = []

@@ -18,9 +18,9 @@ from penstock.core.rax.tree import Rax
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import CorruptData
 from penstock.human.show import harmless, size_text
-from penstock.inspect.memory import Memory, Trim, add_node, plan_trim
+from penstock.inspect.memory import StreamMemory, Trim, add_node, plan_trim
 from penstock.inspect.node_map import MappedEntry, NodeMap, flags_text, node_map
-from penstock.inspect.segments import NO_ELEMENT, Kind, Role, Segment
+from penstock.inspect.segments import NO_ELEMENT, Role, Segment, SegmentKind
 from penstock.inspect.stored import (
     RawNode,
     dump_nodes,
@@ -32,7 +32,7 @@ from penstock.inspect.tree import tree_of
 from penstock.web.colours import CHART_LINK, CHART_TEXT
 from penstock.web.model.facts import StreamFacts
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 WINDOW_NODES = 24
 DUMP_BYTES_MAX = 8 * 1024 * 1024
@@ -62,14 +62,16 @@ class Window:
     nodes_total: int
     onwards: StreamID | None
     notes: list[str]
-    memory: Memory = field(default_factory=Memory)
+    memory: StreamMemory = field(default_factory=StreamMemory)
 
     @property
     def is_whole(self) -> bool:
         return len(self.nodes) == self.nodes_total
 
 
-async def read_window(server: Server, facts: StreamFacts, start: StreamID = SMALLEST) -> Window:
+async def read_window(
+    server: ServerClient, facts: StreamFacts, start: StreamID = SMALLEST
+) -> Window:
     """The nodes from the one on that holds `start`. Raises: Refused if a stream is too large for DUMP."""
     try:
         reply = await server.ask(*nodes_question(facts.name, start.text, WINDOW_NODES))
@@ -86,7 +88,7 @@ async def read_window(server: Server, facts: StreamFacts, start: StreamID = SMAL
     return window
 
 
-async def _dumped(server: Server, facts: StreamFacts, start: StreamID) -> Window:
+async def _dumped(server: ServerClient, facts: StreamFacts, start: StreamID) -> Window:
     if (facts.size_bytes or 0) > DUMP_BYTES_MAX:
         raise Refused(
             f"this server can only DUMP all of the stream, {size_text(facts.size_bytes or 0)}, which would"
@@ -262,10 +264,10 @@ def _piece(data: bytes, segment: Segment, together: Sequence[Segment]) -> Piece:
     length = min(segment.length, PIECE_BYTES_MAX)
     shown = data[segment.offset : segment.offset + length].hex(" ")
     role = str(segment.role) or str(segment.kind)
-    kind = "damage" if segment.kind is Kind.DAMAGE else role.replace(" ", "-")
+    kind = "damage" if segment.kind is SegmentKind.DAMAGE else role.replace(" ", "-")
     # What an element holds is said once: where its content is, or at its encoding if that is all of it.
-    has_content = any(other.kind is Kind.CONTENT for other in together)
-    says = segment.kind is Kind.CONTENT or (not has_content and segment is together[0])
+    has_content = any(other.kind is SegmentKind.CONTENT for other in together)
+    says = segment.kind is SegmentKind.CONTENT or (not has_content and segment is together[0])
     text = _value_text(segment) if says else ""
     title = f"offset {segment.offset}: {role}, {segment.kind}: {segment.label}"
     return Piece(f"{kind} k-{segment.kind}", shown, segment.length - length, text, title)

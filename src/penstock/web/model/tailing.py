@@ -13,19 +13,12 @@ from __future__ import annotations
 
 from collections import deque
 
-from penstock.client.replies import (
-    Entry,
-    Reply,
-    entries,
-    entry,
-    identifier,
-    mapping,
-    number_or_none,
-)
+from penstock.client.replies import Entry, entries
+from penstock.client.xinfo import stream_info
 from penstock.core.stream_id import StreamID
 from penstock.web.model.stream_page import count_for, mean_bytes
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 SHOWN_MAX = 100
 
@@ -33,7 +26,7 @@ SHOWN_MAX = 100
 class Tail:
     """What a page shows of a stream's end, newest first."""
 
-    def __init__(self, server: Server, name: bytes) -> None:
+    def __init__(self, server: ServerClient, name: bytes) -> None:
         self._server = server
         self._name = name
         self._last: StreamID | None = None
@@ -45,19 +38,18 @@ class Tail:
     async def step(self) -> bool:
         """Take in what came and went since the last step; whether that changed what is shown."""
         try:
-            about = mapping(await self._server.ask("XINFO", "STREAM", self._name))
+            info = stream_info(await self._server.ask("XINFO", "STREAM", self._name))
         except Refused:
             self._forget()  # gone, or no stream any more
             raise
-        newest = identifier(about["last-generated-id"])
-        added = number_or_none(about.get("entries-added"))
+        newest, added = info.last_id, info.entries_added
         if self._is_another(newest, added):
             self._forget()
         if self._last is None:
             self._last, self._added = newest, added
             await self._fill(newest)
             return True
-        went = self._drop_before(about.get("first-entry"))
+        went = self._drop_before(info.first)
         if newest == self._last:
             return went
         came = await self._between(self._last, newest)
@@ -77,11 +69,10 @@ class Tail:
         self.shown.clear()
         self.skipped = 0
 
-    def _drop_before(self, first: Reply) -> bool:
-        """Forget what lies before the first entry that is left; whether anything did."""
+    def _drop_before(self, first: Entry | None) -> bool:
+        """Forget entries before the first one of the stream. Returns whether there were any."""
         had = len(self.shown)
-        start = None if first is None else entry(first).id
-        while self.shown and (start is None or self.shown[-1].id < start):
+        while self.shown and (first is None or self.shown[-1].id < first.id):
             self.shown.pop()
         return len(self.shown) < had
 

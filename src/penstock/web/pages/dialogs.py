@@ -14,7 +14,7 @@ from nicegui import ui
 from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 from penstock.web.changes.entry_changes import Change, carry_out
-from penstock.web.pages.frame import Frame, attribute, heading
+from penstock.web.pages.frame import PageFrame, attribute, heading
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import Away
 
@@ -28,7 +28,7 @@ def tell(text: str, good: bool = True) -> None:
 
 
 @contextmanager
-def titled_dialog(frame: Frame, title: str, wide: bool = False) -> Iterator[ui.dialog]:
+def titled_dialog(frame: PageFrame, title: str, wide: bool = False) -> Iterator[ui.dialog]:
     """A dialog to fill; it is opened by `await` or `open`."""
     classes = "asking gap-2 full-width" if wide else "asking gap-2"
     with frame.content, ui.dialog() as dialog, ui.card().classes(classes):
@@ -44,7 +44,7 @@ def answer_buttons(dialog: ui.dialog, text: str, answer: Callable[[], object]) -
         ui.button(text, on_click=lambda: dialog.submit(answer())).props("outline no-caps")
 
 
-async def ask_for(frame: Frame, title: str, *boxes: tuple[str, str]) -> list[str] | None:
+async def ask_for(frame: PageFrame, title: str, *boxes: tuple[str, str]) -> list[str] | None:
     """What is typed into boxes, each given as its label and what stands in it; None if it was cancelled."""
     with titled_dialog(frame, title) as dialog:
         made = [ui.input(label, value=value) for label, value in boxes]
@@ -61,7 +61,7 @@ async def ask_for(frame: Frame, title: str, *boxes: tuple[str, str]) -> list[str
     return given
 
 
-async def propose(frame: Frame, plan: Callable[[], Awaitable[Change]], done: Done) -> None:
+async def propose(frame: PageFrame, plan: Callable[[], Awaitable[Change]], done: Done) -> None:
     """Plan a change, show it, and carry it out if that is what is wanted."""
     try:
         change = await plan()
@@ -93,7 +93,7 @@ def _describe(change: Change) -> None:
             ui.label(line).classes("wrap")
 
 
-async def _carry_out(frame: Frame, change: Change) -> None:
+async def _carry_out(frame: PageFrame, change: Change) -> None:
     try:
         replies = await carry_out(frame.board.server, change)
     except (Refused, UnexpectedReply, Away) as error:

@@ -13,12 +13,12 @@ from penstock.web.http.names import name_text, parse_name
 from penstock.web.model.values import hex_view, json_view_or_none, value_text
 from penstock.web.pages.dialogs import Done, answer_buttons, propose, titled_dialog
 from penstock.web.pages.entry_form import EntryForm
-from penstock.web.pages.frame import Frame, attribute
+from penstock.web.pages.frame import PageFrame, attribute
 
 FIELDS_SHOWN = 100
 
 
-def show_entry(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
+def show_entry(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> None:
     """All of an entry: each value as text, as JSON where it is JSON, and as bytes."""
 
     async def resend() -> None:
@@ -42,7 +42,7 @@ def show_entry(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
     dialog.open()
 
 
-async def edit_and_resend(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
+async def edit_and_resend(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> None:
     """Let somebody change the fields, and propose to add them as a new entry."""
     with titled_dialog(frame, "Edit and resend", wide=True) as dialog:
         ui.label(f"A new entry made of {entry.id}, which stays as it is.").classes("muted wrap")

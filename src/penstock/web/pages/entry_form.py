@@ -16,7 +16,7 @@ class EntryForm:
     """A row of two boxes for each field; fields beyond BOXES_MAX stay as they are."""
 
     def __init__(self, fields: Fields) -> None:
-        self._rows: list[_Row] = []
+        self._rows: list[_FieldRow] = []
         self._rest = list(fields[BOXES_MAX:])
         self._made = 0
         self._column = ui.column().classes("full-width gap-2")
@@ -33,16 +33,16 @@ class EntryForm:
     def _add_row(self, name: bytes, value: bytes) -> None:
         self._made += 1
         with self._column:
-            self._rows.append(_Row((name, value), self._made, self._remove))
+            self._rows.append(_FieldRow((name, value), self._made, self._remove))
 
-    def _remove(self, row: _Row) -> None:
+    def _remove(self, row: _FieldRow) -> None:
         self._rows.remove(row)
         row.element.delete()
 
 
-class _Row:
+class _FieldRow:
     def __init__(
-        self, field: tuple[bytes, bytes], number: int, remove: Callable[[_Row], None]
+        self, field: tuple[bytes, bytes], number: int, remove: Callable[[_FieldRow], None]
     ) -> None:
         self._boxes = (box_of(field[0], one_line=True), box_of(field[1]))
         with ui.row().classes("full-width no-wrap items-start gap-2") as self.element:

@@ -17,10 +17,10 @@ from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.where import parse_conditions
 from penstock.web.board import Board
 from penstock.web.http.names import parse_name
-from penstock.web.model.exports import LIMIT_DEFAULT, TYPES, Selection, export
+from penstock.web.model.exports import LIMIT_DEFAULT, TYPES, ExportSelection, export
 from penstock.web.model.facts import one_stream
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import Away, ServerClient
 
 _COUNT = re.compile(r"0*[1-9]\d{0,17}", re.ASCII)
 _WHOLE_ID = re.compile(r"\d+-\d+", re.ASCII)
@@ -50,21 +50,21 @@ def register(board: Board) -> None:
         return StreamingResponse(_all(first, pieces), media_type=TYPES[kind], headers=headers)
 
 
-async def find_selection(server: Server, words: Mapping[str, str]) -> Selection:
+async def find_selection(server: ServerClient, words: Mapping[str, str]) -> ExportSelection:
     """As parse_selection, of a stream that there is. Raises: ValueError, CommandError, Refused, Away."""
     selection = parse_selection(words, await server.now_ms())
     await one_stream(server, selection.name)
     return selection
 
 
-def parse_selection(words: Mapping[str, str], now_ms: int) -> Selection:
+def parse_selection(words: Mapping[str, str], now_ms: int) -> ExportSelection:
     """What the address asks for. Raises: ValueError, CommandError."""
     if not words.get("name"):
         raise ValueError("name the stream: name=...")
     limit = words.get("limit", str(LIMIT_DEFAULT))
     if not _COUNT.fullmatch(limit):
         raise ValueError(f"limit={limit!r}: how many entries at most? Write a number from 1 on")
-    return Selection(
+    return ExportSelection(
         name=parse_name(words["name"]),
         start=_bound(words.get("start", "start"), now_ms),
         end=_end(words.get("end", "end"), now_ms),

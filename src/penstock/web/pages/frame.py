@@ -10,7 +10,7 @@ from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 from penstock.web.board import Board
 from penstock.web.colours import AWAY, BAR, ON_BAR, WRITES, theme_css
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import Away
@@ -54,7 +54,7 @@ nav a[aria-current=page] { font-weight: 700; text-decoration: none; }
 )
 
 
-class Frame:
+class PageFrame:
     """The page around a view. `content` is filled by the view; `keep_fresh` gives it its clock."""
 
     def __init__(self, board: Board, title: str, view: str, name: bytes | None = None) -> None:
@@ -141,7 +141,7 @@ class Frame:
         if not done:
             timer = ui.timer(RETRY_SECONDS, again)
 
-    def mind(self, words: Words, target: str) -> None:
+    def mind(self, words: QueryReader, target: str) -> None:
         """Say what is wrong with the address, and give one that works."""
         if not words.problems:
             return

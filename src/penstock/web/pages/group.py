@@ -5,6 +5,7 @@ from __future__ import annotations
 from nicegui import ui
 
 from penstock.client.replies import Entry
+from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import SMALLEST, StreamID, parse
 from penstock.human.moment import parse_duration
 from penstock.human.show import duration_text, harmless, time_text
@@ -18,14 +19,14 @@ from penstock.web.changes.group_changes import (
     plan_destroy,
     plan_reset,
 )
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link, parse_name
 from penstock.web.model.facts import one_stream
 from penstock.web.model.groups import (
     DEAD_IDLE_MS,
     PENDING_PAGE,
-    Consumer,
-    Pending,
+    PendingEntry,
+    consumer_state,
     consumers_of,
     foremost,
     group_or_refuse,
@@ -37,25 +38,25 @@ from penstock.web.model.stream_page import OLDEST, behind
 from penstock.web.model.values import preview
 from penstock.web.pages.dialogs import ask_for, propose
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import Frame, heading, show_url
+from penstock.web.pages.frame import PageFrame, heading, show_url
 from penstock.web.pages.groups import CHART_HEIGHT, POSITION_LABEL, draw
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 REFRESH_SECONDS = 2.0
 
 CONSUMER_COLUMNS = [
-    Column("name", "consumer"),
-    Column("state", "state"),
-    Column("pending", "pending", numeric=True),
-    Column("idle", "idle", numeric=True),
-    Column("inactive", "inactive", numeric=True),
+    DataColumn("name", "consumer"),
+    DataColumn("state", "state"),
+    DataColumn("pending", "pending", numeric=True),
+    DataColumn("idle", "idle", numeric=True),
+    DataColumn("inactive", "inactive", numeric=True),
 ]
 PENDING_COLUMNS = [
-    Column("id", "id"),
-    Column("age", "age", numeric=True),
-    Column("consumer", "owner"),
-    Column("deliveries", "deliveries", numeric=True),
-    Column("fields", "payload", wraps=True),
+    DataColumn("id", "id"),
+    DataColumn("age", "age", numeric=True),
+    DataColumn("consumer", "owner"),
+    DataColumn("deliveries", "deliveries", numeric=True),
+    DataColumn("fields", "payload", wraps=True),
 ]
 LEGEND = (
     f"Idle: since it last asked. Inactive: since it last got something (Redis 7.2 and newer). Dead: it holds"
@@ -66,13 +67,13 @@ LEGEND = (
 class GroupView:
     """One group of a stream."""
 
-    def __init__(self, frame: Frame, name: bytes, group: bytes, start: StreamID) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, group: bytes, start: StreamID) -> None:
         self._frame = frame
         self._server = frame.board.server
         self._name = name
         self._group = group
         self._start = start
-        self._rows: list[Pending] = []
+        self._rows: list[PendingEntry] = []
         with frame.content:
             with ui.row().classes("items-baseline gap-2"):
                 heading(f"group {harmless(group)}", "text-h6 mono wrap")
@@ -208,14 +209,15 @@ class GroupView:
         await propose(self._frame, plan, leave)
 
 
-def consumer_cells(consumer: Consumer) -> TableRow:
+def consumer_cells(consumer: ConsumerInfo) -> TableRow:
     """A consumer as the table shows it."""
     inactive = consumer.inactive_ms
-    mark = {"dead": "✖ ", "gone": "○ "}.get(consumer.state, "")
+    state = consumer_state(consumer)
+    mark = {"dead": "✖ ", "gone": "○ "}.get(state, "")
     return {
         "key": consumer.name.hex(),
         "name": harmless(consumer.name),
-        "state": mark + consumer.state,
+        "state": mark + state,
         "pending": f"{consumer.pending:,}",
         "idle": duration_text(consumer.idle_ms),
         "inactive": "unknown"
@@ -226,7 +228,7 @@ def consumer_cells(consumer: Consumer) -> TableRow:
     }
 
 
-def pending_cells(row: Pending) -> TableRow:
+def pending_cells(row: PendingEntry) -> TableRow:
     """A pending entry as the table shows it."""
     return {
         "key": str(row.id),
@@ -243,10 +245,10 @@ def register(board: Board) -> None:
 
     @ui.page("/group")
     async def group(name: str | None = None, group: str = "", at: str = "") -> None:
-        words = Words()
+        words = QueryReader()
         key, start = words.name(name), words.identifier("at", at)
         group_name = parse_name(group)
-        frame = Frame(board, f"Group {harmless(group_name)} of {harmless(key)}", "groups", key)
+        frame = PageFrame(board, f"Group {harmless(group_name)} of {harmless(key)}", "groups", key)
         frame.mind(words, link("group", key, group=group_name))
         view = GroupView(frame, key, group_name, start)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

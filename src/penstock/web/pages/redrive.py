@@ -9,12 +9,12 @@ from nicegui import ui
 from penstock.web.changes.resend import Reject, plan_redrive
 from penstock.web.http.names import parse_name
 from penstock.web.pages.dialogs import Done, answer_buttons, propose, tell, titled_dialog
-from penstock.web.pages.frame import Frame
+from penstock.web.pages.frame import PageFrame
 
 Find = Callable[[], Awaitable[Sequence[Reject]]]
 
 
-async def redrive(frame: Frame, find: Find, done: Done) -> None:
+async def redrive(frame: PageFrame, find: Find, done: Done) -> None:
     """Ask, and propose to send rejects back."""
     chosen: list[Reject] = []
 

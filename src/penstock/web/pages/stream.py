@@ -12,7 +12,7 @@ from penstock.human.show import age_text, harmless, size_text, time_text
 from penstock.human.where import Condition, parse_conditions
 from penstock.web.board import Board
 from penstock.web.changes.resend import is_reject
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.stream_page import (
@@ -29,14 +29,18 @@ from penstock.web.model.tailing import Tail
 from penstock.web.model.values import preview
 from penstock.web.pages.dialogs import tell
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import Frame, show_url
+from penstock.web.pages.frame import PageFrame, show_url
 from penstock.web.pages.stream_actions import StreamActions
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 TAIL_SECONDS = 0.4
 REFRESH_SECONDS = 3.0
 
-COLUMNS = [Column("id", "id"), Column("time", "time (UTC)"), Column("fields", "fields", wraps=True)]
+COLUMNS = [
+    DataColumn("id", "id"),
+    DataColumn("time", "time (UTC)"),
+    DataColumn("fields", "fields", wraps=True),
+]
 SEEK_HINT = "start, end, an id, @ms, 2024-05-01T12:00, 10m"
 WHERE_HINT = "field=value, field!=value, field~regex, body$.a.b=value; several with &&"
 
@@ -44,7 +48,7 @@ WHERE_HINT = "field=value, field!=value, field~regex, body$.a.b=value; several w
 class StreamView:
     """Entries of one stream. Either a page of it, or its tail."""
 
-    def __init__(self, frame: Frame, name: bytes, reading: Reading, where: str) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, reading: Reading, where: str) -> None:
         self._frame = frame
         self._server = frame.board.server
         self._name = name
@@ -259,10 +263,10 @@ def register(board: Board) -> None:
     async def stream(
         name: str | None = None, at: str = "", where: str = "", tail: str = ""
     ) -> None:
-        words = Words()
+        words = QueryReader()
         key, reading = words.name(name), words.reading("at", at)
         tails = words.number("tail", tail, 0)
-        frame = Frame(board, f"Entries of {harmless(key)}", "stream", key)
+        frame = PageFrame(board, f"Entries of {harmless(key)}", "stream", key)
         frame.mind(words, link("stream", key, where=where))
         view = StreamView(frame, key, reading, where)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

@@ -22,7 +22,7 @@ from penstock.web.model.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.stream_page import read_ids
 from penstock.web.pages.dialogs import answer_buttons, propose, titled_dialog
-from penstock.web.pages.frame import Frame
+from penstock.web.pages.frame import PageFrame
 from penstock.web.pages.redrive import redrive
 from penstock.web.refusal import Refused
 
@@ -39,7 +39,7 @@ class Shown(Protocol):
 class StreamActions:
     """A row of buttons below the entries."""
 
-    def __init__(self, frame: Frame, name: bytes, shown: Shown) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, shown: Shown) -> None:
         self._frame = frame
         self._name = name
         self._shown = shown

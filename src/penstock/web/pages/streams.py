@@ -7,35 +7,35 @@ from nicegui import ui
 from penstock.client.replies import Entry
 from penstock.human.show import age_text, harmless, size_text
 from penstock.web.board import Board
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
-from penstock.web.model.catalogue import SORTS, Page, Row, names_of
+from penstock.web.model.catalogue import SORTS, CataloguePage, StreamRow, names_of
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.rates import rate_text
-from penstock.web.pages.frame import Frame, show_url
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.frame import PageFrame, show_url
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 ROWS = 50
 REFRESH_SECONDS = 2.0
 
 COLUMNS = [
-    Column("name", "stream", sorts=True),
-    Column("length", "length", numeric=True, sorts=True),
-    Column("bytes", "bytes", numeric=True, sorts=True),
-    Column("in", "in", numeric=True, sorts=True),
-    Column("spark", "rate in"),
-    Column("out", "out", numeric=True, sorts=True),
-    Column("first", "first entry", numeric=True, sorts=True),
-    Column("last", "last entry", numeric=True, sorts=True),
-    Column("groups", "groups", numeric=True, sorts=True),
-    Column("lag", "worst lag", numeric=True, sorts=True),
+    DataColumn("name", "stream", sorts=True),
+    DataColumn("length", "length", numeric=True, sorts=True),
+    DataColumn("bytes", "bytes", numeric=True, sorts=True),
+    DataColumn("in", "in", numeric=True, sorts=True),
+    DataColumn("spark", "rate in"),
+    DataColumn("out", "out", numeric=True, sorts=True),
+    DataColumn("first", "first entry", numeric=True, sorts=True),
+    DataColumn("last", "last entry", numeric=True, sorts=True),
+    DataColumn("groups", "groups", numeric=True, sorts=True),
+    DataColumn("lag", "worst lag", numeric=True, sorts=True),
 ]
 
 
 class StreamsView:
     """The table and its controls; what it shows is in the address."""
 
-    def __init__(self, frame: Frame, search: str, sort: str, page: int) -> None:
+    def __init__(self, frame: PageFrame, search: str, sort: str, page: int) -> None:
         self._frame = frame
         self._catalogue = frame.board.catalogue
         self._search = search
@@ -66,12 +66,12 @@ class StreamsView:
         now_ms = await self._frame.board.server.now_ms()
         self._show(self._current(), now_ms)
 
-    def _current(self) -> Page:
+    def _current(self) -> CataloguePage:
         page = self._catalogue.page(self._search, self._sort, self._descending, self._page, ROWS)
         self._page = page.number
         return page
 
-    def _show(self, page: Page, now_ms: int) -> None:
+    def _show(self, page: CataloguePage, now_ms: int) -> None:
         total = f"{page.total:,} streams" if page.total != 1 else "1 stream"
         self._count.set_text(total + ("" if self._catalogue.swept else " so far"))
         self._pager.set_visibility(page.pages > 1)
@@ -107,7 +107,7 @@ class StreamsView:
         show_url(link("streams", search=self._search, sort=sort, page=page))
 
 
-def row_cells(row: Row, now_ms: int) -> TableRow:
+def row_cells(row: StreamRow, now_ms: int) -> TableRow:
     """A stream as the table shows it."""
     facts, meter = row.facts, row.meter
     lag = facts.worst_lag
@@ -141,10 +141,10 @@ def register(board: Board) -> None:
     @ui.page("/")
     @ui.page("/streams")
     async def streams(search: str = "", sort: str = "", page: str = "") -> None:
-        words = Words()
+        words = QueryReader()
         order = words.one_of("sort", sort, SORTS, "name")
         number = words.number("page", page, 1)
-        frame = Frame(board, "Streams", "streams")
+        frame = PageFrame(board, "Streams", "streams")
         frame.mind(words, link("streams", search=search))
         view = StreamsView(frame, search, order, number)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

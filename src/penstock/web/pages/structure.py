@@ -11,7 +11,7 @@ from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
 from penstock.web.board import Board
 from penstock.web.colours import pieces_css
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.structure import (
@@ -23,21 +23,21 @@ from penstock.web.model.structure import (
     tree_options,
     trims,
 )
-from penstock.web.pages.frame import Frame, heading, show_url
+from penstock.web.pages.frame import PageFrame, heading, show_url
 from penstock.web.pages.groups import draw
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 NODE_COLUMNS = [
-    Column("id", "node"),
-    Column("live", "live", numeric=True),
-    Column("deleted", "deleted", numeric=True),
-    Column("bytes", "bytes", numeric=True),
+    DataColumn("id", "node"),
+    DataColumn("live", "live", numeric=True),
+    DataColumn("deleted", "deleted", numeric=True),
+    DataColumn("bytes", "bytes", numeric=True),
 ]
 PART_COLUMNS = [
-    Column("part", "part"),
-    Column("bytes", "bytes", numeric=True),
-    Column("share", "share", numeric=True),
-    Column("meaning", "what it is", wraps=True),
+    DataColumn("part", "part"),
+    DataColumn("bytes", "bytes", numeric=True),
+    DataColumn("share", "share", numeric=True),
+    DataColumn("meaning", "what it is", wraps=True),
 ]
 
 CSS = """
@@ -85,7 +85,7 @@ LEGEND = (
 class StructureView:
     """A window of nodes and one of them in full."""
 
-    def __init__(self, frame: Frame, name: bytes, start: StreamID, chosen: str) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, start: StreamID, chosen: str) -> None:
         self._frame = frame
         self._name = name
         self._start = start
@@ -247,9 +247,9 @@ def register(board: Board) -> None:
 
     @ui.page("/structure")
     async def structure(name: str | None = None, at: str = "", node: str = "") -> None:
-        words = Words()
+        words = QueryReader()
         key, start = words.name(name), words.identifier("at", at)
-        frame = Frame(board, f"Structure of {harmless(key)}", "structure", key)
+        frame = PageFrame(board, f"Structure of {harmless(key)}", "structure", key)
         frame.mind(words, link("structure", key))
         view = StructureView(frame, key, start, node)
         await frame.load(view.refresh)

@@ -21,7 +21,7 @@ TableRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DataColumn:
     """A column: what it is called in a row, and over it."""
 
     name: str
@@ -42,7 +42,7 @@ class TableElement(Element, component="table.js"):
 class DataTable:
     """A table whose rows are given to it, each with a `key`; it does not sort, filter or page by itself."""
 
-    def __init__(self, columns: list[Column], label: str, chooses: bool = False) -> None:
+    def __init__(self, columns: list[DataColumn], label: str, chooses: bool = False) -> None:
         self._columns = columns
         self._rows: list[TableRow] = []
         self.chosen: list[str] = []

@@ -23,7 +23,7 @@ from penstock.client.bounded_replies import understood_later
 from penstock.client.replies import Reply, array, blob, number, parts
 from penstock.errors import PenstockError
 from penstock.web.refusal import Refused, Word
-from penstock.web.server.links import ClusterLink, Link, Replies, SingleLink
+from penstock.web.server.links import ClusterLink, Replies, ServerLink, SingleLink
 
 READS = frozenset(
     ("DUMP", "EXISTS", "INFO", "MEMORY", "PENSTOCK", "PING", "SCAN", "TIME", "TYPE", "XINFO",
@@ -39,12 +39,12 @@ class Away(PenstockError):
     """Nobody answers at the other end; the text is for the user."""
 
 
-class Server:
+class ServerClient:
     """Connections to one server, made when they are first used."""
 
     def __init__(self, url: str, allow_writes: bool = False, cluster: bool = False) -> None:
         self.allow_writes = allow_writes
-        self._link: Link = ClusterLink(url) if cluster else SingleLink(url)
+        self._link: ServerLink = ClusterLink(url) if cluster else SingleLink(url)
         self.name = self._link.name
 
     async def close(self) -> None:

@@ -33,7 +33,7 @@ Replies: TypeAlias = "list[Reply | redis.RedisError]"
 _TOPOLOGY = ("CLUSTER SLOTS", "CLUSTER SHARDS", "COMMAND", "COMMAND INFO")
 
 
-class Link(Protocol):
+class ServerLink(Protocol):
     """What a Server asks through."""
 
     name: str
