@@ -70,7 +70,7 @@ def test_a_place_that_does_not_exist(penstock: CommandLine, url: str) -> None:
 def test_lines_that_cannot_be_sent_say_how_many_were_added(penstock: CommandLine) -> None:
     code, line = penstock.error("add", "s", "-", "--url", "unix:///none", stdin='{"a":1}\n')
     assert code == 3
-    assert line.endswith("; 0 added before, and perhaps some of the next 1")
+    assert line.endswith("; 0 added before, and possibly some of the next 1")
 
 
 def test_a_password_is_asked_for_and_checked(guarded: CommandLine) -> None:

@@ -221,8 +221,8 @@ def test_retry_goes_on_where_it_was(penstock: CommandLine) -> None:
         while not client.info("clients")["blocked_clients"]:
             pass  # a connection that is cut while it is not in use is replaced without a word
         client.client_kill_filter(_type="normal", skipme=True)
-        assert b"trying for 60 s" in line_of(process.stderr)
-        assert b"again" in line_of(process.stderr)
+        assert b"retrying for 60 s" in line_of(process.stderr)
+        assert b"reconnected" in line_of(process.stderr)
         client.xadd("s", {"a": "second"})
         assert b"a=second" in line_of(process.stdout)
         assert ended(process)[0] == 0

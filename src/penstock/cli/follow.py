@@ -1,9 +1,10 @@
-"""Where `tail` gets its entries from: a range of streams, or a group.
+"""Reads entries for `tail`: a range of one or more streams, or new entries of a group.
 
-Both are read in pages, `read_or_none` giving an empty list when nothing has come yet and None at the end.
+Both sources are read in pages. `read_or_none` returns an empty list if nothing has arrived yet, and None at
+the end.
 
-Several streams are shown in the order of their ids. A page holds up to PAGE entries of each; of a stream
-whose page is full there may be more, so nothing beyond the last id of a full page is shown yet:
+Entries of several streams are merged by id. A page holds up to PAGE entries of each stream. A stream whose
+page is full may have more, so entries beyond the last id of a full page are not shown yet:
 
     a  1 2 3 |          full: there may be a 4
     b  1   3 | 7 9      7 and 9 are read again with the next page
@@ -28,17 +29,17 @@ PAGE = 100
 
 
 class EntrySource(Protocol):
-    """Where entries come from."""
+    """A source of entries."""
 
     def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
-        """The next entries, waiting a while; a source that hands them over gives no more than asked."""
+        """The next entries, after waiting for a while. A group never returns more than `entries_max`."""
 
     def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
-        """These have been shown."""
+        """Called after the entries have been written out."""
 
 
 class RangeSource:
-    """Streams from an id on, up to one or for ever. Leaves no trace on the server."""
+    """Streams from an id on, with or without an end. Changes nothing on the server."""
 
     def __init__(
         self,
@@ -46,7 +47,7 @@ class RangeSource:
         after: Mapping[bytes, StreamID],
         last: Mapping[bytes, StreamID],
     ) -> None:
-        """`after` has the place of every stream, `last` an id to stop at for those that end."""
+        """`after`: the position in each stream. `last`: the last id to read, for streams with an end."""
         self._server = server
         self._after = dict(after)
         self._last = dict(last)
@@ -54,7 +55,7 @@ class RangeSource:
         self._drop_finished()
 
     def wait_until(self, ms: int) -> None:
-        """Stop when the server's clock says so and nothing earlier is left."""
+        """Stop when the server's clock has reached this time and all earlier entries are read."""
         self._waits_until_ms = ms
 
     def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
@@ -70,7 +71,7 @@ class RangeSource:
         return self._taken(pages)
 
     def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
-        """Nobody keeps count here."""
+        """Nothing to do: nothing is delivered to a consumer."""
 
     def _block_ms(self) -> int:
         if self._waits_until_ms is not None:
@@ -98,7 +99,7 @@ class RangeSource:
 
 
 class GroupSource:
-    """What a group hands to one consumer. An entry that is not acknowledged stays pending."""
+    """Entries delivered to one consumer of a group. Entries stay pending until acknowledged."""
 
     def __init__(
         self, server: ServerConnection, streams: Sequence[bytes], group: bytes, consumer: bytes
@@ -111,7 +112,7 @@ class GroupSource:
         self.acknowledges = True
 
     def create(self, place: str) -> bool:
-        """Make the group where it is missing, and the stream too. False if one was there already."""
+        """Create the group, and the streams, if missing. Returns False if a group existed already."""
         made = True
         for stream in self._streams:
             try:
@@ -133,7 +134,7 @@ class GroupSource:
             reply = self._server.ask(*words, *waiting, "STREAMS", *self._streams, *places)
         except Failure as failure:
             if failure.message.startswith("NOGROUP"):
-                raise Failure(f"{failure.message}; --create-group makes it") from None
+                raise Failure(f"{failure.message}; --create-group creates it") from None
             raise
         found = [entry for page in _pages(reply) for entry in page]
         if not found and not self.waits:
@@ -158,7 +159,7 @@ def _pages(reply: Reply) -> list[list[StreamEntry]]:
 
 
 def top_or_none(server: ServerConnection, stream: bytes) -> StreamID | None:
-    """The last id that the stream has given out; None if there is no such stream."""
+    """The last generated id of a stream, or None if there is no such stream."""
     kind = blob(server.ask("TYPE", stream))
     if kind == b"none":
         return None
@@ -174,10 +175,10 @@ def plan_range(
     until: Moment | None,
     follow: bool,
 ) -> RangeSource:
-    """The range that `--from`, `--until` and `--no-follow` ask for.
+    """The range that `--from`, `--until` and `--no-follow` describe.
 
-    The end of each stream is looked up once, here: `$` in every read would skip what is added to one stream
-    while another is printed.
+    The end of each stream is looked up once, here. Reading with `$` would skip entries that are added to one
+    stream while another is printed.
     """
     if until is Edge.END:
         until, follow = None, False
@@ -206,12 +207,12 @@ def plan_range(
 def _until(until: Moment | None, now_ms: int) -> StreamID | None:
     bound = until.at(now_ms) if isinstance(until, Ago) else until
     if bound is Edge.START or bound == stream_id.SMALLEST:
-        raise Failure("nothing is before the start: --until needs a later moment")
+        raise Failure("there are no entries before the start: give --until a later time")
     return bound if isinstance(bound, StreamID) else None
 
 
 def _place_before(start: Moment, top: StreamID, now_ms: int) -> StreamID:
-    """The id after which `start` begins: XREAD and XGROUP leave out the one they are given."""
+    """The id before `start`: XREAD and XGROUP return entries after the id they are given."""
     if start is Edge.END:
         return top
     first = start.at(now_ms) if isinstance(start, Ago) else start
@@ -221,7 +222,7 @@ def _place_before(start: Moment, top: StreamID, now_ms: int) -> StreamID:
 
 
 def group_place(server: ServerConnection, start: Moment) -> str:
-    """Where a new group begins, in the words of XGROUP CREATE."""
+    """The start of a new group, as an argument of XGROUP CREATE."""
     if start is Edge.END:
         return "$"
     return str(_place_before(start, stream_id.SMALLEST, server.now_ms()))

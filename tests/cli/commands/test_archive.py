@@ -77,10 +77,10 @@ def test_a_damaged_manifest_is_named(lake: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["show", "nowhere"], "nowhere is no directory"),
-        (["show", "."], "is no archive: it has no manifest"),
+        (["show", "nowhere"], "nowhere is not a directory"),
+        (["show", "."], "is not an archive: it has no manifest"),
         (["show", "s3a://bucket/lake"], "show reads archives on this machine"),
-        (["compact", "nowhere"], "nowhere is no directory"),
+        (["compact", "nowhere"], "nowhere is not a directory"),
         (
             ["compact", ".", "--target-size", "big"],
             "--target-size 'big': expected a size like 64mb",

@@ -158,7 +158,7 @@ def test_a_stream_of_several_databases_is_chosen(tmp_path: Path) -> None:
     path = tmp_path / "dump.rdb"
     items = [RdbItem(db, b"s", None, stream_with(f"{db + 1}-0")) for db in (0, 3)]
     path.write_bytes(write_items(items, 10))
-    assert "choose with --db" in refused(path, "--key", "s")
+    assert "select one with --db" in refused(path, "--key", "s")
     assert looked_at(path, "--key", "s", "--db", "3")["nodes"][0]["id"] == "4-0"
     assert "no stream s in database 1" in refused(path, "--key", "s", "--db", "1")
 
@@ -166,11 +166,11 @@ def test_a_stream_of_several_databases_is_chosen(tmp_path: Path) -> None:
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, ours: Path) -> None:
     (tmp_path / "odd").write_bytes(b"\x1b[31mnothing known")
     os.mkfifo(tmp_path / "pipe")
-    assert "--kind says" in refused(tmp_path / "odd")
+    assert "give its kind with --kind" in refused(tmp_path / "odd")
     assert "not a file" in refused(tmp_path / "pipe")
     assert "no such file" in refused(tmp_path / "gone", "--kind", "rdb")
     assert "has no stream none" in refused(ours, "--key", "none")
-    assert "no number of a node" in refused(ours, "--key", "s", "--node", "x")
+    assert "is not a number (3, -1)" in refused(ours, "--key", "s", "--node", "x")
     assert "counted from 1" in refused(ours, "--key", "s", "--node", "0")
     assert "there is no node 9" in refused(ours, "--key", "s", "--node", "9")
     assert "no node holds" in refused(ours, "--key", "s", "--node", "99-0")
@@ -179,7 +179,7 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, ours: Path) -> No
     assert "--what" in refused(ours, "--what", "everything")
     assert "name it with --key" in refused(ours, "--what", "bytes")
     (tmp_path / "payload.bin").write_bytes(dump_value(stream_with("1-0"), 10))
-    assert "choose in a snapshot or a log" in refused(tmp_path / "payload.bin", "--key", "s")
+    assert "select from a snapshot or log" in refused(tmp_path / "payload.bin", "--key", "s")
 
 
 def test_bytes_that_are_not_what_kind_says_are_exit_code_1(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ def test_a_group_is_only_made_when_asked(penstock: CommandLine) -> None:
     code, line = penstock.error("tail", "s", "--group", "g", "--no-follow")
     assert code == 1
     assert line.startswith("NOGROUP ")
-    assert line.endswith("--create-group makes it")
+    assert line.endswith("--create-group creates it")
     assert read(penstock, "s", "--group", "g", "--create-group") == []
     assert penstock.server.client.xinfo_groups("s")[0]["last-delivered-id"] == b"1-0"
 

@@ -48,7 +48,7 @@ def test_without_nicegui_the_extra_is_named(
 def test_a_trusted_proxy_is_an_address_or_a_network(penstock: CommandLine, proxy: str) -> None:
     code, text = penstock.error("ui", "--trusted-proxy", proxy)
     assert code == 2
-    assert "is no address (10.0.0.1) and no network (10.0.0.0/24)" in text
+    assert "is not an address (10.0.0.1) or a network (10.0.0.0/24)" in text
 
 
 def test_the_help_has_examples(penstock: CommandLine) -> None:

@@ -115,7 +115,7 @@ def test_seeking_a_moment_lands_on_its_first_entry(dashboard: Dashboard, visitor
     page.goto(address)
     expect(first_id(page)).to_have_text(f"{wanted}-0")
     seek(page, "yesterday")
-    expect(page.get_by_text("is no moment")).to_be_visible()
+    expect(page.get_by_text("is not a time")).to_be_visible()
 
 
 def seek(page: Any, text: str) -> None:

@@ -49,7 +49,7 @@ COLUMNS = (
 
 @dataclass(frozen=True, slots=True)
 class PendingRow:
-    """One delivery that was not acknowledged."""
+    """One pending entry of a group."""
 
     id: StreamID
     consumer: bytes
@@ -59,7 +59,7 @@ class PendingRow:
 
 @dataclass(frozen=True, slots=True)
 class PendingSelection:
-    """Which rows are asked for."""
+    """Selects rows of XPENDING."""
 
     stream: bytes
     group: bytes
@@ -78,19 +78,28 @@ def pending(
     stream: Annotated[str, typer.Argument(metavar="STREAM")],
     group: Annotated[str, typer.Argument(metavar="GROUP")],
     consumer: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only what this consumer has.")
+        str | None, typer.Option(metavar="NAME", help="Only entries of this consumer.")
     ] = None,
     min_idle: Annotated[
-        str, typer.Option(metavar="DURATION", help="Only what was not touched for 30s, 5m, 2h ...")
+        str,
+        typer.Option(
+            metavar="DURATION", help="Only entries delivered at least this long ago: 30s, 5m, 2h."
+        ),
     ] = "0s",
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, metavar="N", help="So many at most.")
+        int, typer.Option("-n", "--count", min=1, metavar="N", help="Show at most N entries.")
     ] = 100,
-    payload: Annotated[bool, typer.Option("--payload", help="Show the entries too.")] = False,
+    payload: Annotated[
+        bool, typer.Option("--payload", help="Also show the fields of each entry.")
+    ] = False,
     json: Json = False,
     url: Url = URL_DEFAULT,
 ) -> None:
-    """Show what a group handed out and nobody acknowledged, oldest first."""
+    """Show the pending entries of a group, oldest first.
+
+    A pending entry was delivered to a consumer and not acknowledged yet. Idle is the time since its last
+    delivery.
+    """
     selection = PendingSelection(
         os.fsencode(stream),
         os.fsencode(group),
@@ -128,7 +137,7 @@ def _show_summary(server: ServerConnection, selection: PendingSelection, output:
 def _rows(
     server: ServerConnection, selection: PendingSelection, count: int
 ) -> Iterator[PendingRow]:
-    """At least `count` rows if there are so many, a page at a time."""
+    """Rows, page by page; at least `count` if the group has that many."""
     start = stream_id.SMALLEST
     page_rows = min(PAGE, count)
     while True:
@@ -152,7 +161,7 @@ def _without(rows: Iterator[PendingRow]) -> Iterator[tuple[PendingRow, StreamEnt
 def _with_entries(
     server: ServerConnection, stream: bytes, rows: Iterator[PendingRow]
 ) -> Iterator[tuple[PendingRow, StreamEntry | None]]:
-    """Each row with its entry, or None where the entry was deleted meanwhile."""
+    """Each row with its entry, or None if the entry has been deleted."""
     while page := list(islice(rows, PAYLOAD_PAGE)):
         replies = server.ask_all([("XRANGE", stream, str(row.id), str(row.id)) for row in page])
         for row, reply in zip(page, replies, strict=True):

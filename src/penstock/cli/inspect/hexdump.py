@@ -1,10 +1,10 @@
-"""The annotated hexdump: a line for each element, in the words of the format documents.
+"""The annotated hexdump: one line per element, with the terms of docs/formats.
 
     offset  bytes                    what            value         stored as
         12  84|74 65 6d 70|05        name            "temp"        string, 6 bits of length
 
-The bars part encoding, content and backlen; on a terminal they are coloured too. A long element goes on over
-several lines. Values are made harmless and cut after some characters; the bytes are all there.
+Bars separate encoding, content and backlen; on a terminal these also differ in colour. A long element takes
+several lines. Values are made harmless and shortened; bytes are always complete.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TOMBSTONE_STYLE = "dim red"
 
 @dataclass(frozen=True, slots=True)
 class _DumpLine:
-    """What goes on one line: the segments of an element, or a single one outside of elements."""
+    """The segments of one element, or a single segment outside of elements."""
 
     segments: Sequence[Segment]
     style: str
@@ -64,13 +64,13 @@ class _DumpLine:
 
 
 def listpack_lines(data: bytes, segments: Sequence[Segment]) -> Iterator[Text]:
-    """A listpack of which no more is known."""
+    """The lines of a listpack that is not known to be a stream node."""
     for row in _rows(segments, ()):
         yield from _row_lines(data, row)
 
 
 def node_lines(data: bytes, node: NodeMap) -> Iterator[Text]:
-    """A stream's node, entry by entry."""
+    """The lines of a stream node, entry by entry."""
     entry = NO_ENTRY
     for row in _rows(node.segments, node.entries):
         first = row.segments[0]
@@ -89,7 +89,7 @@ def _entry_heading(number: int, entry: MappedEntry) -> Text:
     if entry.deleted:
         remarks.append("tombstone")
     if not entry.rises:
-        remarks.append("its id does not rise")
+        remarks.append("id is not larger than the one before")
     if not entry.whole:
         remarks.append("cut off by damage")
     line = Text().append(f"{_INDENT}entry {number}  ", "dim")
@@ -121,7 +121,7 @@ def _row(segments: list[Segment], entries: Sequence[MappedEntry]) -> _DumpLine:
 
 
 def _row_lines(data: bytes, row: _DumpLine) -> Iterator[Text]:
-    """The line of a row, and those on which its bytes go on."""
+    """The line of a row, and further lines if it has many bytes."""
     line, width, count = _begin(row.segments[0].offset), 0, 0
     is_first = True
     for segment in row.segments:
@@ -169,7 +169,7 @@ def _right_stripped(line: Text) -> Text:
 
 
 def _value_text(segments: Sequence[Segment]) -> str:
-    """What an element holds; of a string, its content, which may be nothing."""
+    """The value of an element: a number, or the content of a string, which may be empty."""
     first = segments[0]
     content = next((s.value for s in segments if s.kind is SegmentKind.CONTENT), None)
     value = first.value if content is None else content

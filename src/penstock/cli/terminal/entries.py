@@ -1,4 +1,4 @@
-"""Entries with the stream they were read from, as the commands show them."""
+"""Entries together with the stream they were read from."""
 
 from __future__ import annotations
 

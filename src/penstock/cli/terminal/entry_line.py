@@ -1,12 +1,12 @@
-"""An entry as a line: for eyes, as JSON, or as a format string says.
+"""An entry as a line of text, as JSON, or in a format of the user.
 
-A format string has placeholders and nothing else; none of them reaches into an object, and what they put in
-is harmless:
+A format string supports these placeholders, and no attribute access or format specifications. Inserted values
+are harmless to a terminal:
 
     {stream} {id} {ms} {seq} {time}      the entry's key and id; time is ISO 8601 in UTC
     {fields} {json}                      all fields: name=value ..., or a JSON object
-    {field[sku]}                         the value of one field, empty where there is none
-    {{ }} \\n \\t \\\\                       a brace, a line end, a tab, a backslash
+    {field[sku]}                         the value of one field, empty if the entry has none
+    {{ }} \\n \\t \\\\                       a brace, a newline, a tab, a backslash
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def json_entry(entry: StreamEntry) -> str:
 
 
 def entry_text(entry: StreamEntry, with_stream: bool) -> str:
-    """`TIME  ID  name=value ...`, the stream first if it matters."""
+    """`TIME  ID  name=value ...`, with the stream in front if wanted."""
     line = f"{time_text(entry.id.ms)}  {entry.id}  {fields_text(entry.fields)}"
     return f"{harmless(entry.stream)}  {line}" if with_stream else line
 
@@ -92,7 +92,7 @@ def _parse_token(token: re.Match[str]) -> str | Piece:
     if token["name"] in PIECES:
         return PIECES[token["name"]]
     known = " ".join(f"{{{name}}}" for name in PIECES)
-    raise typer.BadParameter(f"{token[0]} is no placeholder: there are {known} {{field[NAME]}}")
+    raise typer.BadParameter(f"unknown placeholder {token[0]}: use {known} {{field[NAME]}}")
 
 
 def _field(name: bytes) -> Piece:

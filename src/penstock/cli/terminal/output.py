@@ -1,7 +1,7 @@
-"""What goes to stdout: lines and tables.
+"""Writes lines and tables to stdout.
 
-On a terminal there is colour, and a table folds what does not fit. In a pipe a table is padded text, its
-columns two blanks apart: never coloured, never cut, no lines drawn.
+On a terminal, output has colours and tables wrap cells that do not fit. In a pipe, a table is padded text
+with two blanks between columns: no colours, no lines, nothing cut.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ GAP = "  "
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A heading, and whether the column holds numbers, which end where the heading ends."""
+    """A column of a table. Numeric columns are aligned to the right."""
 
     heading: str
     numeric: bool = False
 
 
 class Stdout:
-    """Stdout. Everything it is given must be harmless already."""
+    """Stdout. Callers must make text harmless first."""
 
     def __init__(self) -> None:
         self._terminal_or_none: Console | None = None
@@ -39,7 +39,7 @@ class Stdout:
         return self._terminal_or_none is not None
 
     def line(self, text: str | Text) -> None:
-        """One line, not wrapped and not cut. `flush` before you rely on its being seen."""
+        """Write one line, neither wrapped nor cut. It may stay in the buffer until `flush`."""
         if self._terminal_or_none is not None and isinstance(text, Text):
             self._terminal_or_none.print(text, soft_wrap=True)
         else:
@@ -49,7 +49,7 @@ class Stdout:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """A remark that only a person needs."""
+        """Write a hint, on a terminal only."""
         if self.is_terminal:
             self.line(Text(text, style="dim"))
 
