@@ -65,7 +65,7 @@ def test_arrays_in_arrays_end_every_command(command: str) -> None:
     with hostile(REPLIES["nested a hundred thousand deep"]) as server:
         result = run(server.url, COMMANDS[command])
     check(result, (1, 3))
-    assert f"the server nests arrays more than {bounded_replies.DEPTH_MAX} deep" in result.stderr
+    assert f"the server nested arrays more than {bounded_replies.DEPTH_MAX} deep" in result.stderr
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)

@@ -18,7 +18,7 @@ def test_an_address_that_others_can_reach_needs_a_password(
 ) -> None:
     code, text = penstock.error("ui", "--bind", bind)
     assert code == 2
-    assert "set PENSTOCK_UI_PASSWORD" in text
+    assert "PENSTOCK_UI_PASSWORD" in text
 
 
 def test_a_port_that_is_taken_is_said_in_one_line(penstock: CommandLine) -> None:
