@@ -65,7 +65,7 @@ def test_every_cut_and_every_changed_byte_of_a_payload_is_told_or_harmless() -> 
 
 
 def test_a_payload_of_something_else_is_refused() -> None:
-    with pytest.raises(CorruptData, match=r"holds type 0 \(no stream\)"):
+    with pytest.raises(CorruptData, match=r"holds type 0 \(not a stream\)"):
         dump_nodes(dump_value(b"text", VERSION))
 
 
@@ -81,7 +81,7 @@ def test_an_answer_of_penstock_nodes_is_taken_apart() -> None:
     ids=str,
 )
 def test_another_answer_is_refused(reply: object) -> None:
-    with pytest.raises(CorruptData, match="not that of PENSTOCK NODES"):
+    with pytest.raises(CorruptData, match="not a reply of PENSTOCK NODES"):
         parse_nodes_reply(reply)
 
 

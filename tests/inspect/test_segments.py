@@ -121,14 +121,14 @@ def test_what_validation_refuses_is_shown_as_damage(
     [
         ("08000000 0000 ff", 0, "total bytes: the header says 8, there are 7"),
         ("07000000 0100 ff", 4, "elements: the header says 1, there are 0"),
-        ("09000000 0100 fe01 ff", 6, "0xfe starts no element"),
+        ("09000000 0100 fe01 ff", 6, "0xfe is not the start of an element"),
         ("09000000 0100 8568 ff", 6, "an element of 6 bytes runs 3 bytes past the end"),
-        ("09000000 0100 0502 ff", 7, "the backlen of an element of 1 bytes is 01, here is 02"),
+        ("09000000 0100 0502 ff", 7, "the backlen of an element of 1 bytes must be 01, not 02"),
         ("08000000 0100 0501", 8, "the end byte is missing"),
-        ("07000000 0000 ff 00", 7, "1 bytes behind the end byte"),
+        ("07000000 0000 ff 00", 7, "1 bytes after the end byte"),
         ("07000000", 0, "4 bytes are too few for a header"),
-        ("07000000 0100 f0", 6, "the bytes end in the middle of an element's length"),
-        ("08000000 0100 0a", 7, "the backlen of an element of 1 bytes is 01, here is nothing"),
+        ("07000000 0100 f0", 6, "the data ends in the middle of an element's length"),
+        ("08000000 0100 0a", 7, "the backlen of an element of 1 bytes must be 01, not missing"),
     ],
 )
 def test_damage_has_its_place_and_its_reason(data: str, offset: int, reason: str) -> None:

@@ -193,7 +193,7 @@ _MEANINGS = {
     "counters": "live, deleted, number of fields, end of the header",
     "names": "field names in the headers, once per node",
     "flags": "of {entries} entries",
-    "ids": "differences in ms and seq",
+    "ids": "distances in ms and seq",
     "own names": "of entries whose names differ from the header",
     "values": "the values of the fields",
     "pieces": "element counts for walking backwards (lp-count)",
