@@ -6,7 +6,7 @@ import pytest
 
 from penstock.client.address import BadUrl
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import READS, Away, ServerClient
+from penstock.web.server.asking import READS, ServerClient, ServerUnreachable
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import free_port
 from tests.web.conftest import Live
@@ -28,7 +28,7 @@ NO_QUESTIONS = [
 
 @pytest.mark.parametrize("words", NO_QUESTIONS)
 def test_a_command_that_is_no_question_is_not_sent(live: Live, words: tuple[str, ...]) -> None:
-    with pytest.raises(Refused, match="not among the commands"):
+    with pytest.raises(Refused, match="not a read command"):
         live.ask(lambda server: server.ask(*words), allow_writes=True)
     assert live.client.exists("s") == 0
 
@@ -62,7 +62,9 @@ def test_a_server_that_is_away_is_named_without_its_password() -> None:
 
     port = free_port()
     live = Live("nobody", port, None)
-    with pytest.raises(Away, match=f"cannot reach 127.0.0.1:{port}: connection refused"):
+    with pytest.raises(
+        ServerUnreachable, match=f"cannot reach 127.0.0.1:{port}: connection refused"
+    ):
         live.ask(ask)
 
 
@@ -70,7 +72,7 @@ def test_a_server_that_wants_a_password_is_a_text_to_go_on_from() -> None:
     with running_penstock() as server, server.client() as client:
         client.config_set("requirepass", "secret")
         live = Live("penstock", server.port, client)
-        with pytest.raises(Away, match=r"wants another password: .*[^.]$"):
+        with pytest.raises(ServerUnreachable, match=r"wants another password: .*[^.]$"):
             live.ask(lambda asked: asked.ask("XLEN", "s"))
 
 

@@ -14,7 +14,7 @@ from penstock.web.model.facts import one_stream
 from penstock.web.model.history import GroupHistory
 from penstock.web.model.structure import read_window
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, ServerClient
+from penstock.web.server.asking import ServerClient, ServerUnreachable
 from tests.support.servers.loops import run_apart
 from tests.support.servers.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
 from tests.support.servers.redis_server import free_port
@@ -88,9 +88,9 @@ def test_a_command_that_no_node_knows_is_done_without(cluster: Cluster) -> None:
 
 def test_a_cluster_that_is_away_is_said_to_be() -> None:
     async def act(server: ServerClient) -> None:
-        with pytest.raises(Away, match="cannot reach cluster at"):
+        with pytest.raises(ServerUnreachable, match="cannot reach cluster at"):
             await server.ask("PING")
-        with pytest.raises(Away, match="cannot reach cluster at"):
+        with pytest.raises(ServerUnreachable, match="cannot reach cluster at"):
             await server.scan(b"0")
 
     run(free_port(), act)

@@ -43,7 +43,7 @@ def pairs() -> Iterator[tuple[str, str, str]]:
             for ground in (theme["ground"], theme["card"]):
                 yield name, theme[name], ground
                 yield f"{name}, focused", theme[name], mixed(theme[name], ground, FOCUSED)
-    for ground in (colours.BAR, colours.WRITES, colours.AWAY, colours.DONE, colours.DO_IT):
+    for ground in (colours.BAR, colours.WRITES, colours.UNREACHABLE, colours.DONE, colours.APPLY):
         yield "white", colours.ON_BAR, ground
     for kind, ground in colours.PIECES.items():
         yield f"bytes: {kind}", colours.PIECE_TEXT, ground

@@ -1,4 +1,4 @@
-"""What all pages share."""
+"""The objects that all pages share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the dashboard was started. Raises nothing: the command line has checked it."""
+    """The options of `penstock ui`, which has checked them."""
 
     url: str
     port: int = PORT_DEFAULT
@@ -26,7 +26,7 @@ class Settings:
 
 
 class Board:
-    """One server and what is known of it; made once, before the pages."""
+    """A server and the data collected from it. Created once, before the pages."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings

@@ -37,10 +37,10 @@ def test_a_dialog_takes_the_focus_and_gives_it_back(
     trim = page.get_by_role("button", name="Trim")
     trim.focus()
     press(page, "Enter")
-    expect(page.get_by_label("an id, a moment")).to_be_focused()
-    page.get_by_role("button", name="Show what goes").focus()
+    expect(page.get_by_label("an id, a time")).to_be_focused()
+    page.get_by_role("button", name="Preview").focus()
     press(page, "Enter")
-    page.get_by_role("button", name="Do it").wait_for()
+    page.get_by_role("button", name="Apply").wait_for()
     expect(page.get_by_role("button", name="Cancel").last).to_be_focused()
     press(page, "Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -68,15 +68,15 @@ def test_a_node_and_its_bytes_are_reached_by_keys(dashboard: Dashboard, visitor:
     expect(title).to_be_focused()
     press(page, "Tab", "ArrowRight", "ArrowRight")
     expect(page.locator(".bytes .p:focus")).to_have_count(1)
-    expect(page.locator(".piece-told")).to_contain_text("offset 4")
+    expect(page.locator(".piece-title")).to_contain_text("offset 4")
     press(page, "ArrowLeft")
-    expect(page.locator(".piece-told")).to_contain_text("offset 0")
+    expect(page.locator(".piece-title")).to_contain_text("offset 0")
 
 
 @pytest.mark.parametrize(
     ("path", "said", "way_out"),
     [
-        ("/streams?page=x&sort=colour", "page=x in the address is not a number.", "/streams"),
+        ("/streams?page=x&sort=colour", "page=x in the URL is not a number.", "/streams"),
         ("/stream?name=live&tail=often", "tail=often", "/stream?name=live"),
         ("/group?name=orders&group=packers&at=now", "at=now", "/group?name=orders&group=packers"),
         ("/structure", "names no stream", "/streams"),
@@ -86,15 +86,17 @@ def test_an_address_with_a_wrong_word_shows_the_page_and_says_so(
     dashboard: Dashboard, visitor: Visitor, path: str, said: str, way_out: str
 ) -> None:
     page = visitor.goto(dashboard, path)
-    expect(page.locator(".mind").first).to_contain_text(said)
-    page.locator(".view").get_by_role("link", name=re.compile("without that|All streams")).click()
+    expect(page.locator(".warning").first).to_contain_text(said)
+    page.locator(".view").get_by_role(
+        "link", name=re.compile("Correct the URL|All streams")
+    ).click()
     page.wait_for_url(f"**{way_out}")
-    expect(page.get_by_text("in the address is not")).to_have_count(0)
+    expect(page.get_by_text("in the URL is not")).to_have_count(0)
 
 
 def test_an_address_that_leads_nowhere_says_so(dashboard: Dashboard, visitor: Visitor) -> None:
     answer = visitor.page.goto(f"{dashboard.address}/orders<b>")
     assert answer.status == 404
-    expect(visitor.page.get_by_role("heading")).to_have_text("No such page")
+    expect(visitor.page.get_by_role("heading")).to_have_text("Page not found")
     visitor.page.get_by_role("link", name="All streams").click()
     expect(visitor.page.get_by_role("link", name="orders", exact=True)).to_be_visible()

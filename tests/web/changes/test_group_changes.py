@@ -66,7 +66,7 @@ def test_a_reset_to_where_a_group_is_sends_nothing(stream_of_ten: Live) -> None:
 
     before = stream_of_ten.client.xinfo_groups("s")
     change = planned(stream_of_ten, reset)
-    assert (change.commands, change.effects) == ((), ("nothing: g is at 4-0 already",))
+    assert (change.commands, change.effects) == ((), ("nothing to do: g is at 4-0 already",))
     assert stream_of_ten.client.xinfo_groups("s") == before
 
 
@@ -74,8 +74,8 @@ def test_a_reset_to_where_a_group_is_sends_nothing(stream_of_ten: Live) -> None:
     ("position", "said", "at", "lag"),
     [
         (SMALLEST, "all 10 entries", b"0-0", 10),
-        (None, "from now on; the last id is 10-0", b"10-0", 0),
-        (StreamID(4, 0), "what follows 4-0", b"4-0", None),
+        (None, "new entries only; the last id is 10-0", b"10-0", 0),
+        (StreamID(4, 0), "entries after 4-0", b"4-0", None),
     ],
 )
 def test_a_group_is_created_where_it_is_told_to(
@@ -99,7 +99,7 @@ def test_a_group_is_deleted_with_what_it_knew(stream_of_ten: Live) -> None:
 
     change = planned(stream_of_ten, destroy)
     assert change.command_lines == ["XGROUP DESTROY s g"]
-    assert "with it 4 pending entries and 1 consumers" in change.effects[0]
+    assert "with 4 pending entries and 1 consumers" in change.effects[0]
     assert "NOGROUP" in change.warnings[0]
     assert stream_of_ten.client.xinfo_groups("s") == []
     assert stream_of_ten.client.xlen("s") == 10
@@ -117,10 +117,10 @@ def test_a_consumer_is_deleted_and_what_goes_with_it_is_said(stream_of_ten: Live
         'XGROUP DELCONSUMER s g "idle one"',
     ]
     assert change.effects == (
-        "ann goes, and with it 4 pending entries",
-        '"idle one" goes, and with it no pending entries',
+        "deletes ann with 4 pending entries",
+        'deletes "idle one" with no pending entries',
     )
-    assert "claim it first" in change.warnings[0]
+    assert "claim them for another consumer first" in change.warnings[0]
     assert stream_of_ten.client.xpending("s", "g")["pending"] == 0
     assert stream_of_ten.client.xinfo_consumers("s", "g") == []
 
@@ -136,9 +136,9 @@ def test_changes_of_no_group_and_no_consumer_are_refused(stream_of_ten: Live) ->
         planned(stream_of_ten, twice)
     with pytest.raises(Refused, match="name the group"):
         planned(stream_of_ten, nameless)
-    with pytest.raises(Refused, match="no consumer is chosen"):
+    with pytest.raises(Refused, match="no consumer is selected"):
         plan_delete_consumers(b"s", b"g", [])
-    with pytest.raises(Refused, match="no entry is chosen"):
+    with pytest.raises(Refused, match="no entry is selected"):
         plan_ack(b"s", b"g", [])
     with pytest.raises(Refused, match="name the consumer"):
         plan_claim(b"s", b"g", b"", [StreamID(1, 0)], 0)
@@ -147,9 +147,9 @@ def test_changes_of_no_group_and_no_consumer_are_refused(stream_of_ten: Live) ->
 def test_a_consumer_that_is_alive_comes_back() -> None:
     dead = ConsumerInfo(b"dead", 1, 10**9, 10**9)
     alive = ConsumerInfo(b"alive", 0, 5, 5)
-    assert "there again" in plan_delete_consumers(b"s", b"g", [alive]).warnings[0]
+    assert "created again" in plan_delete_consumers(b"s", b"g", [alive]).warnings[0]
     assert not any(
-        "again with" in text for text in plan_delete_consumers(b"s", b"g", [dead]).warnings
+        "created again" in text for text in plan_delete_consumers(b"s", b"g", [dead]).warnings
     )
 
 

@@ -50,8 +50,8 @@ def test_rejects_go_back_to_where_they_were_first(live: Live, delete: bool) -> N
         return await plan_redrive(server, [(b"s", MARKED)], b"", delete)
 
     change = planned(live, back)
-    assert change.effects[0] == "adds 1 to orders, without _reason"
-    assert "there is no stream orders: it is made" in change.warnings
+    assert change.effects[0] == "adds 1 entry to orders, without _reason"
+    assert "the stream orders does not exist and will be created" in change.warnings
     assert [fields for _, fields in client.xrange("orders")] == [{b"v": b"\xff\x00"} | dict(ORIGIN)]
     assert client.xlen("s") == (0 if delete else 1)
     assert any("added again" in warning for warning in change.warnings) != delete
@@ -75,7 +75,10 @@ def test_rejects_go_to_a_stream_that_is_named_in_the_order_of_their_ids(live: Li
 
 def test_a_redrive_to_nowhere_is_refused(live: Live) -> None:
     live.client.xadd("s", {"n": "0"})
-    for chosen, said in (([], "no entry is chosen"), ([(b"s", BARE)], "1-0 does not tell where")):
+    for chosen, said in (
+        ([], "no entry is selected"),
+        ([(b"s", BARE)], "1-0 has no field _source_stream"),
+    ):
 
         async def plan(
             server: ServerClient, facts: StreamFacts, chosen: list[tuple[bytes, Entry]] = chosen
@@ -95,7 +98,7 @@ def test_an_entry_is_sent_again_into_any_stream(live: Live) -> None:
 
     change = planned(live, resend)
     assert change.command_lines == ['XADD other 5-5 a "x\\x0ay" a 2']
-    assert change.warnings == ("there is no stream other: it is made",)
+    assert change.warnings == ("the stream other does not exist and will be created",)
     assert (
         live.client.execute_command("XRANGE", "other", "-", "+") == [(b"5-5", {b"a": b"2"})]
         or live.client.xlen("other") == 1

@@ -23,8 +23,8 @@ def test_what_is_wrong_is_said_in_one_sentence_for_each_word() -> None:
     words.number("page", "x\x1b[0m", 1)
     words.one_of("sort", "-colour", ("name", "length"), "name")
     assert words.problems == [
-        "page=x\\x1b[0m in the address is not a number.",
-        "sort=-colour in the address is not one of name, length.",
+        "page=x\\x1b[0m in the URL is not a number.",
+        "sort=-colour in the URL is not one of name, length.",
     ]
     assert words.one_of("sort", "-length", ("name", "length"), "name") == "-length"
 
@@ -50,7 +50,7 @@ def test_an_id_that_is_none_is_the_start() -> None:
     assert words.problems == []
     assert words.identifier("at", "5") == StreamID(5, 0)
     assert words.identifier("at", "5-") == SMALLEST
-    assert words.problems == ["at=5- in the address is not an id."]
+    assert words.problems == ["at=5- in the URL is not an id."]
 
 
 def test_an_address_without_a_name_is_another_thing_than_an_empty_name() -> None:

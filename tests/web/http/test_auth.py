@@ -119,7 +119,7 @@ def test_the_password_opens_the_gate() -> None:
     wrong = urlencode({"password": "Secret", "next": "/streams"}).encode()
     status, headers, body = visit(gate, "/login", "POST", wrong)
     assert (status, "set-cookie" in headers) == (401, False)
-    assert b"not the password" in body
+    assert b"Wrong password" in body
     right = urlencode({"password": "secret", "next": "/streams"}).encode()
     status, headers, _ = visit(gate, "/login", "POST", right)
     assert (status, headers["location"]) == (303, "/streams")

@@ -16,7 +16,7 @@ from penstock.web.model.stream_page import read_ids
 from penstock.web.model.structure import read_window
 from penstock.web.model.tailing import Tail
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, ServerClient
+from penstock.web.server.asking import ServerClient, ServerUnreachable
 from tests.support.servers.hostile_server import ENDLESS, REPEATED, REPLIES, hostile
 from tests.web.conftest import Live
 
@@ -48,7 +48,7 @@ def ask(port: int, question: Callable[[ServerClient], Awaitable[object]]) -> boo
     live = Live("hostile", port, None)
     try:
         live.ask(question, allow_writes=True)
-    except (Away, Refused, UnexpectedReply):
+    except (ServerUnreachable, Refused, UnexpectedReply):
         return False
     return True
 

@@ -54,14 +54,14 @@ def test_pages_hold_every_entry_once(live: Live, count: int, reading: Reading) -
     while at is not None:
         page = read(live, at)
         seen += numbers(page)
-        at = page.onwards
+        at = page.following
     expected = list(range(1, count + 1))
     assert seen == (expected if reading.rising else expected[::-1])
 
 
 def test_a_page_goes_back_to_the_one_before_it(live: Live) -> None:
     filled(live, 3 * PAGE)
-    second = read(live, OLDEST).onwards
+    second = read(live, OLDEST).following
     assert second is not None
     assert live.ask(lambda server: page_before(server, b"s", second, 10)) == Reading(
         StreamID(1, 0), rising=True
@@ -77,15 +77,15 @@ def test_a_filter_looks_at_a_bounded_number_of_entries(
     filled(live, 300)
     page = read(live, OLDEST, "n=299")
     assert (page.entries, page.scanned) == ([], 100)
-    assert page.onwards == Reading(StreamID(100, 1), rising=True)
+    assert page.following == Reading(StreamID(100, 1), rising=True)
 
 
 def test_a_filter_goes_on_where_it_stopped(live: Live) -> None:
     filled(live, 4 * PAGE + 2)
     first = read(live, OLDEST, "even=yes")
     assert numbers(first) == list(range(2, 2 * PAGE + 1, 2))
-    assert first.onwards is not None
-    second = read(live, first.onwards, "even=yes && n~^1")
+    assert first.following is not None
+    second = read(live, first.following, "even=yes && n~^1")
     assert numbers(second) == [
         n for n in range(2 * PAGE + 1, 4 * PAGE + 3) if n % 2 == 0 and str(n)[0] == "1"
     ]

@@ -53,7 +53,7 @@ def test_of_a_long_value_the_beginning_is_sent(live: Live) -> None:
     live.client.xadd("s", {"v": b"z" * 3_000_000})
     (node,) = window(live).nodes
     text = bytes_html(node)
-    assert f"{3_000_000 - PIECE_BYTES_MAX:,} bytes more" in text
+    assert f"{3_000_000 - PIECE_BYTES_MAX:,} more bytes" in text
     assert len(text) < 10 * PIECE_BYTES_MAX
 
 
@@ -97,11 +97,11 @@ def test_windows_lead_through_all_of_a_stream(live: Live) -> None:
     stream(live, 100 * (WINDOW_NODES + 3))
     first = window(live)
     assert (len(first.nodes), first.is_whole) == (WINDOW_NODES, False)
-    assert first.onwards is not None
-    second = window(live, first.onwards)
+    assert first.following is not None
+    second = window(live, first.following)
     masters = [node.master.ms for node in first.nodes + second.nodes]
     assert masters == list(range(1, 100 * (WINDOW_NODES + 3), 100))
-    assert second.onwards is None
+    assert second.following is None
     assert trims(first, 100) == []
 
 

@@ -53,7 +53,7 @@ def test_what_is_no_json_has_no_json_view(value: bytes) -> None:
 
 def test_a_hex_view_shows_offsets_bytes_and_ascii() -> None:
     assert hex_view(b"\x00\xffAB").split() == ["00000000", "00", "ff", "41", "42", "..AB"]
-    assert hex_view(bytes(HEX_BYTES_MAX + 5)).endswith("... 5 bytes more")
+    assert hex_view(bytes(HEX_BYTES_MAX + 5)).endswith("... 5 more bytes")
 
 
 def test_control_characters_are_spelled_out_and_lines_kept() -> None:

@@ -1,10 +1,10 @@
-"""Running Spark pipelines as they report themselves: an entry for each batch in the stream penstock:metrics.
+"""Reads the reports of running Spark pipelines: one entry per batch in the stream penstock:metrics.
 
     pipeline orders  output silver  batch 17  rows 4800  rows_per_second 9120.5  seconds 0.53  lag 0 ...
 
-A number that a pipeline does not know is not in the entry. What is no such entry is passed over: anybody
-can add to a stream. Rejects are the entries of a stream that carry their reasons in `_reason`; a stream
-is taken for one of rejects when its last entry does.
+Unknown numbers are left out of the entry. Other entries are skipped, because any client can add to the
+stream. Rejects are entries with a field `_reason`. A stream counts as a stream of rejects if its last entry
+has one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ QUIET_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class PipelineBatch:
-    """One batch of one output; None for what it did not tell."""
+    """One batch of one output. None where a number is unknown."""
 
     pipeline: str
     output: str
@@ -53,13 +53,13 @@ class PipelineOutput:
         return self.batches[-1]
 
     def state(self, now_ms: int) -> str:
-        """Quiet says no more than that: a pipeline without input has no batches to tell of."""
+        """`quiet` is not an error: a pipeline without input reports no batches."""
         return "running" if now_ms - self.last.at_ms < QUIET_MS else "quiet"
 
 
 @dataclass(frozen=True, slots=True)
 class Rejects:
-    """What is in a stream of rejects: its newest entries, and how often each reason is among them."""
+    """The newest entries of a stream of rejects, and the number of entries per reason."""
 
     stream: bytes
     entries: list[Entry]
@@ -67,7 +67,7 @@ class Rejects:
 
 
 async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
-    """Every output that has told of a batch lately."""
+    """Every output with a recent batch."""
     read = await read_entries(server, METRICS_STREAM, NEWEST, RECORDS_MAX)
     found: dict[tuple[str, str], list[PipelineBatch]] = {}
     for entry in reversed(read):
@@ -78,21 +78,21 @@ async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
 
 
 def parse_batch_or_none(entry: Entry) -> PipelineBatch | None:
-    """The record in an entry; None if it is none."""
-    told = {name.decode("utf-8", "replace"): value for name, value in entry.fields}
-    batch = _number_or_none(told.get("batch"))
-    if batch is None or "pipeline" not in told or "output" not in told:
+    """The batch that an entry reports, or None if it is another entry."""
+    sent = {name.decode("utf-8", "replace"): value for name, value in entry.fields}
+    batch = _number_or_none(sent.get("batch"))
+    if batch is None or "pipeline" not in sent or "output" not in sent:
         return None
-    lag, pending = (_number_or_none(told.get(name)) for name in ("lag", "pending"))
+    lag, pending = (_number_or_none(sent.get(name)) for name in ("lag", "pending"))
     return PipelineBatch(
-        pipeline=told["pipeline"].decode("utf-8", "backslashreplace"),
-        output=told["output"].decode("utf-8", "backslashreplace"),
+        pipeline=sent["pipeline"].decode("utf-8", "backslashreplace"),
+        output=sent["output"].decode("utf-8", "backslashreplace"),
         batch=int(batch),
-        # The server's clock, which is also that of `now`; `at` is the clock of wherever Spark runs.
+        # The server's clock, as for `now`. The field `at` has the clock of Spark's machine.
         at_ms=entry.id.ms,
-        rows=int(_number_or_none(told.get("rows")) or 0),
-        rows_per_second=_number_or_none(told.get("rows_per_second")),
-        seconds=_number_or_none(told.get("seconds")),
+        rows=int(_number_or_none(sent.get("rows")) or 0),
+        rows_per_second=_number_or_none(sent.get("rows_per_second")),
+        seconds=_number_or_none(sent.get("seconds")),
         lag=None if lag is None else int(lag),
         pending=None if pending is None else int(pending),
     )
@@ -107,7 +107,7 @@ def _number_or_none(value: bytes | None) -> float | None:
 
 
 def reject_streams(catalogue: StreamCatalogue) -> list[bytes]:
-    """The known streams whose last entry says why it was rejected."""
+    """The known streams whose last entry is a reject."""
     return [
         facts.name
         for facts in catalogue.all_facts()
@@ -125,7 +125,7 @@ async def rejects_of(server: ServerClient, streams: Sequence[bytes]) -> list[Rej
 
 
 def count_reasons(entries: Iterable[Entry]) -> list[tuple[str, int]]:
-    """How often each reason is given, the most frequent first; an entry may have several."""
+    """The number of entries per reason, most frequent first. An entry may have several reasons."""
     counts: Counter[str] = Counter()
     for entry in entries:
         for name, value in entry.fields:

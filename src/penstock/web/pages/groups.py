@@ -1,4 +1,4 @@
-"""/groups: all groups of a stream, where they are, how they got there, and what blocks trimming."""
+"""/groups: the groups of a stream, their positions and history, and what blocks trimming."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 REFRESH_SECONDS = 2.0
 CHART_HEIGHT = "height: 15rem"
-POSITION_LABEL = "start, end, an id, or a moment: it reads what follows"
+POSITION_LABEL = "reads after: start, end, an id or a time"
 
 COLUMNS = [
     DataColumn("group", "group"),
@@ -29,7 +29,7 @@ COLUMNS = [
     DataColumn("pending", "pending", numeric=True),
     DataColumn("consumers", "consumers", numeric=True),
     DataColumn("last", "last delivered"),
-    DataColumn("time", "of (UTC)"),
+    DataColumn("time", "time (UTC)"),
     DataColumn("read", "entries read", numeric=True),
 ]
 HOLDER_COLUMNS = [
@@ -47,11 +47,11 @@ class GroupsView:
         self._name = name
         with frame.content:
             self._table = DataTable(COLUMNS, "groups")
-            self._why = ui.label().classes("wrap mind").style("white-space: pre-line")
+            self._why = ui.label().classes("wrap warning").style("white-space: pre-line")
             self._why.props('role="note"')
             if frame.board.settings.allow_writes:
                 ui.button("Create a group", on_click=self._create).props("flat no-caps")
-            heading("Where they are")
+            heading("Positions")
             self._timeline = ui.echart({}).classes("full-width")
             heading("What blocks trimming")
             self._free = ui.label().classes("wrap")
@@ -61,7 +61,7 @@ class GroupsView:
             self._pending = ui.echart({}).classes("full-width").style(CHART_HEIGHT)
 
     async def refresh(self) -> None:
-        """Ask anew and draw."""
+        """Read the groups again and redraw the page."""
         server = self._frame.board.server
         facts = await one_stream(server, self._name)
         self._frame.board.catalogue.note_now(facts)
@@ -131,7 +131,7 @@ def group_cells(facts: StreamFacts, group: GroupInfo) -> TableRow:
 
 
 def draw(chart: ui.echart, options: charts.Options) -> None:
-    """Replace what a chart shows; nothing is sent if it is the same."""
+    """Replace the options of a chart. Nothing is sent if they are the same."""
     if chart.options != options:
         chart.options.clear()
         chart.options.update(options)
@@ -147,9 +147,9 @@ def register(board: Board) -> None:
 
     @ui.page("/groups")
     async def groups(name: str | None = None) -> None:
-        words = QueryReader()
-        key = words.name(name)
+        query = QueryReader()
+        key = query.name(name)
         frame = PageFrame(board, f"Groups of {harmless(key)}", "groups", key)
-        frame.mind(words, link("groups", key))
+        frame.warn_about(query, link("groups", key))
         view = GroupsView(frame, key)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

@@ -1,4 +1,4 @@
-"""/pipeline: what Spark pipelines report, and what they rejected."""
+"""/pipeline: the reports and rejects of Spark pipelines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ OUTPUT_COLUMNS = [
 REASON_COLUMNS = [
     DataColumn("stream", "stream"),
     DataColumn("reason", "reason", wraps=True),
-    DataColumn("count", "among the newest", numeric=True),
+    DataColumn("count", "newest rejects", numeric=True),
 ]
 REJECT_COLUMNS = [
     DataColumn("id", "id"),
@@ -66,7 +66,7 @@ class PipelineView:
         self._rejects_stream = rejects
         with frame.content:
             self._empty = ui.label(
-                f"No pipeline has reported yet: penstock pipeline run writes to {METRICS_STREAM.decode()}."
+                f"No reports yet. `penstock pipeline run` writes them to {METRICS_STREAM.decode()}."
             ).props('role="status"')
             self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines")
             self._charts = [
@@ -78,10 +78,10 @@ class PipelineView:
             self._rejected = DataTable(REJECT_COLUMNS, "newest rejects", chooses=writes)
             self._rejected.on_open(self._open)
             if writes:
-                ui.button("Redrive chosen", on_click=self._redrive).props("flat no-caps")
+                ui.button("Redrive selected", on_click=self._redrive).props("flat no-caps")
 
     async def refresh(self) -> None:
-        """Read the newest records anew."""
+        """Read the newest reports again and redraw the page."""
         server = self._frame.board.server
         found = [
             output for output in await outputs_of(server) if self._only in ("", output.pipeline)
@@ -116,7 +116,7 @@ class PipelineView:
         await self._frame.attempt(show)
 
     async def _read(self, key: str) -> list[Reject]:
-        """The reject of a row; none if it is gone."""
+        """The reject of a row. Empty if it was deleted."""
         stream, _, id_ = key.partition("/")
         name = bytes.fromhex(stream)
         found = await read_ids(self._frame.board.server, name, [parse(id_.encode())])

@@ -33,7 +33,7 @@ COLUMNS = [
 
 
 class StreamsView:
-    """The table and its controls; what it shows is in the address."""
+    """The table and its controls. Their state is in the URL."""
 
     def __init__(self, frame: PageFrame, search: str, sort: str, page: int) -> None:
         self._frame = frame
@@ -53,12 +53,12 @@ class StreamsView:
             self._pager = ui.pagination(1, 1, value=1, direction_links=True, on_change=self._turned)
             self._pager.props("max-pages=7 active-design=outline")
             ui.label(
-                "Out counts entries delivered to groups, all of them together. Where a lag is unknown, the"
-                " groups of the stream say why."
+                "Out counts entries delivered to all groups together. If a lag is unknown, the page of the"
+                " stream's groups explains why."
             ).classes("muted text-caption")
 
     async def refresh(self) -> None:
-        """Ask for the rows on the screen anew; the others are as old as the last sweep."""
+        """Refresh the rows on the screen. The others are as old as the last sweep."""
         page = self._current()
         await self._catalogue.look(names_of(page.rows))
         if not self._catalogue.swept and not page.rows:
@@ -85,7 +85,7 @@ class StreamsView:
         await self._changed()
 
     async def _sort_by(self, name: str) -> None:
-        # Numbers are looked at from the largest down.
+        # Numbers are sorted from the largest down at first.
         self._descending = not self._descending if name == self._sort else name != "name"
         self._sort = name
         self._page = 1
@@ -127,7 +127,7 @@ def row_cells(row: StreamRow, now_ms: int) -> TableRow:
 
 
 def _unknown(facts: StreamFacts) -> dict[str, str]:
-    """Why is said where the groups are."""
+    """A link to the page that explains why."""
     return {"text": "unknown", "href": link("groups", facts.name)}
 
 
@@ -141,10 +141,10 @@ def register(board: Board) -> None:
     @ui.page("/")
     @ui.page("/streams")
     async def streams(search: str = "", sort: str = "", page: str = "") -> None:
-        words = QueryReader()
-        order = words.one_of("sort", sort, SORTS, "name")
-        number = words.number("page", page, 1)
+        query = QueryReader()
+        order = query.one_of("sort", sort, SORTS, "name")
+        number = query.number("page", page, 1)
         frame = PageFrame(board, "Streams", "streams")
-        frame.mind(words, link("streams", search=search))
+        frame.warn_about(query, link("streams", search=search))
         view = StreamsView(frame, search, order, number)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
