@@ -38,6 +38,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 
+app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
 app.command(epilog=add.EPILOG)(add.add)
 app.command(epilog=tail.EPILOG)(tail.tail)
 app.command(epilog=groups.EPILOG)(groups.groups)
@@ -50,7 +51,6 @@ app.add_typer(pipeline.app, name="pipeline")
 app.command(epilog=replay.EPILOG)(replay.replay)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=ui.EPILOG)(ui.ui)
-app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
 
 
 def print_version(asked: bool) -> None:

@@ -20,6 +20,10 @@ from penstock.spark.lake.manifest import DATA_SUFFIX, Lake, load_lake
 
 archive = typer.Typer(
     help="Show an archive of streams in a lake, or merge its small files.",
+    epilog=example(
+        "penstock archive show lake/orders        partitions, files and rows",
+        "penstock archive compact lake/orders     merge small files",
+    ),
     rich_markup_mode=None,
     no_args_is_help=True,
 )

@@ -36,7 +36,7 @@ def demo(
     ] = 4,
     seed: Annotated[int, typer.Option(help="Seed of the orders: same seed, same orders.")] = 1,
 ) -> None:
-    """Run a durable queue and a Spark pipeline that is killed and loses nothing.
+    """Run the demonstration: a killed pipeline loses nothing.
 
     Starts a server, produces orders (some malformed, some late), runs a declarative pipeline on local Spark,
     kills it halfway, restarts it, and counts: produced = archived = valid + rejected. The exit code is 1 if

@@ -118,7 +118,7 @@ def inspect(
     json: Json = False,
     url: Url = URL_DEFAULT,
 ) -> None:
-    """Show the radix tree, the nodes and every byte of a stream, and explain its memory.
+    """Show the radix tree, nodes, bytes and memory of a stream.
 
     The stream is a key of a running server, or it is in a file: a snapshot (RDB), a log (AOF), a data
     directory, a DUMP payload or a raw listpack. If a file of that name exists, the file is read, unless --url

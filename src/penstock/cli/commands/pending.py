@@ -1,4 +1,4 @@
-"""`penstock pending`: what a group has handed out and nobody has acknowledged."""
+"""`penstock pending`: shows the pending entries of a group."""
 
 from __future__ import annotations
 

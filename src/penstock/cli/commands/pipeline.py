@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 RUN_EPILOG = example(
     "penstock pipeline run orders.toml                  until Ctrl-C or SIGTERM",
-    "penstock pipeline run orders.toml --once           process what is there now, then stop",
+    "penstock pipeline run orders.toml --once           process existing entries, then stop",
     "penstock pipeline run orders.toml --json | jq .rows",
     "penstock pipeline run orders.toml --master spark://host:7077 --conf spark.executor.memory=2g",
 )
@@ -52,6 +52,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     no_args_is_help=True,
     help="Run or check a Spark pipeline that a TOML file describes.",
+    epilog=example(
+        "penstock pipeline check orders.toml      find problems before running it",
+        "penstock pipeline run orders.toml        run it until Ctrl-C",
+    ),
 )
 
 PipelineFile = Annotated[str, typer.Argument(metavar="FILE", show_default=False)]
@@ -75,11 +79,12 @@ def run(
     json: Json = False,
     conf: Conf = None,
 ) -> None:
-    """Run all outputs of a pipeline, exactly once, from where they stopped.
+    """Run all outputs of a pipeline, with exactly-once results.
 
-    The file is checked first; nothing starts if it has a problem. Without --once the pipeline runs until
-    Ctrl-C or SIGTERM, which stop it cleanly. If an output fails, all stop; run the command again to resume.
-    With --json, print one object per batch and, at the end, one with the summary.
+    Outputs continue from where they stopped. The file is checked first; nothing starts if it has a problem.
+    Without --once the pipeline runs until Ctrl-C or SIGTERM, which stop it cleanly. If an output fails, all
+    stop; run the command again to resume. With --json, print one object per batch and, at the end, one with
+    the summary.
     """
     pipeline = _load(file, json)
     settings = _settings(conf or [])

@@ -65,11 +65,12 @@ def replay(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Append the entries of a stream, a dead-letter stream or a lake to a stream again.
+    """Append entries of a stream or a lake to a stream again.
 
-    Entries keep their order and get new ids. The fields _source_stream and _source_id tell where they were
-    first. Either all entries appear at once, or none. After a crash, run the same command again: it completes
-    the replay, or appends 0 entries if it was complete.
+    The source may also be a dead-letter stream. Entries keep their order and get new ids. The fields
+    _source_stream and _source_id tell where they were first. Either all entries appear at once, or none.
+    After a crash, run the same command again: it completes the replay, or appends 0 entries if it was
+    complete.
     """
     if (from_stream is None) == (from_lake is None):
         raise typer.BadParameter("give either --from-stream or --from-lake")

@@ -58,10 +58,11 @@ def ui(
         ),
     ] = None,
 ) -> None:
-    """Show the streams of a server in a browser: entries, groups, structure, pipelines.
+    """Run the dashboard: the streams of a server in a browser.
 
-    Works with any server that speaks Redis's protocol. The dashboard is read-only unless you give
-    --allow-writes. Then it shows every change before making it. Stop it with Ctrl-C or SIGTERM.
+    It shows entries, groups, structure and pipelines. It works with any server that speaks Redis's protocol.
+    The dashboard is read-only unless you give --allow-writes. Then it shows every change before making it.
+    Stop it with Ctrl-C or SIGTERM.
     """
     if not password and not _is_loopback(bind):
         raise typer.BadParameter(

@@ -106,7 +106,7 @@ def stop_writing() -> None:
 
 
 def _describe(error: typer.TyperException) -> str:
-    text = error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".").removeprefix("Invalid value: ")
     context = getattr(error, "ctx", None)
     if context is None:
         return text
