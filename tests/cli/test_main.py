@@ -34,7 +34,7 @@ def test_version_names_the_kind_of_build() -> None:
     assert (result.returncode, result.stdout) == (0, f"penstock {VERSION} ({build.KIND})\n")
 
 
-def test_help_is_given_when_asked_for_and_when_nothing_is_asked() -> None:
+def test_help_is_shown_on_request_and_without_arguments() -> None:
     for arguments in (["--help"], []):
         result = penstock(*arguments)
         assert result.returncode == 0

@@ -1,4 +1,4 @@
-"""A client of another language: node-redis, where node and npm are there and reach their registry."""
+"""A client in another language: node-redis, if node and npm are installed and reach a registry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMOKE = Path(__file__).with_name("smoke.mjs")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the package and the program are."""
+    """The directory of the package and the program."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("no node and npm on PATH")

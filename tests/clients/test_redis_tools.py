@@ -1,4 +1,4 @@
-"""redis-cli and redis-benchmark work with our server."""
+"""redis-cli and redis-benchmark work with penstock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MASS = 20_000
 
 
 def program(name: str) -> str:
-    """Where a tool of Redis is; a test that needs it is skipped without."""
+    """The path of a Redis tool. Skips the test without it."""
     places = [os.environ.get("PATH", os.defpath), str(Path(sys.prefix, "bin"))]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
@@ -42,7 +42,7 @@ def server(running: PenstockServer) -> PenstockServer:
 
 
 def cli(server: PenstockServer, *words: str, data: bytes = b"") -> str:
-    """What redis-cli prints."""
+    """The output of redis-cli."""
     command = [program("redis-cli"), "-p", str(server.port), *words]
     done = subprocess.run(
         command, input=data, capture_output=True, timeout=END_SECONDS_MAX, check=False
@@ -83,7 +83,7 @@ def test_redis_cli_inserts_a_mass_of_entries(server: PenstockServer) -> None:
     assert cli(server, "XLEN", "s") == f"{MASS}\n"
 
 
-def test_redis_cli_looks_at_all_keys(server: PenstockServer) -> None:
+def test_redis_cli_scans_all_keys(server: PenstockServer) -> None:
     with server.client() as client:
         for n in range(300):
             client.set(f"text:{n}", "x" * n)
@@ -107,7 +107,7 @@ def test_redis_cli_shows_statistics(server: PenstockServer) -> None:
 
 
 def benchmark(server: PenstockServer, *words: str) -> list[str]:
-    """Run redis-benchmark; the names of the lines that it has measured."""
+    """Run redis-benchmark and return the names of its measurements."""
     command = [program("redis-benchmark"), "-p", str(server.port), "--csv", *words]
     done = subprocess.run(command, capture_output=True, timeout=END_SECONDS_MAX, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Listpacks taken apart: every byte once, and no bytes that are too much for it."""
+"""Segments of listpacks: every byte once, for any bytes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def packed(values: list[int | bytes]) -> bytes:
 
 
 def assert_covers(data: bytes, segments: list[Segment]) -> None:
-    """Every byte lies in exactly one segment, in order."""
+    """Every byte is in exactly one segment, in order."""
     at = 0
     for segment in segments:
         assert segment.offset == at
@@ -41,7 +41,7 @@ def assert_covers(data: bytes, segments: list[Segment]) -> None:
 
 
 def values_of(segments: list[Segment]) -> list[int | bytes | None]:
-    """What the elements hold, read off the last segment of each that says so."""
+    """The values of the elements, from the last segment of each that has one."""
     found: dict[int, int | bytes | None] = {}
     for segment in segments:
         if segment.kind is SegmentKind.CONTENT:
@@ -52,7 +52,7 @@ def values_of(segments: list[Segment]) -> list[int | bytes | None]:
     return [found[number] for number in sorted(found)]
 
 
-def test_the_listpack_of_the_essay_is_what_the_essay_says() -> None:
+def test_the_listpack_of_the_document_is_explained_as_there() -> None:
     segments = listpack_map(packed([b"hello", 1024]))
     assert [(s.offset, s.length, s.kind, s.label, s.value) for s in segments] == [
         (0, 4, "total", "total bytes", 17),
@@ -95,12 +95,12 @@ def test_every_byte_of_any_listpack_belongs_to_one_segment(values: list[int | by
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_at_all_are_too_much(data: bytes) -> None:
+def test_no_bytes_raise(data: bytes) -> None:
     assert_covers(data, listpack_map(data))
 
 
 @given(ELEMENTS, st.data())
-def test_what_validation_refuses_is_shown_as_damage(
+def test_bytes_that_validation_refuses_are_shown_as_damage(
     values: list[int | bytes], data: st.DataObject
 ) -> None:
     damaged = bytearray(packed(values))
@@ -135,7 +135,7 @@ def test_damage_has_its_place_and_its_reason(data: str, offset: int, reason: str
     assert (offset, reason) in damages(listpack_map(bytes.fromhex(data)))
 
 
-def test_a_count_that_is_not_known_is_no_damage() -> None:
+def test_an_unknown_count_is_not_damage() -> None:
     segments = listpack_map(bytes.fromhex("09000000 ffff 0501 ff"))
     assert damages(segments) == []
     assert segments[1].label == "elements: 65535 or more"

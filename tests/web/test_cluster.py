@@ -1,4 +1,4 @@
-"""A cluster, seen as one server."""
+"""A cluster, shown as one server."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_streams_of_all_nodes_are_in_one_table(cluster: Cluster) -> None:
     run(cluster.ports[0], act)
 
 
-def test_a_stream_is_read_wherever_it_is(cluster: Cluster) -> None:
+def test_a_stream_on_any_node_is_read(cluster: Cluster) -> None:
     async def act(server: ServerClient) -> None:
         for number in (0, 7, 29):
             name = b"s:%02d" % number
@@ -73,7 +73,7 @@ def test_a_stream_is_read_wherever_it_is(cluster: Cluster) -> None:
     run(cluster.ports[1], act)
 
 
-def test_a_command_that_no_node_knows_is_done_without(cluster: Cluster) -> None:
+def test_an_unknown_command_is_handled(cluster: Cluster) -> None:
     async def act(server: ServerClient) -> None:
         with pytest.raises(Refused, match="unknown command"):
             await server.ask("PENSTOCK", "NODES", "s:03", "-", "+")
@@ -86,7 +86,7 @@ def test_a_command_that_no_node_knows_is_done_without(cluster: Cluster) -> None:
     run(cluster.ports[2], act)
 
 
-def test_a_cluster_that_is_away_is_said_to_be() -> None:
+def test_an_unreachable_cluster_is_reported() -> None:
     async def act(server: ServerClient) -> None:
         with pytest.raises(ServerUnreachable, match="cannot reach cluster at"):
             await server.ask("PING")

@@ -1,4 +1,4 @@
-"""`penstock replay`: what it refuses before Spark is started."""
+"""`penstock replay`: errors before Spark is started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STREAMS = ("replay", "--from-stream", "a", "--to", "b")
         (("replay", "--from-lake", "nowhere/at/all", "--to", "b"), "is not a directory"),
     ],
 )
-def test_words_that_make_no_sense_are_refused(
+def test_invalid_arguments_are_refused(
     words: tuple[str, ...], text: str, penstock: CommandLine
 ) -> None:
     code, told = penstock.error(*words)
@@ -33,13 +33,13 @@ def test_words_that_make_no_sense_are_refused(
     assert text in told
 
 
-def test_a_server_that_is_away_is_said_so(penstock: CommandLine) -> None:
+def test_an_unreachable_server_is_reported(penstock: CommandLine) -> None:
     code, told = penstock.error(*STREAMS, "--url", f"redis://:secret@127.0.0.1:{free_port()}")
     assert code == 3
     assert "secret" not in told
 
 
-def test_a_replay_that_was_done_is_not_done_again_unasked() -> None:
+def test_a_completed_replay_is_not_repeated_without_again() -> None:
     with running_penstock() as server, server.client() as client:
         client.set("penstock:sink:{b}:write:monday:b", 1)
         line = CommandLine(server)  # type: ignore[arg-type]
@@ -49,7 +49,7 @@ def test_a_replay_that_was_done_is_not_done_again_unasked() -> None:
     assert result.stdout == "0 entries appended to b; the name of this replay is monday\n"
 
 
-def test_a_stream_that_is_not_there_is_said_before_spark_starts() -> None:
+def test_a_missing_stream_is_reported_before_spark_starts() -> None:
     with running_penstock() as server, server.client() as client:
         line = CommandLine(server)  # type: ignore[arg-type]
         assert line.error(*STREAMS) == (1, "a: no such key")

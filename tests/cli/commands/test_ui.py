@@ -1,4 +1,4 @@
-"""`penstock ui`: what is refused before anything is served. tests/web has the rest."""
+"""`penstock ui`: errors before anything is served. tests/web has the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_an_address_that_others_can_reach_needs_a_password(
     assert "PENSTOCK_UI_PASSWORD" in text
 
 
-def test_a_port_that_is_taken_is_said_in_one_line(penstock: CommandLine) -> None:
+def test_a_port_in_use_is_reported_in_one_line(penstock: CommandLine) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, text = penstock.error("ui", "--port", str(port))

@@ -1,4 +1,4 @@
-"""The dashboard by keyboard, and at addresses that are wrong."""
+"""The dashboard by keyboard, and with wrong URLs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def press(page: Any, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-def test_a_dialog_takes_the_focus_and_gives_it_back(
+def test_a_dialog_takes_the_focus_and_returns_it(
     writing_dashboard: Dashboard, visitor: Visitor
 ) -> None:
     page = visitor.goto(writing_dashboard, "/stream?name=sensors")
@@ -47,7 +47,7 @@ def test_a_dialog_takes_the_focus_and_gives_it_back(
     expect(trim).to_be_focused()
 
 
-def test_a_table_that_changes_leaves_the_focus_where_it_is(
+def test_a_table_update_keeps_the_focus(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     page = visitor.goto(dashboard, "/streams?search=live")
@@ -82,7 +82,7 @@ def test_a_node_and_its_bytes_are_reached_by_keys(dashboard: Dashboard, visitor:
         ("/structure", "names no stream", "/streams"),
     ],
 )
-def test_an_address_with_a_wrong_word_shows_the_page_and_says_so(
+def test_a_wrong_parameter_is_reported_on_the_page(
     dashboard: Dashboard, visitor: Visitor, path: str, said: str, way_out: str
 ) -> None:
     page = visitor.goto(dashboard, path)
@@ -94,7 +94,7 @@ def test_an_address_with_a_wrong_word_shows_the_page_and_says_so(
     expect(page.get_by_text("in the URL is not")).to_have_count(0)
 
 
-def test_an_address_that_leads_nowhere_says_so(dashboard: Dashboard, visitor: Visitor) -> None:
+def test_an_unknown_path_has_a_page(dashboard: Dashboard, visitor: Visitor) -> None:
     answer = visitor.page.goto(f"{dashboard.address}/orders<b>")
     assert answer.status == 404
     expect(visitor.page.get_by_role("heading")).to_have_text("Page not found")

@@ -1,4 +1,4 @@
-"""Changes in a real browser: each is shown before it is made, and made only then."""
+"""Changes in a real browser: each is shown and confirmed before it is made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ expect.set_options(timeout=60_000)
 
 
 def say_yes(page: Any, *commands: str) -> None:
-    """Do what the dialog proposes, if it names these commands."""
+    """Confirm the dialog if it shows these texts."""
     dialog = page.get_by_role("dialog").filter(has=page.get_by_role("button", name="Apply"))
     for command in commands:
         expect(dialog).to_contain_text(command)
@@ -51,14 +51,14 @@ def test_a_change_is_shown_before_it_is_made(
         assert client.xlen("notes") == 2
 
 
-def test_what_is_out_of_sight_is_not_chosen_any_more(
+def test_rows_that_disappear_are_deselected(
     writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     page = visitor.goto(writing_dashboard, "/stream?name=orders&at=0-0")
     page.locator("tbody").get_by_role("checkbox").first.click()
-    expect(page.get_by_text("1 chosen")).to_be_visible()
+    expect(page.get_by_text("1 selected")).to_be_visible()
     page.get_by_role("button", name="Next").click()
-    expect(page.get_by_text("1 chosen")).to_have_count(0)
+    expect(page.get_by_text("1 selected")).to_have_count(0)
     page.get_by_role("button", name="Delete selected").click()
     expect(page.get_by_text("no entry is selected")).to_be_visible()
 
@@ -100,7 +100,7 @@ def test_a_group_is_created_loses_a_consumer_and_is_deleted(
         page.get_by_role("button", name="Delete selected consumers").click()
         say_yes(page, "deletes ann with 3 pending entries", "XGROUP DELCONSUMER crew packers ann")
         expect(page.get_by_role("checkbox", name="select ann")).to_have_count(0)
-        expect(page.get_by_role("dialog")).to_have_count(0)  # it takes the clicks until it is gone
+        expect(page.get_by_role("dialog")).to_have_count(0)  # an open dialog catches all clicks
         page.get_by_role("button", name="Delete this group").click()
         say_yes(page, "XGROUP DESTROY crew packers")
         page.wait_for_url("**/groups?name=crew")
@@ -133,7 +133,7 @@ def test_an_entry_is_edited_and_sent_to_another_stream(
 @pytest.mark.parametrize(
     "path", ["/pipeline?rejects=returns:refused", "/stream?name=returns:refused"]
 )
-def test_chosen_rejects_go_back_to_where_they_came_from(
+def test_selected_rejects_are_redriven(
     writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
 ) -> None:
     with filled.client() as client:
@@ -142,12 +142,12 @@ def test_chosen_rejects_go_back_to_where_they_came_from(
         client.xadd("returns:refused", {"qty": "-1", "_reason": "positive"} | origin, id="1-0")
         client.xadd("returns:refused", {"qty": "-2", "_reason": "positive"} | origin, id="2-0")
         page = visitor.goto(writing_dashboard, path)
-        page.get_by_role("checkbox", name="choose 1-0").click()
+        page.get_by_role("checkbox", name="select 1-0").click()
         page.get_by_role("button", name="Redrive selected").click()
         page.get_by_role("checkbox", name="delete the rejects").click()
         page.get_by_role("button", name="Preview").click()
         say_yes(page, "XADD returns * qty -1 _source_stream returns", "XDEL returns:refused 1-0")
-        expect(page.get_by_role("checkbox", name="choose 1-0")).to_have_count(0)
+        expect(page.get_by_role("checkbox", name="select 1-0")).to_have_count(0)
         sent = {name.encode(): value.encode() for name, value in origin.items()} | {b"qty": b"-1"}
         assert [fields for _, fields in client.xrange("returns")] == [sent]
         assert [id_ for id_, _ in client.xrange("returns:refused")] == [b"2-0"]

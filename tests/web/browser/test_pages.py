@@ -37,7 +37,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_every_view_loads(
+def test_every_page_loads(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
 ) -> None:
     page = visitor.goto(dashboard, path)
@@ -50,9 +50,7 @@ def test_every_view_loads(
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_no_view_is_wider_than_a_telephone(
-    dashboard: Dashboard, visitor: Visitor, path: str
-) -> None:
+def test_no_page_is_wider_than_a_phone(dashboard: Dashboard, visitor: Visitor, path: str) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     page = visitor.goto(dashboard, path)
     expect(page.locator(".view")).to_contain_text(VIEWS[path])
@@ -91,18 +89,16 @@ def test_a_tail_shows_what_another_client_adds_until_it_is_paused(
         page.get_by_role("button", name="Pause").click()
         expect(page.get_by_role("button", name="Resume")).to_be_visible()
         client.xadd("live", {"while": "paused"})
-        page.wait_for_timeout(
-            1000
-        )  # to be sure that nothing comes there is no condition to wait for
+        page.wait_for_timeout(1000)  # that nothing arrives cannot be waited for as a condition
         expect(page.locator("tbody")).not_to_contain_text("while=paused")
         page.get_by_role("button", name="Resume").click()
         expect(page.locator("tbody")).to_contain_text("while=paused")
 
 
-def test_seeking_a_moment_lands_on_its_first_entry(dashboard: Dashboard, visitor: Visitor) -> None:
+def test_seeking_a_time_shows_its_first_entry(dashboard: Dashboard, visitor: Visitor) -> None:
     page = visitor.goto(dashboard, "/stream?name=orders")
     seek(page, "2023-11-14T22:15:00.001")
-    wanted = FIRST_MS + 100_000 + STEP_MS  # the first multiple of the step behind that moment
+    wanted = FIRST_MS + 100_000 + STEP_MS  # the first multiple of the step after that time
     expect(first_id(page)).to_have_text(f"{wanted}-0")
     page.wait_for_url(re.compile("at="))
     address = page.url
@@ -153,7 +149,7 @@ def test_markup_and_escapes_are_shown_and_do_nothing(
     assert page.locator(".view script").count() == 0
 
 
-def test_of_an_entry_with_very_many_fields_some_are_shown_at_a_time(
+def test_an_entry_with_many_fields_is_shown_in_parts(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     with filled.client() as client:
@@ -202,7 +198,7 @@ def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
         screenshot(page, "structure", 1000)
 
 
-def test_a_dashboard_that_only_reads_offers_no_change_and_takes_none(
+def test_a_read_only_dashboard_offers_and_accepts_no_change(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     page = visitor.goto(dashboard, "/stream?name=live")

@@ -1,4 +1,4 @@
-"""A change of the stream `s`, planned and carried out as a page would."""
+"""Plans and makes a change of the stream `s`, like a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes: planned by asking, shown in full, refused where nothing may be written."""
+"""Changes of entries: planned by reading, shown in full, refused in read-only mode."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.web.changes.planned import planned
 from tests.web.conftest import Live
 
 
-def test_a_plan_changes_nothing_and_a_reading_dashboard_carries_nothing_out(
+def test_a_plan_changes_nothing_and_a_read_only_dashboard_refuses_it(
     stream_of_ten: Live,
 ) -> None:
     async def run(server: ServerClient) -> None:
@@ -38,7 +38,7 @@ def test_a_plan_changes_nothing_and_a_reading_dashboard_carries_nothing_out(
     assert stream_of_ten.client.xlen("s") == 10
 
 
-def test_a_trim_says_what_goes_and_who_has_not_read_it(stream_of_ten: Live) -> None:
+def test_a_trim_shows_what_is_deleted_and_who_has_not_read_it(stream_of_ten: Live) -> None:
     change = planned(
         stream_of_ten, lambda server, facts: plan_trim_before(server, facts, StreamID(7, 0))
     )
@@ -73,7 +73,7 @@ def test_a_trim_to_a_length_counts_from_the_nearer_end(
         planned(stream_of_ten, lambda s, f: plan_trim_to_length(s, f, 5), False)
 
 
-def test_a_trim_of_nothing_says_so(stream_of_ten: Live) -> None:
+def test_a_trim_without_effect_has_no_command(stream_of_ten: Live) -> None:
     change = planned(stream_of_ten, lambda server, facts: plan_trim_before(server, facts, SMALLEST))
     assert change.effects == ("nothing to do: no entry is before 0-0",)
     assert change.commands == ()
@@ -85,12 +85,12 @@ def test_a_trim_of_nothing_says_so(stream_of_ten: Live) -> None:
     assert stream_of_ten.client.xlen("s") == 10
 
 
-def test_a_trim_to_nothing_empties_the_stream(stream_of_ten: Live) -> None:
+def test_a_trim_to_length_0_empties_the_stream(stream_of_ten: Live) -> None:
     planned(stream_of_ten, lambda server, facts: plan_trim_to_length(server, facts, 0))
     assert stream_of_ten.client.xlen("s") == 0
 
 
-def test_a_trim_keeps_what_came_after_it_was_shown(stream_of_ten: Live) -> None:
+def test_a_trim_keeps_entries_added_after_the_plan(stream_of_ten: Live) -> None:
     async def run(server: ServerClient) -> None:
         facts = await one_stream(server, b"s")
         of_all = await plan_trim_before(server, facts, StreamID(10**6, 0))
@@ -105,7 +105,7 @@ def test_a_trim_keeps_what_came_after_it_was_shown(stream_of_ten: Live) -> None:
 
 
 @pytest.mark.parametrize(("start", "emptied"), [(3, "2"), (5, "4"), (9, "4")])
-def test_a_trim_says_which_pending_entries_lose_their_fields(
+def test_a_trim_warns_about_pending_entries_that_lose_their_fields(
     stream_of_ten: Live, start: int, emptied: str
 ) -> None:
     change = planned(
@@ -114,7 +114,7 @@ def test_a_trim_says_which_pending_entries_lose_their_fields(
     assert f"group g has {emptied} pending entries before {start}-0" in change.warnings[-1]
 
 
-def test_a_trim_counts_only_so_many_pending_entries(
+def test_a_trim_counts_a_bounded_number_of_pending_entries(
     stream_of_ten: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entry_changes, "PENDING_COUNTED_MAX", 3)
@@ -122,7 +122,7 @@ def test_a_trim_counts_only_so_many_pending_entries(
     assert "group g has over 3 pending" in change.warnings[-1]
 
 
-def test_a_trim_where_ids_end_says_so(live: Live) -> None:
+def test_a_trim_up_to_the_largest_id_is_refused(live: Live) -> None:
     for id_ in ("1-0", "2-0", str(LARGEST)):
         live.client.xadd("s", {"n": "0"}, id=id_)
     with pytest.raises(Refused, match="no trim can include it"):
@@ -155,19 +155,19 @@ def test_an_entry_is_added_at_an_id(id_: str) -> None:
     "id_",
     ["NOMKSTREAM", "maxlen", "-", "+", "$", "1-", "1-2-3", "*-1", "-1-0", "1 2", f"{2**64}-0"],
 )
-def test_what_is_no_id_is_never_sent_as_one(id_: str) -> None:
+def test_an_invalid_id_is_never_sent(id_: str) -> None:
     with pytest.raises(Refused, match="is not an id"):
         plan_add(b"s", [(b"a", b"b")], id_)
 
 
-def test_changes_of_nothing_are_refused() -> None:
+def test_changes_without_a_selection_are_refused() -> None:
     with pytest.raises(Refused, match="needs at least one field"):
         plan_add(b"s", [])
     with pytest.raises(Refused, match="no entry is selected"):
         plan_delete(b"s", [], [])
 
 
-def test_a_change_that_ends_in_the_middle_says_how_far_it_came(live: Live) -> None:
+def test_a_partial_change_reports_how_many_commands_succeeded(live: Live) -> None:
     live.client.set("word", "x")
 
     async def half(server: ServerClient, facts: StreamFacts) -> Change:
@@ -181,14 +181,14 @@ def test_a_change_that_ends_in_the_middle_says_how_far_it_came(live: Live) -> No
 
 
 @given(st.lists(st.binary(max_size=20) | st.text(max_size=10).map(str.encode), max_size=4))
-def test_a_command_that_is_shown_is_the_command_that_is_sent(words: list[bytes]) -> None:
+def test_the_command_shown_is_the_command_sent(words: list[bytes]) -> None:
     (line,) = Change("", (("XADD", *words),), ()).command_lines
     assert "\n" not in line
     assert redis_cli_words(line) == [b"XADD", *words]
 
 
 def redis_cli_words(line: str) -> list[bytes]:
-    """The words of a line by the rules of redis-cli, as far as they are used here."""
+    """Split a line by the rules of redis-cli, as far as they are used here."""
     found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^ "]+)', line)
     return [
         re.sub(

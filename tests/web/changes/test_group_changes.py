@@ -1,4 +1,4 @@
-"""Changes of groups: what they say before, and what the server has afterwards."""
+"""Changes of groups: the plan, and the state of the server afterwards."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_pending_entries_are_acknowledged_and_claimed(stream_of_ten: Live) -> No
         (StreamID(2, 0), "delivered again", b"2-0"),
     ],
 )
-def test_a_reset_says_what_is_read_again_or_never(
+def test_a_reset_shows_what_is_read_again_or_skipped(
     stream_of_ten: Live, position: StreamID | None, said: str, at: bytes
 ) -> None:
     async def reset(server: ServerClient, facts: StreamFacts) -> Change:
@@ -60,7 +60,7 @@ def test_a_reset_says_what_is_read_again_or_never(
     assert stream_of_ten.client.xinfo_groups("s")[0]["last-delivered-id"] == at
 
 
-def test_a_reset_to_where_a_group_is_sends_nothing(stream_of_ten: Live) -> None:
+def test_a_reset_to_the_same_position_sends_nothing(stream_of_ten: Live) -> None:
     async def reset(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_reset(facts, group_or_refuse(facts, b"g"), StreamID(4, 0))
 
@@ -78,7 +78,7 @@ def test_a_reset_to_where_a_group_is_sends_nothing(stream_of_ten: Live) -> None:
         (StreamID(4, 0), "entries after 4-0", b"4-0", None),
     ],
 )
-def test_a_group_is_created_where_it_is_told_to(
+def test_a_group_is_created_at_a_position(
     stream_of_ten: Live, position: StreamID | None, said: str, at: bytes, lag: int | None
 ) -> None:
     async def create(server: ServerClient, facts: StreamFacts) -> Change:
@@ -93,7 +93,7 @@ def test_a_group_is_created_where_it_is_told_to(
     assert bool(change.warnings) == (lag is None)
 
 
-def test_a_group_is_deleted_with_what_it_knew(stream_of_ten: Live) -> None:
+def test_a_group_is_deleted_with_its_pending_entries(stream_of_ten: Live) -> None:
     async def destroy(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_destroy(facts, group_or_refuse(facts, b"g"))
 
@@ -105,7 +105,7 @@ def test_a_group_is_deleted_with_what_it_knew(stream_of_ten: Live) -> None:
     assert stream_of_ten.client.xlen("s") == 10
 
 
-def test_a_consumer_is_deleted_and_what_goes_with_it_is_said(stream_of_ten: Live) -> None:
+def test_deleting_a_consumer_shows_its_pending_entries(stream_of_ten: Live) -> None:
     stream_of_ten.client.xgroup_createconsumer("s", "g", "idle one")
 
     async def delete(server: ServerClient, facts: StreamFacts) -> Change:
@@ -125,7 +125,7 @@ def test_a_consumer_is_deleted_and_what_goes_with_it_is_said(stream_of_ten: Live
     assert stream_of_ten.client.xinfo_consumers("s", "g") == []
 
 
-def test_changes_of_no_group_and_no_consumer_are_refused(stream_of_ten: Live) -> None:
+def test_changes_without_a_group_or_consumer_are_refused(stream_of_ten: Live) -> None:
     async def twice(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_create(facts, b"g", None)
 
@@ -144,7 +144,7 @@ def test_changes_of_no_group_and_no_consumer_are_refused(stream_of_ten: Live) ->
         plan_claim(b"s", b"g", b"", [StreamID(1, 0)], 0)
 
 
-def test_a_consumer_that_is_alive_comes_back() -> None:
+def test_an_active_consumer_is_created_again() -> None:
     dead = ConsumerInfo(b"dead", 1, 10**9, 10**9)
     alive = ConsumerInfo(b"alive", 0, 5, 5)
     assert "created again" in plan_delete_consumers(b"s", b"g", [alive]).warnings[0]
@@ -164,5 +164,7 @@ def test_a_consumer_that_is_alive_comes_back() -> None:
         ("2s", StreamID(7999, 2**64 - 1)),
     ],
 )
-def test_a_moment_is_the_place_before_its_first_entry(text: str, position: StreamID | None) -> None:
+def test_a_time_is_the_position_before_its_first_entry(
+    text: str, position: StreamID | None
+) -> None:
     assert position_of(text, now_ms=10_000) == position

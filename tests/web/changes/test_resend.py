@@ -1,4 +1,4 @@
-"""Entries sent once more: the fields that they get, and where they go."""
+"""Resent and redriven entries: their fields and their target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MARKED = Entry(StreamID(2, 0), [(b"v", b"\xff\x00"), (b"_reason", b"even"), *ORI
 BARE = Entry(StreamID(1, 0), [(b"v", b"1"), (b"_reason", b"even"), (b"_reason", b"odd")])
 
 
-def test_a_reject_goes_back_with_the_fields_that_a_replay_gives_it() -> None:
+def test_a_redriven_reject_has_the_fields_of_a_replay() -> None:
     assert redriven(b"s", MARKED) == [(b"v", b"\xff\x00"), *ORIGIN]
     assert redriven(b"s", BARE) == [
         (b"v", b"1"),
@@ -35,14 +35,14 @@ def test_a_reject_goes_back_with_the_fields_that_a_replay_gives_it() -> None:
     ]
 
 
-def test_the_names_of_a_rejects_fields_are_the_pipelines() -> None:
+def test_rejects_use_the_field_names_of_pipelines() -> None:
     frames = pytest.importorskip("penstock.spark.pipeline.frames", reason="no pyspark")
     ours = (REASON.decode(), SOURCE_STREAM.decode(), SOURCE_ID.decode())
     assert ours == (frames.REASON, frames.SOURCE_STREAM, frames.SOURCE_ID)
 
 
 @pytest.mark.parametrize("delete", [False, True])
-def test_rejects_go_back_to_where_they_were_first(live: Live, delete: bool) -> None:
+def test_rejects_go_back_to_their_original_stream(live: Live, delete: bool) -> None:
     client = live.client
     client.xadd("s", dict(MARKED.fields), id="2-0")
 
@@ -57,7 +57,7 @@ def test_rejects_go_back_to_where_they_were_first(live: Live, delete: bool) -> N
     assert any("added again" in warning for warning in change.warnings) != delete
 
 
-def test_rejects_go_to_a_stream_that_is_named_in_the_order_of_their_ids(live: Live) -> None:
+def test_rejects_go_to_a_given_stream_in_the_order_of_their_ids(live: Live) -> None:
     live.client.xadd("s", {"n": "0"})
     live.client.xadd("again", {"n": "0"})
 
@@ -73,7 +73,7 @@ def test_rejects_go_to_a_stream_that_is_named_in_the_order_of_their_ids(live: Li
     assert live.client.xlen("again") == 3
 
 
-def test_a_redrive_to_nowhere_is_refused(live: Live) -> None:
+def test_a_redrive_without_a_target_is_refused(live: Live) -> None:
     live.client.xadd("s", {"n": "0"})
     for chosen, said in (
         ([], "no entry is selected"),
@@ -90,7 +90,7 @@ def test_a_redrive_to_nowhere_is_refused(live: Live) -> None:
     assert live.client.xlen("s") == 1
 
 
-def test_an_entry_is_sent_again_into_any_stream(live: Live) -> None:
+def test_an_entry_is_resent_to_any_stream(live: Live) -> None:
     live.client.xadd("s", {"n": "0"})
 
     async def resend(server: ServerClient, facts: StreamFacts) -> Change:

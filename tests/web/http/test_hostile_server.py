@@ -1,4 +1,4 @@
-"""Whatever a server answers, the dashboard has a text for it."""
+"""The dashboard has an error text for any reply of a server."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ QUESTIONS: dict[str, Callable[[ServerClient], Awaitable[object]]] = {
 
 
 def ask(port: int, question: Callable[[ServerClient], Awaitable[object]]) -> bool:
-    """Whether there was an answer. What is raised otherwise is what pages show as a text."""
+    """Whether there was a reply. Other outcomes must be exceptions that pages show as text."""
     live = Live("hostile", port, None)
     try:
         live.ask(question, allow_writes=True)
@@ -54,7 +54,7 @@ def ask(port: int, question: Callable[[ServerClient], Awaitable[object]]) -> boo
 
 
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_a_reply_that_is_no_reply(reply: bytes) -> None:
+def test_an_invalid_reply(reply: bytes) -> None:
     with hostile(reply) as server:
         assert not ask(server.port, QUESTIONS["ask"])
         assert not ask(server.port, QUESTIONS["change"])

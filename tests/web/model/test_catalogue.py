@@ -65,7 +65,7 @@ def test_an_unknown_lag_comes_last_whichever_way_rows_are_sorted(live: Live) -> 
     assert names_of(catalogue.page("", "lag", False, 1, 10).rows) == [b"b", b"a", b"c"]
 
 
-def test_a_stream_that_is_gone_leaves_the_table(live: Live) -> None:
+def test_a_deleted_stream_leaves_the_table(live: Live) -> None:
     live.client.xadd("s", {"a": "1"})
     live.client.xadd("t", {"a": "1"})
 
@@ -79,7 +79,7 @@ def test_a_stream_that_is_gone_leaves_the_table(live: Live) -> None:
     assert live.ask(run) == [b"t"]
 
 
-def test_facts_are_what_the_server_says(live: Live) -> None:
+def test_facts_match_the_server(live: Live) -> None:
     live.client.xadd("s", {"a": "1"}, id="1-0")
     live.client.xadd("s", {"a": "2"}, id="2-0")
     live.client.xgroup_create("s", "g", id="0")

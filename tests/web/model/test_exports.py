@@ -58,11 +58,11 @@ def test_an_export_of_a_range_has_both_ends(stream: Live, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_an_export_of_nothing_is_a_file_all_the_same(live: Live, kind: str) -> None:
+def test_an_empty_export_is_a_valid_file(live: Live, kind: str) -> None:
     assert ids_of(exported(live, ExportSelection(b"s"), kind), kind) == []
 
 
-def test_an_export_has_the_chosen_ids_or_what_fulfils_conditions(stream: Live) -> None:
+def test_an_export_has_the_selected_ids_or_matching_entries(stream: Live) -> None:
     chosen = ExportSelection(b"s", ids=(StreamID(3, 0), StreamID(1, 0), StreamID(10**6, 0)))
     assert ids_of(exported(stream, chosen, "jsonl"), "jsonl") == ["3-0", "1-0"]
     filtered = ExportSelection(b"s", conditions=tuple(parse_conditions("n~7$")), limit=3)
@@ -104,13 +104,13 @@ def test_a_csv_cell_with_a_control_character_in_front_gets_an_apostrophe(text: s
 @pytest.mark.parametrize(
     "text", ["", " ", "-1", "+1.5e3", " -1", "a=1", "x\n=1", '"a"', "1-0", "ﬁ", "日本", "{}"]
 )
-def test_a_csv_cell_that_is_no_formula_stays_as_it_is(text: str) -> None:
+def test_other_csv_cells_are_unchanged(text: str) -> None:
     data = CsvWriter(b"s").write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
     _, row = csv.reader(io.StringIO(data.decode(), newline=""))
     assert row[2] == text
 
 
-def test_a_csv_keeps_fields_that_its_heading_does_not_have(live: Live) -> None:
+def test_a_csv_keeps_fields_without_a_column(live: Live) -> None:
     live.client.execute_command("XADD", "s", "1-0", "a", 'x,"y"', "a", "again", "b", "\n")
     text = exported(live, ExportSelection(b"s"), "csv").decode()
     (row,) = csv.DictReader(io.StringIO(text, newline=""))

@@ -1,4 +1,4 @@
-"""Groups: consumers, pending entries, what holds the tail."""
+"""Groups: consumers, pending entries, what blocks trimming."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def stream(live: Live, count: int = 10) -> None:
         live.client.xadd("s", {"n": number}, id=f"{number}-0")
 
 
-def test_the_oldest_need_of_any_group_holds_the_tail(live: Live) -> None:
+def test_the_group_that_needs_the_oldest_entry_blocks_trimming(live: Live) -> None:
     stream(live)
     live.client.xgroup_create("s", "slow", id="6-0")
     live.client.xgroup_create("s", "stuck", id="0")
@@ -54,7 +54,7 @@ def test_the_oldest_need_of_any_group_holds_the_tail(live: Live) -> None:
     assert free_text(facts, found).startswith("Entries before 3-0 ")
 
 
-def test_a_group_that_has_done_all_holds_nothing(live: Live) -> None:
+def test_a_group_that_has_read_everything_blocks_nothing(live: Live) -> None:
     stream(live)
     facts, found = held(live)
     assert "no group reads" in free_text(facts, found)
@@ -64,7 +64,7 @@ def test_a_group_that_has_done_all_holds_nothing(live: Live) -> None:
     assert "every group has read" in free_text(facts, found)
 
 
-def test_a_group_at_the_start_holds_all(live: Live) -> None:
+def test_a_group_at_the_start_blocks_everything(live: Live) -> None:
     stream(live)
     live.client.xgroup_create("s", "g", id="0")
     facts, found = held(live)
@@ -72,7 +72,7 @@ def test_a_group_at_the_start_holds_all(live: Live) -> None:
     assert "still needs the oldest entry" in free_text(facts, found)
 
 
-def test_pending_entries_come_with_owner_and_payload(live: Live) -> None:
+def test_pending_entries_have_owner_and_fields(live: Live) -> None:
     stream(live, 3)
     live.client.xgroup_create("s", "g", id="0")
     live.client.xreadgroup("g", "ann", {"s": ">"}, count=2)
@@ -88,7 +88,7 @@ def test_pending_entries_come_with_owner_and_payload(live: Live) -> None:
     assert (consumer.name, consumer.pending, consumer_state(consumer)) == (b"ann", 2, "alive")
 
 
-def test_a_consumer_is_dead_when_it_holds_entries_and_does_not_ask() -> None:
+def test_a_consumer_is_dead_if_idle_with_pending_entries() -> None:
     long = DEAD_IDLE_MS + 1
     assert consumer_state(ConsumerInfo(b"c", 3, long, long)) == "dead"
     assert consumer_state(ConsumerInfo(b"c", 0, long, long)) == "gone"
@@ -97,13 +97,13 @@ def test_a_consumer_is_dead_when_it_holds_entries_and_does_not_ask() -> None:
     assert consumer_state(ConsumerInfo(b"c", 3, 5, None)) == "alive"
 
 
-def test_of_very_many_consumers_those_are_shown_that_hold_the_most() -> None:
+def test_the_consumers_with_the_most_pending_entries_are_shown() -> None:
     crowd = [ConsumerInfo(b"c%d" % number, number % 10, 0, None) for number in range(2000)]
     assert foremost(crowd[:CONSUMERS_SHOWN_MAX]) == crowd[:CONSUMERS_SHOWN_MAX]
     assert foremost(crowd) == [one for one in crowd if one.pending == 9]
 
 
-def test_a_position_lies_between_tail_and_head(live: Live) -> None:
+def test_a_position_is_between_tail_and_head(live: Live) -> None:
     stream(live, 11)
     facts, _ = held(live)
     assert [place(facts, StreamID(ms, 0)) for ms in (0, 1, 6, 11, 99)] == [0.0, 0.0, 0.5, 1.0, 1.0]
@@ -113,7 +113,7 @@ def test_a_position_lies_between_tail_and_head(live: Live) -> None:
     assert mark == {"name": "g, position 6-0", "value": [0.5, 0]}
 
 
-def test_history_is_bounded_and_forgets_groups_that_are_gone(live: Live) -> None:
+def test_history_is_bounded_and_forgets_deleted_groups(live: Live) -> None:
     stream(live)
     live.client.xgroup_create("s", "g", id="0")
     facts, _ = held(live)

@@ -1,4 +1,4 @@
-"""What pipelines report."""
+"""Reports of pipelines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_pipelines_there_are_no_outputs(live: Live) -> None:
     assert live.ask(outputs_of) == []
 
 
-def test_numbers_that_are_none_are_not_believed() -> None:
+def test_invalid_numbers_are_ignored() -> None:
     fields = [
         (b"pipeline", b"p"),
         (b"output", b"o"),

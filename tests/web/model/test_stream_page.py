@@ -1,4 +1,4 @@
-"""Pages of entries, both ways, with conditions."""
+"""Pages of entries, in both directions, with conditions."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_page_goes_back_to_the_one_before_it(live: Live) -> None:
     assert live.ask(lambda server: page_before(server, b"s", OLDEST, 10)) is None
 
 
-def test_a_filter_looks_at_a_bounded_number_of_entries(
+def test_a_filter_checks_a_bounded_number_of_entries(
     live: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stream_page, "SCANNED_MAX", 100)
@@ -80,7 +80,7 @@ def test_a_filter_looks_at_a_bounded_number_of_entries(
     assert page.following == Reading(StreamID(100, 1), rising=True)
 
 
-def test_a_filter_goes_on_where_it_stopped(live: Live) -> None:
+def test_a_filter_continues_where_it_stopped(live: Live) -> None:
     filled(live, 4 * PAGE + 2)
     first = read(live, OLDEST, "even=yes")
     assert numbers(first) == list(range(2, 2 * PAGE + 1, 2))
@@ -91,7 +91,7 @@ def test_a_filter_goes_on_where_it_stopped(live: Live) -> None:
     ]
 
 
-def test_the_ends_of_all_ids_are_no_trap(live: Live) -> None:
+def test_reading_works_at_the_smallest_and_largest_id(live: Live) -> None:
     live.client.xadd("s", {"a": "1"}, id=str(LARGEST))
     assert numbers(read(live, NEWEST)) == [LARGEST.ms]
     assert numbers(read(live, Reading(LARGEST, rising=True))) == [LARGEST.ms]
@@ -107,17 +107,17 @@ def test_the_ends_of_all_ids_are_no_trap(live: Live) -> None:
         ("10s", Reading(StreamID(990_000, 0), True)),
     ],
 )
-def test_a_moment_is_where_reading_begins(text: str, reading: Reading) -> None:
+def test_reading_begins_at_a_time(text: str, reading: Reading) -> None:
     assert reading_from(parse_moment(text), 1_000_000) == reading
 
 
-def test_large_entries_are_asked_for_one_by_one() -> None:
+def test_large_entries_are_read_one_by_one() -> None:
     assert count_for(0, 50) == 50
     assert count_for(stream_page.REPLY_BYTES_MAX / 10, 50) == 10
     assert count_for(10**9, 50) == 1
 
 
-def test_single_entries_are_found_if_they_are_there(live: Live) -> None:
+def test_entries_are_read_by_id(live: Live) -> None:
     filled(live, 3)
     found = live.ask(lambda server: read_ids(server, b"s", [StreamID(2, 0), StreamID(9, 0)]))
     assert [str(entry.id) for entry in found] == ["2-0"]

@@ -49,7 +49,7 @@ def test_every_byte_of_every_node_is_in_one_piece(live: Live) -> None:
         assert bytes.fromhex(" ".join(piece.hex for piece in pieces)) == node.data
 
 
-def test_of_a_long_value_the_beginning_is_sent(live: Live) -> None:
+def test_long_values_are_shortened(live: Live) -> None:
     live.client.xadd("s", {"v": b"z" * 3_000_000})
     (node,) = window(live).nodes
     text = bytes_html(node)
@@ -68,7 +68,7 @@ def test_deleted_entries_are_shown_as_such(live: Live) -> None:
     assert [block.deleted for block in made] == [False, False, False, True, False, False, False]
 
 
-def test_what_is_stored_cannot_be_markup(live: Live) -> None:
+def test_stored_data_is_never_markup(live: Live) -> None:
     live.client.xadd("s", {"<b>": "<script>alert(1)</script>", "esc": b"\x1b[31m\"'&"})
     (node,) = window(live).nodes
     text = bytes_html(node)
@@ -93,7 +93,7 @@ def test_the_tree_has_a_leaf_for_each_node(live: Live) -> None:
     assert tree_options(found)["series"][0]["type"] == "tree"
 
 
-def test_windows_lead_through_all_of_a_stream(live: Live) -> None:
+def test_windows_cover_the_whole_stream(live: Live) -> None:
     stream(live, 100 * (WINDOW_NODES + 3))
     first = window(live)
     assert (len(first.nodes), first.is_whole) == (WINDOW_NODES, False)

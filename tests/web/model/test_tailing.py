@@ -1,4 +1,4 @@
-"""The tail: bounded whatever comes."""
+"""The tail: bounded at any rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def add(live: Live, count: int) -> None:
     pipeline.execute()
 
 
-def test_a_tail_shows_what_came_newest_first(live: Live) -> None:
+def test_a_tail_shows_new_entries_newest_first(live: Live) -> None:
     add(live, 3)
 
     async def run(server: ServerClient) -> list[bytes]:
@@ -46,7 +46,7 @@ def test_a_tail_never_holds_more_than_it_shows_and_counts_the_rest(live: Live) -
     assert live.ask(run) == (SHOWN_MAX, 3 * (2000 - SHOWN_MAX), b"1999")
 
 
-def test_a_stream_that_was_made_anew_is_followed(live: Live) -> None:
+def test_a_recreated_stream_is_followed(live: Live) -> None:
     live.client.xadd("s", {"old": "1"}, id="9-0")
 
     async def run(server: ServerClient) -> list[str]:
@@ -60,7 +60,7 @@ def test_a_stream_that_was_made_anew_is_followed(live: Live) -> None:
     assert live.ask(run) == ["1-0"]
 
 
-def test_a_stream_that_was_made_anew_with_larger_ids_is_not_mixed_with_the_old_one(
+def test_a_recreated_stream_with_larger_ids_is_not_mixed_with_the_old_one(
     live: Live,
 ) -> None:
     add(live, 5)
@@ -76,7 +76,7 @@ def test_a_stream_that_was_made_anew_with_larger_ids_is_not_mixed_with_the_old_o
     assert live.ask(run) == (0, [b"new"])
 
 
-def test_a_tail_asks_for_less_where_entries_become_larger(live: Live) -> None:
+def test_a_tail_reads_fewer_entries_when_they_grow(live: Live) -> None:
     live.client.xgroup_create("s", "g", mkstream=True)
 
     async def run(server: ServerClient) -> tuple[int, int]:
@@ -92,7 +92,7 @@ def test_a_tail_asks_for_less_where_entries_become_larger(live: Live) -> None:
     assert shown + skipped == 6
 
 
-def test_a_tail_lets_go_what_is_trimmed(live: Live) -> None:
+def test_a_tail_drops_trimmed_entries(live: Live) -> None:
     add(live, 5)
 
     async def run(server: ServerClient) -> list[int]:
@@ -110,7 +110,7 @@ def test_a_tail_lets_go_what_is_trimmed(live: Live) -> None:
     assert live.ask(run) == [3, 0, 1]
 
 
-def test_a_stream_that_is_gone_is_said(live: Live) -> None:
+def test_a_deleted_stream_is_reported(live: Live) -> None:
     add(live, 2)
 
     async def run(server: ServerClient) -> int:
