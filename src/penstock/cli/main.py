@@ -38,7 +38,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 
-app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
+app.command(epilog=serve.EPILOG, context_settings=serve.SERVE_SETTINGS)(serve.serve)
 app.command(epilog=add.EPILOG)(add.add)
 app.command(epilog=tail.EPILOG)(tail.tail)
 app.command(epilog=groups.EPILOG)(groups.groups)
