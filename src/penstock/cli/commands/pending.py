@@ -48,7 +48,7 @@ COLUMNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class PendingRow:
+class PendingDelivery:
     """One pending entry of a group."""
 
     id: StreamID
@@ -136,7 +136,7 @@ def _show_summary(server: ServerConnection, selection: PendingSelection, output:
 
 def _rows(
     server: ServerConnection, selection: PendingSelection, count: int
-) -> Iterator[PendingRow]:
+) -> Iterator[PendingDelivery]:
     """Rows, page by page; at least `count` if the group has that many."""
     start = stream_id.SMALLEST
     page_rows = min(PAGE, count)
@@ -149,18 +149,20 @@ def _rows(
         start = page[-1].id.next()
 
 
-def _row(reply: Reply) -> PendingRow:
+def _row(reply: Reply) -> PendingDelivery:
     id_, consumer, idle, deliveries = parts(reply, 4)
-    return PendingRow(identifier(id_), blob(consumer), number(idle), number(deliveries))
+    return PendingDelivery(identifier(id_), blob(consumer), number(idle), number(deliveries))
 
 
-def _without(rows: Iterator[PendingRow]) -> Iterator[tuple[PendingRow, StreamEntry | None]]:
+def _without(
+    rows: Iterator[PendingDelivery],
+) -> Iterator[tuple[PendingDelivery, StreamEntry | None]]:
     return ((row, None) for row in rows)
 
 
 def _with_entries(
-    server: ServerConnection, stream: bytes, rows: Iterator[PendingRow]
-) -> Iterator[tuple[PendingRow, StreamEntry | None]]:
+    server: ServerConnection, stream: bytes, rows: Iterator[PendingDelivery]
+) -> Iterator[tuple[PendingDelivery, StreamEntry | None]]:
     """Each row with its entry, or None if the entry has been deleted."""
     while page := list(islice(rows, PAYLOAD_PAGE)):
         replies = server.ask_all([("XRANGE", stream, str(row.id), str(row.id)) for row in page])
@@ -171,14 +173,14 @@ def _with_entries(
             yield row, found[0] if found else None
 
 
-def _cells(row: PendingRow, entry: StreamEntry | None, payload: bool) -> list[str]:
+def _cells(row: PendingDelivery, entry: StreamEntry | None, payload: bool) -> list[str]:
     cells = [str(row.id), harmless(row.consumer), duration_text(row.idle_ms), str(row.deliveries)]
     if payload:
         cells.append(DELETED if entry is None else fields_text(entry.fields))
     return cells
 
 
-def _json_row(row: PendingRow, entry: StreamEntry | None, payload: bool) -> str:
+def _json_row(row: PendingDelivery, entry: StreamEntry | None, payload: bool) -> str:
     members = [
         ("id", json_line(str(row.id))),
         ("consumer", json_line(json_text(row.consumer))),
