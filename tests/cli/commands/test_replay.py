@@ -46,7 +46,7 @@ def test_a_completed_replay_is_not_repeated_without_again() -> None:
         result = line.run(*STREAMS, "--name", "monday")
     assert result.exit_code == 0
     assert "monday was replayed into b before; use --again" in result.stderr
-    assert result.stdout == "0 entries appended to b; the name of this replay is monday\n"
+    assert result.stdout == "0 entries appended to b; this replay is named monday\n"
 
 
 def test_a_missing_stream_is_reported_before_spark_starts() -> None:
