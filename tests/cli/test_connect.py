@@ -1,4 +1,4 @@
-"""From a URL to a server: what goes wrong, and that no password is ever shown."""
+"""Connections: errors are reported in one line, and no password is ever shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SECRET = "hunter2"
 
 @pytest.fixture
 def guarded(penstock: CommandLine) -> Iterator[CommandLine]:
-    """A server that wants a password."""
+    """A server with a password."""
     client = penstock.server.client
     client.config_set("requirepass", SECRET)
     yield penstock
@@ -52,7 +52,7 @@ def test_a_url_that_cannot_be_used_is_a_usage_error(penstock: CommandLine, url: 
     "words",
     [["info"], ["groups", "s"], ["pending", "s", "g"], ["tail", "s"], ["add", "s", "a=1"]],
 )
-def test_nobody_at_the_other_end(penstock: CommandLine, words: list[str]) -> None:
+def test_a_server_that_is_not_running(penstock: CommandLine, words: list[str]) -> None:
     with socket.socket() as bound_but_not_listening:
         bound_but_not_listening.bind(("127.0.0.1", 0))
         port = bound_but_not_listening.getsockname()[1]
@@ -61,7 +61,7 @@ def test_nobody_at_the_other_end(penstock: CommandLine, words: list[str]) -> Non
 
 
 @pytest.mark.parametrize("url", ["redis://a..b:1/0", f"unix:///none?password={SECRET}"])
-def test_a_place_that_does_not_exist(penstock: CommandLine, url: str) -> None:
+def test_a_host_or_socket_that_does_not_exist(penstock: CommandLine, url: str) -> None:
     code, line = penstock.error("info", "--url", url)
     assert code == 3
     assert SECRET not in line
@@ -70,10 +70,10 @@ def test_a_place_that_does_not_exist(penstock: CommandLine, url: str) -> None:
 def test_lines_that_cannot_be_sent_say_how_many_were_added(penstock: CommandLine) -> None:
     code, line = penstock.error("add", "s", "-", "--url", "unix:///none", stdin='{"a":1}\n')
     assert code == 3
-    assert line.endswith("; 0 added before, and perhaps some of the next 1")
+    assert line.endswith("; 0 added before, and possibly some of the next 1")
 
 
-def test_a_password_is_asked_for_and_checked(guarded: CommandLine) -> None:
+def test_a_password_is_required_and_checked(guarded: CommandLine) -> None:
     port = guarded.server.port
     code, line = guarded.error("info")
     assert (code, line) == (1, "Authentication required")
@@ -119,8 +119,8 @@ def test_the_option_wins_over_the_environment(penstock: CommandLine) -> None:
     assert "DB index" in line
 
 
-def test_something_else_at_the_other_end(penstock: CommandLine) -> None:
-    """A server that answers, but not as Redis does."""
+def test_a_server_that_is_not_redis(penstock: CommandLine) -> None:
+    """A server with another protocol."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def answer() -> None:

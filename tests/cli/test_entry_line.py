@@ -7,11 +7,11 @@ import json
 import pytest
 import typer
 
-from penstock.cli.terminal.entries import Entry
+from penstock.cli.terminal.entries import StreamEntry
 from penstock.cli.terminal.entry_line import coloured_entry, entry_text, json_entry, parse_format
 from penstock.core.stream_id import LARGEST, StreamID
 
-ENTRY = Entry(
+ENTRY = StreamEntry(
     b"orders", StreamID(1000, 2), [(b"sku", b"A1"), (b"note", b"x\x1b[0m"), (b"sku", b"B")]
 )
 
@@ -39,18 +39,18 @@ def test_a_format_fills_in_its_placeholders(format_: str, line: str) -> None:
     "format_",
     ["{", "}", "{}", "{nope}", "{id!r}", "{id:>9}", "{id.__class__}", "{fields[0]}", "{field[a}"],
 )
-def test_a_format_reaches_into_nothing(format_: str) -> None:
+def test_a_format_gives_no_access_to_attributes(format_: str) -> None:
     with pytest.raises(typer.BadParameter):
         parse_format(format_)
 
 
-def test_what_a_placeholder_puts_in_is_not_read_as_a_format() -> None:
-    entry = Entry(b"s", StreamID(1, 0), [(b"a", b"{id}{{\\n")])
+def test_inserted_values_are_not_parsed_as_a_format() -> None:
+    entry = StreamEntry(b"s", StreamID(1, 0), [(b"a", b"{id}{{\\n")])
     assert parse_format("{field[a]}")(entry) == "{id}{{\\n"
 
 
-def test_json_says_what_was_not_text() -> None:
-    line = json_entry(Entry(b"\xff", LARGEST, [(b"a", b"\xff"), (b"b", b"ok")]))
+def test_json_has_base64_of_values_that_are_not_utf8() -> None:
+    line = json_entry(StreamEntry(b"\xff", LARGEST, [(b"a", b"\xff"), (b"b", b"ok")]))
     assert json.loads(line) == {
         "stream": "\\xff",
         "id": "18446744073709551615-18446744073709551615",

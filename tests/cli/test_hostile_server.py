@@ -1,4 +1,4 @@
-"""Whatever a server answers, a command ends with one line and an exit code."""
+"""Every command ends with one line and an exit code, for any reply of a server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PARSED_BY = ("info", "add from stdin", "replay")
 
 
 def run(url: str, words: list[str]) -> Result:
-    """Run inside this process; an exception that is no exit is the test's."""
+    """Run in this process. Exceptions other than an exit fail the test."""
     return CliRunner().invoke(
         app,
         [*words, "--url", url],
@@ -55,17 +55,17 @@ def check(result: Result, codes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS if SOAK else PARSED_BY)
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_a_reply_that_is_no_reply(reply: bytes, command: str) -> None:
+def test_an_invalid_reply(reply: bytes, command: str) -> None:
     with hostile(reply) as server:
         check(run(server.url, COMMANDS[command]), (1, 3))
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_arrays_in_arrays_end_every_command(command: str) -> None:
+def test_nested_arrays_end_every_command(command: str) -> None:
     with hostile(REPLIES["nested a hundred thousand deep"]) as server:
         result = run(server.url, COMMANDS[command])
     check(result, (1, 3))
-    assert f"the server nests arrays more than {bounded_replies.DEPTH_MAX} deep" in result.stderr
+    assert f"the server nested arrays more than {bounded_replies.DEPTH_MAX} deep" in result.stderr
 
 
 @pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)

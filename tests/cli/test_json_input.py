@@ -10,7 +10,7 @@ from penstock.cli.terminal.json_input import CHUNK_BYTES, JsonInput, parse_entry
 
 
 class Trickle(io.BytesIO):
-    """A pipe whose writer is slow: every read finds the next few bytes."""
+    """A pipe with a slow writer: every read returns a few bytes."""
 
     def __init__(self, data: bytes, step: int) -> None:
         super().__init__(data)
@@ -53,7 +53,7 @@ def test_a_line_is_an_entry(line: bytes, fields: list[tuple[bytes, bytes]]) -> N
         (b'{"a": ' + b"1" * 5000 + b"}", "digits"),
     ],
 )
-def test_a_line_that_is_no_entry_says_why(line: bytes, problem: str) -> None:
+def test_an_invalid_line_is_explained(line: bytes, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         parse_entry(line)
 

@@ -1,4 +1,4 @@
-"""Moments and durations as people type them."""
+"""Times and durations as people type them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NOON_MS = 1714564800000  # 2024-05-01T12:00Z
         ("2024-05-01", StreamID(NOON_MS - 12 * 3_600_000, 0)),
     ],
 )
-def test_a_moment_is_a_word_an_id_a_time_or_so_long_ago(text: str, moment: Moment) -> None:
+def test_a_time_is_a_word_an_id_a_date_or_a_duration_ago(text: str, moment: Moment) -> None:
     assert parse_moment(text) == moment
 
 
@@ -58,12 +58,12 @@ def test_a_moment_is_a_word_an_id_a_time_or_so_long_ago(text: str, moment: Momen
         "+",
     ],
 )
-def test_what_is_no_moment_is_refused(text: str) -> None:
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         parse_moment(text)
 
 
-def test_ago_stops_at_the_beginning_of_time() -> None:
+def test_ago_stops_at_1970() -> None:
     assert Ago(1000).at(5000) == StreamID(4000, 0)
     assert Ago(9000).at(5000) == StreamID(0, 0)
 

@@ -1,4 +1,4 @@
-"""What only a process of its own can show: pipes, signals, a terminal, a server that comes and goes."""
+"""Commands as processes: pipes, signals, a terminal, a lost connection."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.servers.redis_server import running_redis
 
 
 def ended(process: subprocess.Popen[bytes]) -> tuple[int, bytes]:
-    """The exit code and what was said on stderr."""
+    """The exit code and stderr."""
     _, errors = process.communicate(timeout=ENDS_SECONDS_MAX)
     return process.returncode, errors
 
@@ -28,7 +28,7 @@ def line_of(stream: IO[bytes] | None) -> bytes:
 
 
 def on_a_terminal(penstock: CommandLine, *words: str, **environment: str) -> str:
-    """What a terminal receives from a command that succeeds."""
+    """The output of a successful command on a terminal."""
     ours, theirs = pty.openpty()
     settings = {"TERM": "xterm-256color", "COLUMNS": "200"} | environment
     inherited = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "FORCE_COLOR")}
@@ -46,12 +46,12 @@ def on_a_terminal(penstock: CommandLine, *words: str, **environment: str) -> str
 
 
 def received_by(terminal: int) -> bytes:
-    """All that is written to a terminal, read while it is written: it holds no more than a page."""
+    """All output to a terminal, read concurrently because its buffer is small."""
     received = b""
     while True:
         try:
             chunk = os.read(terminal, 4096)
-        except OSError:  # how Linux says that the other end is closed
+        except OSError:  # Linux raises it when the other end is closed
             chunk = b""
         if not chunk:
             os.close(terminal)
@@ -62,12 +62,12 @@ def received_by(terminal: int) -> bytes:
 def test_ctrl_c_is_quiet(penstock: CommandLine) -> None:
     penstock.server.client.xadd("s", {"a": 1})
     with penstock.process("tail", "s", "--from", "start") as process:
-        assert b"a=1" in line_of(process.stdout)  # so it is running, and waits for more
+        assert b"a=1" in line_of(process.stdout)  # it is running and waits for more
         process.send_signal(signal.SIGINT)
         assert ended(process) == (130, b"")
 
 
-def test_an_entry_is_seen_at_once_by_the_next_in_the_pipe(penstock: CommandLine) -> None:
+def test_an_entry_is_flushed_to_a_pipe_at_once(penstock: CommandLine) -> None:
     client = penstock.server.client
     client.xadd("s", {"a": "first"})
     with penstock.process("tail", "s", "--from", "start", "-n", "2") as process:
@@ -77,7 +77,7 @@ def test_an_entry_is_seen_at_once_by_the_next_in_the_pipe(penstock: CommandLine)
         assert ended(process) == (0, b"")
 
 
-def test_a_line_is_added_when_it_comes(penstock: CommandLine) -> None:
+def test_a_line_is_added_as_soon_as_it_arrives(penstock: CommandLine) -> None:
     with penstock.process("add", "s", "-", stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         for number in (1, 2):
@@ -88,7 +88,7 @@ def test_a_line_is_added_when_it_comes(penstock: CommandLine) -> None:
         assert ended(process) == (0, b"")
 
 
-def test_a_reader_that_has_had_enough_is_no_error(penstock: CommandLine) -> None:
+def test_a_closed_pipe_is_not_an_error(penstock: CommandLine) -> None:
     pipeline = penstock.server.client.pipeline()
     for _ in range(2000):
         pipeline.xadd("s", {"a": "x" * 100})
@@ -101,7 +101,7 @@ def test_a_reader_that_has_had_enough_is_no_error(penstock: CommandLine) -> None
         assert ended(process) == (0, b"")
 
 
-def test_what_nobody_read_is_not_acknowledged(penstock: CommandLine) -> None:
+def test_unread_output_is_not_acknowledged(penstock: CommandLine) -> None:
     client = penstock.server.client
     client.xadd("s", {"a": 1})
     client.xgroup_create("s", "g", id="0")
@@ -113,7 +113,7 @@ def test_what_nobody_read_is_not_acknowledged(penstock: CommandLine) -> None:
     assert client.xpending("s", "g")["pending"] == 1
 
 
-def test_ids_that_nobody_reads_do_not_stop_the_adding(
+def test_entries_are_added_even_if_nobody_reads_the_ids(
     penstock: CommandLine, tmp_path: Path
 ) -> None:
     lines = tmp_path / "lines"
@@ -129,7 +129,7 @@ def test_ids_that_nobody_reads_do_not_stop_the_adding(
     assert penstock.server.client.xlen("s") == 10_000
 
 
-def test_closed_streams_are_empty_ones(penstock: CommandLine) -> None:
+def test_closed_standard_streams_count_as_empty(penstock: CommandLine) -> None:
     command = ["sh", "-c", 'exec "$@" <&- >&-', "sh", *PROGRAM, "add", "s", "-"]
     result = subprocess.run(
         command, env=os.environ | penstock.environment, stderr=subprocess.PIPE, check=False
@@ -164,7 +164,7 @@ def test_a_terminal_gets_colour_and_a_pipe_does_not(penstock: CommandLine) -> No
     assert "\x1b" not in on_a_terminal(penstock, "tail", "s", "--no-follow", "--json")
 
 
-def test_a_terminal_that_wants_no_colour_gets_none(penstock: CommandLine) -> None:
+def test_no_color_is_respected(penstock: CommandLine) -> None:
     penstock.server.client.xadd("s", {"a": 1}, id="1-0")
     shown = on_a_terminal(penstock, "tail", "s", "--no-follow", NO_COLOR="1")
     assert not re.search(r"\x1b\[3\d", shown)
@@ -199,7 +199,7 @@ def test_progress_is_shown_for_long_input_and_leaves_no_trace_on_stdout(
     assert b"\x1b" not in ids.read_bytes()
 
 
-def test_a_server_that_goes_away_is_an_error(penstock: CommandLine) -> None:
+def test_a_lost_connection_is_an_error(penstock: CommandLine) -> None:
     with running_redis() as server:
         line = CommandLine(server)
         server.client.xadd("s", {"a": 1})
@@ -212,17 +212,17 @@ def test_a_server_that_goes_away_is_an_error(penstock: CommandLine) -> None:
     assert errors.count(b"\n") == 1
 
 
-def test_retry_goes_on_where_it_was(penstock: CommandLine) -> None:
-    """Its connection is cut; the server stays."""
+def test_retry_continues_where_it_stopped(penstock: CommandLine) -> None:
+    """The connection is cut while the server keeps running."""
     client = penstock.server.client
     client.xadd("s", {"a": "first"})
     with penstock.process("tail", "s", "--from", "start", "-n", "2", "--retry", "60") as process:
         assert b"a=first" in line_of(process.stdout)
         while not client.info("clients")["blocked_clients"]:
-            pass  # a connection that is cut while it is not in use is replaced without a word
+            pass  # a connection cut while idle is replaced silently
         client.client_kill_filter(_type="normal", skipme=True)
-        assert b"trying for 60 s" in line_of(process.stderr)
-        assert b"again" in line_of(process.stderr)
+        assert b"retrying for 60 s" in line_of(process.stderr)
+        assert b"reconnected" in line_of(process.stderr)
         client.xadd("s", {"a": "second"})
         assert b"a=second" in line_of(process.stdout)
         assert ended(process)[0] == 0

@@ -62,18 +62,18 @@ def test_a_condition_looks_at_every_field_of_that_name(condition: str, holds: bo
         ("deep$.a=1", False),
     ],
 )
-def test_a_condition_looks_inside_of_json(condition: str, holds: bool) -> None:
+def test_a_condition_can_look_inside_json(condition: str, holds: bool) -> None:
     fields = [(b"body", BODY), (b"text", b"{no json"), (b"deep", b"[" * 100_000)]
     assert parse_condition(condition)(fields) is holds
 
 
-def test_a_regular_expression_that_would_take_for_ever_is_given_up() -> None:
+def test_a_regular_expression_that_backtracks_forever_is_stopped() -> None:
     condition = parse_condition("a~^(a|aa)+$")
     with pytest.raises(Failure, match="takes more than"):
         condition([(b"a", b"a" * 60 + b"b")])
 
 
 @pytest.mark.parametrize("condition", ["", "sku", "sku~(", "sku~*", "sku~a{99999999999}"])
-def test_what_is_no_condition_is_refused(condition: str) -> None:
+def test_an_invalid_condition_is_refused(condition: str) -> None:
     with pytest.raises(typer.BadParameter):
         parse_condition(condition)

@@ -1,4 +1,4 @@
-"""Nothing here runs without pyarrow, which comes with the extra `spark`."""
+"""These tests need pyarrow, which the extra `spark` installs."""
 
 from __future__ import annotations
 

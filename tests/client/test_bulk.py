@@ -1,4 +1,4 @@
-"""The bulk reader against running servers: penstock by nodes and by ranges, Redis by ranges."""
+"""The bulk reader with running servers: penstock by nodes and ranges, Redis by ranges."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def penstock_server() -> Iterator[PenstockServer]:
 
 
 def fill(client: redis.Redis) -> list[tuple[str, int, str]]:
-    """A stream with deletions and entries of another kind; what should be read of it."""
+    """A stream with deleted entries and different names. Returns the expected rows."""
     client.delete("s")
     with client.pipeline(transaction=False) as pipeline:
         for n in range(COUNT):
@@ -53,7 +53,7 @@ def read(
 @pytest.mark.parametrize("protocol", [2, 3])
 @pytest.mark.parametrize("native", [None, False])
 @pytest.mark.parametrize("fetch_size", [1, 99, 1000, 10_000])
-def test_penstock_gives_all_of_a_range(
+def test_penstock_returns_all_of_a_range(
     penstock_server: PenstockServer, native: bool | None, fetch_size: int, protocol: int
 ) -> None:
     with penstock_server.client(protocol=protocol) as client:
@@ -69,7 +69,7 @@ def test_penstock_gives_all_of_a_range(
 
 
 @pytest.mark.parametrize("fetch_size", [1, 99, 10_000])
-def test_redis_gives_all_of_a_range(redis_server: RedisServer, fetch_size: int) -> None:
+def test_redis_returns_all_of_a_range(redis_server: RedisServer, fetch_size: int) -> None:
     client = redis_server.client
     expected = fill(client)
     assert not is_native(client)
@@ -95,7 +95,7 @@ def test_a_connection_goes_back_to_the_client_and_still_works(redis_server: Redi
         fill(client)
         read(client, BulkOptions(limits=RowLimits(300)))
         with BulkReader(client, SCHEMA, BulkOptions(100)) as reader:
-            next(reader.batches(b"s", "-", "+"))  # and the rest is never read
+            next(reader.batches(b"s", "-", "+"))  # the rest is never read
         assert client.ping()
 
 
@@ -109,7 +109,7 @@ def test_a_refusal_names_server_and_stream(redis_server: RedisServer) -> None:
     )
 
 
-def test_a_server_that_is_not_there_is_named_and_no_password_is() -> None:
+def test_an_unreachable_server_is_named_without_its_password() -> None:
     client = redis.Redis.from_url(f"redis://user:secret@127.0.0.1:{free_port()}/0")
     with client, pytest.raises(ConnectionLost) as caught, BulkReader(client, SCHEMA) as reader:
         list(reader.batches(b"s", "-", "+"))
@@ -125,7 +125,7 @@ def test_a_server_that_is_not_there_is_named_and_no_password_is() -> None:
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", CorruptData),
     ],
 )
-def test_a_server_that_breaks_off_or_is_none_is_told(answer: bytes, error: type[Exception]) -> None:
+def test_a_broken_or_foreign_server_is_reported(answer: bytes, error: type[Exception]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
 
@@ -135,7 +135,7 @@ def test_a_server_that_breaks_off_or_is_none_is_told(answer: bytes, error: type[
                 asked = b""
                 while b"XRANGE" not in asked:
                     asked = connection.recv(1 << 16)
-                    # What redis-py says of itself first.
+                    # The commands that redis-py sends first.
                     connection.sendall(b"+OK\r\n" * asked.count(b"SETINFO"))
                 connection.sendall(answer)
 

@@ -1,4 +1,4 @@
-"""Entries decoded into Arrow, by nodes and by RESP, against the dumb way."""
+"""Entries decoded into Arrow, from nodes and from RESP, compared with a simple decoder."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ FAR = [
     2**64 - 1,
     253_402_300_799_999,
     253_402_300_800_000,
-]  # two are where Spark's time ends
+]  # two are at the end of Spark's range
 IDS = st.lists(
     st.tuples(
         st.one_of(st.integers(1, 50), st.sampled_from(FAR)),
@@ -101,7 +101,7 @@ IDS = st.lists(
 
 @st.composite
 def streams(draw: st.DrawFn) -> tuple[Stream, list[Entry]]:
-    """A stream of tiny nodes with some entries deleted, and the entries that are left."""
+    """A stream of tiny nodes with deleted entries, and the entries that remain."""
     stream = Stream(NodeLimits(4096, draw(st.integers(1, 4))))
     shapes = draw(st.lists(FIELDS, min_size=1, max_size=3))
     left: list[Entry] = []
@@ -121,7 +121,7 @@ def streams(draw: st.DrawFn) -> tuple[Stream, list[Entry]]:
 def by_nodes(
     stream: Stream, builder: BatchBuilder, start: StreamID = SMALLEST, end: StreamID = LARGEST
 ) -> list[pa.RecordBatch]:
-    """All batches of a stream's nodes; the bytes around each node are no part of it."""
+    """All batches of a stream's nodes, with other bytes around each node."""
     rows = NodeRows(builder.rows, start, end)
     batches = []
     for key, node in nodes_of(stream):
@@ -142,7 +142,7 @@ def resp_of(entries: list[Entry]) -> bytes:
 
 
 def by_resp(data: bytes, builder: BatchBuilder, piece: int) -> list[pa.RecordBatch]:
-    """All batches of a reply that comes in pieces of a size, into a buffer that has to grow."""
+    """All batches of a reply that arrives in pieces, into a buffer that has to grow."""
     inbox = Inbox(16)
     reply = RangeReply(inbox, builder.rows)
     batches = []
@@ -180,7 +180,7 @@ def pylist(batches: list[pa.RecordBatch]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("schema", [TYPED, MAPPED, ENTRIES], ids=["typed", "mapped", "entries"])
 @given(made=streams(), rows_max=st.integers(1, 5), piece=st.integers(1, 3000))
-def test_both_ways_give_what_the_dumb_way_gives(
+def test_both_decoders_agree_with_a_simple_one(
     schema: pa.Schema, made: tuple[Stream, list[Entry]], rows_max: int, piece: int
 ) -> None:
     stream, entries = made
@@ -196,7 +196,7 @@ def test_both_ways_give_what_the_dumb_way_gives(
 
 
 @given(made=streams(), ends=st.tuples(IDS, IDS))
-def test_a_range_begins_and_ends_inside_of_nodes(
+def test_a_range_begins_and_ends_inside_nodes(
     made: tuple[Stream, list[Entry]], ends: tuple[list[tuple[int, int]], list[tuple[int, int]]]
 ) -> None:
     stream, entries = made
@@ -209,7 +209,7 @@ def test_a_range_begins_and_ends_inside_of_nodes(
 
 
 @pytest.mark.parametrize("kind", ALL_TYPES.values(), ids=str)
-def test_every_odd_text_is_read_as_the_dumb_way_reads_it(kind: pa.DataType) -> None:
+def test_unusual_texts_are_read_as_by_a_simple_decoder(kind: pa.DataType) -> None:
     schema = pa.schema({"v": kind, "_corrupt": TEXTS})
     entries: list[Entry] = [
         (b"%d-1" % (ms + 1), [(b"v", text)]) for ms, text in enumerate([*ODD, *NUMBERS])
@@ -228,8 +228,8 @@ def test_every_odd_text_is_read_as_the_dumb_way_reads_it(kind: pa.DataType) -> N
 
 
 @pytest.mark.parametrize("kind", [pa.float64(), pa.decimal128(38, 4)], ids=str)
-def test_a_long_run_of_digits_that_is_no_number_is_looked_at_once(kind: pa.DataType) -> None:
-    """Looked at once for every digit in it, it would take hours."""
+def test_a_long_run_of_digits_is_scanned_once(kind: pa.DataType) -> None:
+    """Scanning it once per digit would take hours."""
     builder = BatchBuilder(pa.schema({"f": kind}), b"s")
     by_resp(resp_of([(b"7-1", [(b"f", b"1" * 1_000_000 + b"x")])]), builder, 1 << 22)
     assert builder.rows.values_failed == 1
@@ -273,7 +273,7 @@ def test_any_changed_byte_of_a_node_is_an_error_or_a_result() -> None:
 
 
 @given(data=st.binary(max_size=60), at=st.integers(0, 40))
-def test_bytes_that_are_no_node_are_refused(data: bytes, at: int) -> None:
+def test_invalid_nodes_are_refused(data: bytes, at: int) -> None:
     rows = NodeRows(BatchBuilder(MAPPED, b"s").rows)
     size = len(data) + 7
     raw = bytearray(size.to_bytes(4, "little") + b"\x05\x00" + data + b"\xff")
@@ -309,7 +309,7 @@ def test_an_error_of_the_server_is_raised_with_its_code() -> None:
     assert (caught.value.code, str(caught.value)) == ("WRONGTYPE", "WRONGTYPE Operation")
 
 
-def test_a_promise_alone_makes_nothing_grow() -> None:
+def test_an_announced_size_allocates_nothing() -> None:
     inbox = Inbox(64)
     with inbox.free() as view:
         view[:17] = b"*900000000000\r\n*2"
@@ -351,7 +351,7 @@ def test_a_missing_field_of_a_column_that_is_never_null_is_an_error() -> None:
         ("fields", pa.map_(pa.string(), pa.int32())),
     ],
 )
-def test_a_type_that_no_field_has_is_refused_by_column(name: str, kind: pa.DataType) -> None:
+def test_an_unsupported_type_is_refused_with_its_column(name: str, kind: pa.DataType) -> None:
     with pytest.raises(ConfigError, match=name):
         BatchBuilder(pa.schema({name: kind}), b"s")
 
@@ -362,6 +362,6 @@ def test_values_that_failed_are_counted_without_a_column_for_them() -> None:
     assert builder.rows.values_failed == 2
 
 
-def test_no_columns_are_rows_all_the_same() -> None:
+def test_a_batch_without_columns_has_rows() -> None:
     batches = by_resp(resp_of([(b"7-1", []), (b"8-1", [])]), BatchBuilder(pa.schema([]), b"s"), 9)
     assert [batch.num_rows for batch in batches] == [2]

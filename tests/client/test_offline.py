@@ -1,4 +1,4 @@
-"""Streams out of files of both servers, without either."""
+"""Streams from files of penstock and Redis, without a server."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ def test_files_of_penstock(tmp_path: Path) -> None:
     check(increment)
     whole = increment.read_bytes()
     increment.write_bytes(whole[:-3])
-    rows(tmp_path)  # torn: what is whole is read, and the file stays as it is
+    rows(tmp_path)  # torn: complete commands are read, and the file is not changed
     assert increment.read_bytes() == whole[:-3]
 
 
 @pytest.mark.skipif(redis_program_or_none() is None, reason="no redis-server on PATH")
-def test_files_of_redis_with_values_that_we_do_not_hold(tmp_path: Path) -> None:
+def test_files_of_redis_with_unsupported_types(tmp_path: Path) -> None:
     with running_redis("--dir", str(tmp_path), "--appendonly", "yes") as server:
         fill_with_foreign(server.client)
         check(tmp_path / "appendonlydir")
@@ -83,7 +83,7 @@ def test_files_of_redis_with_values_that_we_do_not_hold(tmp_path: Path) -> None:
     check(tmp_path / "dump.rdb")
 
 
-def test_streams_and_ids_are_chosen(tmp_path: Path) -> None:
+def test_streams_and_ids_are_selected(tmp_path: Path) -> None:
     with running_penstock(data=tmp_path) as server, server.client() as client:
         fill(client)
         client.save()
@@ -102,7 +102,7 @@ def test_a_damaged_file_is_refused_by_name(tmp_path: Path) -> None:
         rows(path)
 
 
-def test_a_directory_without_data_is_no_empty_one(tmp_path: Path) -> None:
+def test_a_directory_without_data_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="neither a log nor a snapshot"):
         rows(tmp_path)
     (tmp_path / "monday.rdb").write_bytes(b"REDIS")

@@ -1,4 +1,4 @@
-"""Columns of texts into blobs: what the reader of blobs finds is what the columns held."""
+"""Text columns packed into blobs: reading the blobs returns the columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_LIMIT = 2**31 - 1
 
 
 def column(name: bytes, texts: Texts, first: int = 0) -> TextColumn:
-    """The column as Arrow would have it, behind `first` values of another."""
+    """The column as in Arrow, after `first` values of another column."""
     values: Texts = [*[b"?"] * first, *texts]
     offsets, data, validity = bytearray(4), bytearray(), bytearray(len(values) // 8 + 1)
     for row, text in enumerate(values):
@@ -49,7 +49,7 @@ def made(columns: list[TextColumn], rows: int, bytes_max: int = 1000) -> list[by
     return blobs.take()
 
 
-def test_a_null_is_no_field() -> None:
+def test_a_null_is_not_a_field() -> None:
     columns = [column(b"a", [b"1", None]), column(b"b", [b"", b"2"])]
     [blob] = made(columns, 2)
     assert blob[5:] == blob_of([b"a", b"1", b"b", b""], [b"b", b"2"])[1:]
@@ -57,18 +57,18 @@ def test_a_null_is_no_field() -> None:
 
 
 @pytest.mark.parametrize("size", [0, 31, 32, 255, 256, 65_535, 65_536])
-def test_every_length_comes_out_as_it_went_in(size: int) -> None:
+def test_values_of_every_length_survive(size: int) -> None:
     name, text = b"n" * size, b"v" * size
     assert rows_of(made([column(name, [text])], 1)) == [[name, text]]
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 40_000])
-def test_every_number_of_columns_comes_out(count: int) -> None:
+def test_every_number_of_columns_survives(count: int) -> None:
     columns = [column(b"%d" % n, [b"v"]) for n in range(count)]
     assert rows_of(made(columns, 1)) == [[w for n in range(count) for w in (b"%d" % n, b"v")]]
 
 
-def test_a_blob_ends_behind_the_row_that_fills_it() -> None:
+def test_a_blob_ends_after_the_row_that_fills_it() -> None:
     blobs = made([column(b"k", [b"x" * 40] * 10)], 10, bytes_max=100)
     assert [len(rows_of([blob])) for blob in blobs] == [3, 3, 3, 1]
 
@@ -103,7 +103,7 @@ def test_a_row_without_a_field_or_with_too_many_is_refused() -> None:
     assert blobs.take() == []
 
 
-def test_random_columns_come_out_as_they_went_in() -> None:
+def test_random_columns_survive() -> None:
     dice = random.Random(7)
     for _ in range(50):
         rows, width = dice.randint(1, 40), dice.randint(1, 9)

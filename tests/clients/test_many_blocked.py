@@ -1,4 +1,4 @@
-"""Ten thousand blocked clients are all served, and other clients are served in the meantime."""
+"""Ten thousand blocked clients: all are served, and other clients are not delayed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_ten_thousand_blocked_clients() -> None:
         assert other.ask([[b"PING"], [b"XADD", b"s", b"1-1", b"k", b"v"]]) == ["PONG", b"1-1"]
         assert all(reader.read() == [[b"s", [[b"1-1", [b"k", b"v"]]]]] for reader in readers)
         other.ask([[b"XADD", b"t", b"%d-0" % n, b"k", b"v"] for n in range(1, len(consumers) + 1)])
-        # One entry each, in the order in which they blocked.
+        # In the order of arrival, one each.
         for n, consumer in enumerate(consumers, 1):
             assert consumer.read() == [[b"t", [[b"%d-0" % n, [b"k", b"v"]]]]]
         assert blocked(other) == 0
@@ -56,7 +56,7 @@ def test_ten_thousand_blocked_clients() -> None:
             client.send([READ])
         while blocked(other) < len(clients[::10]):
             pass
-        stack.pop_all().close()  # all disconnect at once, including the blocked ones
+        stack.pop_all().close()  # closes all connections at once, including the blocked ones
         with RawRedis(server.port) as last:
             while blocked(last):
                 pass

@@ -1,4 +1,4 @@
-"""node-redis works with our server. Needs node, and npm with access to its registry."""
+"""A client in another language: node-redis, if node and npm are installed and reach a registry."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMOKE = Path(__file__).with_name("smoke.mjs")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the package and the test program."""
+    """The directory of the package and the program."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         pytest.skip("no node and npm on PATH")

@@ -1,4 +1,4 @@
-"""redis-py, sync and asyncio, gets the same results from our server as from Redis."""
+"""redis-py, sync and asyncio, sees no difference between penstock and Redis."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def test_messages_and_events(server: PenstockServer, protocol: int) -> None:
 
 
 def reading_client(server: PenstockServer, protocol: int) -> Any:
-    """A client with a connection for each reader, without a timeout."""
+    """A client with one connection per reader and no time limit."""
     return redis.asyncio.Redis(
         port=server.port, protocol=protocol, max_connections=READERS + 10, socket_timeout=None
     )

@@ -1,4 +1,4 @@
-"""redis-cli and redis-benchmark work with our server."""
+"""redis-cli and redis-benchmark work with penstock."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MASS = 20_000
 
 
 def program(name: str) -> str:
-    """The path of a Redis tool. Skips the test if there is none."""
+    """The path of a Redis tool. Skips the test without it."""
     places = [os.environ.get("PATH", os.defpath), str(Path(sys.prefix, "bin"))]
     found = shutil.which(name, path=os.pathsep.join(places))
     if found is None:
@@ -107,7 +107,7 @@ def test_redis_cli_shows_statistics(server: PenstockServer) -> None:
 
 
 def benchmark(server: PenstockServer, *words: str) -> list[str]:
-    """Run redis-benchmark, and return the names of the lines that it measured."""
+    """Run redis-benchmark and return the names of its measurements."""
     command = [program("redis-benchmark"), "-p", str(server.port), "--csv", *words]
     done = subprocess.run(command, capture_output=True, timeout=END_SECONDS_MAX, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Data is made fit for a terminal."""
+"""Formatting of data for a terminal."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from penstock.human.show import (
         ("\udcff", "\\udcff"),
     ],
 )
-def test_harmless_shows_what_cannot_be_printed_as_its_number(data: bytes | str, shown: str) -> None:
+def test_harmless_escapes_characters_that_cannot_be_printed(data: bytes | str, shown: str) -> None:
     assert harmless(data) == shown
 
 
@@ -63,7 +63,7 @@ def test_fields_that_are_text_come_back_from_json(fields: list[tuple[str, str]])
     assert json.loads(line, object_pairs_hook=list) == expected
 
 
-def test_a_value_whose_end_cannot_be_seen_is_quoted() -> None:
+def test_values_with_blanks_are_quoted() -> None:
     fields = [(b"a", b"1"), (b"b", b"two words"), (b"c", b""), (b"d", b'"'), (b"e f", b"x=y")]
     assert fields_text(fields) == 'a=1 b="two words" c="" d="\\"" "e f"="x=y"'
 
@@ -101,7 +101,7 @@ def test_a_duration_has_its_two_largest_units(duration_ms: int, shown: str) -> N
     assert duration_text(duration_ms) == shown
 
 
-def test_an_id_may_lie_ahead_of_the_clock() -> None:
+def test_an_id_may_be_ahead_of_the_clock() -> None:
     assert age_text(1000, 3000) == "2s"
     assert age_text(3000, 1000) == "in 2s"
 

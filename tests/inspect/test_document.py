@@ -1,4 +1,4 @@
-"""docs/inspect.md shows what `penstock inspect` prints, and the files of earlier servers stay readable."""
+"""docs/inspect.md shows the output of `penstock inspect`, and files of earlier servers stay readable."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ INDENT = "    "
 
 
 def printed(line: str) -> list[str]:
-    """What a command of the page prints; empty lines have no indent."""
+    """The output of a command on the page; empty lines have no indent."""
     words = line.removeprefix(f"{INDENT}$ penstock ").split()
     result = CliRunner().invoke(app, words, catch_exceptions=False, prog_name="penstock")
     assert result.stderr == ""

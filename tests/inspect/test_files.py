@@ -1,4 +1,4 @@
-"""Streams out of payloads and files: what a file is, what is in it, and what damage leaves of it."""
+"""Streams from payloads and files: recognized kinds, contents, and damage."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_limit_takes_the_first_nodes() -> None:
     assert (len(raw.nodes), raw.nodes_total, raw.length, raw.is_whole) == (2, 3, 8, False)
 
 
-def test_every_cut_and_every_changed_byte_of_a_payload_is_told_or_harmless() -> None:
+def test_every_damaged_payload_is_reported_or_readable() -> None:
     payload = dump_value(small(), VERSION, compress=False)
     for place in range(len(payload)):
         for damaged in (
@@ -64,12 +64,12 @@ def test_every_cut_and_every_changed_byte_of_a_payload_is_told_or_harmless() -> 
             assert notes, place
 
 
-def test_a_payload_of_something_else_is_refused() -> None:
-    with pytest.raises(CorruptData, match=r"holds type 0 \(no stream\)"):
+def test_a_payload_of_another_type_is_refused() -> None:
+    with pytest.raises(CorruptData, match=r"holds type 0 \(not a stream\)"):
         dump_nodes(dump_value(b"text", VERSION))
 
 
-def test_an_answer_of_penstock_nodes_is_taken_apart() -> None:
+def test_a_reply_of_penstock_nodes_is_parsed() -> None:
     assert nodes_question(b"s", b"(1-0", 3) == ("PENSTOCK", "NODES", b"s", b"(1-0", "+", "COUNT", 3)
     assert parse_nodes_reply([b"(1-0", [[b"1-0", b"x"]]]) == (b"(1-0", [RawNode(sid("1-0"), b"x")])
     assert parse_nodes_reply([None, []]) == (None, [])
@@ -80,19 +80,19 @@ def test_an_answer_of_penstock_nodes_is_taken_apart() -> None:
     [None, b"x", [], [1, []], [None, 1], [None, [1]], [None, [[b"a"]]], [None, [[b"a-b", b""]]]],
     ids=str,
 )
-def test_another_answer_is_refused(reply: object) -> None:
-    with pytest.raises(CorruptData, match="not that of PENSTOCK NODES"):
+def test_any_other_reply_is_refused(reply: object) -> None:
+    with pytest.raises(CorruptData, match="not a reply of PENSTOCK NODES"):
         parse_nodes_reply(reply)
 
 
-def test_what_a_file_is_its_bytes_tell(tmp_path: Path) -> None:
+def test_the_kind_of_a_file_is_recognized(tmp_path: Path) -> None:
     data = write_ours(tmp_path / "data")
     (node, *_) = stream_of(small())
     (tmp_path / "a.bin").write_bytes(node.data)
     (tmp_path / "b.bin").write_bytes(dump_value(small(), VERSION))
     (tmp_path / "c.bin").write_bytes(b"something else")
     (tmp_path / "d.bin").write_bytes(b"")
-    # A preamble: a log that begins as a snapshot does.
+    # A log with an RDB preamble begins like a snapshot.
     (tmp_path / "old.aof").write_bytes((data / "dump.rdb").read_bytes())
     found = {
         name: kind_or_none(str(tmp_path / name))
@@ -119,7 +119,7 @@ def test_snapshot_and_log_have_the_same_stream(tmp_path: Path) -> None:
         assert stream_of(log.stream) == stream_of(snapshot.stream)
 
 
-def test_a_damaged_node_of_a_snapshot_is_there_to_be_looked_at(tmp_path: Path) -> None:
+def test_a_damaged_node_of_a_snapshot_can_be_inspected(tmp_path: Path) -> None:
     stream = small()
     items = [RdbItem(0, b"s", None, stream), RdbItem(0, b"t", None, b"text")]
     whole = write_items(items, VERSION, compress=False)
@@ -133,7 +133,7 @@ def test_a_damaged_node_of_a_snapshot_is_there_to_be_looked_at(tmp_path: Path) -
     assert stream_of(contents.streams[0].stream)[0].data != node.data
 
 
-def test_a_snapshot_that_ends_early_gives_what_came_before(tmp_path: Path) -> None:
+def test_a_truncated_snapshot_has_the_streams_before_its_end(tmp_path: Path) -> None:
     whole = write_items([RdbItem(0, name, None, small()) for name in (b"s", b"t")], VERSION)
     path = tmp_path / "dump.rdb"
     path.write_bytes(whole[: len(whole) - 40])
@@ -145,7 +145,7 @@ def test_a_snapshot_that_ends_early_gives_what_came_before(tmp_path: Path) -> No
         streams_of(str(path), FileKind.RDB)
 
 
-def test_no_damage_of_a_snapshot_is_more_than_an_error_or_a_note(tmp_path: Path) -> None:
+def test_every_damaged_snapshot_is_an_error_or_a_note(tmp_path: Path) -> None:
     whole = write_items([RdbItem(0, b"s", None, small())], VERSION, compress=False)
     path = tmp_path / "dump.rdb"
     dice = Random(6)
@@ -163,7 +163,7 @@ def test_no_damage_of_a_snapshot_is_more_than_an_error_or_a_note(tmp_path: Path)
                 assert_covers(node.data, node_map(node.data, node.master).segments)
 
 
-def test_a_size_that_lies_makes_no_listpack(tmp_path: Path) -> None:
+def test_a_wrong_size_is_not_taken_for_a_listpack(tmp_path: Path) -> None:
     path = tmp_path / "x.bin"
     path.write_bytes(struct.pack("<I", 9) + b"\x00\x00\xff")
     assert kind_or_none(str(path)) is None

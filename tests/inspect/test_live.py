@@ -1,4 +1,4 @@
-"""A running Redis and a running penstock that were told the same have the same bytes, tree and maps."""
+"""Redis and penstock have the same bytes, tree and maps after the same commands."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def penstock_server() -> Iterator[PenstockServer]:
 
 
 def fill(client: redis.Redis) -> None:
-    """Several nodes, tombstones, names that differ, the largest id, values that a terminal must not see."""
+    """Several nodes, tombstones, different names, the largest id, values with control characters."""
     client.delete("orders")
     start = 1_700_000_000_000
     for number in range(ENTRIES):
@@ -52,7 +52,7 @@ def looked_at(port: int, *words: str) -> dict[str, Any]:
     return about
 
 
-def test_both_servers_give_the_same_maps(
+def test_both_servers_have_the_same_maps(
     redis_server: RedisServer, penstock_server: PenstockServer
 ) -> None:
     ours = penstock_server.client()
@@ -66,7 +66,7 @@ def test_both_servers_give_the_same_maps(
         about.pop("source")
         assert about["damaged"] is False
         assert about["entries"] == redis_server.client.xlen("orders")
-        # The tree that was built from the keys is the one that the server has.
+        # The tree rebuilt from the keys is the server's tree.
         assert about["tree"]["keys"] == about["nodes_total"]
         assert about["tree"]["nodes"] == about["tree_nodes"]
         assert about["memory"]["entries"] == about["entries"]
@@ -82,7 +82,7 @@ def test_both_servers_give_the_same_maps(
     assert '"\\x1b[31m<script>"' in text[0]
 
 
-def test_what_was_foretold_of_a_trim_is_what_redis_does(redis_server: RedisServer) -> None:
+def test_a_planned_trim_matches_what_redis_does(redis_server: RedisServer) -> None:
     client = redis_server.client
     for words, option in (("=", False), ("~", True)):
         fill(client)
@@ -135,7 +135,7 @@ def test_a_limit_reads_the_first_nodes_only(
         assert len(looked_at(port, "orders", "--limit", "0")["nodes"]) == 3
 
 
-def test_pages_of_nodes_are_put_together(penstock_server: PenstockServer) -> None:
+def test_pages_of_nodes_are_combined(penstock_server: PenstockServer) -> None:
     client = penstock_server.client()
     client.delete("many")
     client.config_set("stream-node-max-entries", 1)

@@ -1,4 +1,4 @@
-"""Memory explained: the parts add up, what is saved can be measured, a trim frees what was foretold."""
+"""Memory by use: the parts add up, and planned trims free what they say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.core.stream import NodeLimits, Stream
-from penstock.inspect.memory import Memory, add_node, counters, explain_tree, plan_trim
+from penstock.inspect.memory import StreamMemory, add_node, counters, explain_tree, plan_trim
 from penstock.inspect.node_map import NodeMap, node_map
 from penstock.inspect.stored import place_of, stream_of
 from penstock.inspect.tree import draw_tree, tree_of
@@ -18,8 +18,8 @@ from tests.support.engine.streams import add, sid
 from tests.support.engine.streams import stream_of as stream_with
 
 
-def explain(nodes: Iterable[NodeMap]) -> Memory:
-    memory = Memory()
+def explain(nodes: Iterable[NodeMap]) -> StreamMemory:
+    memory = StreamMemory()
     for node in nodes:
         add_node(memory, node)
     return memory
@@ -44,11 +44,11 @@ def test_bytes_that_cannot_be_read_are_a_part_too() -> None:
     assert memory.parts["damage"] == 1 + 3
 
 
-def test_names_that_are_saved_are_those_that_would_be_written_again() -> None:
+def test_saved_names_are_those_that_would_be_repeated() -> None:
     same, own = Stream(), Stream()
     for number in range(1, 6):
         add(same, f"{number}-0", b"temperature", b"21", b"door", b"open")
-        # The same names the other way round are names of its own.
+        # The same names in another order are own names.
         first = number == 1
         pieces = (b"temperature", b"21", b"door", b"open")
         add(own, f"{number}-0", *(pieces if first else (*pieces[2:], *pieces[:2])))
@@ -71,7 +71,7 @@ def test_a_tombstone_keeps_its_bytes() -> None:
 
 
 @given(streams(), st.integers(0, 16), st.booleans())
-def test_a_trim_frees_what_was_foretold(stream: Stream, length_max: int, approximate: bool) -> None:
+def test_a_trim_frees_the_planned_bytes(stream: Stream, length_max: int, approximate: bool) -> None:
     plan = plan_trim(stream_of(stream), length_max, approximate)
     before = explain(maps_of(stream))
     removed = stream.trim_length(length_max, approximate)
@@ -124,8 +124,6 @@ def test_the_tree_is_that_of_the_stream(stream: Stream) -> None:
     ("entry_id", "place"),
     [("1-0", 0), ("2-5", 0), ("4-0", 1), ("99-0", 2), ("0-1", None)],
 )
-def test_the_node_of_an_id_is_the_last_that_begins_before_it(
-    entry_id: str, place: int | None
-) -> None:
+def test_the_node_of_an_id_is_the_last_one_not_after_it(entry_id: str, place: int | None) -> None:
     nodes = stream_of(stream_with(*(f"{n}-0" for n in range(1, 8)), entries_max=3))
     assert place_of(nodes, sid(entry_id)) == place

@@ -1,4 +1,4 @@
-"""Nodes taken apart: ids, names and values come out as the stream has them, and damage is survived."""
+"""Decoded nodes: ids, names and values match the stream, and damage never raises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNUSUAL = (
 
 
 def refusal_of(data: bytearray, node: RawNode) -> str:
-    """Why a node would not be loaded, or nothing."""
+    """Why a node would not be loaded, or empty."""
     try:
         node_check.validate_node(data, node.master.ms, node.master.seq)
     except CorruptData as error:
@@ -42,7 +42,7 @@ def maps_of(stream: Stream) -> list[NodeMap]:
 
 @st.composite
 def streams(draw: st.DrawFn) -> Stream:
-    """Small nodes, names that differ, ids that jump, some entries deleted."""
+    """Small nodes, different names, gaps between ids, some deleted entries."""
     stream = Stream(NodeLimits(bytes_max=draw(st.sampled_from([80, 4096])), entries_max=5))
     ms = draw(st.sampled_from([0, 1, 1_700_000_000_000, MAX - 5]))
     for number in range(draw(st.integers(1, 15))):
@@ -96,13 +96,13 @@ def test_a_changed_byte_or_a_cut_is_damage_and_never_an_exception(
     made = node_map(damaged, node.master)
     assert_covers(bytes(damaged), made.segments)
     if not made.damages:
-        # A value, a name or a later distance was changed: nothing that tells it from a sound node, but for
-        # forms that nobody would have written and every reader reads.
+        # A changed value, name or later distance cannot be told from a sound node, except for encodings
+        # that no writer uses and every reader accepts.
         assert refusal_of(damaged, node) in ("", *UNUSUAL)
 
 
 def worked() -> RawNode:
-    """The node of docs/formats/stream-node.md, with a tombstone and an entry of its own names."""
+    """The node of docs/formats/stream-node.md, with a tombstone and an entry with own names."""
     stream = Stream()
     add(stream, "1700000000000-0", b"temp", b"21")
     add(stream, "1700000000017-0", b"temp", b"22")
@@ -125,7 +125,7 @@ def test_every_flipped_bit_of_every_byte_of_a_node_is_survived(place: int) -> No
     assert made.damages
 
 
-def test_the_worked_node_has_the_words_of_its_document() -> None:
+def test_the_worked_node_matches_its_document() -> None:
     node = worked()
     made = node_map(node.data, node.master)
     assert made.names == [b"temp"]
@@ -169,7 +169,7 @@ def test_ids_at_both_ends_of_64_bits_are_exact() -> None:
         (28, 9, "pieces: the entry says 9, there are 4"),
     ],
 )
-def test_what_is_wrong_in_a_node_is_said(place: int, byte: int, reason: str) -> None:
+def test_damage_in_a_node_is_described(place: int, byte: int, reason: str) -> None:
     node = worked()
     damaged = bytearray(node.data)
     damaged[place] = byte
@@ -178,7 +178,7 @@ def test_what_is_wrong_in_a_node_is_said(place: int, byte: int, reason: str) -> 
     assert [found for _, found in made.damages] == [reason]
 
 
-def test_ids_that_do_not_rise_are_told() -> None:
+def test_ids_that_do_not_increase_are_reported() -> None:
     node = worked()
     damaged = bytearray(node.data)
     damaged[32] = 0  # the second entry's distance

@@ -1,4 +1,4 @@
-"""Listpacks taken apart: every byte once, and no bytes that are too much for it."""
+"""Segments of listpacks: every byte once, for any bytes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from penstock.core import listpack
 from penstock.errors import CorruptData
-from penstock.inspect.segments import Kind, Segment, damages, listpack_map
+from penstock.inspect.segments import Segment, SegmentKind, damages, listpack_map
 
 EVERY_ENCODING = [
     0, 127, 128, -1, 4095, -4096, 4096, -32768, 2**23 - 1, -(2**23), 2**31 - 1, -(2**31), 2**63 - 1,
@@ -31,7 +31,7 @@ def packed(values: list[int | bytes]) -> bytes:
 
 
 def assert_covers(data: bytes, segments: list[Segment]) -> None:
-    """Every byte lies in exactly one segment, in order."""
+    """Every byte is in exactly one segment, in order."""
     at = 0
     for segment in segments:
         assert segment.offset == at
@@ -41,18 +41,18 @@ def assert_covers(data: bytes, segments: list[Segment]) -> None:
 
 
 def values_of(segments: list[Segment]) -> list[int | bytes | None]:
-    """What the elements hold, read off the last segment of each that says so."""
+    """The values of the elements, from the last segment of each that has one."""
     found: dict[int, int | bytes | None] = {}
     for segment in segments:
-        if segment.kind is Kind.CONTENT:
+        if segment.kind is SegmentKind.CONTENT:
             found[segment.element] = segment.value
-        elif segment.kind is Kind.ENCODING:
+        elif segment.kind is SegmentKind.ENCODING:
             is_string = segment.label.startswith("string")
             found[segment.element] = b"" if is_string else segment.value
     return [found[number] for number in sorted(found)]
 
 
-def test_the_listpack_of_the_essay_is_what_the_essay_says() -> None:
+def test_the_listpack_of_the_document_is_explained_as_there() -> None:
     segments = listpack_map(packed([b"hello", 1024]))
     assert [(s.offset, s.length, s.kind, s.label, s.value) for s in segments] == [
         (0, 4, "total", "total bytes", 17),
@@ -95,12 +95,12 @@ def test_every_byte_of_any_listpack_belongs_to_one_segment(values: list[int | by
 
 
 @given(st.binary(max_size=80))
-def test_no_bytes_at_all_are_too_much(data: bytes) -> None:
+def test_no_bytes_raise(data: bytes) -> None:
     assert_covers(data, listpack_map(data))
 
 
 @given(ELEMENTS, st.data())
-def test_what_validation_refuses_is_shown_as_damage(
+def test_bytes_that_validation_refuses_are_shown_as_damage(
     values: list[int | bytes], data: st.DataObject
 ) -> None:
     damaged = bytearray(packed(values))
@@ -121,21 +121,21 @@ def test_what_validation_refuses_is_shown_as_damage(
     [
         ("08000000 0000 ff", 0, "total bytes: the header says 8, there are 7"),
         ("07000000 0100 ff", 4, "elements: the header says 1, there are 0"),
-        ("09000000 0100 fe01 ff", 6, "0xfe starts no element"),
+        ("09000000 0100 fe01 ff", 6, "0xfe is not the start of an element"),
         ("09000000 0100 8568 ff", 6, "an element of 6 bytes runs 3 bytes past the end"),
-        ("09000000 0100 0502 ff", 7, "the backlen of an element of 1 bytes is 01, here is 02"),
+        ("09000000 0100 0502 ff", 7, "the backlen of an element of 1 bytes must be 01, not 02"),
         ("08000000 0100 0501", 8, "the end byte is missing"),
-        ("07000000 0000 ff 00", 7, "1 bytes behind the end byte"),
+        ("07000000 0000 ff 00", 7, "1 bytes after the end byte"),
         ("07000000", 0, "4 bytes are too few for a header"),
-        ("07000000 0100 f0", 6, "the bytes end in the middle of an element's length"),
-        ("08000000 0100 0a", 7, "the backlen of an element of 1 bytes is 01, here is nothing"),
+        ("07000000 0100 f0", 6, "the data ends in the middle of an element's length"),
+        ("08000000 0100 0a", 7, "the backlen of an element of 1 bytes must be 01, not missing"),
     ],
 )
 def test_damage_has_its_place_and_its_reason(data: str, offset: int, reason: str) -> None:
     assert (offset, reason) in damages(listpack_map(bytes.fromhex(data)))
 
 
-def test_a_count_that_is_not_known_is_no_damage() -> None:
+def test_an_unknown_count_is_not_damage() -> None:
     segments = listpack_map(bytes.fromhex("09000000 ffff 0501 ff"))
     assert damages(segments) == []
     assert segments[1].label == "elements: 65535 or more"

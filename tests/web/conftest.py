@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 import redis
 
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.conftest import IN_CI
 from tests.support.servers.dashboard import (
     CHROMIUM_OPTIONS,
@@ -29,17 +29,17 @@ NO_UI = "the extra `ui` is not installed: make build"
 
 @dataclass(frozen=True)
 class Live:
-    """A running server: an ordinary client, and the questions of the dashboard."""
+    """A running server with an ordinary client and the dashboard's client."""
 
     kind: str
     port: int
     client: Any
 
-    def ask(self, act: Callable[[Server], Awaitable[T]], allow_writes: bool = False) -> T:
-        """Run something that asks, in a loop of its own."""
+    def ask(self, act: Callable[[ServerClient], Awaitable[T]], allow_writes: bool = False) -> T:
+        """Run a coroutine with a ServerClient in a new event loop."""
 
         async def run() -> T:
-            server = Server(f"redis://127.0.0.1:{self.port}", allow_writes)
+            server = ServerClient(f"redis://127.0.0.1:{self.port}", allow_writes)
             try:
                 return await act(server)
             finally:
@@ -72,7 +72,7 @@ def live(request: pytest.FixtureRequest) -> Live:
 
 @pytest.fixture
 def stream_of_ten(live: Live) -> Live:
-    """Ten entries of `s`, of which ann has four pending in the group `g`."""
+    """Ten entries in `s`; ann has four of them pending in the group `g`."""
     for number in range(1, 11):
         live.client.xadd("s", {"n": number}, id=f"{number}-0")
     live.client.xgroup_create("s", "g", id="0")
@@ -82,7 +82,7 @@ def stream_of_ten(live: Live) -> Live:
 
 @pytest.fixture(scope="session")
 def filled() -> Iterator[PenstockServer]:
-    """A server with a stream of many entries and some of every kind that a view shows."""
+    """A server with a stream of many entries and data for every page."""
     with running_penstock() as server:
         with server.client() as client:
             fill(client)
@@ -91,7 +91,7 @@ def filled() -> Iterator[PenstockServer]:
 
 @pytest.fixture(scope="session")
 def dashboard(filled: PenstockServer) -> Iterator[Dashboard]:
-    """A dashboard that only reads."""
+    """A read-only dashboard."""
     pytest.importorskip("nicegui", reason=NO_UI)
     with running_dashboard(f"redis://127.0.0.1:{filled.port}") as found:
         yield found
@@ -99,7 +99,7 @@ def dashboard(filled: PenstockServer) -> Iterator[Dashboard]:
 
 @pytest.fixture(scope="session")
 def writing_dashboard(filled: PenstockServer) -> Iterator[Dashboard]:
-    """A dashboard that may write."""
+    """A dashboard with --allow-writes."""
     pytest.importorskip("nicegui", reason=NO_UI)
     with running_dashboard(f"redis://127.0.0.1:{filled.port}", "--allow-writes") as found:
         yield found
@@ -116,20 +116,20 @@ def browser() -> Iterator[Any]:
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=program, args=CHROMIUM_OPTIONS)
-        # One context, and so one cache: scripts and styles are fetched once.
+        # One context, so that scripts and styles are loaded once.
         yield chromium.new_context()
         chromium.close()
 
 
 @dataclass
 class Visitor:
-    """A page in the browser, and what went wrong in it."""
+    """A page in the browser, and its errors."""
 
     page: Any
     problems: list[str]
 
     def goto(self, dashboard: Dashboard, path: str) -> Any:
-        """Open a view and wait until it is alive."""
+        """Open a page and wait until it is connected."""
         self.page.goto(dashboard.address + path)
         self.page.wait_for_selector(".view")
         return self.page
@@ -137,7 +137,7 @@ class Visitor:
 
 @pytest.fixture
 def visitor(browser: Any) -> Iterator[Visitor]:
-    """A fresh page of 1280 pixels that must not ask for anything outside, nor fail in its scripts."""
+    """A new page of 1280 pixels that must not load from other hosts or have script errors."""
     browser.clear_cookies()
     page = browser.new_page()
     page.set_viewport_size({"width": 1280, "height": 900})

@@ -1,4 +1,4 @@
-"""The data that the browser tests look at."""
+"""The data for the browser tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ODD_NAME = b"odd\xff\\name <b>"
 
 
 def fill(client: Any) -> None:
-    """One long stream with groups, one of strange things, and what a pipeline writes."""
+    """A long stream with groups, a stream of unusual values, and the output of a pipeline."""
     pipeline: Any = client.pipeline(transaction=False)
     for number in range(ENTRIES):
         pipeline.execute_command(

@@ -1,4 +1,4 @@
-"""Questions, changes, and a server that is away."""
+"""Reads, changes, and an unreachable server."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import pytest
 
 from penstock.client.address import BadUrl
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import READS, Away, Server
+from penstock.web.server.asking import READS, ServerClient, ServerUnreachable
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import free_port
 from tests.web.conftest import Live
 
 
-def test_a_question_is_answered(live: Live) -> None:
+def test_a_read_is_answered(live: Live) -> None:
     live.client.xadd("s", {"a": "1"})
     assert live.ask(lambda server: server.ask("XLEN", "s")) == 1
 
@@ -27,58 +27,60 @@ NO_QUESTIONS = [
 
 
 @pytest.mark.parametrize("words", NO_QUESTIONS)
-def test_a_command_that_is_no_question_is_not_sent(live: Live, words: tuple[str, ...]) -> None:
-    with pytest.raises(Refused, match="not among the commands"):
+def test_a_command_that_is_not_a_read_is_not_sent(live: Live, words: tuple[str, ...]) -> None:
+    with pytest.raises(Refused, match="not a read command"):
         live.ask(lambda server: server.ask(*words), allow_writes=True)
     assert live.client.exists("s") == 0
 
 
-def test_a_change_is_refused_on_a_dashboard_that_only_reads(live: Live) -> None:
+def test_a_change_is_refused_on_a_read_only_dashboard(live: Live) -> None:
     with pytest.raises(Refused, match="--allow-writes"):
         live.ask(lambda server: server.change("XADD", "s", "*", "a", "1"))
     assert live.client.exists("s") == 0
 
 
-def test_a_change_is_made_where_it_is_allowed(live: Live) -> None:
+def test_a_change_is_made_if_allowed(live: Live) -> None:
     live.ask(lambda server: server.change("XADD", "s", "1-0", "a", "1"), allow_writes=True)
     assert live.client.xlen("s") == 1
 
 
-def test_what_the_server_refuses_is_said_in_its_words(live: Live) -> None:
+def test_the_error_text_of_the_server_is_shown(live: Live) -> None:
     live.client.set("text", "x")
     with pytest.raises(Refused, match="WRONGTYPE"):
         live.ask(lambda server: server.ask("XLEN", "text"))
 
 
-def test_no_question_is_a_command_that_writes(live_redis: Live) -> None:
+def test_no_read_command_writes(live_redis: Live) -> None:
     told = live_redis.client.execute_command("COMMAND INFO", *sorted(READS - {"PENSTOCK"}))
     assert len(told) == len(READS) - 1
     assert [about[0] for about in told if b"write" in about[2]] == []
 
 
-def test_a_server_that_is_away_is_named_without_its_password() -> None:
-    async def ask(server: Server) -> object:
+def test_an_unreachable_server_is_named_without_the_password() -> None:
+    async def ask(server: ServerClient) -> object:
         return await server.ask("PING")
 
     port = free_port()
     live = Live("nobody", port, None)
-    with pytest.raises(Away, match=f"cannot reach 127.0.0.1:{port}: connection refused"):
+    with pytest.raises(
+        ServerUnreachable, match=f"cannot reach 127.0.0.1:{port}: connection refused"
+    ):
         live.ask(ask)
 
 
-def test_a_server_that_wants_a_password_is_a_text_to_go_on_from() -> None:
+def test_a_server_that_requires_a_password_is_reported() -> None:
     with running_penstock() as server, server.client() as client:
         client.config_set("requirepass", "secret")
         live = Live("penstock", server.port, client)
-        with pytest.raises(Away, match=r"wants another password: .*[^.]$"):
+        with pytest.raises(ServerUnreachable, match=r"wants another password: .*[^.]$"):
             live.ask(lambda asked: asked.ask("XLEN", "s"))
 
 
-def test_a_question_survives_a_restart_of_the_server() -> None:
+def test_a_read_survives_a_restart_of_the_server() -> None:
     with running_penstock() as server:
         live = Live("penstock", server.port, server.client())
 
-        async def twice(asked: Server) -> object:
+        async def twice(asked: ServerClient) -> object:
             await asked.ask("PING")
             live.client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
             return await asked.ask("PING")
@@ -89,5 +91,5 @@ def test_a_question_survives_a_restart_of_the_server() -> None:
 @pytest.mark.parametrize("url", ["http://x", "redis://h:port/0", "redis://:pa/ss@h", "redis://h/x"])
 def test_a_bad_url_is_refused_without_quoting_it(url: str) -> None:
     with pytest.raises(BadUrl) as caught:
-        Server(url)
+        ServerClient(url)
     assert "pa/ss" not in str(caught.value)

@@ -1,4 +1,4 @@
-"""A cluster, seen as one server."""
+"""A cluster, shown as one server."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pytest
 
 from penstock.client.address import BadUrl
 from penstock.web.changes.entry_changes import plan_trim_to_length
-from penstock.web.model.catalogue import Catalogue, names_of
-from penstock.web.model.exports import Selection, export
+from penstock.web.model.catalogue import StreamCatalogue, names_of
+from penstock.web.model.exports import ExportSelection, export
 from penstock.web.model.facts import one_stream
 from penstock.web.model.history import GroupHistory
 from penstock.web.model.structure import read_window
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import ServerClient, ServerUnreachable
 from tests.support.servers.loops import run_apart
 from tests.support.servers.redis_cluster import Cluster, cluster_problem_or_none, running_cluster
 from tests.support.servers.redis_server import free_port
@@ -35,9 +35,9 @@ def cluster() -> Iterator[Cluster]:
         yield found
 
 
-def run(port: int, act: Callable[[Server], Awaitable[None]]) -> None:
+def run(port: int, act: Callable[[ServerClient], Awaitable[None]]) -> None:
     async def inside() -> None:
-        server = Server(f"redis://127.0.0.1:{port}", cluster=True)
+        server = ServerClient(f"redis://127.0.0.1:{port}", cluster=True)
         try:
             await act(server)
         finally:
@@ -47,8 +47,8 @@ def run(port: int, act: Callable[[Server], Awaitable[None]]) -> None:
 
 
 def test_streams_of_all_nodes_are_in_one_table(cluster: Cluster) -> None:
-    async def act(server: Server) -> None:
-        catalogue = Catalogue(server, GroupHistory())
+    async def act(server: ServerClient) -> None:
+        catalogue = StreamCatalogue(server, GroupHistory())
         await catalogue.sweep()
         page = catalogue.page("", "name", False, 1, 50)
         assert names_of(page.rows) == [b"s:%02d" % number for number in range(STREAMS)]
@@ -57,13 +57,15 @@ def test_streams_of_all_nodes_are_in_one_table(cluster: Cluster) -> None:
     run(cluster.ports[0], act)
 
 
-def test_a_stream_is_read_wherever_it_is(cluster: Cluster) -> None:
-    async def act(server: Server) -> None:
+def test_a_stream_on_any_node_is_read(cluster: Cluster) -> None:
+    async def act(server: ServerClient) -> None:
         for number in (0, 7, 29):
             name = b"s:%02d" % number
             facts = await one_stream(server, name)
             assert (facts.length, facts.last and facts.last.fields) == (1, [(b"n", b"%d" % number)])
-            data = b"".join([piece async for piece in export(server, Selection(name), "jsonl")])
+            data = b"".join(
+                [piece async for piece in export(server, ExportSelection(name), "jsonl")]
+            )
             assert data.count(b"\n") == 1
         with pytest.raises(Refused, match="no such key"):
             await one_stream(server, b"none")
@@ -71,8 +73,8 @@ def test_a_stream_is_read_wherever_it_is(cluster: Cluster) -> None:
     run(cluster.ports[1], act)
 
 
-def test_a_command_that_no_node_knows_is_done_without(cluster: Cluster) -> None:
-    async def act(server: Server) -> None:
+def test_an_unknown_command_is_handled(cluster: Cluster) -> None:
+    async def act(server: ServerClient) -> None:
         with pytest.raises(Refused, match="unknown command"):
             await server.ask("PENSTOCK", "NODES", "s:03", "-", "+")
         facts = await one_stream(server, b"s:03")
@@ -84,11 +86,11 @@ def test_a_command_that_no_node_knows_is_done_without(cluster: Cluster) -> None:
     run(cluster.ports[2], act)
 
 
-def test_a_cluster_that_is_away_is_said_to_be() -> None:
-    async def act(server: Server) -> None:
-        with pytest.raises(Away, match="cannot reach cluster at"):
+def test_an_unreachable_cluster_is_reported() -> None:
+    async def act(server: ServerClient) -> None:
+        with pytest.raises(ServerUnreachable, match="cannot reach cluster at"):
             await server.ask("PING")
-        with pytest.raises(Away, match="cannot reach cluster at"):
+        with pytest.raises(ServerUnreachable, match="cannot reach cluster at"):
             await server.scan(b"0")
 
     run(free_port(), act)
@@ -96,4 +98,4 @@ def test_a_cluster_that_is_away_is_said_to_be() -> None:
 
 def test_a_cluster_has_one_database() -> None:
     with pytest.raises(BadUrl, match="one database"):
-        Server("redis://127.0.0.1:1/2", cluster=True)
+        ServerClient("redis://127.0.0.1:1/2", cluster=True)

@@ -1,4 +1,4 @@
-"""Every text of ours stands out from its ground: 4.5 to 1, as WCAG's AA has it."""
+"""Every text has a contrast of 4.5 to 1 with its background, as WCAG AA requires."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ import pytest
 from penstock.web import colours
 
 CONTRAST_MIN = 4.5
-FOCUSED = 0.15  # how much of its own colour Quasar lays under a button that has the focus
+FOCUSED = (
+    0.15  # the share of a button's own colour in the background that Quasar gives it with the focus
+)
 PAGES = Path(colours.__file__).parent
 
 
@@ -43,19 +45,19 @@ def pairs() -> Iterator[tuple[str, str, str]]:
             for ground in (theme["ground"], theme["card"]):
                 yield name, theme[name], ground
                 yield f"{name}, focused", theme[name], mixed(theme[name], ground, FOCUSED)
-    for ground in (colours.BAR, colours.WRITES, colours.AWAY, colours.DONE, colours.DO_IT):
+    for ground in (colours.BAR, colours.WRITES, colours.UNREACHABLE, colours.DONE, colours.APPLY):
         yield "white", colours.ON_BAR, ground
     for kind, ground in colours.PIECES.items():
         yield f"bytes: {kind}", colours.PIECE_TEXT, ground
     for text in (colours.CHART_TEXT, colours.CHART_LINK):
         yield "chart", text, colours.LIGHT["ground"]
-        # Turned round: grey stays grey, and a colour keeps about the contrast of its grey.
+        # Inverted: grey stays grey, and a colour keeps about the contrast of its grey.
         turned = mixed("#ffffff", "#000000", 1 - luminance(text) ** (1 / 2.4))
         yield "chart on dark", turned, colours.DARK["ground"]
 
 
 @pytest.mark.parametrize(("name", "text", "ground"), list(pairs()))
-def test_a_text_stands_out_from_its_ground(name: str, text: str, ground: str) -> None:
+def test_text_has_enough_contrast(name: str, text: str, ground: str) -> None:
     assert contrast(text, ground) >= CONTRAST_MIN, f"{name}: {text} on {ground}"
 
 
@@ -64,7 +66,7 @@ def test_contrast_is_what_wcag_computes() -> None:
     assert contrast("#777777", "#ffffff") == pytest.approx(4.48, abs=0.01)
 
 
-def test_no_text_is_coloured_elsewhere() -> None:
+def test_no_colour_is_defined_elsewhere() -> None:
     found = [
         f"{path.name}: {word}"
         for path in sorted(PAGES.rglob("*.py"))

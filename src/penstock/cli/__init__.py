@@ -1,9 +1,9 @@
 """The `penstock` command.
 
 main           the list of subcommands
-connect        from a URL to a connection
-follow         the entries of `tail`
-spark_session  Spark for the commands that need it
+connect        connections to a server
+follow         reads entries for `tail`
+spark_session  a Spark session that leaves the terminal alone
 commands/      the subcommands
 terminal/      input and output
 inspect/       `penstock inspect`

@@ -1,8 +1,8 @@
-"""From a URL to a server that can be asked.
+"""Connections from the command line to a server.
 
-Replies come as RESP2 has them (see client/replies.py). Nothing is sent twice behind our back: an XADD whose
-reply was lost may have been applied, and a second one would be a second entry. Only `tail`, whose commands
-may be repeated, asks for patience.
+Replies are returned as RESP2 carries them (see client/replies.py). By default no command is retried: an XADD
+whose reply was lost may have been applied, and a retry would add a second entry. Only `tail` retries, because
+its commands can be repeated safely.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 CONNECT_SECONDS_MAX = 10
 REPLY_SECONDS_MAX = 30
-BLOCK_MS = 5000  # well below REPLY_SECONDS_MAX: a server that is silent for longer is gone
+BLOCK_MS = 5000  # well below REPLY_SECONDS_MAX, after which a silent server counts as gone
 RETRY_PAUSE_SECONDS = 0.2
 
 Url = Annotated[
@@ -36,16 +36,16 @@ Url = Annotated[
         "--url",
         envvar="PENSTOCK_URL",
         metavar="URL",
-        help="The server: redis://[user:password@]host:port/db, rediss:// or unix://path.",
+        help="Server: redis://[user:password@]host:port/db, rediss://... or unix://path.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 
 _GONE = (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, OSError, UnicodeError)
 
 
-class Server:
-    """A connection, made when it is first used. Use it in a `with`."""
+class ServerConnection:
+    """A connection to a server, opened on first use. Use it in a `with` statement."""
 
     def __init__(self, url: str, retry_seconds: float = 0) -> None:
         server = _parse(url)
@@ -53,7 +53,7 @@ class Server:
         self._retry_seconds = retry_seconds
         self.name = server.name
 
-    def __enter__(self) -> Server:
+    def __enter__(self) -> ServerConnection:
         return self
 
     def __exit__(
@@ -65,27 +65,27 @@ class Server:
         self._client.close()
 
     def ask(self, *words: Word, about: bytes | None = None) -> Reply:
-        """The reply to one command. Raises: Failure, which names what it was `about`."""
+        """Send a command and return its reply. Raises: Failure, with `about`, the stream, in its text."""
         try:
-            reply: Reply = self._patiently(lambda: self._client.execute_command(*words))  # type: ignore[no-untyped-call]
+            reply: Reply = self._with_retries(lambda: self._client.execute_command(*words))  # type: ignore[no-untyped-call]
         except redis.RedisError as error:
             raise refusal(error, about) from None
         return reply
 
     def ask_all(self, commands: Sequence[Sequence[Word]]) -> list[Reply | redis.RedisError]:
-        """The reply to each of many commands, sent at once; a refusal stands where its reply would."""
+        """Send many commands at once. A command that fails has its error in place of its reply."""
         with self._client.pipeline(transaction=False) as pipeline:
             for words in commands:
                 pipeline.execute_command(*words)  # type: ignore[no-untyped-call]
             replies: list[Reply | redis.RedisError]
             try:
-                replies = self._patiently(lambda: pipeline.execute(raise_on_error=False))
+                replies = self._with_retries(lambda: pipeline.execute(raise_on_error=False))
             except redis.RedisError as error:
                 raise refusal(error) from None
             return replies
 
     def now_ms(self) -> int:
-        """The server's clock, or ours where a user may not ask for it."""
+        """The server's clock, or the local one if the user may not run TIME."""
         try:
             reply = self.ask("TIME")
         except Unreachable:
@@ -95,31 +95,31 @@ class Server:
         seconds, microseconds = parts(reply, 2)
         return number(seconds) * 1000 + number(microseconds) // 1000
 
-    def _patiently(self, act: Callable[[], T]) -> T:
+    def _with_retries(self, act: Callable[[], T]) -> T:
         deadline = None
         while True:
             try:
                 result = understood(act)
             except redis.AuthenticationError:
-                raise  # an answer, whatever redis-py derives it from
+                raise  # the server answered, although redis-py derives this from ConnectionError
             except _GONE as error:
                 now = time.monotonic()
                 why = _why(error)
                 if deadline is None:
                     deadline = now + self._retry_seconds
                     if self._retry_seconds:
-                        say(f"lost {self.name}: {why}; trying for {self._retry_seconds:g} s")
+                        say(f"lost {self.name}: {why}; retrying for {self._retry_seconds:g} s")
                 if now >= deadline:
                     raise Unreachable(f"cannot reach {self.name}: {why}") from None
                 time.sleep(min(RETRY_PAUSE_SECONDS, deadline - now))
             else:
                 if deadline is not None:
-                    say(f"connected to {self.name} again")
+                    say(f"reconnected to {self.name}")
                 return result
 
 
 def refusal(error: redis.RedisError, about: bytes | None = None) -> Failure:
-    """What the server said, and about which stream."""
+    """A failure with the server's error text, and the stream it is about."""
     text = str(error)
     if about is None:
         return Failure(text)
@@ -136,11 +136,11 @@ def _parse(url: str) -> ServerUrl:
 
 
 def _why(error: Exception) -> str:
-    """The system's own words where there are any; redis-py wraps them in longer ones."""
+    """The error text of the operating system, if there is one; redis-py's texts are longer."""
     cause = error.__cause__ or error.__context__
     for candidate in (error, cause):
         if isinstance(candidate, TimeoutError | socket.timeout | redis.TimeoutError):
-            return "no answer in time"
+            return "timed out"
         if isinstance(candidate, OSError) and candidate.strerror:
             return candidate.strerror
     return str(error)

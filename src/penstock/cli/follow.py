@@ -1,9 +1,10 @@
-"""Where `tail` gets its entries from: a range of streams, or a group.
+"""Reads entries for `tail`: a range of one or more streams, or new entries of a group.
 
-Both are read in pages, `read_or_none` giving an empty list when nothing has come yet and None at the end.
+Both sources are read in pages. `read_or_none` returns an empty list if nothing has arrived yet, and None at
+the end.
 
-Several streams are shown in the order of their ids. A page holds up to PAGE entries of each; of a stream
-whose page is full there may be more, so nothing beyond the last id of a full page is shown yet:
+Entries of several streams are merged by id. A page holds up to PAGE entries of each stream. A stream whose
+page is full may have more, so entries beyond the last id of a full page are not shown yet:
 
     a  1 2 3 |          full: there may be a 4
     b  1   3 | 7 9      7 and 9 are read again with the next page
@@ -14,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from penstock.cli.connect import BLOCK_MS, Server, Word
-from penstock.cli.terminal.entries import Entry, entries
+from penstock.cli.connect import BLOCK_MS, ServerConnection, Word
+from penstock.cli.terminal.entries import StreamEntry, entries
 from penstock.cli.terminal.moment import Ago, Edge, Moment
 from penstock.cli.terminal.outcome import Failure, say
-from penstock.client.replies import Reply, array, blob, identifier, mapping, parts
+from penstock.client.replies import Reply, array, blob, parts
+from penstock.client.xinfo import stream_info
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless
@@ -26,23 +28,26 @@ from penstock.human.show import harmless
 PAGE = 100
 
 
-class Source(Protocol):
-    """Where entries come from."""
+class EntrySource(Protocol):
+    """A source of entries."""
 
-    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
-        """The next entries, waiting a while; a source that hands them over gives no more than asked."""
+    def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
+        """The next entries, after waiting for a while. A group never returns more than `entries_max`."""
 
-    def acknowledge(self, shown: Sequence[Entry]) -> None:
-        """These have been shown."""
+    def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
+        """Called after the entries have been written out."""
 
 
-class Range:
-    """Streams from an id on, up to one or for ever. Leaves no trace on the server."""
+class RangeSource:
+    """Streams from an id on, with or without an end. Changes nothing on the server."""
 
     def __init__(
-        self, server: Server, after: Mapping[bytes, StreamID], last: Mapping[bytes, StreamID]
+        self,
+        server: ServerConnection,
+        after: Mapping[bytes, StreamID],
+        last: Mapping[bytes, StreamID],
     ) -> None:
-        """`after` has the place of every stream, `last` an id to stop at for those that end."""
+        """`after`: the position in each stream. `last`: the last id to read, for streams with an end."""
         self._server = server
         self._after = dict(after)
         self._last = dict(last)
@@ -50,10 +55,10 @@ class Range:
         self._drop_finished()
 
     def wait_until(self, ms: int) -> None:
-        """Stop when the server's clock says so and nothing earlier is left."""
+        """Stop when the server's clock has reached this time and all earlier entries are read."""
         self._waits_until_ms = ms
 
-    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+    def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
         if not self._after:
             return None
         block_ms = self._block_ms()
@@ -65,8 +70,8 @@ class Range:
             return None
         return self._taken(pages)
 
-    def acknowledge(self, shown: Sequence[Entry]) -> None:
-        """Nobody keeps count here."""
+    def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
+        """Nothing to do: nothing is delivered to a consumer."""
 
     def _block_ms(self) -> int:
         if self._waits_until_ms is not None:
@@ -74,7 +79,7 @@ class Range:
             return max(0, min(BLOCK_MS, left_ms))
         return 0 if self._last else BLOCK_MS
 
-    def _taken(self, pages: list[list[Entry]]) -> list[Entry]:
+    def _taken(self, pages: list[list[StreamEntry]]) -> list[StreamEntry]:
         full = [page[-1].id for page in pages if len(page) >= PAGE]
         horizon = min(full, default=stream_id.LARGEST)
         taken = [entry for page in pages for entry in page if entry.id <= horizon]
@@ -93,10 +98,12 @@ class Range:
                 del self._after[stream]
 
 
-class Group:
-    """What a group hands to one consumer. An entry that is not acknowledged stays pending."""
+class GroupSource:
+    """Entries delivered to one consumer of a group. Entries stay pending until acknowledged."""
 
-    def __init__(self, server: Server, streams: Sequence[bytes], group: bytes, consumer: bytes):
+    def __init__(
+        self, server: ServerConnection, streams: Sequence[bytes], group: bytes, consumer: bytes
+    ):
         self._server = server
         self._streams = list(dict.fromkeys(streams))
         self._group = group
@@ -105,7 +112,7 @@ class Group:
         self.acknowledges = True
 
     def create(self, place: str) -> bool:
-        """Make the group where it is missing, and the stream too. False if one was there already."""
+        """Create the group, and the streams, if missing. Returns False if a group existed already."""
         made = True
         for stream in self._streams:
             try:
@@ -118,7 +125,7 @@ class Group:
                 made = False
         return made
 
-    def read_or_none(self, entries_max: int | None) -> list[Entry] | None:
+    def read_or_none(self, entries_max: int | None) -> list[StreamEntry] | None:
         count = PAGE if entries_max is None else min(PAGE, entries_max)
         waiting: list[Word] = ["BLOCK", BLOCK_MS] if self.waits else []
         words: list[Word] = ["XREADGROUP", "GROUP", self._group, self._consumer, "COUNT", count]
@@ -127,14 +134,14 @@ class Group:
             reply = self._server.ask(*words, *waiting, "STREAMS", *self._streams, *places)
         except Failure as failure:
             if failure.message.startswith("NOGROUP"):
-                raise Failure(f"{failure.message}; --create-group makes it") from None
+                raise Failure(f"{failure.message}; --create-group creates it") from None
             raise
         found = [entry for page in _pages(reply) for entry in page]
         if not found and not self.waits:
             return None
         return sorted(found, key=lambda entry: entry.id)
 
-    def acknowledge(self, shown: Sequence[Entry]) -> None:
+    def acknowledge(self, shown: Sequence[StreamEntry]) -> None:
         if not self.acknowledges:
             return
         for stream in self._streams:
@@ -143,7 +150,7 @@ class Group:
                 self._server.ask("XACK", stream, self._group, *ids, about=stream)
 
 
-def _pages(reply: Reply) -> list[list[Entry]]:
+def _pages(reply: Reply) -> list[list[StreamEntry]]:
     pages = []
     for item in array(reply):
         stream, found = parts(item, 2)
@@ -151,25 +158,27 @@ def _pages(reply: Reply) -> list[list[Entry]]:
     return [page for page in pages if page]
 
 
-def top_or_none(server: Server, stream: bytes) -> StreamID | None:
-    """The last id that the stream has given out; None if there is no such stream."""
+def top_or_none(server: ServerConnection, stream: bytes) -> StreamID | None:
+    """The last generated id of a stream, or None if there is no such stream."""
     kind = blob(server.ask("TYPE", stream))
     if kind == b"none":
         return None
     if kind != b"stream":
         raise Failure(f"{harmless(stream)}: holds a {harmless(kind)}, not a stream")
-    return identifier(
-        mapping(server.ask("XINFO", "STREAM", stream, about=stream))["last-generated-id"]
-    )
+    return stream_info(server.ask("XINFO", "STREAM", stream, about=stream)).last_id
 
 
 def plan_range(
-    server: Server, streams: Sequence[bytes], start: Moment, until: Moment | None, follow: bool
-) -> Range:
-    """The range that `--from`, `--until` and `--no-follow` ask for.
+    server: ServerConnection,
+    streams: Sequence[bytes],
+    start: Moment,
+    until: Moment | None,
+    follow: bool,
+) -> RangeSource:
+    """The range that `--from`, `--until` and `--no-follow` describe.
 
-    The end of each stream is looked up once, here: `$` in every read would skip what is added to one stream
-    while another is printed.
+    The end of each stream is looked up once, here. Reading with `$` would skip entries that are added to one
+    stream while another is printed.
     """
     if until is Edge.END:
         until, follow = None, False
@@ -189,7 +198,7 @@ def plan_range(
             last[stream] = until_id.previous()
         if not follow:
             last[stream] = min(top, last.get(stream, top))
-    range_ = Range(server, after, last)
+    range_ = RangeSource(server, after, last)
     if follow and until_id is not None:
         range_.wait_until(until_id.ms)
     return range_
@@ -198,12 +207,12 @@ def plan_range(
 def _until(until: Moment | None, now_ms: int) -> StreamID | None:
     bound = until.at(now_ms) if isinstance(until, Ago) else until
     if bound is Edge.START or bound == stream_id.SMALLEST:
-        raise Failure("nothing is before the start: --until needs a later moment")
+        raise Failure("there are no entries before the start: give --until a later time")
     return bound if isinstance(bound, StreamID) else None
 
 
 def _place_before(start: Moment, top: StreamID, now_ms: int) -> StreamID:
-    """The id after which `start` begins: XREAD and XGROUP leave out the one they are given."""
+    """The id before `start`: XREAD and XGROUP return entries after the id they are given."""
     if start is Edge.END:
         return top
     first = start.at(now_ms) if isinstance(start, Ago) else start
@@ -212,8 +221,8 @@ def _place_before(start: Moment, top: StreamID, now_ms: int) -> StreamID:
     return first.previous()
 
 
-def group_place(server: Server, start: Moment) -> str:
-    """Where a new group begins, in the words of XGROUP CREATE."""
+def group_place(server: ServerConnection, start: Moment) -> str:
+    """The start of a new group, as an argument of XGROUP CREATE."""
     if start is Edge.END:
         return "$"
     return str(_place_before(start, stream_id.SMALLEST, server.now_ms()))

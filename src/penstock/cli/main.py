@@ -1,4 +1,4 @@
-"""The `penstock` command: what belongs to no subcommand, and the list of those there are."""
+"""The `penstock` command: its subcommands and the options it has itself."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from penstock.cli.commands import (
 )
 from penstock.cli.terminal.outcome import EXIT_CODES, Program
 
-# Without rich's markup in help and errors: they may quote data, and draw no boxes into a pipe.
+# No rich markup: help and errors may quote data, and must not draw boxes into a pipe.
 app = typer.Typer(
     add_completion=False,
     cls=Program,
@@ -38,6 +38,7 @@ app = typer.Typer(
     epilog=EXIT_CODES,
 )
 
+app.command(epilog=serve.EPILOG, context_settings=serve.SERVE_SETTINGS)(serve.serve)
 app.command(epilog=add.EPILOG)(add.add)
 app.command(epilog=tail.EPILOG)(tail.tail)
 app.command(epilog=groups.EPILOG)(groups.groups)
@@ -50,7 +51,6 @@ app.add_typer(pipeline.app, name="pipeline")
 app.command(epilog=replay.EPILOG)(replay.replay)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=ui.EPILOG)(ui.ui)
-app.command(context_settings=serve.SERVE_SETTINGS)(serve.serve)
 
 
 def print_version(asked: bool) -> None:
@@ -72,21 +72,32 @@ def penstock(
         ),
     ] = False,
 ) -> None:
-    """A message queue with the data model of Redis Streams.
+    """A durable message queue with the data model of Redis Streams.
 
-    The commands work with any server that speaks Redis's protocol. Name it with --url, or once and for all in
-    PENSTOCK_URL.
+    `penstock serve` runs a server. The other commands are clients. They work with penstock, Redis, Valkey and
+    any other server that speaks Redis's protocol. Set the server with --url or with the environment variable
+    PENSTOCK_URL; the default is redis://127.0.0.1:6379/0.
+
+    \b
+    Examples:
+      penstock serve                       a server on port 6379, data in ./penstock-data
+      penstock add orders sku=A1 qty=2     add an entry to the stream orders
+      penstock tail orders                 show entries as they are added
+      penstock info                        the server and its streams
+      penstock ui                          a dashboard in the browser
+
+    `penstock COMMAND --help` explains a command and shows examples.
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
 def main() -> None:
-    # Python has no stdin and no stdout where the shell closed them (`<&- >&-`).
+    # sys.stdin and sys.stdout are None if the shell closed them (`<&- >&-`).
     sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that cannot show a character gets its number, not a traceback.
+            # A character that the terminal's encoding lacks is escaped instead of raising.
             stream.reconfigure(errors="backslashreplace")
     app(prog_name="penstock")

@@ -1,6 +1,6 @@
-"""A session of Spark for a command: nothing of it reaches the terminal but what the command says.
+"""A Spark session for a command that prints nothing to the terminal by itself.
 
-Java writes to a file of its own; where it does not start, the last line of that file says why.
+Java's output goes to a temporary file. If Spark does not start, the error quotes the last line of that file.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 def need_spark() -> None:
     """Raises: Failure if Spark is not installed."""
     if find_spec("pyspark") is None or find_spec("pyarrow") is None:
-        raise Failure("this needs Spark, which is not installed: pip install penstock[spark]")
+        raise Failure("this command needs Spark: pip install 'penstock[spark]'")
 
 
 @contextmanager
 def quiet_session(
     name: str, master: str | None, settings: dict[str, str]
 ) -> Iterator[SparkSession]:
-    """A quiet session, stopped at the end; one that was there before, as in a test, is left alone.
+    """A quiet session. It is stopped at the end, unless it existed before, as in a test.
 
-    What goes wrong while it is used is told in a line.
+    Errors that happen while it is used become a Failure with a text of one line.
     """
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -48,18 +48,18 @@ def quiet_session(
     from penstock.spark.runtime.session import build_session
 
     found = SparkSession.getActiveSession()
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs what is raised and told anyway
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # its errors are raised as well
     with tempfile.TemporaryDirectory(prefix="penstock-") as folder:
         log = Path(folder, "java.log")
         try:
-            with _said_afterwards(), _stderr_to(log):
+            with _warnings_afterwards(), _stderr_to(log):
                 spark = build_session(f"penstock {name}", master, "OFF", settings)
         except NoJava as error:
             raise Failure(str(error)) from None
         except (PySparkException, Py4JError, RuntimeError) as error:
             last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
-            told = f" ({last[-1].strip()})" if last else ""
-            raise Failure(f"Spark does not start: {cause_of(error)}{told}") from None
+            reason = f" ({last[-1].strip()})" if last else ""
+            raise Failure(f"Spark does not start: {cause_of(error)}{reason}") from None
         try:
             yield spark
         except redis.ConnectionError as error:
@@ -74,8 +74,8 @@ def quiet_session(
 
 
 @contextmanager
-def _said_afterwards() -> Iterator[None]:
-    """Say a warning about a directory when stderr is ours again; Python would write it into Java's log."""
+def _warnings_afterwards() -> Iterator[None]:
+    """Print ForeignDirectory warnings after stderr is restored; Python would write them to Java's log."""
     from penstock.spark.runtime.private_directory import ForeignDirectory
 
     with warnings.catch_warnings(record=True) as caught:
@@ -90,7 +90,7 @@ def _said_afterwards() -> Iterator[None]:
 
 @contextmanager
 def _stderr_to(log: Path) -> Iterator[None]:
-    """A process that is started meanwhile writes its stderr to a file; so do its children, for ever."""
+    """Processes started inside write their stderr to a file, as do their children, even afterwards."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:

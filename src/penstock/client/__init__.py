@@ -1,4 +1,4 @@
-"""What redis-py lacks: reading streams in bulk, straight into Arrow columns.
+"""What redis-py lacks: reading streams in bulk into Arrow columns, and typed replies.
 
 address          server URLs
 bulk             reads a stream from a socket into Arrow batches
@@ -10,6 +10,7 @@ rows             the fields of an entry, sorted into columns
 columns          builders of Arrow columns
 value_text       text to typed values
 arrow_batch      Arrow schema and record batches
-replies          replies in RESP2, as values
+replies          values from replies in RESP2
+xinfo            replies of XINFO as dataclasses
 bounded_replies  parsers for redis-py that limit the size of replies
 """

@@ -1,7 +1,7 @@
-"""Server URLs: redis://, rediss:// and unix://. The only parser; terminal, dashboard and Spark use it.
+"""Parses server URLs: redis://, rediss:// and unix://. The terminal, dashboard and Spark use it.
 
-No text made here quotes a URL. A password may be in the wrong place, as in redis://:pass/word@host, where a
-parser would take `pass` for a port and print it.
+Error texts never quote the URL, because a password may be in the wrong place: in redis://:pass/word@host, a
+parser takes `pass` for a port and would print it.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from penstock.errors import PenstockError
 URL_FORMS = "redis://[user:password@]host:port/db, rediss://... or unix://path"
 PORT_DEFAULT = 6379
 
-# What the code relies on, whatever the URL says.
+# Settings that a URL must not change.
 _FIXED = {"protocol": 2, "decode_responses": False}
 
 
 class BadUrl(PenstockError):
-    """The URL names no server. The text says what is expected and does not quote the URL."""
+    """The URL cannot be used. The text says what is expected and does not quote the URL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +61,9 @@ class ServerUrl:
         return {"socket_connect_timeout": connect_seconds, **self.settings, **_FIXED, **limits}
 
     def connect(self, connect_seconds: float, reply_seconds: float) -> redis.Redis:
-        """A client that never retries and returns replies as RESP2 has them. It connects on first use.
+        """A client that connects on first use, never retries and returns replies as RESP2 carries them.
 
-        CLIENT SETINFO is not sent: it would cost every worker of Spark two round trips.
+        It does not send CLIENT SETINFO, which would cost every Spark worker two round trips.
         """
         settings = self.client_settings(connect_seconds, reply_seconds)
         settings |= {"retry": Retry(NoBackoff(), 0), "driver_info": None}
@@ -79,7 +79,7 @@ class ServerUrl:
 
 
 def parse_url(url: str, username: str = "", password: str = "") -> ServerUrl:
-    """Read a URL. username, password: used if the URL has none. Raises: BadUrl."""
+    """Parse a URL. `username` and `password` apply if the URL has none. Raises: BadUrl."""
     try:
         parts = urlsplit(url)
         scheme = parts.scheme

@@ -1,16 +1,15 @@
-"""From an Arrow schema to columns that are built, and from their buffers to a RecordBatch of that very
-schema.
+"""Builds Arrow record batches of a given schema from rows of a stream.
 
     _stream     string                     the key
     _id         string                     ms-seq
-    _timestamp  timestamp[us, UTC]         the id's milliseconds; null where Spark's time ends
-    fields      map<k, v>                  all fields; of two with the same name the last
+    _timestamp  timestamp[us, UTC]         the milliseconds of the id; null beyond Spark's range
+    fields      map<k, v>                  all fields; the last one if a name repeats
     fields      list<struct<k, v>>         all fields, in order; k and v are string or binary
-    _corrupt    map<string, string>        what did not fit its column, as text; null where all did
+    _corrupt    map<string, string>        values that do not fit their column, as text; null if all fit
     any other   a type of KINDS            the field of that name
 
-The schema is the caller's (for Spark, `to_arrow_schema(schema, "UTC")`), and it is handed on unchanged:
-Spark compares types and nullability exactly. Buffers are wrapped, not copied.
+The caller gives the schema (for Spark, `to_arrow_schema(schema, "UTC")`). Batches have exactly this schema,
+because Spark compares types and nullability. Buffers are wrapped, not copied.
 """
 
 from __future__ import annotations
@@ -49,14 +48,14 @@ KINDS = {
     _TIMESTAMP: (kinds.TIMESTAMP, 8),
     pa.timestamp("us"): (kinds.LOCAL_TIMESTAMP, 8),
 }
-"""The types that one field of an entry can be read as; and decimal128 of any precision and scale."""
+"""Types of columns for one field. Also supported: decimal128 of any precision and scale."""
 
 
 class BatchBuilder:
-    """Rows of one stream, taken as RecordBatches of one schema."""
+    """Collects rows of one stream and returns them as record batches of one schema."""
 
     def __init__(self, schema: pa.Schema, stream: bytes, limits: RowLimits | None = None) -> None:
-        """Raises: ConfigError for a column of a type that no field can be read as."""
+        """Raises: ConfigError for a column type that is not supported."""
         self._schema = schema
         self._made: list[Column | Pairs] = [_column_for(field) for field in schema]
         singles = [
@@ -73,14 +72,14 @@ class BatchBuilder:
                 self.rows.keep_all = pa.types.is_list(field.type)
 
     def take(self) -> pa.RecordBatch:
-        """The rows so far, as a batch; the next one is begun. Raises: UnreadableValue."""
+        """The rows so far, as a batch. Starts the next batch. Raises: UnreadableValue."""
         count = self.rows.count
         arrays = [
             _array(field, made, count) for field, made in zip(self._schema, self._made, strict=True)
         ]
         self.rows.begin()
         if not arrays:
-            # Without a column an Arrow batch has no rows: Spark counts by them.
+            # from_arrays without columns would lose the number of rows, which Spark needs to count.
             return pa.RecordBatch.from_struct_array(
                 pa.Array.from_buffers(pa.struct([]), count, [None])
             )
@@ -88,7 +87,7 @@ class BatchBuilder:
 
 
 def column_of(values: Sequence[bytes | None], kind: pa.DataType) -> tuple[pa.Array, list[int]]:
-    """A column of texts, and where it is null because a text is no value of its type.
+    """A column made from texts, and the rows that are null because their text does not fit the type.
 
     Raises: ConfigError.
     """
@@ -125,11 +124,11 @@ def _column_for(field: pa.Field) -> Column | Pairs:
     if name in _SPECIAL:
         expected, special, width = _SPECIAL[name]
         if kind != expected:
-            raise ConfigError(f"the column {name} is of type {expected}, not {kind}")
+            raise ConfigError(f"the column {name} must have the type {expected}, not {kind}")
         return Column(special, width)
     if name == CORRUPT_COLUMN:
         if not pa.types.is_map(kind) or (kind.key_type, kind.item_type) != (pa.string(),) * 2:
-            raise ConfigError(f"the column {name} is a map of string to string, not {kind}")
+            raise ConfigError(f"the column {name} must be a map of string to string, not {kind}")
         return Pairs(kinds.STRING, kinds.STRING)
     if name == FIELDS_COLUMN and pa.types.is_nested(kind):
         return _pairs_for(kind)
@@ -142,7 +141,7 @@ def _single_for(field: pa.Field) -> Column:
         return Column(kinds.DECIMAL, 16, kind.precision, kind.scale)
     if kind not in KINDS:
         raise ConfigError(
-            f"the column {name} cannot be read as {kind}: take string or binary, and convert it behind"
+            f"the column {name} cannot be read as {kind}: read it as string or binary, then convert it"
         )
     return Column(*KINDS[kind])
 
@@ -151,8 +150,8 @@ def _pairs_for(kind: pa.DataType) -> Pairs:
     types = pair_types_or_none(kind)
     if types is None:
         raise ConfigError(
-            "the column fields is a map, or an array of structs of a name and a value, of string or binary,"
-            f" not {kind}"
+            "the column fields must be a map, or an array of structs of a name and a value, with string or"
+            f" binary, not {kind}"
         )
     return Pairs(_TEXT_KINDS[types[0]], _TEXT_KINDS[types[1]])
 
@@ -164,7 +163,7 @@ def _array(field: pa.Field, made: Column | Pairs, count: int) -> pa.Array:
     validity, offsets, data, nulls = made.take()
     if nulls and not field.nullable:
         raise UnreadableValue(
-            f"the column {field.name} must not be null, and of {count} entries {nulls} have no such value"
+            f"the column {field.name} must not be null, but {nulls} of {count} entries have no such value"
         )
     return _wrapped(field.type, count, (validity, offsets, data, nulls), size)
 

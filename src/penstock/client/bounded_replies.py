@@ -1,17 +1,17 @@
-"""Replies of a server that may be broken or hostile: parsers for redis-py that limit everything.
+"""Parsers for redis-py that limit the size of replies, for servers that may be broken or hostile.
 
-redis-py's own parser believes what a server announces. An array inside of an array is a call inside of a
-call, so some hundred of them end in a RecursionError; a length that is no number is a ValueError; a line
-without an end and a string of a terabyte are collected until memory ends. With the parsers here each of these
-is an InvalidResponse, which redis-py answers by closing the connection:
+redis-py's parser trusts the server. Nested arrays are parsed by recursion, so some hundred levels raise
+RecursionError. A length that is not a number raises ValueError. A line without an end, or a string of a
+terabyte, is collected until memory runs out. The parsers here raise InvalidResponse in all these cases, and
+redis-py then closes the connection. The limits:
 
-    depth       arrays inside of arrays; the deepest reply that we ask for has six
+    depth       nested arrays; the deepest reply the code asks for has six levels
     elements    of all arrays of a reply, checked when they are announced
-    bytes       of a reply, and of one string, checked before they are received
+    bytes       of a reply and of one string, checked before they are received
     line        a status, an error, a number or a length
 
-`ReplyBuilder` does all of it without a socket. It keeps the arrays that are not complete on a stack of its
-own, so depth costs no calls. The two parsers feed it lines and strings from a socket and from asyncio.
+`ReplyBuilder` works without a socket. It keeps incomplete arrays on a stack, so nesting needs no recursion.
+The two parsers feed it with lines and strings, from a socket and from asyncio.
 """
 
 from __future__ import annotations
@@ -32,32 +32,31 @@ DEPTH_MAX = 32
 ELEMENTS_MAX = 16 << 20
 STRING_BYTES_MAX = 512 << 20  # Redis's own limit
 REPLY_BYTES_MAX = 1 << 30
-LINE_BYTES_MAX = 64 << 10  # asyncio's limit of a line, too
+LINE_BYTES_MAX = 64 << 10  # also asyncio's limit
 NO_STRING = -1
 
+_ENDLESS_LINE = "the server sent a line without an end"
 _SHOWN_BYTES = 40
 _NUMBER = re.compile(rb"[+-]?[0-9]{1,19}")
 _INT64_MAX = (1 << 63) - 1
 
 
 class ReplyBuilder:
-    """One reply out of its lines and strings; `is_done`, then `result`.
+    """Builds one reply from lines and strings. `result` is valid once `is_done`.
 
-    `parse_error` makes an exception of what an error line says. Raises: redis.InvalidResponse.
+    `parse_error` turns the text of an error into an exception. Raises: redis.InvalidResponse.
     """
 
     def __init__(self, parse_error: Callable[[str], Exception]) -> None:
         self.is_done = False
         self.result: Any = None
         self._parse_error = parse_error
-        self._open: list[
-            tuple[list[Any], int]
-        ] = []  # arrays that are not complete, and their sizes
+        self._open: list[tuple[list[Any], int]] = []  # incomplete arrays and their sizes
         self._elements = 0
         self._bytes = 0
 
     def line(self, raw: bytes) -> int:
-        """Take a line without its end; the size of the string that must follow, or NO_STRING."""
+        """Add a line without CRLF. Returns the size of the string that must follow, or NO_STRING."""
         self._charge(len(raw) + 2)
         kind, rest = raw[:1], raw[1:]
         if kind == b"$":
@@ -75,7 +74,7 @@ class ReplyBuilder:
         return NO_STRING
 
     def add(self, value: Any) -> None:
-        """Take a value that is complete, and with it perhaps the arrays around it."""
+        """Add a complete value. This may complete the arrays around it."""
         while self._open:
             items, size = self._open[-1]
             items.append(value)
@@ -91,7 +90,7 @@ class ReplyBuilder:
             self.add(None)
             return NO_STRING
         if size < 0 or size > STRING_BYTES_MAX:
-            raise redis.InvalidResponse(f"the server announces a string of {size} bytes")
+            raise redis.InvalidResponse(f"the server announced a string of {size} bytes")
         self._charge(size + 2)
         return size
 
@@ -101,12 +100,12 @@ class ReplyBuilder:
             return
         self._elements += max(size, 0)
         if size < 0 or self._elements > ELEMENTS_MAX:
-            raise redis.InvalidResponse(f"the server announces an array of {size} elements")
+            raise redis.InvalidResponse(f"the server announced an array of {size} elements")
         if size == 0:
             self.add([])
             return
         if len(self._open) == DEPTH_MAX:
-            raise redis.InvalidResponse(f"the server nests arrays more than {DEPTH_MAX} deep")
+            raise redis.InvalidResponse(f"the server nested arrays more than {DEPTH_MAX} deep")
         self._open.append(([], size))
 
     def _error(self, rest: bytes) -> Exception:
@@ -128,7 +127,7 @@ class ReplyBuilder:
 
 
 class BoundedParser(_RESP2Parser):
-    """For connections of redis.Redis: `parser_class=BoundedParser, protocol=2, decode_responses=False`."""
+    """For redis.Redis, with `parser_class=BoundedParser, protocol=2, decode_responses=False`."""
 
     def on_connect(self, connection: Any) -> None:
         super().on_connect(connection)  # type: ignore[no-untyped-call]
@@ -147,7 +146,7 @@ class BoundedParser(_RESP2Parser):
 
 
 class BoundedAsyncParser(_AsyncRESP2Parser):
-    """The same for redis.asyncio.Redis."""
+    """As BoundedParser, for redis.asyncio.Redis."""
 
     async def _read_response(self, disable_decoding: bool = False) -> Any:
         builder = ReplyBuilder(self.parse_error)
@@ -160,27 +159,27 @@ class BoundedAsyncParser(_AsyncRESP2Parser):
     async def _line(self) -> bytes:
         try:
             return await self._readline()
-        except ValueError:  # asyncio's word for a line above its limit
-            raise redis.InvalidResponse("the server sends a line without an end") from None
+        except ValueError:  # asyncio raises it for a line above its limit
+            raise redis.InvalidResponse(_ENDLESS_LINE) from None
 
 
 class _BoundedBuffer(SocketBuffer):
-    """What was received. redis-py's own collects a line for as long as bytes come."""
+    """A receive buffer that limits lines. redis-py's buffer does not."""
 
     def readline(self, **options: Any) -> bytes:  # type: ignore[override]
         line: bytes = self._buffer.readline()
         while not line.endswith(b"\r\n"):
             if len(line) > LINE_BYTES_MAX or line.endswith(b"\n"):
-                raise redis.InvalidResponse("the server sends a line without an end")
+                raise redis.InvalidResponse(_ENDLESS_LINE)
             self._read_from_socket(**options)
             line += self._buffer.readline()
         return line[:-2]
 
 
 def understood(act: Callable[[], T]) -> T:
-    """The result. What redis-py raises on a reply that it does not understand becomes an InvalidResponse.
+    """Call `act`. Exceptions from replies that redis-py cannot parse become InvalidResponse.
 
-    That is for parsers of redis-py's own, which a cluster's client uses for some of its questions.
+    Clients of a cluster need this: they use redis-py's own parsers for some commands.
     """
     try:
         return act()
@@ -191,7 +190,7 @@ def understood(act: Callable[[], T]) -> T:
 
 
 async def understood_later(act: Awaitable[T]) -> T:
-    """The same for asyncio."""
+    """As `understood`, for asyncio."""
     try:
         return await act
     except (redis.RedisError, PenstockError, OSError, UnicodeError):
@@ -201,11 +200,11 @@ async def understood_later(act: Awaitable[T]) -> T:
 
 
 def _not_understood(error: Exception) -> redis.InvalidResponse:
-    return redis.InvalidResponse(f"its answer cannot be read ({type(error).__name__})")
+    return redis.InvalidResponse(f"its reply cannot be parsed ({type(error).__name__})")
 
 
 def _number(raw: bytes) -> int:
-    """The integer behind the first byte of a line."""
+    """The integer after the first byte of a line."""
     if not _NUMBER.fullmatch(raw, 1):
         raise _invalid("a number is expected", raw)
     number = int(raw[1:])

@@ -1,20 +1,20 @@
-"""Reading a stream in bulk: from a socket to Arrow batches, without an object for each row.
+"""Reads a stream in bulk: from a socket into Arrow batches, without a Python object per row.
 
     with BulkReader(client, schema) as reader:
         for batch in reader.batches(b"orders", "-", "+"):
             ...
 
-The client is redis-py's: it has connected, logged in and spoken TLS. The reader takes one of its
-connections and reads from that socket itself. Our own server sends raw nodes (PENSTOCK NODES), any other
-the entries (XRANGE).
+A client of redis-py connects, logs in and does TLS. The reader takes one of its connections and reads from
+the socket directly. A penstock server sends raw nodes (PENSTOCK NODES), any other server sends entries
+(XRANGE).
 
-The next page is asked for before this one is handed on: of nodes as soon as a reply's head says where it
-goes on, of entries when the last of a page has been read. While the caller works on a batch, the server
-fills the socket.
+The reader requests the next page before it returns the current one: for nodes as soon as the head of a reply
+has the next cursor, for entries when the last entry of a page has been read. So the server fills the socket
+while the caller works on a batch.
 
-A range is read as it is at the time; entries that are added behind its end never show. An error names the
-server and the stream, never a password. A reader whose connection was lost is of no use any more: whoever
-retries (Spark does, by task) starts again from the beginning of the range, and gets the same entries.
+Entries added after the end of the range do not appear. Errors name the server and the stream, but never a
+password. After a lost connection a reader cannot be used again. A caller that retries, as Spark does for each
+task, starts at the beginning of the range and gets the same entries.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from penstock.core import stream_id
 from penstock.errors import CommandError, ConnectionLost, CorruptData, ProtocolError, shown
 
 FETCH_SIZE = 10_000
-ENTRIES_A_NODE = 100  # stream-node-max-entries, by default: pages of nodes are sized by it
+ENTRIES_A_NODE = 100  # default of stream-node-max-entries; sizes the pages of nodes
 IDS_A_REQUEST = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class BulkOptions:
-    """How much to ask for at once, and of whom. `native`: the server is ours; None is found out by asking."""
+    """Sizes of requests and batches. `native`: the server is penstock; None asks the server."""
 
     fetch_size: int = FETCH_SIZE
     native: bool | None = None
@@ -52,7 +52,7 @@ class BulkOptions:
 
 
 def is_native(client: redis.Redis) -> bool:
-    """Tell whether a server knows the commands PENSTOCK ..."""
+    """Whether a server has the PENSTOCK commands."""
     try:
         client.execute_command("PENSTOCK", "HELP")  # type: ignore[no-untyped-call]
     except redis.ResponseError:
@@ -61,7 +61,10 @@ def is_native(client: redis.Redis) -> bool:
 
 
 class BulkReader:
-    """Reads ranges of streams over one connection. Read: batches, batches_of. Look: values_failed, rows."""
+    """Reads ranges of streams over one connection.
+
+    Methods: batches, batches_of. Counters: rows, values_failed.
+    """
 
     def __init__(
         self, client: redis.Redis, schema: pa.Schema, options: BulkOptions | None = None
@@ -70,7 +73,7 @@ class BulkReader:
         self._schema = schema
         self._options = BulkOptions() if options is None else options
         self._native = self._options.native
-        self._connection: Any = None  # redis-py's, whose kind depends on how it connects
+        self._connection: Any = None  # redis-py's; its class depends on the URL
         self._inbox = Inbox()
         self.rows = 0
         self.values_failed = 0
@@ -87,13 +90,13 @@ class BulkReader:
         self.close()
 
     def close(self) -> None:
-        """Give the connection back, or up."""
+        """Return the connection to the client's pool."""
         connection, self._connection = self._connection, None
         if connection is not None:
             self._client.connection_pool.release(connection)
 
     def batches(self, stream: bytes, start: str, end: str) -> Iterator[pa.RecordBatch]:
-        """The entries of a range, given as to XRANGE.
+        """The entries of a range, with bounds as in XRANGE.
 
         Raises: ConnectionLost, CommandError, CorruptData, UnreadableValue, ConfigError.
         """
@@ -108,7 +111,7 @@ class BulkReader:
                 yield self._taken(builder)
 
     def batches_of(self, stream: bytes, ids: Sequence[bytes]) -> Iterator[pa.RecordBatch]:
-        """The entries with these ids that are still there, in the order given."""
+        """The entries with these ids, in the given order. Deleted entries are left out."""
         with self._reading(stream):
             builder = BatchBuilder(self._schema, stream, self._options.limits)
             for _ in self._singles(builder, stream, ids):
@@ -123,7 +126,7 @@ class BulkReader:
         builder.rows.values_failed = 0
         return batch
 
-    # --- Pages: each of these stops wherever a batch is full ----------------------------------------------
+    # --- Pages: each of these yields when a batch is full -------------------------------------------------
 
     def _nodes(
         self, builder: BatchBuilder, stream: bytes, start: bytes, end: bytes
@@ -161,7 +164,7 @@ class BulkReader:
             yield from self._read(reply)
             if reply.count < self._options.fetch_size or reply.last_id == stream_id.LARGEST:
                 return
-            start = reply.last_id.next().text  # a Redis before 6.2 knows no `(`
+            start = reply.last_id.next().text  # Redis before 6.2 has no `(`
 
     def _singles(
         self, builder: BatchBuilder, stream: bytes, ids: Sequence[bytes]
@@ -201,13 +204,13 @@ class BulkReader:
             with self._inbox.free() as view:
                 count = self._socket().recv_into(view)
             if count == 0:
-                raise ConnectionResetError("the server has closed the connection")
+                raise ConnectionResetError("the server closed the connection")
             if self._inbox.received(count):
                 return
 
     @contextmanager
     def _reading(self, stream: bytes) -> Iterator[None]:
-        """Say in every error whose it is; leave no connection behind with an answer half read."""
+        """Add the stream and server to every error. Drop the connection if a reply was not read fully."""
         finished = False
         place = f"stream {shown(stream)!r} of {self._where()}"
         try:
@@ -219,14 +222,14 @@ class BulkReader:
         except (ProtocolError, CorruptData) as error:
             raise CorruptData(f"{place}: {error}", getattr(error, "offset", 0)) from error
         except (OSError, redis.ConnectionError, redis.TimeoutError) as error:
-            raise ConnectionLost(f"{place}: the connection is lost: {error}") from error
+            raise ConnectionLost(f"{place}: the connection was lost: {error}") from error
         finally:
             if not finished and self._connection is not None:
                 self._connection.disconnect()
                 self._inbox = Inbox()
 
     def _where(self) -> str:
-        """The server, by what is no secret."""
+        """The address of the server, without a password."""
         known = self._client.connection_pool.connection_kwargs
         path = known.get("path")
         if path:

@@ -1,23 +1,22 @@
 # cython: wraparound=False
-"""Columns of one batch, built as the buffers that Arrow has them in.
+"""Builds the columns of a batch directly as Arrow buffers.
 
-    validity   a bit a row, least significant first; 0 is null
-    data       fixed width: width bytes a row       text: all values in a row, no gaps
-    offsets    text only: 32 bits a row and one more, where each value begins in data
+    validity   one bit per row, least significant first; 0 is null
+    data       fixed width: width bytes per row     text: all values without gaps
+    offsets    text only: 32 bits per row plus one, where each value begins in data
 
     "a", null, "bc"    validity 05    offsets 0 1 1 3    data a b c
 
-Buffers grow by doubling and are handed over as they are when the batch is full: no value becomes a Python
-object on the way. What was handed over is Arrow's (it pins the bytearray), so the next batch gets fresh
-ones, as large as the last ones were.
+Buffers grow by doubling and are passed to Arrow without a copy when the batch is full, so no value becomes a
+Python object. Arrow pins these bytearrays. The next batch gets new ones of the same size.
 
-A column of pairs (Pairs) is all fields of an entry: offsets into two text columns, names and values. Arrow
-has maps and lists of structs in the same form.
+A column of pairs (Pairs) holds all fields of an entry: offsets into two text columns, names and values. Maps
+and lists of structs both have this form in Arrow.
 
 Invariants
   C1  offsets has an entry for every row put so far, null or not, and the last one is the size of data.
   C2  rows are put in order, each exactly once.
-  C3  data of a text column stays below 2**31 bytes; Rows cuts the batch before.
+  C3  data of a text column stays below 2**31 bytes; Rows ends the batch before that.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _DATE, _TIMESTAMP, _LOCAL_TIMESTAMP, _DECIMAL = DATE, TIMESTAMP, LOCAL_TIMESTAMP
 _STREAM, _ENTRY_ID, _ENTRY_TIME = STREAM, ENTRY_ID, ENTRY_TIME
 
 AS_INTEGER = 1 << 40
-"""In the place of a value's size: it is no text but the listpack integer that begins there."""
+"""Used as the size of a value: the value is the listpack integer that begins there, not text."""
 _AS_INTEGER = AS_INTEGER
 
 TEXT_BYTES_MAX = 2**31 - 1
@@ -50,8 +49,8 @@ _ROWS_FIRST = 256  # a batch of a few rows costs a few bytes
 _INTEGER_TEXT_BYTES = 20
 _ID_TEXT_BYTES_MAX = 41
 _INT64_MAX = 2**63 - 1
-_TIME_MS_MAX = 253_402_300_799_999  # 9999-12-31T23:59:59.999, where Spark's timestamps end
-_MASK32 = 0xFFFFFFFF  # a literal of this size would be a Python object in C
+_TIME_MS_MAX = 253_402_300_799_999  # 9999-12-31T23:59:59.999, Spark's last timestamp
+_MASK32 = 0xFFFFFFFF  # a literal of this size would be a Python object in compiled code
 _DASH = 45
 
 Buffers = tuple[bytearray, bytearray | None, bytearray, int]
@@ -59,7 +58,7 @@ Buffers = tuple[bytearray, bytearray | None, bytearray, int]
 
 
 class Column:
-    """One column. Put: put, put_null, put_text, put_id, put_time. Hand over: take."""
+    """One column. Add values: put, put_null, put_text, put_id, put_time. Get the buffers: take."""
 
     __slots__ = (
         "_capacity",
@@ -77,7 +76,7 @@ class Column:
     )
 
     def __init__(self, kind: int, width: int = 0, precision: int = 0, scale: int = 0) -> None:
-        """`width` are the bytes of a number; precision and scale are a decimal's."""
+        """`width`: the bytes of a number. `precision`, `scale`: of a decimal."""
         self.kind = kind
         self.width = width
         self.precision = precision
@@ -100,13 +99,13 @@ class Column:
         self.nulls = 0
 
     def take(self) -> Buffers:
-        """The buffers of the batch, and begin the next one."""
+        """Return the buffers of the batch and start the next one."""
         taken = (self._validity, self._offsets if self.is_text else None, self._data, self.nulls)
         self._begin(len(self._data))
         return taken
 
     def text_bytes(self) -> int:
-        """Bytes of all texts so far."""
+        """The size of all texts so far."""
         return self._size
 
     def _grow(self) -> None:
@@ -121,13 +120,13 @@ class Column:
         self._capacity = 2 * rows
 
     def _room(self, size: int) -> None:
-        """Have so many bytes behind the texts."""
+        """Make room for `size` more bytes of text."""
         missing = self._size + size - len(self._data)
         if missing > 0:
             self._data.extend(bytes(max(missing, len(self._data), 4096)))
 
     def put_null(self, row: int) -> None:
-        """This row has no value."""
+        """Put null."""
         if row >= self._capacity:
             self._grow()
         if self.is_text:
@@ -135,9 +134,9 @@ class Column:
         self.nulls += 1
 
     def put(self, row: int, buffer: bytearray, start: int, size: int) -> bool:
-        """Put a value as it was stored; False, and nothing is put, if it is none of this kind.
+        """Put a stored value. Returns False, and puts nothing, if it does not fit the column's type.
 
-        `size` is that of the text, or AS_INTEGER for a listpack integer.
+        `size`: the size of the text, or AS_INTEGER for a listpack integer.
         """
         kind = self.kind
         if kind == _STRING or kind == _BINARY:
@@ -159,7 +158,7 @@ class Column:
         return self._put_odd(row, buffer, start, size)
 
     def put_text(self, row: int, buffer: bytearray, start: int, size: int) -> None:
-        """Put a text that is known to be right."""
+        """Put a text that is known to be valid."""
         if row >= self._capacity:
             self._grow()
         self._room(size)
@@ -167,7 +166,7 @@ class Column:
         self._text_is_put(row, size)
 
     def put_bytes(self, row: int, text: bytes) -> None:
-        """As put_text, for bytes of their own."""
+        """As put_text, for a bytes object."""
         if row >= self._capacity:
             self._grow()
         self._room(len(text))
@@ -200,7 +199,7 @@ class Column:
             self._text_is_put(row, at - self._size)
 
     def put_time(self, row: int, ms: int) -> None:
-        """Put an id's milliseconds as a timestamp; null beyond Spark's range."""
+        """Put the milliseconds of an id as a timestamp, or null beyond Spark's range."""
         if ms > _TIME_MS_MAX:
             self.put_null(row)
         else:
@@ -297,9 +296,10 @@ class Column:
 
 
 class Pairs:
-    """A column of pairs of a name and a value: a map, or a list of entries.
+    """A column of name-value pairs: a map, or a list of structs.
 
-    Put: a name and a value in row `count` of the two columns, count one up; end_row behind the last pair.
+    To add a pair, put a name and a value in row `count` of the two columns and increment count. Call end_row
+    after the last pair of a row.
     """
 
     __slots__ = ("_capacity", "_offsets", "_validity", "count", "names", "nulls", "values")
@@ -317,13 +317,13 @@ class Pairs:
         self.nulls = 0
 
     def take(self) -> Buffers:
-        """Validity and offsets of the rows; `names` and `values` are taken for themselves."""
+        """Validity and offsets of the rows. `names` and `values` are taken separately."""
         taken = (self._validity, self._offsets, bytearray(), self.nulls)
         self._begin()
         return taken
 
     def end_row(self, row: int, is_null: bool) -> None:
-        """The pairs since the last call are this row's."""
+        """End a row: the pairs since the last call belong to it."""
         if row >= self._capacity:
             self._validity.extend(bytes(self._capacity // 8))
             self._offsets.extend(bytes(4 * self._capacity))

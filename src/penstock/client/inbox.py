@@ -1,17 +1,14 @@
 # cython: wraparound=False
-"""What a server has sent and nobody has read yet, and the two kinds of RESP2 lines that bulk replies consist
-of.
+"""The receive buffer of a bulk reader, and the two kinds of RESP2 lines in bulk replies.
 
     buffer   ......|read|*2\\r\\n$3\\r\\n1-0\\r\\n$51\\r\\n...|free|
                    at                            end
 
-The owner of the socket receives into `free()` and says how much came (`received`); a decoder reads lines
-and bulk strings from `at` on. A method that finds too little returns False, and `wanted` is then the least
-`end` with which it is worth trying again. Positions hold until the next `free`, which may move what is
-left to the front.
+The owner of the socket receives into `free()` and then calls `received`. A decoder reads lines and bulk
+strings from `at`. A method that needs more bytes returns False and sets `wanted` to the smallest `end` worth
+trying again. Positions are valid until the next `free`, which may move the remaining bytes to the front.
 
-Sizes are believed as far as the buffer goes: what a server promises makes the buffer grow only as bytes
-come, doubling, so a promise alone costs nothing.
+An announced size does not allocate memory. The buffer only grows as bytes arrive, by doubling.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ _UNDERSCORE = 95
 
 
 class Inbox:
-    """Bytes received. Fill: free, received. Read: head, bulk, bulk_or_null, then number, start, size."""
+    """Received bytes. Fill: free, received. Read: head, bulk, bulk_or_null, then number, start, size."""
 
     __slots__ = ("at", "buffer", "end", "number", "size", "start", "wanted")
 
@@ -41,7 +38,7 @@ class Inbox:
         self.wanted = 0
 
     def free(self) -> memoryview:
-        """Where to receive to. What was read is forgotten; a buffer without room is doubled."""
+        """Free space to receive into. Drops bytes already read, and doubles a full buffer."""
         if self.at:
             left = self.end - self.at
             memory.move(self.buffer, 0, self.at, left)
@@ -53,12 +50,12 @@ class Inbox:
         return memoryview(self.buffer)[self.end :]
 
     def received(self, count: int) -> bool:
-        """So many bytes came; True if it is worth reading."""
+        """Add `count` received bytes. Returns whether `wanted` is reached."""
         self.end += count
         return self.end >= self.wanted
 
     def head(self, kind: int) -> bool:
-        """Read `*5` or `$5`, in `number`. Raises: CommandError for an error, ProtocolError."""
+        """Read `*5` or `$5` into `number`. Raises: CommandError for an error reply, ProtocolError."""
         short = memory.short_line(self.buffer, self.at, self.end, kind)
         if short >= 0:
             self.number = short >> 3
@@ -108,7 +105,7 @@ class Inbox:
         return CommandError(text, code)
 
     def bulk(self) -> bool:
-        """Read a bulk string: `start` and `size`."""
+        """Find a bulk string: sets `start` and `size`."""
         at = self.at
         if not self.head(_DOLLAR):
             return False
@@ -117,7 +114,7 @@ class Inbox:
         return self._content(at)
 
     def bulk_or_null(self) -> bool:
-        """As bulk; of null the size is -1."""
+        """As bulk, but also accepts null: its size is -1."""
         at = self.at
         if self.end - at >= 3 and self.buffer[at] == _UNDERSCORE:  # RESP3's
             self.at = at + 3
@@ -131,7 +128,7 @@ class Inbox:
         return self._content(at)
 
     def _content(self, line_at: int) -> bool:
-        """The bytes behind `$5`, and their line end; back to `line_at` if they are not all here."""
+        """Find the bytes after `$5` and their CRLF. Goes back to `line_at` if they are incomplete."""
         start = self.at
         behind = start + self.number + 2
         if behind > self.end:
@@ -146,6 +143,6 @@ class Inbox:
         return True
 
     def refuse(self, what: str) -> None:
-        """Raise a ProtocolError that shows where."""
+        """Raise a ProtocolError that quotes the next bytes."""
         shown = memory.cut(self.buffer, self.at, min(self.end - self.at, 40))
         raise ProtocolError(f"{what}, at {shown!r}")

@@ -1,18 +1,17 @@
 # cython: wraparound=False
-"""Nodes of a stream into rows: listpacks as PENSTOCK NODES sends them, or as a loaded Stream has them.
+"""Decodes stream nodes into rows: listpacks from PENSTOCK NODES, or from a loaded Stream.
 
-core/stream_node.py draws a node. Its header holds the field names of nearly all entries, so they are
-looked up once a node; of such an entry only the values are walked.
+core/stream_node.py draws a node. Its header holds the field names of nearly all entries, so names are looked
+up once per node, and only the values of such entries are walked.
 
-The bytes come from elsewhere and may be anything. The walk goes forward only and never leaves the node:
-each element must end before the node does. What is not a node raises CorruptData, and rows that were added
-before stay as they are; the caller throws them away. Backlens are not looked at: a walk from front to back
-needs none.
+The bytes are not trusted. The walk only goes forward and never leaves the node: each element must end before
+the node does. Anything else raises CorruptData; the caller discards the rows added so far. Backlens are not
+checked, because a forward walk does not need them.
 
-    rows of the range    start <= id <= end, tombstones left out
-    damage that shows    a header that lies about sizes or counts, elements that run out, pieces miscounted
+    rows of the range    start <= id <= end, without tombstones
+    detected damage      wrong sizes or counts in the header, elements beyond the end, wrong piece counts
 
-Cost: about 10 ns a value, compiled.
+Cost: about 10 ns per value, compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _INTEGER_TEXT_BYTES = 20
 
 
 class NodeRows:
-    """Walks one node after the other: open, then run until it returns True."""
+    """Walks nodes. Call `open` for each node, then `run` until it returns True."""
 
     __slots__ = (
         "_at",
@@ -67,7 +66,7 @@ class NodeRows:
         self.is_open = False
 
     def open(self, buffer: bytearray, start: int, size: int, master: StreamID) -> None:
-        """Begin with a node of so many bytes at a place of a buffer. Raises: CorruptData."""
+        """Start with the node of `size` bytes at `start`. Raises: CorruptData."""
         self._buffer = buffer
         self._start = start
         self._master_ms = master.ms
@@ -107,7 +106,7 @@ class NodeRows:
         self._deleted = deleted
 
     def run(self) -> bool:
-        """Add the entries of the node; False if the batch is full before. Raises: CorruptData."""
+        """Add the entries of the node. Returns False if the batch is full. Raises: CorruptData."""
         try:
             return self._run()
         except IndexError as error:
@@ -152,7 +151,7 @@ class NodeRows:
         return True
 
     def _same_values(self, count: int) -> None:
-        """Note where the values of an entry are that has the header's names."""
+        """Note the places of the values of an entry with the header's names."""
         rows = self._rows
         buffer = self._buffer
         end = self._end
@@ -183,7 +182,7 @@ class NodeRows:
         self._values_bytes = total
 
     def _own_values(self) -> FieldNames:
-        """Note where the values of an entry are that has its own names; return what is known of these."""
+        """Note the places of the values of an entry with its own names. Returns these names."""
         rows = self._rows
         buffer = self._buffer
         fields = self._integer()
@@ -211,7 +210,7 @@ class NodeRows:
         return known
 
     def _own_names(self, at: int, fields: int) -> list[bytes]:
-        """Names of an entry whose elements were found to lie in the node."""
+        """The names of an entry whose elements are known to be inside the node."""
         names: list[bytes] = []
         for _ in range(fields):
             names.append(listpack.get_bytes(self._buffer, at))
@@ -219,7 +218,7 @@ class NodeRows:
         return names
 
     def _note_long(self, number: int) -> int:
-        """Note where a value of any size is, go behind it, and return how long its text is at most."""
+        """Note the place of a value of any size and skip it. Returns the maximum length of its text."""
         buffer = self._buffer
         at = self._at
         self._step()
@@ -231,7 +230,7 @@ class NodeRows:
         return size
 
     def _integer(self) -> int:
-        """The element that comes next, which must be an integer."""
+        """Read the next element, which must be an integer."""
         at = self._at
         lead = self._buffer[at]
         if lead < 0x80 and at + 2 <= self._end:
@@ -241,7 +240,7 @@ class NodeRows:
         return listpack.get_int(self._buffer, at)
 
     def _step(self) -> None:
-        """Go behind the element that comes next, which must lie inside of the node."""
+        """Skip the next element, which must be inside the node."""
         if self._at >= self._end:
             self._refuse("a node that ends where an element is expected")
         at = listpack.skip(self._buffer, self._at)
@@ -258,7 +257,7 @@ class NodeRows:
 
 
 def _is_element(buffer: bytearray, at: int, name: bytes) -> bool:
-    """Tell whether an element is this name."""
+    """Whether an element equals this name."""
     lead = buffer[at]
     if 0x80 <= lead < 0xC0:
         return memory.is_bytes(buffer, at + 1, lead & 0x3F, name)

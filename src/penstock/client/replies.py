@@ -1,8 +1,7 @@
-"""The replies of a server, as RESP2 carries them, turned into values. Terminal and dashboard read them so.
+"""Turns the replies of a server, as RESP2 carries them, into values.
 
-redis-py would make dicts of entries, and lose the order and the repetition of fields. A reply of another
-shape than expected is the server's mistake, and said so: no reply, whatever it is, raises anything else than
-UnexpectedReply here.
+redis-py would turn entries into dicts, and lose the order of fields and repeated fields. Every function here
+raises UnexpectedReply, and nothing else, for a reply that does not have the expected shape.
 """
 
 from __future__ import annotations
@@ -23,50 +22,50 @@ _NUMBER_BYTES_MAX = 20  # of -2**63, and of 2**64 - 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry, its fields in order and with repetitions."""
+    """An entry. Its fields are in order and may repeat."""
 
     id: StreamID
     fields: Fields
 
 
 class UnexpectedReply(PenstockError):
-    """The server answered what the command cannot answer."""
+    """The server sent a reply that the command cannot have."""
 
 
 def array(reply: Reply) -> list[Reply]:
-    """The elements; none for a null."""
+    """The elements of an array. A null counts as an empty array."""
     if reply is None:
         return []
     if not isinstance(reply, list):
-        raise _surprise("an array", reply)
+        raise _unexpected("an array", reply)
     return reply
 
 
 def parts(reply: Reply, count: int) -> list[Reply]:
-    """The elements of an array that has a fixed number of them, or more in later versions."""
+    """The first elements of an array. Later versions of a server may send more of them."""
     found = array(reply)
     if len(found) < count:
-        raise _surprise(f"an array of {count}", reply)
+        raise _unexpected(f"an array of {count}", reply)
     return found[:count]
 
 
 def blob(reply: Reply) -> bytes:
     if not isinstance(reply, bytes):
-        raise _surprise("a string", reply)
+        raise _unexpected("a string", reply)
     return reply
 
 
 def number(reply: Reply) -> int:
-    """An integer, which some replies carry as a string."""
+    """An integer. Some replies carry it as a string."""
     if isinstance(reply, int):
         return reply
     text = blob(reply)
     if len(text) > _NUMBER_BYTES_MAX:
-        raise _surprise("a number", reply)
+        raise _unexpected("a number", reply)
     try:
         return int(text)
     except ValueError:
-        raise _surprise("a number", reply) from None
+        raise _unexpected("a number", reply) from None
 
 
 def number_or_none(reply: Reply) -> int | None:
@@ -77,30 +76,30 @@ def identifier(reply: Reply) -> StreamID:
     try:
         return stream_id.parse(blob(reply))
     except InvalidID:
-        raise _surprise("a stream id", reply) from None
+        raise _unexpected("a stream id", reply) from None
 
 
-class Members(dict[str, Reply]):
-    """Names and values. A name that is missing is the server's mistake."""
+class NamedReplies(dict[str, Reply]):
+    """Replies by name. Asking for a name that the server did not send raises UnexpectedReply."""
 
     def __missing__(self, name: str) -> Reply:
-        raise UnexpectedReply(f"the server's answer has no {name}")
+        raise UnexpectedReply(f"the server's reply has no {name}")
 
 
-def mapping(reply: Reply) -> Members:
-    """Names and values that came as one flat array."""
+def mapping(reply: Reply) -> NamedReplies:
+    """Names and values from a flat array, as RESP2 sends a map."""
     flat = array(reply)
-    return Members(
+    return NamedReplies(
         (blob(name).decode("utf-8", "backslashreplace"), value)
         for name, value in zip(flat[::2], flat[1::2], strict=False)
     )
 
 
 def id_and_fields(reply: Reply) -> tuple[StreamID, Fields]:
-    """What an entry is made of."""
+    """The id and the fields of an entry."""
     halves = array(reply)
     if len(halves) != 2:
-        raise _surprise("an entry", reply)
+        raise _unexpected("an entry", reply)
     flat = [blob(item) for item in array(halves[1])]
     return identifier(halves[0]), list(zip(flat[::2], flat[1::2], strict=False))
 
@@ -110,16 +109,16 @@ def entry(reply: Reply) -> Entry:
 
 
 def entries(reply: Reply) -> list[Entry]:
-    """Entries; a null among them, which XCLAIM of old versions sends, is left out."""
+    """Entries, without the nulls that XCLAIM of old versions sends for deleted ones."""
     return [entry(item) for item in array(reply) if item is not None]
 
 
-def _surprise(wanted: str, reply: Reply) -> UnexpectedReply:
-    return UnexpectedReply(f"the server answered {_shown(reply)} where {wanted} was due")
+def _unexpected(wanted: str, reply: Reply) -> UnexpectedReply:
+    return UnexpectedReply(f"the server sent {_shown(reply)} instead of {wanted}")
 
 
 def _shown(reply: Reply) -> str:
-    """The beginning of a reply; it may be too large, or too deep, to be written out first."""
+    """The start of a reply. The whole may be too large, or nested too deeply, to be formatted."""
     if isinstance(reply, list):
         return f"an array of {len(reply)}"
     return str(reply[:_SHOWN_CHARACTERS] if isinstance(reply, bytes) else reply)

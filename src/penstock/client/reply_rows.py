@@ -1,20 +1,18 @@
 # cython: wraparound=False
-r"""Replies into rows, as their bytes come in: XRANGE of any Redis, PENSTOCK NODES of ours.
+r"""Decodes replies into rows as their bytes arrive: XRANGE of any server, PENSTOCK NODES of ours.
 
     XRANGE    *2  *2 $3 1-0  *4 $3 sku $2 A1 $3 qty $1 2     *2 $3 2-0 ...
     NODES     *2  $4 (2-0    *1  *2 $3 1-0 $51 <listpack>
 
-Bytes lie in a buffer that its owner fills and moves (inbox.py). A decoder reads from `inbox.at`, and only
-as far as whole entries (or nodes) are there: what it stopped in is read again from its start when there is
-more. So there is no state inside of an entry. A value of which only a part is here says how far the buffer
-must reach before it is worth looking again (`inbox.wanted`): a value of 100 MB is not walked once for
-every packet.
+The bytes are in a buffer that its owner fills and moves (inbox.py). A decoder reads whole entries (or nodes)
+from `inbox.at`. It reads an incomplete one again from its start when more bytes have arrived, so there is no
+state inside an entry. An incomplete value sets `inbox.wanted`, the end that the buffer must reach before the
+next attempt: a value of 100 MB is not walked once per packet.
 
-`run` returns MORE (read on from the socket), FULL (take the batch, then call again) or DONE (the reply is
-at its end). An error of the server is raised as a CommandError, bytes that are no such reply as a
-ProtocolError.
+`run` returns MORE (receive more), FULL (take the batch, then call again) or DONE (end of the reply). An error
+reply raises CommandError, any other unexpected bytes ProtocolError.
 
-Names of fields are compared with those of the entry before: only an entry of another kind costs a look-up.
+Field names are compared with those of the previous entry, so only an entry with other names costs a look-up.
 """
 
 from __future__ import annotations
@@ -32,11 +30,11 @@ _STAR, _DASH, _ZERO, _NINE = 42, 45, 48, 57
 _DIGITS_MAX = 19
 _PIECES_USUAL = 64
 _ENTRY_PARTS = 2
-_UNKNOWN = -1  # the reply's first line has not come yet
+_UNKNOWN = -1  # the first line of the reply has not arrived yet
 
 
 class RangeReply:
-    """Reads replies of XRANGE, one after the other: run until DONE, then expect for the next one."""
+    """Reads replies of XRANGE. Call `run` until DONE, then `expect` before the next reply."""
 
     __slots__ = (
         "_inbox",
@@ -61,9 +59,9 @@ class RangeReply:
         self.expect()
 
     def expect(self) -> None:
-        """Begin with the next reply."""
+        """Start with the next reply."""
         self._left = _UNKNOWN
-        self.count = 0  # entries of this reply so far; last_ms-last_seq is the last of them
+        self.count = 0  # entries of this reply so far; last_ms-last_seq is the id of the last one
 
     @property
     def last_id(self) -> StreamID:
@@ -71,12 +69,12 @@ class RangeReply:
         return StreamID(self.last_ms, self.last_seq)
 
     def run(self) -> int:
-        """Add the entries that are here. Raises: CommandError, ProtocolError, UnreadableValue."""
+        """Add the entries that have arrived. Raises: CommandError, ProtocolError, UnreadableValue."""
         inbox = self._inbox
         if self._left == _UNKNOWN:
             if not inbox.head(_STAR):
                 return _MORE
-            self._left = inbox.number if inbox.number > 0 else 0  # a null array has nothing either
+            self._left = inbox.number if inbox.number > 0 else 0  # a null array counts as empty
         while self._left > 0:
             entry_at = inbox.at
             state = self._entry()
@@ -87,7 +85,7 @@ class RangeReply:
         return _DONE
 
     def _entry(self) -> int:
-        """Add one entry, if all of it is here and the batch has room."""
+        """Add one entry, if it has arrived completely and the batch has room."""
         inbox = self._inbox
         rows = self._rows
         if not inbox.head(_STAR):
@@ -100,7 +98,7 @@ class RangeReply:
         if not inbox.head(_STAR):
             return _MORE
         if inbox.number < 0:
-            return _DONE  # an entry that is pending and was deleted: it has no fields any more
+            return _DONE  # a pending entry that was deleted has no fields
         if inbox.number & 1:
             inbox.refuse("a field without a value")
         fields = inbox.number >> 1
@@ -115,14 +113,14 @@ class RangeReply:
         return _DONE
 
     def _read_id(self, inbox: Inbox) -> None:
-        """Read the id that lies at the inbox's place, without making an object of it."""
+        """Read the id that the inbox has found, without creating an object."""
         buffer = inbox.buffer
         at = inbox.start
         end = at + inbox.size
         dash = memory.find_byte(buffer, at, end, _DASH)
         self._ms = 0
         self._seq = 0
-        # 19 digits never overflow 64 bits; longer ones go the long way round.
+        # 19 digits never overflow 64 bits; longer numbers take the slow path.
         if at < dash <= at + _DIGITS_MAX and dash + 1 < end <= dash + 1 + _DIGITS_MAX:
             while at < dash and _ZERO <= buffer[at] <= _NINE:
                 self._ms = self._ms * 10 + (buffer[at] - _ZERO)
@@ -138,12 +136,12 @@ class RangeReply:
             self._seq = found.seq
 
     def _fields(self, fields: int) -> bool:
-        """Note where names and values are, and have the names known; False if not all are here."""
+        """Note the places of names and values, and look up the names. False if some have not arrived."""
         inbox = self._inbox
         rows = self._rows
         buffer = inbox.buffer
         pieces = 2 * fields
-        # Room for a usual entry, and for what has come of a larger one: never for what was only promised.
+        # Room for a usual entry and for the fields received so far, never for a number only announced.
         rows.reserve_spans(min(pieces, _PIECES_USUAL))
         noted = memory.note_bulks(buffer, inbox.at, inbox.end, rows.spans, 0, pieces)
         if noted:
@@ -182,9 +180,9 @@ class RangeReply:
 
 
 class NodesReply:
-    """Reads replies of PENSTOCK NODES: run until DONE, then expect for the next one.
+    """Reads replies of PENSTOCK NODES. Call `run` until DONE, then `expect` before the next reply.
 
-    `cursor_is_known` as soon as the reply says where the next call goes on: `cursor`, or None at the end.
+    Once `cursor_is_known`, `cursor` is where the next call continues, or None at the end.
     """
 
     __slots__ = ("_inbox", "_left", "_nodes", "cursor", "cursor_is_known")
@@ -195,13 +193,13 @@ class NodesReply:
         self.expect()
 
     def expect(self) -> None:
-        """Begin with the next reply."""
+        """Start with the next reply."""
         self._left = _UNKNOWN
         self.cursor: bytes | None = None
         self.cursor_is_known = False
 
     def read_cursor(self) -> bool:
-        """Read the head of the reply, if it is here."""
+        """Read the head of the reply, if it has arrived."""
         inbox = self._inbox
         start = inbox.at
         if not self.cursor_is_known and inbox.head(_STAR):
@@ -218,7 +216,7 @@ class NodesReply:
         return self.cursor_is_known
 
     def run(self) -> int:
-        """Add the entries of nodes that are here. Raises: CommandError, ProtocolError, CorruptData."""
+        """Add the entries of nodes that have arrived. Raises: CommandError, ProtocolError, CorruptData."""
         if not self.read_cursor():
             return _MORE
         inbox = self._inbox
@@ -250,7 +248,7 @@ class NodesReply:
 
 
 def _parsed_id(inbox: Inbox) -> StreamID:
-    """The id that lies at the inbox's place."""
+    """The id that the inbox has found."""
     try:
         return stream_id.parse_span(inbox.buffer, inbox.start, inbox.size, 0)
     except InvalidID:

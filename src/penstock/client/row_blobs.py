@@ -1,14 +1,14 @@
 # cython: wraparound=False
-"""Columns of texts, as Arrow has them, made into blobs of rows (core/row_blob.py).
+"""Packs Arrow text columns into blobs of rows (core/row_blob.py).
 
     temp        "21"  "22"                 dd 00000002
     wet         null  "yes"          ->       92 a4 "temp" a2 "21"
                                               94 a4 "temp" a2 "22" a3 "wet" a3 "yes"
 
-A column's buffers are copied once, as a whole; from there its values go to the blob without a Python object
-for any of them. What is null is no field of its row. A blob is closed behind the row with which it gets
-`bytes_max` long: large enough that the cost of a command does not count, small enough that a server has many
-turns in between.
+The buffers of a column are copied once as a whole. From there, values go into the blob without Python
+objects. A null value is not a field of its row. A blob is closed after the row that makes it `bytes_max` long
+or longer: large enough that the cost per command does not matter, small enough that the server can do other
+work in between.
 
 Invariants
   W1  a blob begins with array32, whose number is written when the blob is closed.
@@ -30,7 +30,7 @@ _STR8, _STR16, _STR32 = 0xD9, 0xDA, 0xDB
 
 
 class TextColumn:
-    """Texts in a row: validity (or nothing, if none is null), 32-bit offsets and data, from `first` on."""
+    """A text column: validity (None without nulls), 32-bit offsets and data, starting at row `first`."""
 
     __slots__ = ("_data", "_first", "_has_nulls", "_offsets", "_validity", "name", "size", "start")
 
@@ -52,7 +52,7 @@ class TextColumn:
         self.size = -1
 
     def seek(self, row: int) -> bool:
-        """Find the text of a row, at `start` and `size`; False if it is null, and the size is below zero."""
+        """Find the text of a row: sets `start` and `size`. Returns False for null, with a negative size."""
         row += self._first
         if self._has_nulls and not self._validity[row >> 3] >> (row & 7) & 1:
             self.size = -1
@@ -63,7 +63,7 @@ class TextColumn:
 
 
 class PairColumn:
-    """A list of names and values for every row: offsets into two columns of texts, from `first` on."""
+    """Names and values per row: offsets into two text columns, starting at row `first`."""
 
     __slots__ = ("_first", "_has_nulls", "_offsets", "_validity", "end", "names", "start", "values")
 
@@ -85,7 +85,7 @@ class PairColumn:
         self.end = 0
 
     def seek(self, row: int) -> None:
-        """Find the pairs of a row: from `start` up to, not including, `end`."""
+        """Find the pairs of a row: from `start` up to but excluding `end`."""
         row += self._first
         if self._has_nulls and not self._validity[row >> 3] >> (row & 7) & 1:
             self.start = self.end = 0
@@ -95,7 +95,7 @@ class PairColumn:
 
 
 class RowBlobs:
-    """Makes blobs: `add` rows, `take` the blobs that are full, `close` the last one."""
+    """Builds blobs: `add` rows, `take` full blobs, `close` the last one."""
 
     __slots__ = ("_buffer", "_bytes_max", "_fields_max", "_full", "_rows", "_size", "rows")
 
@@ -106,12 +106,12 @@ class RowBlobs:
         self._size = _HEAD_BYTES
         self._rows = 0
         self._full: list[bytes] = []
-        self.rows = 0  # ever added
+        self.rows = 0  # added in total
 
     def add(
         self, columns: list[TextColumn], pairs: PairColumn | None, start: int, until: int
     ) -> None:
-        """Add rows of these columns. Raises: ValueError for a row without a field, or with too many."""
+        """Add rows of these columns. Raises: ValueError for a row without fields or with too many."""
         for row in range(start, until):
             fields, room = self._measure(columns, pairs, row)
             if fields == 0:
@@ -134,7 +134,7 @@ class RowBlobs:
                 self.close()
 
     def take(self) -> list[bytes]:
-        """The blobs that were closed since the last time."""
+        """The blobs closed since the last call."""
         taken = self._full
         self._full = []
         return taken
@@ -151,7 +151,7 @@ class RowBlobs:
     def _measure(
         self, columns: list[TextColumn], pairs: PairColumn | None, row: int
     ) -> tuple[int, int]:
-        """How many fields a row has, and the bytes that it needs at most; each column is left there."""
+        """The number of fields of a row and its maximum size in bytes. Leaves each column at the row."""
         fields = 0
         room = _HEAD_BYTES
         for column in columns:

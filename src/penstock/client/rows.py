@@ -1,20 +1,20 @@
 # cython: wraparound=False
-"""Rows: entries of a stream, each spread over the columns that were asked for.
+"""Spreads the entries of a stream over the wanted columns.
 
-A decoder (node_rows, reply_rows) finds an entry's id, its field names and where its values lie, notes the
-places in `spans` and calls `add` (with `step` 2 a span for the name stands before that of the value).
-Names are the same for many entries in a row, so what follows from them is worked out once and kept
-(FieldNames): which value goes into which column, which of two equal names counts, how a name is shown.
+A decoder (node_rows, reply_rows) finds an entry's id, its field names and the places of its values, notes the
+places in `spans` and calls `add` (with `step` 2, the span of a name precedes that of its value). Many
+consecutive entries have the same names, so everything that depends only on names is computed once and cached
+in FieldNames: which value goes into which column, which of two equal names counts, how a name is shown.
 
     names     sku  qty  sku      columns   qty  price  sku
     places                                   1     -1    2       the last sku wins; there is no price
 
-Decoders ask `has_room` before each entry. A batch ends at `rows_max` rows, or before the texts of its
-columns together pass `bytes_max`: so no offset ever reaches 2**31.
+Decoders call `has_room` before each entry. A batch ends at `rows_max` rows, or before the texts of its
+columns exceed `bytes_max` together, so no offset ever reaches 2**31.
 
-A value that is not of its column's type is null there, is counted (`values_failed`), and is shown in the
-column `_corrupt` if there is one. Bytes that are no text appear there with escapes (\\xff), and so do names
-in a map of strings: a key cannot be null.
+A value that does not fit the type of its column becomes null, is counted in `values_failed`, and is shown in
+the column `_corrupt` if there is one. Bytes that are not UTF-8 are escaped there (\\xff), as are names in a
+map of strings, whose keys cannot be null.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _AS_INTEGER = 1 << 40  # as in columns.py
 _ENTRY_ID, _ENTRY_TIME, _STREAM, _STRING = ENTRY_ID, ENTRY_TIME, STREAM, STRING
 _TEXT_BYTES_MAX = TEXT_BYTES_MAX
 _ID_TEXT_BYTES_MAX = 41
-_ESCAPE_FACTOR = 4  # \xff in the place of one byte
+_ESCAPE_FACTOR = 4  # \xff replaces one byte
 _SHAPES_MAX = 256
 _SHOWN_BYTES_MAX = 100
 _SPAN_BYTES = 16
@@ -49,7 +49,7 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class RowLimits:
-    """When a batch is full, and what a value of the wrong type does."""
+    """When a batch is full, and whether a value of the wrong type is an error."""
 
     rows_max: int = ROWS_MAX
     bytes_max: int = BYTES_MAX
@@ -57,7 +57,7 @@ class RowLimits:
 
 
 class FieldNames:
-    """The names of an entry's fields, and what follows from them for the columns."""
+    """The field names of an entry, and the columns they map to."""
 
     __slots__ = ("count", "names", "places", "shadowed", "size", "texts")
 
@@ -72,10 +72,10 @@ class FieldNames:
 
 
 class Rows:
-    """The rows of the batch that is being built.
+    """The rows of the batch that is being built; `count` is their number.
 
-    Decoders: has_room, names_of, reserve_spans and spans, add. Whoever takes the batch: columns, fields,
-    corrupt, and begin for the next one. `count` rows are there.
+    Decoders use has_room, names_of, reserve_spans, spans and add. The builder of batches uses the columns,
+    fields and corrupt, then begin for the next batch.
     """
 
     __slots__ = (
@@ -102,11 +102,11 @@ class Rows:
     def __init__(
         self, columns: list[tuple[bytes | None, Column]], stream: bytes, limits: RowLimits
     ) -> None:
-        """`columns` hold one value an entry: each with the field's name, or None for the id and the like."""
+        """`columns`: columns with one value per entry and their field names, None for the id and the like."""
         self._columns = [column for _, column in columns]
         self._wanted = [name for name, _ in columns]
         self.fields: Pairs | None = None
-        self.keep_all = False  # all fields of the same name, not only the last
+        self.keep_all = False  # keep all fields of the same name, not only the last
         self.corrupt: Pairs | None = None
         self.fail_on_error = limits.fail_on_error
         self._rows_max = limits.rows_max
@@ -117,17 +117,17 @@ class Rows:
         self._known: dict[tuple[bytes, ...], FieldNames] = {}
         self._failures: dict[bytes, bytes] = {}
         self.spans = bytearray(_SPAN_BYTES * 16)
-        self.step = 1  # 2 if the spans are those of names and values in turn
+        self.step = 1  # 2 if spans alternate between names and values
         self.values_failed = 0
         self.begin()
 
     def begin(self) -> None:
-        """Begin the next batch; the columns were taken."""
+        """Start the next batch, after the columns were taken."""
         self.count = 0
         self._bytes = 0
 
     def names_of(self, names: list[bytes]) -> FieldNames:
-        """What is known of these names, kept as long as there are not too many kinds of entries."""
+        """The FieldNames of these names, from a cache of limited size."""
         key = tuple(names)
         known = self._known.get(key)
         if known is None:
@@ -137,13 +137,13 @@ class Rows:
         return known
 
     def reserve_spans(self, count: int) -> None:
-        """Have room for the places of so many values."""
+        """Make room for the places of `count` values."""
         missing = _SPAN_BYTES * count - len(self.spans)
         if missing > 0:
             self.spans.extend(bytes(max(missing, len(self.spans))))
 
     def has_room(self, values_bytes: int, names: FieldNames) -> bool:
-        """Tell whether an entry still belongs into this batch. Raises: UnreadableValue if into none."""
+        """Whether an entry fits into this batch. Raises: UnreadableValue if it fits into no batch."""
         size = values_bytes + names.size + self._overhead
         if self.corrupt is not None:
             size *= _ESCAPE_FACTOR
@@ -158,7 +158,7 @@ class Rows:
         return True
 
     def add(self, ms: int, seq: int, buffer: bytearray, names: FieldNames) -> None:
-        """Add the entry ms-seq, whose values lie in the buffer where `spans` says."""
+        """Add the entry ms-seq, with its values in the buffer at `spans`."""
         row = self.count
         columns = self._columns
         places = names.places
@@ -229,7 +229,7 @@ class Rows:
         self._failures[names.texts[place]] = escaped(text)
 
     def _settle_failures(self, row: int, ms: int, seq: int) -> None:
-        """Count what did not fit in this row, and show it, or refuse it."""
+        """Count and show the values of this row that did not fit, or raise."""
         failures = self._failures
         self._failures = {}
         if self.fail_on_error:
@@ -254,5 +254,5 @@ class Rows:
 
 
 def escaped(text: bytes) -> bytes:
-    """A text as UTF-8, whatever it is: bytes that are none become \\x and two digits."""
+    """The text as valid UTF-8: other bytes become \\x and two digits."""
     return text.decode("utf-8", "backslashreplace").encode()

@@ -1,21 +1,21 @@
 # cython: wraparound=False
-"""The text of a value as the number that a typed column holds.
+"""Parses the text of a value for a typed column.
 
     integer      -17  +17  007                      no point, no exponent, no blanks
-    real         1.5  -2e10  .5  inf  NaN           too large is infinite, as in a cast of Spark's
-    boolean      true t yes y 1 / false f no n 0    in any case
+    real         1.5  -2e10  .5  inf  NaN           too large becomes infinity, as in a Spark cast
+    boolean      true t yes y 1 / false f no n 0    upper or lower case
     date         2024-02-29                         years 1 to 9999, Spark's range
-    timestamp    2024-02-29T10:20:30.123456+02:00   T or a blank; fraction and zone may be missing
-    decimal      12.345  1e3                        refused if it does not fit without rounding
+    timestamp    2024-02-29T10:20:30.123456+02:00   T or a blank; fraction and zone are optional
+    decimal      12.345  1e3                        rejected if it does not fit without rounding
 
-A time without a zone is in UTC. A bare number is no date and no timestamp: whether it counts seconds or
-milliseconds is for the reader to say (`timestamp_millis(ts)`), not for us to guess.
+A time without a zone is UTC. A bare number is neither a date nor a timestamp, because it could count seconds
+or milliseconds: read it as a number and convert it (`timestamp_millis(ts)`).
 
-The number is left in `number`, `real` or `wide`; a method returns whether there is one. So no object is
-made, and a text that is no number costs no exception.
+Results are stored in `number`, `real` or `wide`; a method returns whether the text is valid. So no object is
+created, and invalid text raises no exception.
 
-Reals of up to 2**53 in their digits and 22 behind the point are one exact division (both operands are
-exact, so the quotient is rounded once); all others go to Python's float().
+A real number with digits up to 2**53 and at most 22 decimal places is one exact division: both operands are
+exact, so the quotient is rounded once. All others go to Python's float().
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from penstock.core import memory
 
 _PLUS, _MINUS, _POINT, _COLON, _ZERO, _NINE = 43, 45, 46, 58, 48, 57
 _BLANK, _CAPITAL_T, _CAPITAL_Z = 32, 84, 90
-_DIGITS_MAX = 19  # as many always fit 64 bits unsigned
+_DIGITS_MAX = 19  # always fits 64 bits unsigned
 _INT64_MAX = 2**63 - 1
 _EXACT_MAX = 2**53
 _EXACT_SCALE_MAX = 22
@@ -39,16 +39,16 @@ _DAY_MIN = -719_162  # 0001-01-01
 _DAY_MAX = 2_932_896  # 9999-12-31
 _FRACTION_DIGITS = 6
 _BOOLEAN_BYTES_MAX = 5
-# Words as numbers, their bytes one behind the other: t, true, y, yes, 1 and f, false, n, no, 0.
+# Words as big-endian numbers: t, true, y, yes, 1 and f, false, n, no, 0.
 _TRUTHS = (0x74, 0x74727565, 0x79, 0x796573, 0x31)
 _UNTRUTHS = (0x66, 0x66616C7365, 0x6E, 0x6E6F, 0x30)
 _T, _TRUE, _Y, _YES, _ONE_DIGIT = _TRUTHS
 _F, _FALSE, _N, _NO, _ZERO_DIGIT = _UNTRUTHS
-# The point is what lets digits follow digits: `[0-9]+\.?[0-9]*` tries every split of a long run, O(n**2).
+# More digits need a point first: `[0-9]+\.?[0-9]*` would try every split of a long run, O(n**2).
 _NUMBER = re.compile(rb"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,5})?")
 _NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _DECIMAL_DIGITS_MAX = 38
-# Compiled, 10**precision would be a double: near 10**38 that is off by more than one.
+# In compiled code, 10**precision would be a double, which is inexact near 10**38.
 _LIMITS = tuple(10**digits for digits in range(_DECIMAL_DIGITS_MAX + 1))
 _EXACTLY = decimal.Context(
     prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, traps=[]
@@ -57,18 +57,18 @@ _ASCII = 0x8080808080808080
 
 
 class ValueText:
-    """Reads texts that lie in a buffer; each method tells whether the text is one of its kind."""
+    """Parses texts in a buffer. Each method returns whether the text is valid for its type."""
 
     __slots__ = ("_at", "number", "real", "wide")
 
     def __init__(self) -> None:
         self.number = 0
         self.real = 0.0
-        self.wide: bytes | None = None  # a decimal of 16 bytes, if `number` cannot hold it
+        self.wide: bytes | None = None  # a 16-byte decimal that does not fit `number`
         self._at = 0
 
     def integer(self, buffer: bytearray, start: int, size: int) -> bool:
-        """A whole number of 64 bits, in `number`."""
+        """Parse a 64-bit integer into `number`."""
         at = start
         end = start + size
         negative = False
@@ -98,7 +98,7 @@ class ValueText:
         return True
 
     def real_number(self, buffer: bytearray, start: int, size: int) -> bool:
-        """A number with a point or an exponent, or neither, in `real`."""
+        """Parse a number, with or without point and exponent, into `real`."""
         at = start
         end = start + size
         negative = False
@@ -140,7 +140,7 @@ class ValueText:
         return True
 
     def boolean(self, buffer: bytearray, start: int, size: int) -> bool:
-        """True or false, in `number` as 1 or 0."""
+        """Parse a boolean into `number`, as 1 or 0."""
         if size == 0 or size > _BOOLEAN_BYTES_MAX:
             return False
         word = 0
@@ -156,11 +156,11 @@ class ValueText:
         return word == _FALSE or word == _ZERO_DIGIT or word == _F or word == _NO or word == _N
 
     def date(self, buffer: bytearray, start: int, size: int) -> bool:
-        """A day, in `number` as days since 1970."""
+        """Parse a date into `number`, as days since 1970."""
         return size == 10 and self._day(buffer, start)
 
     def _day(self, buffer: bytearray, at: int) -> bool:
-        """Ten bytes that are a date; that they are there is known."""
+        """Parse the ten bytes of a date. The caller has checked that they exist."""
         if buffer[at + 4] != _MINUS or buffer[at + 7] != _MINUS:
             return False
         century = _two_digits(buffer, at)
@@ -172,7 +172,7 @@ class ValueText:
         year += 100 * century
         if year == 0 or day > _month_days(year, month):
             return False
-        # Years that begin in March: the leap day comes last, and months have a regular length.
+        # Count years from March: the leap day comes last, and month lengths follow a formula.
         if month <= 2:
             year -= 1
             month += 12
@@ -181,7 +181,7 @@ class ValueText:
         return True
 
     def timestamp(self, buffer: bytearray, start: int, size: int, zoned: bool) -> bool:
-        """A moment, in `number` as microseconds since 1970. `zoned`: it may name its zone."""
+        """Parse a timestamp into `number`, as microseconds since 1970. `zoned`: it may have a zone."""
         end = start + size
         if size < 19 or not self._day(buffer, start):
             return False
@@ -200,7 +200,7 @@ class ValueText:
         return first <= moment < (_DAY_MAX + 1) * _DAY_MICROSECONDS
 
     def _time(self, buffer: bytearray, at: int, end: int) -> int:
-        """A time of day of at least nine bytes, in microseconds, or -1; `_at` is left behind it."""
+        """Parse a time of day of at least nine bytes: microseconds, or -1. Sets `_at` to its end."""
         if buffer[at] != _CAPITAL_T and buffer[at] != _BLANK:
             return -1
         if buffer[at + 3] != _COLON or buffer[at + 6] != _COLON:
@@ -231,7 +231,7 @@ class ValueText:
         return seconds * 1_000_000 + fraction
 
     def _zone(self, buffer: bytearray, at: int, end: int) -> bool:
-        """Z, +0200 or +02:00, in `number` as minutes."""
+        """Parse Z, +0200 or +02:00 into `number`, as minutes."""
         size = end - at
         if size == 1 and buffer[at] == _CAPITAL_Z:
             self.number = 0
@@ -251,7 +251,7 @@ class ValueText:
     def decimal_number(
         self, buffer: bytearray, start: int, size: int, precision: int, scale: int
     ) -> bool:
-        """A decimal times 10**scale: in `wide` if that is not None, else in `number`."""
+        """Parse a decimal times 10**scale into `number`, or into `wide` if that is not None."""
         self.wide = None
         at = start
         end = start + size
@@ -294,14 +294,14 @@ class ValueText:
         return True
 
     def decimal_of(self, value: int, precision: int, scale: int) -> bool:
-        """As decimal_number, for a number that is no text."""
+        """As decimal_number, for an integer."""
         return self._decimal_slowly(b"%d" % value, precision, scale)
 
     def _decimal_slowly(self, text: bytes, precision: int, scale: int) -> bool:
         if _NUMBER.fullmatch(text) is None:
             return False
         value = decimal.Decimal(text.decode("ascii"))
-        # Before anything is sized by an exponent.
+        # Check the exponent before anything is allocated by it.
         if value and not -scale <= value.adjusted() <= _DECIMAL_DIGITS_MAX:
             return False
         fitted = value.quantize(decimal.Decimal((0, (1,), -scale)), context=_EXACTLY)
@@ -313,7 +313,7 @@ class ValueText:
 
 
 def _two_digits(buffer: bytearray, at: int) -> int:
-    """The number that two digits are, or -1."""
+    """The value of two digits, or -1."""
     first = buffer[at]
     second = buffer[at + 1]
     if first < _ZERO or first > _NINE or second < _ZERO or second > _NINE:
@@ -328,7 +328,7 @@ def _month_days(year: int, month: int) -> int:
 
 
 def is_utf8(buffer: bytearray, start: int, size: int) -> bool:
-    """Tell whether a piece of a buffer is UTF-8, surrogates and overlong forms excluded (RFC 3629)."""
+    """Whether part of a buffer is UTF-8, without surrogates and overlong forms (RFC 3629)."""
     at = start
     end = start + size
     while at < end:
@@ -341,7 +341,7 @@ def is_utf8(buffer: bytearray, start: int, size: int) -> bool:
             continue
         if lead < 0xC2 or lead > 0xF4 or at >= end:
             return False
-        # Only the second byte is ever restricted to less than 80 to bf.
+        # Only the second byte can have a smaller range than 80 to bf.
         low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
         high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
         if buffer[at] < low or buffer[at] > high:

@@ -1,6 +1,6 @@
-"""How people read and type data. Shared by terminal and dashboard.
+"""Formats for people, shared by terminal and dashboard.
 
-moment   times and durations
+moment   reads times and durations
 show     bytes as printable text
 where    conditions on fields
 """

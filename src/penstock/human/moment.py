@@ -1,10 +1,10 @@
-"""Moments and durations as people type them.
+"""Reads times and durations as people type them.
 
-start, end                  the first entry; what comes from now on
-1700000000000-3             an id; without -3, the first of its millisecond
+start, end                  the first entry; new entries only
+1700000000000-3             an id; without -3, the first id of that millisecond
 @1700000000000              milliseconds since 1970
-2024-05-01T12:00            ISO 8601, UTC unless it carries an offset
-10m, 1h30m, 2d              so long ago, by the server's clock, since that is what made the ids
+2024-05-01T12:00            ISO 8601, in UTC unless it has an offset
+10m, 1h30m, 2d              that long ago by the server's clock, which also generates the ids
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MS_PER_UNIT = {
     "w": 604_800_000,
 }
 
-# Up to twelve digits: no length of time needs more, and no sum overflows what a server can take.
+# Up to twelve digits: no duration needs more, and no sum exceeds what a server accepts.
 _PART = re.compile(r"(\d{1,12}(?:\.\d{1,6})?)(ms|s|m|h|d|w)", re.ASCII)
 _DURATION = re.compile(rf"(?:{_PART.pattern})+", re.ASCII)
 _ID = re.compile(r"\d+(?:-\d+)?", re.ASCII)
@@ -44,7 +44,7 @@ class Edge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Ago:
-    """So long before now."""
+    """A duration before now."""
 
     duration_ms: int
 
@@ -59,12 +59,12 @@ Moment = Edge | Ago | StreamID
 def parse_duration(text: str) -> int:
     """Milliseconds of `5m`, `1h30m`, `250ms`. Raises: ValueError."""
     if not _DURATION.fullmatch(text):
-        raise ValueError(f"{text!r} is no duration: write 250ms, 30s, 5m, 1h30m, 2d, 1w")
+        raise ValueError(f"{text!r} is not a duration: write 250ms, 30s, 5m, 1h30m, 2d, 1w")
     return round(sum(float(count) * MS_PER_UNIT[unit] for count, unit in _PART.findall(text)))
 
 
 def parse_moment(text: str) -> Moment:
-    """What `text` names, as the table above has it. Raises: ValueError."""
+    """Read one of the forms in the table above. Raises: ValueError."""
     if text in ("start", "end"):
         return Edge(text)
     try:
@@ -73,7 +73,7 @@ def parse_moment(text: str) -> Moment:
         if found := _MS.fullmatch(text):
             return StreamID(int(found[1]), 0)
     except (InvalidID, OverflowError):
-        raise ValueError(f"{text!r}: both halves of an id end at 2^64-1") from None
+        raise ValueError(f"{text!r}: both parts of an id are at most 2^64-1") from None
     if _DURATION.fullmatch(text):
         return Ago(parse_duration(text))
     return _parse_date(text)
@@ -84,13 +84,13 @@ def _parse_date(text: str) -> StreamID:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise ValueError(
-            f"{text!r} is no moment: write start, end, an id, @milliseconds,"
+            f"{text!r} is not a time: write start, end, an id, @milliseconds,"
             " 2024-05-01T12:00 (UTC), or 10m for ten minutes ago"
         ) from None
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
-    # Not timestamp(): its float is rounded, and the millisecond decides what is shown.
+    # timestamp() would return a rounded float, and the exact millisecond matters.
     ms = (moment - EPOCH) // timedelta(milliseconds=1)
     if ms < 0:
-        raise ValueError(f"{text!r} is before 1970, where ids begin")
+        raise ValueError(f"{text!r} is before 1970, the time of the smallest id")
     return StreamID(ms, 0)

@@ -1,15 +1,15 @@
-"""Data made fit for a terminal.
+"""Formats data for terminals and pages.
 
-What is stored in a stream was written by somebody else. Printed as it is, it could move the cursor, set the
-title of the window, colour what follows or pretend to be another line. So every text that leaves the
-command line passes through `harmless` or `json_line`:
+Data in a stream is not trusted. Printed unchanged, it could move the cursor, set the window title, colour the
+following text or look like another line. So everything the command line prints passes through `harmless` or
+`json_line`:
 
     b"\\xff\\x00A"           \\xff\\x00A         not UTF-8, control characters
     b"\\x1b]0;evil\\x07"     \\x1b]0;evil\\x07   terminal escapes, C1 included
     "two\\nlines"           two\\nlines        one entry stays one line
-    "\\u202etxt.exe"        \\u202etxt.exe     characters that turn the writing direction
+    "\\u202etxt.exe"        \\u202etxt.exe     characters that change the writing direction
 
-A backslash that is data stays a single one: text is for eyes, and `--json` is exact.
+A backslash in the data is not doubled. Text is for people to read; `--json` is exact.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ Fields = Sequence[tuple[bytes, bytes]]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIME_MS_MAX = 253402300799999  # the last millisecond of the year 9999, where datetime ends
 NO_TIME = "-"
+BRIEF_BYTES_MAX = 80
+BRIEF_FIELDS_MAX = 20
+UTF8_TAIL_MAX = 3  # bytes of a character after its first one
 
 _HARMFUL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
@@ -38,7 +41,7 @@ _UNITS = (("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1000))
 
 
 def harmless(data: bytes | str) -> str:
-    """The data as one line of text that a terminal only prints."""
+    """The data as one line of text without control characters."""
     text = data.decode("utf-8", "backslashreplace") if isinstance(data, bytes) else data
     return _HARMFUL.sub(_escape, text)
 
@@ -50,7 +53,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def quoted(data: bytes) -> str:
-    """Harmless, and in quotes where its end could not be seen otherwise."""
+    """Harmless text, in quotes if it is empty or contains blanks, quotes or `=`."""
     text = harmless(data)
     if _NEEDS_QUOTES.search(text):
         return '"' + text.replace('"', '\\"') + '"'
@@ -58,40 +61,56 @@ def quoted(data: bytes) -> str:
 
 
 def fields_text(fields: Fields) -> str:
-    """`sku=A1 note="two words"`, in the order of the entry."""
+    """`sku=A1 note="two words"`, in the order of the fields."""
     return " ".join(f"{quoted(name)}={quoted(value)}" for name, value in fields)
 
 
+def brief_fields_text(fields: Fields) -> str:
+    """As `fields_text`, with long values cut and their lengths added: `body=AAAA... (1,000,000 bytes)`."""
+    text = " ".join(f"{_brief(name)}={_brief(value)}" for name, value in fields[:BRIEF_FIELDS_MAX])
+    more = len(fields) - BRIEF_FIELDS_MAX
+    return f"{text} ... ({more:,} more fields)" if more > 0 else text
+
+
+def _brief(data: bytes) -> str:
+    if len(data) <= BRIEF_BYTES_MAX:
+        return quoted(data)
+    end = BRIEF_BYTES_MAX
+    while end > BRIEF_BYTES_MAX - UTF8_TAIL_MAX and data[end] & 0xC0 == 0x80:
+        end -= 1  # half a character would be shown as \xNN
+    return f"{quoted(data[:end])}... ({len(data):,} bytes)"
+
+
 def json_line(value: object) -> str:
-    """JSON on one line and in ASCII."""
-    # DEL is ASCII, and a control character all the same.
+    """JSON on one line, in printable ASCII."""
+    # The encoder leaves DEL, which is a control character.
     return _ENCODER.encode(value).replace("\x7f", "\\u007f")
 
 
 def json_text(data: bytes) -> str:
-    """What stands for bytes in JSON: exact for UTF-8, `\\xNN` for every byte that is not."""
+    """Bytes as text for JSON: UTF-8 is exact, other bytes become `\\xNN`."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def json_object(members: Sequence[tuple[str, str]]) -> str:
-    """An object of members that are JSON already; a name that occurs twice is written twice."""
+    """A JSON object. The values are JSON already. Repeated names are written repeatedly."""
     return "{" + ",".join(f"{json_line(name)}:{value}" for name, value in members) + "}"
 
 
 def json_fields(fields: Fields) -> str:
-    """The fields of an entry as an object, nothing lost: names may repeat."""
+    """All fields of an entry as a JSON object. Names may repeat."""
     return json_object([(json_text(name), json_line(json_text(value))) for name, value in fields])
 
 
 def binary_fields(fields: Fields) -> dict[str, str]:
-    """Base64 of the values that are not UTF-8, which `json_fields` cannot show exactly."""
+    """Base64 of values that are not UTF-8, which `json_fields` does not show exactly."""
     return {
         json_text(name): b64encode(value).decode() for name, value in fields if not _is_utf8(value)
     }
 
 
 def entry_json(stream: bytes, id_: StreamID, fields: Fields) -> str:
-    """The whole entry; `base64` has the values that are not UTF-8, when there are any."""
+    """An entry as JSON. The member `base64` has the values that are not UTF-8, if there are any."""
     members = [
         ("stream", json_line(json_text(stream))),
         ("id", json_line(str(id_))),
@@ -112,7 +131,7 @@ def _is_utf8(data: bytes) -> bool:
 
 
 def time_or_none(ms: int) -> str | None:
-    """The moment of an id as ISO 8601 in UTC, as far as calendars go."""
+    """Milliseconds as ISO 8601 in UTC, or None after the year 9999."""
     if ms > TIME_MS_MAX:
         return None
     moment = EPOCH + timedelta(milliseconds=ms)
@@ -124,7 +143,7 @@ def time_text(ms: int) -> str:
 
 
 def duration_text(duration_ms: int) -> str:
-    """The two largest units that count: `3d 4h`, `5m`, `1s`, `250ms`."""
+    """The two largest units: `3d 4h`, `5m`, `1s`, `250ms`."""
     if duration_ms < 1000:
         return f"{duration_ms}ms"
     parts = []
@@ -148,7 +167,7 @@ def size_text(size_bytes: int) -> str:
 
 
 def age_text(ms: int, now_ms: int) -> str:
-    """How long ago; an id may also lie ahead of the clock."""
+    """`5m` for five minutes ago, `in 5m` for an id ahead of the clock."""
     if ms > now_ms:
         return f"in {duration_text(ms - now_ms)}"
     return duration_text(now_ms - ms)

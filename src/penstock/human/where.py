@@ -1,11 +1,12 @@
 """Conditions on the fields of an entry.
 
 sku=A1                     a field sku has this value
-sku!=A1                    no field sku has this value; also true where there is none
-note~^re:                  a field note matches this regular expression somewhere
-body$.customer.id=7        a field body is JSON that has this value there; body$.lines[0].sku~^A likewise
+sku!=A1                    no field sku has this value; also true without such a field
+note~^re:                  the regular expression matches somewhere in a field note
+body$.customer.id=7        a field body is JSON with this value at this path
+body$.lines[0].sku~^A      the same with a regular expression
 
-Numbers inside JSON are compared as they are written, so none loses a digit.
+Numbers in JSON are compared as they are written, so no digit is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from penstock.human.show import Fields
 Condition = Callable[[Fields], bool]
 Values = Callable[[Fields], Iterator[str]]
 
-SEARCH_SECONDS_MAX = 0.1  # a pattern may need for ever, and holds up whoever runs it
+SEARCH_SECONDS_MAX = 0.1  # a pattern may backtrack forever and block the caller
 
 _CONDITION = re.compile(r"(.*?)(!=|=|~)(.*)", re.S)
 _PATH = re.compile(r"(.*?)\$((?:\.[^.\[\]]+|\[\d{1,9}\])+)", re.S)
@@ -33,15 +34,15 @@ _CONSTANTS = {True: "true", False: "false", None: "null"}
 
 
 class SlowPattern(PenstockError, ValueError):
-    """A regular expression that takes too long for one value."""
+    """A regular expression takes too long for one value."""
 
 
 def parse_condition(text: str) -> Condition:
-    """A function of an entry's fields. Raises: ValueError."""
+    """A function that checks the fields of an entry. Raises: ValueError."""
     parts = _CONDITION.fullmatch(text)
     if parts is None:
         raise ValueError(
-            f"{text!r} is no condition: write field=value, field!=value or field~regex"
+            f"{text!r} is not a condition: write field=value, field!=value or field~regex"
         )
     name, sign, wanted = parts.groups()
     values = _values_of(name)
@@ -58,7 +59,7 @@ def parse_conditions(text: str) -> list[Condition]:
 
 
 def _values_of(name: str) -> Values:
-    """The texts that a condition is about. Bytes that are not UTF-8 are decoded as the command line is."""
+    """Reads the texts to compare. Bytes that are not UTF-8 are decoded like command-line arguments."""
     path = _PATH.fullmatch(name)
     if path is None:
         wanted = os.fsencode(name)
@@ -75,7 +76,7 @@ def _values_of(name: str) -> Values:
 
 
 def _at(value: bytes, steps: list[str | int]) -> str | None:
-    """The text, the number, the truth or the null that JSON has at a place."""
+    """The string, number, boolean or null at a path in JSON."""
     try:
         found: Any = json.loads(value, parse_int=str, parse_float=str, parse_constant=str)
         for step in steps:
@@ -91,7 +92,7 @@ def _matching(values: Values, pattern: str) -> Condition:
     try:
         search = regex.compile(pattern).search
     except (regex.error, OverflowError, RecursionError) as error:
-        raise ValueError(f"{pattern!r} is no regular expression: {error}") from None
+        raise ValueError(f"{pattern!r} is not a regular expression: {error}") from None
 
     def matches(fields: Fields) -> bool:
         try:
@@ -99,7 +100,7 @@ def _matching(values: Values, pattern: str) -> Condition:
         except TimeoutError:
             raise SlowPattern(
                 f"{pattern!r} takes more than {SEARCH_SECONDS_MAX:g} s for one value:"
-                " repetitions inside of repetitions do that"
+                " avoid repetitions inside repetitions"
             ) from None
 
     return matches

@@ -1,9 +1,9 @@
-"""The bytes of a stream, explained.
+"""Explains the bytes of a stream.
 
-files     streams from files
+files     reads streams from files
 stored    the nodes of a stream as bytes
-segments  a listpack, byte by byte
-node_map  a stream node, element by element
-memory    where the bytes of a stream are
+segments  splits a listpack into labelled bytes
+node_map  decodes a stream node, element by element
+memory    what the bytes of a stream are used for
 tree      the rax of a stream
 """

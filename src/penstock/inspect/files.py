@@ -1,14 +1,14 @@
-"""Streams out of files: snapshots, logs, payloads of DUMP, listpacks as they are.
+"""Reads streams from files: snapshots, logs, DUMP payloads, raw listpacks.
 
-    what a file is      told by
-    listpack            its first four bytes are its size, its last one is ff
-    rdb                 REDIS, and a name that does not end with .aof
-    aof                 a directory; commands (`*`), notes (`#`) or REDIS under a name that ends with .aof
-    dump                the seal at its end: a version and the checksum of all before it
+    kind        recognized by
+    listpack    its first four bytes are its size, its last byte is ff
+    rdb         REDIS, and a name that does not end with .aof
+    aof         a directory; commands (`*`), annotations (`#`) or REDIS in a file named *.aof
+    dump        its footer: a version and the checksum of everything before
 
-A snapshot is read without a look inside its nodes, so that damaged ones can be shown; damage around them is
-noted, and what came before it is there. A log is done again from its start, and has to be sound up to a torn
-end.
+A snapshot is read without decoding its nodes, so that damaged nodes can be shown. Damage outside of nodes is
+noted, and the streams before it are returned. A log is replayed from its start and must be sound, except for
+a torn end.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from penstock.persist.rdb.reader import RdbReader
 _LISTPACK_END = b"\xff"
 _LISTPACK_BYTES_MIN = 7
 _LOG_SUFFIX = ".aof"
-WHOLE_BYTES_MAX = 1 << 30  # of a payload or a listpack, which are read in one piece
+WHOLE_BYTES_MAX = 1 << 30  # DUMP payloads and listpacks are read in one piece
 
 
 class FileKind(StrEnum):
-    """What a file can be."""
+    """The kinds of files."""
 
     RDB = "rdb"
     AOF = "aof"
@@ -45,7 +45,7 @@ class FileKind(StrEnum):
 
 
 class FoundStream(NamedTuple):
-    """A stream of a file."""
+    """A stream in a file."""
 
     database: int
     key: bytes
@@ -53,14 +53,14 @@ class FoundStream(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """The streams of a file, and what is wrong with it."""
+    """The streams of a file, and notes about damage."""
 
     streams: list[FoundStream]
     notes: list[str]
 
 
 def kind_or_none(path: str) -> FileKind | None:
-    """What a file is, or None if its bytes do not tell. Raises: OSError."""
+    """The kind of a file, or None if it is not recognized. Raises: OSError."""
     place = Path(path)
     if place.is_dir():
         return FileKind.AOF
@@ -82,7 +82,7 @@ def kind_or_none(path: str) -> FileKind | None:
 
 
 def streams_of(path: str, kind: FileKind) -> Contents:
-    """The streams of a snapshot or a log. Raises: OSError, CorruptData if nothing can be read."""
+    """The streams of a snapshot or log. Raises: OSError, CorruptData if nothing can be read."""
     if kind is FileKind.AOF:
         return Contents([FoundStream(*found) for found in offline.streams_in(path)], [])
     contents = Contents([], [])
@@ -103,23 +103,23 @@ def _in_snapshot(path: str) -> Iterator[FoundStream]:
                 if isinstance(item.value, Stream):
                     yield FoundStream(item.database, item.key, item.value)
         except IndexError:
-            # Ids out of order make the reader add all entries anew, out of nodes that nobody has checked.
-            raise reader.corrupt("a node ends inside of an entry") from None
+            # Ids out of order make the reader append all entries again, from unchecked nodes.
+            raise reader.corrupt("a node ends inside an entry") from None
 
 
 def read_dump(path: str) -> RawStream:
-    """The stream in a payload of DUMP. Raises: OSError, CorruptData."""
+    """The stream in a DUMP payload. Raises: OSError, CorruptData."""
     nodes, notes = stored.dump_nodes(_whole(path))
     return RawStream(path, b"", nodes, len(nodes), notes=notes)
 
 
 def read_listpack(path: str) -> RawNode:
-    """A file that is one listpack, under a key that it cannot tell. Raises: OSError, CorruptData."""
+    """A file with one listpack. Its id is unknown and set to 0-0. Raises: OSError, CorruptData."""
     return RawNode(SMALLEST, _whole(path))
 
 
 def raw_stream(source: str, found: FoundStream, limit: int) -> RawStream:
-    """A stream of a file, as far as it is wanted (`limit` nodes; 0: all)."""
+    """The first `limit` nodes (0: all) of a stream in a file."""
     stream = found.stream
     nodes = stored.stream_of(stream, limit)
     count = stream.nodes.count
@@ -130,5 +130,5 @@ def _whole(path: str) -> bytes:
     place = Path(path)
     size = place.stat().st_size
     if size > WHOLE_BYTES_MAX:
-        raise CorruptData(f"{path}: {size} bytes are too many for one value", 0)
+        raise CorruptData(f"{path}: {size} bytes are too large for one value", 0)
     return place.read_bytes()

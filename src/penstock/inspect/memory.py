@@ -1,25 +1,25 @@
-"""Where the bytes of a stream are.
+"""What the bytes of a stream are used for.
 
-    listpack      header and end byte of every node: seven bytes
+    listpack      header and end byte of each node: seven bytes
     counters      live, deleted, number of fields, the zero that ends a node's header
-    names         the field names that a node's header has once
-    flags         one element an entry
-    ids           two distances an entry
-    own names     number and names of fields, of entries whose names are not the header's
-    values        what somebody wanted to keep
-    pieces        one element an entry, to step back over it (Redis: lp-count)
-    tombstones    all of the entries that were deleted
-    damage        what could not be read
+    names         the field names in a node's header
+    flags         one element per entry
+    ids           two distances per entry
+    own names     number and names of fields, for entries whose names differ from the header
+    values        the values of fields
+    pieces        one element per entry, for walking backwards (Redis: lp-count)
+    tombstones    all bytes of deleted entries
+    damage        bytes that cannot be read
 
-The parts add up to the bytes of the nodes. Through all of them goes what an element costs beside its content:
-the byte or bytes of encoding and length, and the backlen.
+The parts add up to the bytes of the nodes. Each part includes the overhead of its elements: encoding, length
+and backlen.
 
-A header's names are there once for all entries that carry SAME. `names_saved` is what those entries would
-take more with names of their own: the number of fields and every name again. Nothing of a tombstone comes
-back before its node goes, when its last live entry does.
+A header stores names once for all entries with the flag SAME. `names_saved` is what these entries would need
+in addition to store their own names: the number of fields and every name. The bytes of a tombstone are freed
+only with its node, when the last live entry of the node is deleted.
 
-A trim drops whole nodes. Where an exact one has to cut a node, it only turns entries into tombstones: it
-frees not one byte more than the approximate one (`plan_trim`), give or take a wider counter.
+A trim drops whole nodes. An exact trim may also have to cut a node. That only turns entries into tombstones,
+so it frees no more bytes than the approximate trim (`plan_trim`), except for the size of the counters.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dataclasses import dataclass, field
 from penstock.core import listpack
 from penstock.core.rax.tree import Rax
 from penstock.inspect.node_map import NodeMap, node_map
-from penstock.inspect.segments import NO_ENTRY, Damage, Kind, Role, Segment, element_at
+from penstock.inspect.segments import NO_ENTRY, Damage, Role, Segment, SegmentKind, element_at
 from penstock.inspect.stored import RawNode
 
 PARTS = (
@@ -56,8 +56,8 @@ _PART_OF_ROLE = {
 
 
 @dataclass(slots=True)
-class Memory:
-    """The bytes of some nodes, by what they are for."""
+class StreamMemory:
+    """The bytes of some nodes, by use."""
 
     nodes: int = 0
     entries: int = 0
@@ -71,13 +71,13 @@ class Memory:
 
     @property
     def names_saved_net(self) -> int:
-        """What the headers' names save, less what they take themselves."""
+        """The bytes that names in headers save, minus their own size."""
         return self.names_saved - self.parts["names"]
 
 
 @dataclass(frozen=True, slots=True)
 class TreeMemory:
-    """The rax that finds the nodes. `characters` are those of its edges, in place of 16 for each key."""
+    """The rax of the nodes. `characters`: stored on its edges, instead of 16 bytes per key."""
 
     keys: int
     nodes: int
@@ -86,7 +86,7 @@ class TreeMemory:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """What a trim to `length_max` entries would do."""
+    """The effect of a trim to `length_max` entries."""
 
     length_max: int
     approximate: bool
@@ -98,8 +98,8 @@ class Trim:
     tombstones_made_bytes: int
 
 
-def add_node(memory: Memory, node: NodeMap) -> None:
-    """Add the bytes of one more node. Cost: a look at every segment."""
+def add_node(memory: StreamMemory, node: NodeMap) -> None:
+    """Add the bytes of a node. Cost: one step per segment."""
     memory.nodes += 1
     memory.total_bytes += node.size
     gone = [entry.deleted for entry in node.entries]
@@ -107,11 +107,11 @@ def add_node(memory: Memory, node: NodeMap) -> None:
     memory.entries += len(gone) - sum(gone)
     for segment in node.segments:
         memory.parts[_part_of(segment, gone)] += segment.length
-        if segment.kind is Kind.ENCODING:
+        if segment.kind is SegmentKind.ENCODING:
             memory.encoding_bytes += segment.length
-        elif segment.kind is Kind.CONTENT:
+        elif segment.kind is SegmentKind.CONTENT:
             memory.content_bytes += segment.length
-        elif segment.kind is Kind.BACKLEN:
+        elif segment.kind is SegmentKind.BACKLEN:
             memory.backlen_bytes += segment.length
     again = node.names_bytes + listpack.int_size(len(node.names))
     memory.names_saved += again * sum(
@@ -120,8 +120,8 @@ def add_node(memory: Memory, node: NodeMap) -> None:
 
 
 def _part_of(segment: Segment, gone: Sequence[bool]) -> str:
-    # A number that is wrong still has its place: damage is what nobody can read any more.
-    if segment.kind is Kind.DAMAGE and segment.value is None:
+    # A wrong number still belongs to its part; only unreadable bytes count as damage.
+    if segment.kind is SegmentKind.DAMAGE and segment.value is None:
         return "damage"
     if segment.entry != NO_ENTRY and segment.entry < len(gone) and gone[segment.entry]:
         return "tombstones"
@@ -135,10 +135,10 @@ def explain_tree(tree: Rax) -> TreeMemory:
 
 
 def plan_trim(nodes: Sequence[RawNode], length_max: int, approximate: bool) -> Trim:
-    """What XTRIM MAXLEN would do to a stream of these nodes, all of it; MAXLEN ~ if `approximate`.
+    """The effect of XTRIM MAXLEN, or MAXLEN ~ if `approximate`, on a stream with these nodes.
 
-    A node whose counters cannot be read counts as empty. Cost: a look at each counter, and one node taken
-    apart where an exact trim would cut it.
+    A node whose counters cannot be read counts as empty. Cost: reads the counters of each node, and decodes
+    the node that an exact trim would cut.
     """
     counts = [counters(node.data) for node in nodes]
     length = sum(live for live, _ in counts)
@@ -164,7 +164,7 @@ def plan_trim(nodes: Sequence[RawNode], length_max: int, approximate: bool) -> T
 
 
 def counters(data: bytes) -> tuple[int, int]:
-    """Live and deleted entries as a node's header states them; none where it cannot be read."""
+    """The numbers of live and deleted entries in a node's header, 0 if they cannot be read."""
     lp = bytearray(data)
     found = []
     at = listpack.HEADER_BYTES

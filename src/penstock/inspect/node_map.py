@@ -1,15 +1,15 @@
-"""A stream's node taken apart: the segments of its listpack, and what each element is there for.
+"""Decodes a stream node: the segments of its listpack and the role of each element.
 
     live | deleted | fields | name ... | 0          the header, Redis's master entry
     flags | ms | seq | value ... | pieces           an entry with the header's names
     flags | ms | seq | fields | name value ... | pieces
 
-The words are those of docs/formats/stream-node.md; `pieces` is Redis's lp-count. An entry's id is the node's
-key plus its distances, each half modulo 2**64.
+The terms are those of docs/formats/stream-node.md; `pieces` is Redis's lp-count. The id of an entry is the
+node's key plus its two distances, each half modulo 2**64.
 
-What is wrong without making the rest unreadable is damage where it stands, and the walk goes on: counters
-that do not fit, pieces that were miscounted, a first entry that is not the key. Ids that do not rise are
-told (`MappedEntry.rises`) and no damage: Redis 7.0 writes them after XSETID below a tombstone.
+Some errors do not make the rest unreadable: wrong counters, wrong piece counts, a first entry whose id is not
+the key. They are marked as damage at their place, and decoding continues. Ids that do not increase are
+reported in `MappedEntry.rises` and are not damage: Redis 7.0 writes them after XSETID below a tombstone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from penstock.core import listpack, memory, stream_id, stream_node
 from penstock.core.stream_id import StreamID
 from penstock.inspect import segments as parts
-from penstock.inspect.segments import NO_ENTRY, Damage, Element, Kind, Role, Segment
+from penstock.inspect.segments import NO_ENTRY, Damage, Element, Role, Segment, SegmentKind
 
 _KNOWN_FLAGS = stream_node.FLAG_DELETED | stream_node.FLAG_SAME_FIELDS
 _FIXED_PIECES = 3  # flags and two distances
@@ -27,7 +27,7 @@ _FIXED_PIECES = 3  # flags and two distances
 
 @dataclass(slots=True)
 class MappedEntry:
-    """An entry or a tombstone. `whole` is False for one that damage cuts off."""
+    """An entry or a tombstone. `whole` is False if damage cuts it off."""
 
     id: StreamID
     deleted: bool
@@ -41,7 +41,7 @@ class MappedEntry:
 
 @dataclass(slots=True)
 class NodeMap:
-    """All there is to know of a node; of a damaged one, up to the damage. `live` and `deleted` as stated."""
+    """A decoded node, up to the first damage. `live` and `deleted` are the numbers in the header."""
 
     master: StreamID
     size: int
@@ -54,11 +54,11 @@ class NodeMap:
 
     @property
     def damages(self) -> list[tuple[int, str]]:
-        """Where something is wrong, and what."""
+        """Offsets and reasons of all damage."""
         return parts.damages(self.segments)
 
     def summary(self) -> NodeSummary:
-        """What a row of a table needs, without the segments."""
+        """The facts for a row of a table, without the segments."""
         last_id = self.entries[-1].id if self.entries else None
         return NodeSummary(
             self.master, last_id, self.size, self.live, self.deleted, tuple(self.damages)
@@ -67,7 +67,7 @@ class NodeMap:
 
 @dataclass(frozen=True, slots=True)
 class NodeSummary:
-    """A node in a table: the bytes that it takes apart are a hundred times as many."""
+    """The facts of a node for a table. A NodeMap takes about a hundred times as much memory."""
 
     master: StreamID
     last_id: StreamID | None
@@ -78,7 +78,7 @@ class NodeSummary:
 
 
 def node_map(data: bytes | bytearray, master: StreamID) -> NodeMap:
-    """Take a node with this key apart. Never raises, whatever the bytes."""
+    """Decode a node with this key. Never raises, for any bytes."""
     lp = bytearray(data)
     made = NodeMap(master, len(lp), [])
     try:
@@ -96,18 +96,18 @@ def flags_text(flags: int) -> str:
 
 
 def text_of(value: int | bytes) -> bytes:
-    """An element as whoever stored it would get it back."""
+    """An element as a client would receive it."""
     return b"%d" % value if isinstance(value, int) else value
 
 
 class _Walk:
-    """Goes over the elements once and notes what they are."""
+    """Walks the elements once and records their roles."""
 
     def __init__(self, lp: bytearray, made: NodeMap) -> None:
         self._lp = lp
         self._made = made
         self._at = listpack.HEADER_BYTES
-        self._number = 0  # of the element that comes next
+        self._number = 0  # of the next element
         self._entry = NO_ENTRY
         self._deleted = 0  # tombstones found
 
@@ -177,7 +177,7 @@ class _Walk:
     # --- Elements ------------------------------------------------------------------------------------------
 
     def _take(self, role: Role) -> Element:
-        """The element that comes next, with its segments noted."""
+        """Read the next element and add its segments."""
         if parts.is_at_end(self._lp, self._at):
             raise Damage(self._at, f"the listpack ends where {role} is expected")
         element = parts.element_at(self._lp, self._at)
@@ -193,11 +193,11 @@ class _Walk:
         start = self._at
         value = self._take(role).value
         if not isinstance(value, int):
-            raise self._drop_to(start, f"a string where {role} is expected, which is an integer")
+            raise self._drop_to(start, f"a string instead of {role}, which must be an integer")
         return value
 
     def _count(self, role: Role) -> int:
-        """A number of fields, which cannot be more than the bytes that are left."""
+        """Read a number of fields, which cannot exceed the number of remaining bytes."""
         start = self._at
         count = self._integer(role)
         if not 0 <= count <= len(self._lp) - self._at:
@@ -205,7 +205,7 @@ class _Walk:
         return count
 
     def _drop_to(self, offset: int, reason: str) -> Damage:
-        """Take back what was noted from `offset` on: it is not what it seemed."""
+        """Remove the segments from `offset` on, because their meaning is not certain."""
         segments = self._made.segments
         while segments and segments[-1].offset >= offset:
             segments.pop()
@@ -213,10 +213,10 @@ class _Walk:
         return Damage(offset, reason)
 
     def _mark(self, role: Role, reason: str) -> None:
-        """Call the last element of a role damaged, and leave everything else as it is."""
+        """Mark the last element with this role as damaged."""
         segments = self._made.segments
         for place in range(len(segments) - 1, -1, -1):
             segment = segments[place]
-            if segment.role is role and segment.kind is Kind.ENCODING:
-                segments[place] = segment._replace(kind=Kind.DAMAGE, label=reason)
+            if segment.role is role and segment.kind is SegmentKind.ENCODING:
+                segments[place] = segment._replace(kind=SegmentKind.DAMAGE, label=reason)
                 return

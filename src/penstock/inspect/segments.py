@@ -1,4 +1,4 @@
-"""A listpack taken apart: every byte belongs to one segment, and every segment says what it is.
+"""Splits a listpack into segments. Every byte belongs to one segment, and every segment has a label.
 
     [ "hello", 1024 ]
 
@@ -13,15 +13,15 @@
         15  02               backlen    bytes back                   2
         16  ff               end        end
 
-The words are those of docs/formats/listpack.md. A label is always our own text: what was stored is only ever
-in `value`, and whoever shows that has to make it harmless first.
+The terms are those of docs/formats/listpack.md. Labels never contain stored data. Stored data is only in
+`value`, and callers that show it must make it harmless first.
 
-Damage never raises, it is a segment. Numbers in the header that are wrong, and an element's backlen, say so
-in their place; where it cannot be known any more what follows, all the rest is one segment of kind
-"damage". Where a byte is missing, a segment of no length tells it. So in every case
-`b"".join(data[s.offset : s.offset + s.length] for s in listpack_map(data)) == data`.
+Damage is a segment and never raises. Wrong numbers in the header and a wrong backlen are marked at their
+place. From the point where the meaning of the bytes is unknown, all the rest is one segment of kind "damage".
+A missing byte is a segment of length 0. So this always holds: `b"".join(data[s.offset : s.offset + s.length]
+for s in listpack_map(data)) == data`.
 
-Cost: some microseconds an element. This is for looking, not for reading.
+Cost: a few microseconds per element. Use it to inspect data, not to read it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from typing import NamedTuple
 from penstock.core import listpack, memory
 
 
-class Kind(StrEnum):
-    """What bytes are in a listpack."""
+class SegmentKind(StrEnum):
+    """The kinds of bytes in a listpack."""
 
     TOTAL = "total"
     COUNT = "count"
@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What an element is in a stream's node; NONE outside of one. HEADER_* are the master entry's."""
+    """The role of an element in a stream node, NONE elsewhere. HEADER_* belong to the master entry."""
 
     NONE = ""
     HEADER_LIVE = "live"
@@ -67,11 +67,11 @@ NO_ENTRY = -1
 
 
 class Segment(NamedTuple):
-    """A run of bytes with one meaning. `element` and `entry` count from 0; NO_ELEMENT, NO_ENTRY: in none."""
+    """Bytes with one meaning. `element`, `entry`: numbers from 0, or NO_ELEMENT, NO_ENTRY outside of one."""
 
     offset: int
     length: int
-    kind: Kind
+    kind: SegmentKind
     label: str
     value: int | bytes | None = None
     element: int = NO_ELEMENT
@@ -80,7 +80,7 @@ class Segment(NamedTuple):
 
 
 class Element(NamedTuple):
-    """One element: where it begins, the bytes of its three parts, what it holds."""
+    """One element: its offset, the sizes of its three parts, its value."""
 
     at: int
     head_bytes: int
@@ -98,7 +98,7 @@ class Element(NamedTuple):
 
 
 class Damage(Exception):
-    """Found while taking bytes apart; what stands before `offset` is known. Never leaves this package."""
+    """Damage at `offset`; the bytes before it have been decoded. Never leaves this package."""
 
     def __init__(self, offset: int, reason: str) -> None:
         super().__init__(reason)
@@ -111,7 +111,7 @@ _WIDE_INTEGERS = {0xF1: 16, 0xF2: 24, 0xF3: 32, 0xF4: 64}
 
 
 def encoding_name(lead: int) -> str:
-    """What the first byte of an element says of it."""
+    """The encoding that the first byte of an element stands for."""
     if lead < 0x80:
         return "integer of 7 bits"
     if lead < 0xC0:
@@ -131,13 +131,13 @@ def _head_bytes(lead: int) -> int:
 
 
 def element_at(lp: bytearray, at: int) -> Element:
-    """The element that begins at `at`, which must not be the end byte. Raises: Damage."""
+    """The element at `at`, which must not be the end byte. Raises: Damage."""
     lead = lp[at]
     if lead > 0xF4:
-        raise Damage(at, f"0x{lead:02x} starts no element")
+        raise Damage(at, f"0x{lead:02x} is not the start of an element")
     head = _head_bytes(lead)
     if at + head > len(lp):
-        raise Damage(at, "the bytes end in the middle of an element's length")
+        raise Damage(at, "the data ends in the middle of an element's length")
     size = listpack.encoded_size(lp, at)
     if at + size > len(lp):
         missing = at + size - len(lp)
@@ -147,11 +147,11 @@ def element_at(lp: bytearray, at: int) -> Element:
 
 
 def check_backlen(lp: bytearray, element: Element) -> None:
-    """Raises: Damage, at the backlen, if it is not what belongs to the element."""
+    """Raises: Damage, at the backlen, if it does not match the element."""
     size = element.head_bytes + element.content_bytes
     found = lp[element.at + size : element.behind]
     if element.backlen_bytes == 1 and found and found[0] == size:
-        return  # nearly always
+        return  # the usual case
     due = bytearray(element.backlen_bytes)
     for place in range(len(due)):
         bits = size >> (7 * (len(due) - 1 - place)) & 0x7F
@@ -159,8 +159,8 @@ def check_backlen(lp: bytearray, element: Element) -> None:
     if found != due:
         raise Damage(
             element.at + size,
-            f"the backlen of an element of {size} bytes is {due.hex(' ')}, here is"
-            f" {found.hex(' ') or 'nothing'}",
+            f"the backlen of an element of {size} bytes must be {due.hex(' ')}, not"
+            f" {found.hex(' ') or 'missing'}",
         )
 
 
@@ -171,9 +171,11 @@ def element_segments(
     label = encoding_name(lp[element.at])
     at, head, size, value = element.at, element.head_bytes, element.content_bytes, element.value
     stated = value if isinstance(value, int) else size
-    made = [Segment(at, head, Kind.ENCODING, label, stated, number, role, entry)]
+    made = [Segment(at, head, SegmentKind.ENCODING, label, stated, number, role, entry)]
     if size:
-        made.append(Segment(at + head, size, Kind.CONTENT, label, value, number, role, entry))
+        made.append(
+            Segment(at + head, size, SegmentKind.CONTENT, label, value, number, role, entry)
+        )
     return made
 
 
@@ -181,52 +183,57 @@ def backlen_segment(element: Element, number: int, role: Role, entry: int) -> Se
     """The segment of an element's backlen."""
     size = element.head_bytes + element.content_bytes
     at = element.at + size
-    return Segment(at, element.backlen_bytes, Kind.BACKLEN, "bytes back", size, number, role, entry)
+    return Segment(
+        at, element.backlen_bytes, SegmentKind.BACKLEN, "bytes back", size, number, role, entry
+    )
 
 
 def header_segments(lp: bytearray) -> list[Segment]:
-    """The total and the count. Raises: Damage if there is not even that."""
+    """The total and the count. Raises: Damage if the bytes are too few."""
     if len(lp) < listpack.HEADER_BYTES:
         raise Damage(0, f"{len(lp)} bytes are too few for a header")
     total = memory.load32(lp, 0)
     count = memory.load16(lp, 4)
-    kind, label = Kind.TOTAL, "total bytes"
+    kind, label = SegmentKind.TOTAL, "total bytes"
     if total != len(lp):
-        kind, label = Kind.DAMAGE, f"total bytes: the header says {total}, there are {len(lp)}"
+        kind, label = (
+            SegmentKind.DAMAGE,
+            f"total bytes: the header says {total}, there are {len(lp)}",
+        )
     unknown = ": 65535 or more" if count == listpack.COUNT_UNKNOWN else ""
     return [
         Segment(0, 4, kind, label, total),
-        Segment(4, 2, Kind.COUNT, f"elements{unknown}", count),
+        Segment(4, 2, SegmentKind.COUNT, f"elements{unknown}", count),
     ]
 
 
 def end_segments(lp: bytearray, at: int, segments: list[Segment], count: int) -> list[Segment]:
-    """The end byte at `at` and what lies behind it; puts the number of elements right in `segments`."""
+    """The end byte at `at` and the bytes after it. Marks a wrong number of elements in `segments`."""
     stated = memory.load16(lp, 4)
     if stated not in (count, listpack.COUNT_UNKNOWN):
         label = f"elements: the header says {stated}, there are {count}"
-        segments[1] = segments[1]._replace(kind=Kind.DAMAGE, label=label)
+        segments[1] = segments[1]._replace(kind=SegmentKind.DAMAGE, label=label)
     if at >= len(lp):
-        return [Segment(len(lp), 0, Kind.DAMAGE, "the end byte is missing")]
-    ends = [Segment(at, 1, Kind.END, "end")]
+        return [Segment(len(lp), 0, SegmentKind.DAMAGE, "the end byte is missing")]
+    ends = [Segment(at, 1, SegmentKind.END, "end")]
     rest = len(lp) - at - 1
     if rest:
-        ends.append(Segment(at + 1, rest, Kind.DAMAGE, f"{rest} bytes behind the end byte"))
+        ends.append(Segment(at + 1, rest, SegmentKind.DAMAGE, f"{rest} bytes after the end byte"))
     return ends
 
 
 def damage_segment(lp: bytearray, damage: Damage) -> Segment:
-    """All the rest, from where nothing is known."""
-    return Segment(damage.offset, len(lp) - damage.offset, Kind.DAMAGE, damage.reason)
+    """All bytes from the damage to the end."""
+    return Segment(damage.offset, len(lp) - damage.offset, SegmentKind.DAMAGE, damage.reason)
 
 
 def is_at_end(lp: bytearray, at: int) -> bool:
-    """Tell whether no element follows: the end byte is here, or nothing."""
+    """Whether no element follows: `at` is the end byte or the end of the data."""
     return at >= len(lp) or lp[at] == listpack.END
 
 
 def listpack_map(data: bytes | bytearray) -> list[Segment]:
-    """Every byte of a listpack, in order. Never raises, whatever the bytes."""
+    """The segments of a listpack, in order. Never raises, for any bytes."""
     lp = bytearray(data)
     segments: list[Segment] = []
     number = 0
@@ -247,5 +254,5 @@ def listpack_map(data: bytes | bytearray) -> list[Segment]:
 
 
 def damages(segments: list[Segment]) -> list[tuple[int, str]]:
-    """Where something is wrong, and what."""
-    return [(s.offset, s.label) for s in segments if s.kind is Kind.DAMAGE]
+    """Offsets and reasons of all damage."""
+    return [(s.offset, s.label) for s in segments if s.kind is SegmentKind.DAMAGE]

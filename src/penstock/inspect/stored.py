@@ -1,12 +1,11 @@
-"""The nodes of a stream as bytes, wherever they come from; nothing of them is believed yet.
+"""The nodes of a stream as unchecked bytes, from different sources.
 
-    stream_of            a stream that persist has loaded, out of a log for instance
-    dump_nodes           the payload of DUMP
-    nodes_question,      what to ask our own server, and what its answer says: whoever has a connection
-    parse_nodes_reply      sends the one and passes on the other
+    stream_of            a stream that persist has loaded, for example from a log
+    dump_nodes           a DUMP payload
+    nodes_question,      the command for a penstock server and its reply; the caller has the connection
+    parse_nodes_reply
 
-The nodes of a payload are taken out without a look inside, so that a damaged one can be shown. Groups are
-not read.
+The nodes of a payload are not decoded, so that damaged ones can be shown. Groups are not read.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ class RawNode:
 
 @dataclass(slots=True)
 class RawStream:
-    """The nodes that were read of a stream, in order.
+    """The nodes of a stream that were read, in order.
 
-    `nodes_total` and `length` are what the source says there is, None where it does not; `notes` what is
-    wrong with the source. `number_first` is the number of the first node that was read, from 1; 0: unknown.
+    `nodes_total` and `length` are the numbers that the source reports, None if it does not. `notes` describe
+    damage of the source. `number_first` is the number of the first node read, counted from 1; 0: unknown.
     """
 
     source: str
@@ -55,12 +54,12 @@ class RawStream:
 
     @property
     def is_whole(self) -> bool:
-        """Tell whether all nodes were read."""
+        """Whether all nodes were read."""
         return self.nodes_total in (None, len(self.nodes))
 
 
 def stream_of(stream: Stream, limit: int = 0) -> list[RawNode]:
-    """The nodes of a loaded stream, at most `limit` of them (0: all), without the room behind them."""
+    """The first `limit` nodes (0: all) of a loaded stream, without unused space at their ends."""
     nodes: list[RawNode] = []
     walk = stream.nodes.iterator()
     walk.seek("^")
@@ -71,9 +70,9 @@ def stream_of(stream: Stream, limit: int = 0) -> list[RawNode]:
 
 
 def dump_nodes(payload: bytes) -> tuple[list[RawNode], list[str]]:
-    """The nodes of a stream in the payload of DUMP, and what is wrong with it.
+    """The nodes of a stream in a DUMP payload, and notes about damage. Nodes before damage are returned.
 
-    Raises: CorruptData if it is no stream. What lies before damage is returned.
+    Raises: CorruptData if the payload is not a stream.
     """
     notes = []
     if not dump.is_sealed(payload, rdb_format.VERSION_MAX):
@@ -81,14 +80,14 @@ def dump_nodes(payload: bytes) -> tuple[list[RawNode], list[str]]:
     source = RdbInput(None, payload=payload[: max(len(payload) - dump.SEAL_BYTES, 0)])
     kind = source.byte()
     if kind not in rdb_format.STREAM_TYPES:
-        name = rdb_format.FOREIGN_TYPES.get(kind, "no stream")
+        name = rdb_format.FOREIGN_TYPES.get(kind, "not a stream")
         raise CorruptData(f"the payload holds type {kind} ({name}), which cannot be inspected", 0)
     nodes: list[RawNode] = []
     try:
         for _ in range(source.length()):
             nodes.append(_read_node(source))
     except CorruptData as error:
-        notes.append(f"the payload is damaged behind {len(nodes)} nodes: {error}")
+        notes.append(f"the payload is damaged after {len(nodes)} nodes: {error}")
     return nodes, notes
 
 
@@ -103,31 +102,31 @@ def _read_node(source: RdbInput) -> RawNode:
 def nodes_question(
     key: bytes, start: bytes = b"-", count: int = PAGE_NODES
 ) -> tuple[bytes | str | int, ...]:
-    """The command that asks our server for nodes from `start` on."""
+    """The command that reads nodes from `start` on from a penstock server."""
     return ("PENSTOCK", "NODES", key, start, "+", "COUNT", count)
 
 
 def parse_nodes_reply(reply: object) -> tuple[bytes | None, list[RawNode]]:
-    """Where to go on, None at the end, and the nodes. Raises: CorruptData if it is no such answer."""
-    surprise = CorruptData("the server's answer is not that of PENSTOCK NODES", 0)
+    """The start of the next page, None at the end, and the nodes. Raises: CorruptData."""
+    unexpected = CorruptData("the server's reply is not a reply of PENSTOCK NODES", 0)
     if not isinstance(reply, Sequence) or len(reply) != 2:
-        raise surprise
+        raise unexpected
     start, rows = reply
     if not (start is None or isinstance(start, bytes)) or not isinstance(rows, Sequence):
-        raise surprise
+        raise unexpected
     nodes = []
     for row in rows:
         if not isinstance(row, Sequence) or [type(item) for item in row] != [bytes, bytes]:
-            raise surprise
+            raise unexpected
         try:
             nodes.append(RawNode(stream_id.parse(row[0]), row[1]))
         except InvalidID:
-            raise surprise from None
+            raise unexpected from None
     return start, nodes
 
 
 def place_of(nodes: Sequence[RawNode], entry_id: StreamID) -> int | None:
-    """Where the node is in which an entry of this id would be."""
+    """The place of the node that would hold an entry with this id, or None."""
     found = None
     for place, node in enumerate(nodes):
         if node.master > entry_id:

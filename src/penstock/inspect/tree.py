@@ -1,10 +1,10 @@
-"""The rax of a stream's nodes, built again from their keys.
+"""Rebuilds the rax of a stream from the keys of its nodes.
 
-A tree of the same keys has the same nodes in whichever order they came, so what is drawn is what the server
-has: `radix-tree-keys` and `radix-tree-nodes` of XINFO STREAM are its counts.
+The shape of a rax does not depend on the order of insertion, so the drawing shows the server's tree:
+`radix-tree-keys` and `radix-tree-nodes` of XINFO STREAM are its counts.
 
-    "\\x00\\x00\\x01\\x8b\\xcf\\xe5" -> [hi]              in quotes: characters on the way to one child
-                                  |-(h) ...         in brackets: one child for each character
+    "\\x00\\x00\\x01\\x8b\\xcf\\xe5" -> [hi]              in quotes: characters with a single child
+                                  |-(h) ...         in brackets: one child per character
                                   `-(i) ... []*     a star: a key ends here; the node's id follows
 """
 
@@ -18,7 +18,7 @@ from penstock.core.stream_id import StreamID
 
 
 def tree_of(masters: Iterable[StreamID]) -> Rax:
-    """A rax that has the key of every node."""
+    """A rax with the keys of all nodes."""
     tree = Rax()
     for master in masters:
         tree.insert(master.key, master)
@@ -26,5 +26,5 @@ def tree_of(masters: Iterable[StreamID]) -> Rax:
 
 
 def draw_tree(tree: Rax) -> str:
-    """The tree as text; what it shows of keys is escaped."""
+    """The tree as text, with escaped keys."""
     return rax_view.draw(tree, str)

@@ -4,7 +4,7 @@ app       starts the dashboard
 board     what all pages share
 charts    the options of charts
 colours   all colours
-refusal   what the dashboard may send, and its refusals
+refusal   Refused, the error that is shown to the user
 server/   connections to the server
 http/     URLs, passwords, plain pages
 model/    what the pages show

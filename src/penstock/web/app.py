@@ -1,4 +1,4 @@
-"""The dashboard put together and run."""
+"""Starts the dashboard."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from nicegui import app, ui
 
 from penstock.web.board import Board, Settings
 from penstock.web.http.auth import Gate, proxy_options
-from penstock.web.http.plain_page import nowhere_page
+from penstock.web.http.plain_page import not_found_page
 from penstock.web.pages import export, group, groups, pipeline, stream, streams, structure
 
-# Kept for a browser that lost its connection for a moment; each may be as large as a table.
+# Messages kept for a browser that reconnects; each may be as large as a table.
 MESSAGES_KEPT = 20
 END_SECONDS_MAX = 2
 
 
 def run(settings: Settings) -> None:
-    """Serve until a signal ends it. Raises: BadUrl."""
+    """Serve the dashboard until a signal stops it. Raises: BadUrl."""
     board = Board(settings)
     tasks: set[asyncio.Task[None]] = set()
 
@@ -34,8 +34,8 @@ def run(settings: Settings) -> None:
     app.on_startup(begin)
     app.on_shutdown(end)
     app.add_middleware(Gate, password=settings.password)
-    app.add_exception_handler(404, _nowhere)
-    # A bar for every request in the background tells nothing, and screen readers that something goes on.
+    app.add_exception_handler(404, _not_found)
+    # No loading bar for background requests: it is of no use, and screen readers would announce it.
     app.config.quasar_config["loadingBar"] = {"skipHijack": True}
     for page in (streams, stream, groups, group, structure, pipeline, export):
         page.register(board)
@@ -56,8 +56,8 @@ def run(settings: Settings) -> None:
     )
 
 
-async def _nowhere(request: Request, error: Exception) -> Response:
-    """For people a page; for scripts that miss one of NiceGUI's files a word."""
+async def _not_found(request: Request, error: Exception) -> Response:
+    """A page for people, plain text for scripts."""
     if "text/html" in request.headers.get("accept", ""):
-        return HTMLResponse(nowhere_page(request.url.path), 404)
+        return HTMLResponse(not_found_page(request.url.path), 404)
     return PlainTextResponse("not found", 404)

@@ -1,12 +1,12 @@
-"""What all pages share."""
+"""The objects that all pages share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from penstock.web.model.catalogue import Catalogue
+from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 PORT_DEFAULT = 8379
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -14,7 +14,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the dashboard was started. Raises nothing: the command line has checked it."""
+    """The options of `penstock ui`, which has checked them."""
 
     url: str
     port: int = PORT_DEFAULT
@@ -26,10 +26,10 @@ class Settings:
 
 
 class Board:
-    """One server and what is known of it; made once, before the pages."""
+    """A server and the data collected from it. Created once, before the pages."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.server = Server(settings.url, settings.allow_writes, settings.cluster)
+        self.server = ServerClient(settings.url, settings.allow_writes, settings.cluster)
         self.history = GroupHistory()
-        self.catalogue = Catalogue(self.server, self.history)
+        self.catalogue = StreamCatalogue(self.server, self.history)

@@ -1,15 +1,16 @@
-"""The options of charts, as ECharts takes them: plain dicts, so that tests can look at them."""
+"""Options for ECharts, as plain dicts that tests can check."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.human.show import harmless, time_text
 from penstock.web.colours import CHART_FAINT, CHART_TEXT
-from penstock.web.model.facts import GroupFacts, StreamFacts
-from penstock.web.model.groups import Pending, place
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.groups import PendingEntry, place
 from penstock.web.model.history import Sample
 
 Options = dict[str, Any]
@@ -20,7 +21,7 @@ AXIS: Options = {"axisLabel": {"color": CHART_TEXT}, "splitLine": FAINT, "axisLi
 
 
 def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
-    """Numbers over time; the moments are seconds since 1970."""
+    """Lines over time. Times are seconds since 1970."""
     return {
         "animation": False,
         "textStyle": {"color": CHART_TEXT},
@@ -49,7 +50,7 @@ def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
 
 
 def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Options:
-    """Lag or pending of groups over time; a gap where the lag was not known."""
+    """Lag or pending entries of groups over time, with gaps where the lag is unknown."""
     return lines(
         title,
         [
@@ -63,8 +64,8 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
     )
 
 
-def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
-    """Every group on a line between the stream's tail and head: where it is, and its oldest pending entry."""
+def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
+    """The position and oldest pending entry of each group, between the stream's tail and head."""
     names = [harmless(group.name) for group in facts.groups]
     positions = [_mark(facts, group, group.last_id, "position") for group in facts.groups]
     stuck = [
@@ -113,20 +114,20 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, Pending]) -> Options:
 
 
 def described(what: str, parts: Sequence[str]) -> Options:
-    """What a chart shows, in words: left to itself, ECharts would read out its numbers one by one."""
+    """A description for screen readers. Without it, ECharts would read out every number."""
     return {"enabled": True, "label": {"description": "; ".join([f"Chart: {what}", *parts])}}
 
 
 def _range_text(name: str, rows: Sequence[tuple[float, float | None]]) -> str:
     known = [value for _, value in rows if value is not None]
     if not known:
-        return f"{name}: nothing known"
+        return f"{name}: unknown"
     last = rows[-1][1]
     now = "unknown" if last is None else f"{last:,.5g}"
     return f"{name}: now {now}, between {min(known):,.5g} and {max(known):,.5g}"
 
 
-def _mark(facts: StreamFacts, group: GroupFacts, id_: StreamID, what: str) -> Options:
+def _mark(facts: StreamFacts, group: GroupInfo, id_: StreamID, what: str) -> Options:
     row = facts.groups.index(group)
     name = f"{harmless(group.name)}, {what} {id_}"
     return {"name": name, "value": [place(facts, id_), row]}

@@ -1,7 +1,7 @@
-"""All colours of the dashboard in one place, so that a test can hold every text against its ground.
+"""All colours of the dashboard. A test checks the contrast of every text with its background.
 
-Charts are drawn for a light ground, and on a dark one the browser turns their lightness round (CHART_TURN):
-no single grey is legible on both.
+Charts are drawn for a light background. In dark mode the browser inverts their lightness (CHART_TURN),
+because no single grey is legible on both backgrounds.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ LIGHT = {
     "ground": "#ffffff",
     "card": "#ffffff",
     "link": "#0d4f9e",
-    "mind": "#a84300",
+    "warning": "#a84300",
     "gone": "#b71c1c",
     "primary": "#0d4f9e",
 }
@@ -18,20 +18,20 @@ DARK = {
     "ground": "#121212",
     "card": "#1d1d1d",
     "link": "#90caf9",
-    "mind": "#ffb74d",
+    "warning": "#ffb74d",
     "gone": "#ef9a9a",
     "primary": "#90caf9",
 }
-WRITTEN = ("link", "mind", "gone", "primary")  # stand on the ground, and on cards
+WRITTEN = ("link", "warning", "gone", "primary")  # text colours, on the ground and on cards
 
-# White text stands on these.
-BAR, WRITES, AWAY, DONE, DO_IT = "#1d1d1d", "#a84300", "#b71c1c", "#1b7a2f", "#c10015"
+# Backgrounds of white text.
+BAR, WRITES, UNREACHABLE, DONE, APPLY = "#1d1d1d", "#a84300", "#b71c1c", "#1b7a2f", "#c10015"
 ON_BAR = "#ffffff"
 
 CHART_TEXT, CHART_LINK, CHART_FAINT = "#5c5c5c", "#1565c0", "rgba(128,128,128,0.3)"
 CHART_TURN = "invert(1) hue-rotate(180deg)"
 
-# The bytes of a node, by what they are.
+# The bytes of a node, by role.
 PIECE_TEXT = "#111111"
 PIECES = {
     "": "#dddddd",
@@ -55,10 +55,10 @@ PIECES = {
 
 
 def theme_css() -> str:
-    """The colours as variables of CSS; Quasar's own among them, which it writes into the page's style."""
+    """The colours as CSS variables. They override Quasar's, which are in the page's style."""
     return f"""
 :root {{ color-scheme: light; }}
-body {{ {_variables(LIGHT)} --q-positive: {DONE} !important; --q-negative: {DO_IT} !important; }}
+body {{ {_variables(LIGHT)} --q-positive: {DONE} !important; --q-negative: {APPLY} !important; }}
 body.body--dark {{ color-scheme: dark; {_variables(DARK)} background: {DARK["ground"]}; }}
 body.body--dark canvas {{ filter: {CHART_TURN}; }}
 body .q-notification {{ --q-primary: {ON_BAR} !important; }}
@@ -66,11 +66,11 @@ body .q-notification {{ --q-primary: {ON_BAR} !important; }}
 
 
 def pieces_css() -> str:
-    """A class for each kind of bytes."""
+    """A CSS class for each kind of bytes."""
     lines = [f".p {{ color: {PIECE_TEXT}; }}"]
     for kind, colour in PIECES.items():
         lines.append(f".p{f'.{kind}' if kind else ''} {{ background-color: {colour}; }}")
-    # Paler, and not by opacity, which would take the text along.
+    # Paler by a gradient: opacity would also change the text.
     lines.append(".p.k-backlen { background-image: linear-gradient(rgba(255,255,255,.6) 0 0); }")
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""What the dashboard may send, and what it says where something is refused."""
+"""Refused, the error that is shown to the user, and the type of a command's words."""
 
 from __future__ import annotations
 
@@ -10,4 +10,4 @@ Word: TypeAlias = str | bytes | int
 
 
 class Refused(PenstockError):
-    """The server, or the dashboard itself, will not do it; the text is for the user."""
+    """The server or the dashboard refuses a command. The text is for the user."""

@@ -44,7 +44,7 @@ def test_the_stream_is_trimmed(penstock: CommandLine) -> None:
         penstock.lines("add", "s", f"a={number}", "--id", f"{number}-0", "--maxlen", "3", "--exact")
     assert len(stored(penstock)) == 3
     penstock.lines("add", "s", "a=6", "--id", "6-0", "--maxlen", "1")
-    assert len(stored(penstock)) == 4  # approximate by default, and one node is the least it drops
+    assert len(stored(penstock)) == 4  # approximate by default: it drops whole nodes only
     penstock.lines("add", "s", "a=7", "--id", "7-0", "--minid", "6", "--exact")
     assert stored(penstock) == [{b"a": b"6"}, {b"a": b"7"}]
 
@@ -101,7 +101,7 @@ def test_empty_input_adds_nothing(penstock: CommandLine) -> None:
     assert penstock.lines("add", "s", "-", stdin="\n \n") == []
 
 
-def test_a_bad_line_is_named_and_what_came_before_it_is_added(penstock: CommandLine) -> None:
+def test_a_bad_line_is_named_and_earlier_lines_are_added(penstock: CommandLine) -> None:
     result = penstock.run("add", "s", "-", stdin='{"a":1}\n{"a":2}\n\n{"a":\n{"a":4}\n')
     assert result.exit_code == 1
     assert len(result.stdout.splitlines()) == 2
@@ -117,7 +117,7 @@ def test_a_refusal_names_the_line(penstock: CommandLine) -> None:
     assert line.endswith("; 0 added")
 
 
-def test_much_is_sent_in_many_batches(penstock: CommandLine) -> None:
+def test_large_input_is_sent_in_many_batches(penstock: CommandLine) -> None:
     count = 5000
     lines = "".join(f'{{"n": {number}, "text": "{"x" * 30}"}}\n' for number in range(count))
     assert len(penstock.lines("add", "s", "-", stdin=lines)) == count

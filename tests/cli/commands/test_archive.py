@@ -1,4 +1,4 @@
-"""`penstock archive`: what show prints of a lake, and what both refuse."""
+"""`penstock archive`: the output of show, and errors of both commands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run(*words: str | Path) -> Result:
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    """Manifests with the files that they name, which show never opens."""
+    """Manifests and empty data files, which show never opens."""
     place = tmp_path / "lake"
     (place / "_manifest").mkdir(parents=True)
     for path in FIXTURES.iterdir():
@@ -77,10 +77,10 @@ def test_a_damaged_manifest_is_named(lake: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["show", "nowhere"], "nowhere is no directory"),
-        (["show", "."], "is no archive: it has no manifest"),
+        (["show", "nowhere"], "nowhere is not a directory"),
+        (["show", "."], "is not an archive: it has no manifest"),
         (["show", "s3a://bucket/lake"], "show reads archives on this machine"),
-        (["compact", "nowhere"], "nowhere is no directory"),
+        (["compact", "nowhere"], "nowhere is not a directory"),
         (
             ["compact", ".", "--target-size", "big"],
             "--target-size 'big': expected a size like 64mb",
@@ -88,7 +88,7 @@ def test_a_damaged_manifest_is_named(lake: Path) -> None:
         (["compact", ".", "--target-size", "0"], "expected a size"),
     ],
 )
-def test_what_cannot_be_done_is_exit_code_2(
+def test_an_invalid_path_is_exit_code_2(
     words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,4 +1,4 @@
-"""`penstock check`: what it prints, and how it ends."""
+"""`penstock check`: output and exit codes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run(*words: str | Path) -> Result:
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    """As a server leaves it that was killed: its end may be torn."""
+    """A data directory of a killed server: its end may be torn."""
     return write_ours(tmp_path / "data", is_clean=False)
 
 
@@ -70,7 +70,7 @@ def test_a_torn_end_is_exit_code_1_and_has_its_place(ours: Path) -> None:
     assert "aof-load-truncated" in line
 
 
-def test_what_cannot_be_read_is_exit_code_2(ours: Path) -> None:
+def test_unreadable_files_are_exit_code_2(ours: Path) -> None:
     os.mkfifo(ours / "pipe")
     for path, why in (
         (ours / "none", "No such file"),
@@ -90,7 +90,7 @@ def test_a_forbidden_file_is_exit_code_2(ours: Path) -> None:
     assert run(ours).exit_code == 2
 
 
-def test_json_says_the_same(ours: Path) -> None:
+def test_json_has_the_same_result(ours: Path) -> None:
     sound = json.loads(run(ours, "--json").stdout)
     assert (sound["verdict"], sound["kind"], sound["warnings"]) == ("sound", "data directory", [])
     log, snapshot = sound["parts"]
@@ -105,7 +105,7 @@ def test_json_says_the_same(ours: Path) -> None:
     assert "copy" not in torn
 
 
-def test_a_repaired_copy_says_what_it_left_out(ours: Path, tmp_path: Path) -> None:
+def test_repair_lists_what_it_left_out(ours: Path, tmp_path: Path) -> None:
     tear(ours)
     out = tmp_path / "out"
     result = run(ours, "--repair", out)
@@ -126,7 +126,7 @@ def test_a_sound_path_is_copied_too(ours: Path, tmp_path: Path) -> None:
     assert (tmp_path / "out").read_bytes() == (ours / "dump.rdb").read_bytes()
 
 
-def test_a_place_that_exists_is_a_wrong_command_line(ours: Path, tmp_path: Path) -> None:
+def test_an_existing_target_is_a_usage_error(ours: Path, tmp_path: Path) -> None:
     result = run(ours, "--repair", tmp_path)
     assert result.exit_code == 2
     assert "exists" in result.stderr
@@ -140,13 +140,13 @@ def test_nothing_readable_means_no_copy(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_past_damage_goes_with_repair(ours: Path) -> None:
+def test_past_damage_needs_repair(ours: Path) -> None:
     result = run(ours, "--past-damage")
     assert result.exit_code == 2
     assert "--repair" in result.stderr
 
 
-def test_escapes_in_names_and_keys_are_shown_and_not_obeyed(tmp_path: Path) -> None:
+def test_terminal_escapes_in_names_and_keys_are_escaped(tmp_path: Path) -> None:
     path = tmp_path / "\x1b]0;evil\x07\nsound"
     path.write_bytes(b"*3\r\n$4\r\nSADD\r\n$5\r\n\x1b[31m\r\n$1\r\n\xff\r\n")
     for words in ((path,), (path, "--json"), (path, "--repair", tmp_path / "\x1b[2J")):
@@ -157,7 +157,7 @@ def test_escapes_in_names_and_keys_are_shown_and_not_obeyed(tmp_path: Path) -> N
     assert "\\x1b[31m" in run(path).stdout
 
 
-def test_names_that_are_no_text_can_be_checked(tmp_path: Path) -> None:
+def test_file_names_that_are_not_utf8_can_be_checked(tmp_path: Path) -> None:
     name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")
     Path(name).write_bytes(b"")
     assert run(name).exit_code == 0

@@ -12,7 +12,7 @@ from tests.support.command_line import CommandLine
 
 @pytest.fixture
 def orders(penstock: CommandLine) -> CommandLine:
-    """Two groups: one that knows its lag, and one that was set to an id in the middle."""
+    """Two groups: one with a known lag, and one set to an id in the middle."""
     client = penstock.server.client
     for number in (1, 2, 3):
         client.xadd("orders", {"a": 1}, id=f"{number}-0")
@@ -61,7 +61,7 @@ def test_consumers_of_a_group(orders: CommandLine) -> None:
     assert (consumer["name"], consumer["pending"]) == ("ann", 2)
 
 
-def test_what_the_server_does_not_know_has_a_word() -> None:
+def test_missing_values_are_shown_as_unknown() -> None:
     assert [_since(None), _since(-1), _since(1500)] == ["unknown", "never", "1s"]
 
 
@@ -72,14 +72,14 @@ def test_no_groups_are_an_empty_table(penstock: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_names_do_nothing_to_the_terminal(penstock: CommandLine, form: list[str]) -> None:
+def test_names_are_harmless_to_the_terminal(penstock: CommandLine, form: list[str]) -> None:
     penstock.server.client.xgroup_create("s", b"[red]g[/]\x1b[2J\xff", mkstream=True)
     for line in penstock.lines("groups", "s", *form):
         assert line.isprintable()
     assert "[red]g[/]" in line
 
 
-def test_what_is_not_there_is_an_error(penstock: CommandLine) -> None:
+def test_a_missing_stream_is_an_error(penstock: CommandLine) -> None:
     assert penstock.error("groups", "none") == (1, "none: no such key")
     penstock.server.client.xadd("s", {"a": 1})
     code, line = penstock.error("groups", "s", "none")

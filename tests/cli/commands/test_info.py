@@ -7,6 +7,7 @@ import json
 import pytest
 
 from penstock.cli.commands.info import SCAN_COUNT
+from penstock.human.show import BRIEF_BYTES_MAX, BRIEF_FIELDS_MAX
 from tests.support.command_line import CommandLine
 
 
@@ -50,7 +51,7 @@ def test_the_server_as_json(penstock: CommandLine) -> None:
     ]
 
 
-def test_every_stream_is_found_whatever_the_pages_of_scan(penstock: CommandLine) -> None:
+def test_every_page_of_scan_is_read(penstock: CommandLine) -> None:
     pipeline = penstock.server.client.pipeline()
     names = [f"s{number:05}" for number in range(2 * SCAN_COUNT)]
     for name in names:
@@ -61,7 +62,7 @@ def test_every_stream_is_found_whatever_the_pages_of_scan(penstock: CommandLine)
     assert [about["stream"] for about in json.loads(line)["streams"]] == names
 
 
-def test_streams_are_chosen_by_name(penstock: CommandLine) -> None:
+def test_streams_are_selected_by_name(penstock: CommandLine) -> None:
     for name in ("orders:1", "orders:2", "other"):
         penstock.server.client.xadd(name, {"k": 1})
     (line,) = penstock.lines("info", "--json", "--match", "orders:*")
@@ -81,6 +82,23 @@ def test_one_stream(penstock: CommandLine) -> None:
     assert about["first_entry"] == {"id": "1-0", "fields": {"k": "[b]\x1b"}}
 
 
+def test_a_large_payload_is_shortened_for_people_only(penstock: CommandLine) -> None:
+    body = "x" * 1_000_000
+    penstock.server.client.xadd("s", {"sku": "A1", "body": body}, id="1-0")
+    lines = penstock.lines("info", "s")
+    assert max(map(len, lines)) < 200
+    found = dict(line.split(maxsplit=1) for line in lines)
+    assert found["last-entry"].endswith(f"sku=A1 body={'x' * BRIEF_BYTES_MAX}... (1,000,000 bytes)")
+    (line,) = penstock.lines("info", "s", "--json")
+    assert json.loads(line)["last_entry"]["fields"] == {"sku": "A1", "body": body}
+
+
+def test_an_entry_with_many_fields_is_shortened(penstock: CommandLine) -> None:
+    penstock.server.client.xadd("s", {f"f{number}": number for number in range(1000)}, id="1-0")
+    found = dict(line.split(maxsplit=1) for line in penstock.lines("info", "s"))
+    assert found["first-entry"].endswith(f"... ({1000 - BRIEF_FIELDS_MAX:,} more fields)")
+
+
 def test_an_empty_stream_has_no_ends(penstock: CommandLine) -> None:
     penstock.server.client.xgroup_create("s", "g", mkstream=True)
     (line,) = penstock.lines("info", "s", "--json")
@@ -89,13 +107,13 @@ def test_an_empty_stream_has_no_ends(penstock: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_names_do_nothing_to_the_terminal(penstock: CommandLine, form: list[str]) -> None:
+def test_names_are_harmless_to_the_terminal(penstock: CommandLine, form: list[str]) -> None:
     penstock.server.client.xadd(b"[red]\x1b[2J\xff\x9b", {"k": 1})
     for line in penstock.lines("info", *form):
         assert line.isprintable()
 
 
-def test_what_is_not_there_is_an_error(penstock: CommandLine) -> None:
+def test_a_missing_stream_is_an_error(penstock: CommandLine) -> None:
     assert penstock.error("info", "none") == (1, "none: no such key")
     penstock.server.client.set("text", "x")
     code, line = penstock.error("info", "text")

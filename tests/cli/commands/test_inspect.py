@@ -1,4 +1,4 @@
-"""`penstock inspect` on files: every kind of source, what is printed, and how it ends."""
+"""`penstock inspect` on files: every kind of file, the output, and exit codes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def looked_at(*words: str | Path) -> dict[str, Any]:
 
 
 def refused(*words: str | Path) -> str:
-    """The line of a refusal with exit code 2."""
+    """The error line of a command that ends with exit code 2."""
     result = run(*words)
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.count("\n") == 1
@@ -130,7 +130,7 @@ def test_json_has_every_byte_and_exact_ids(tmp_path: Path) -> None:
 
 def test_damage_is_shown_and_is_exit_code_1(listpack_file: Path) -> None:
     data = bytearray(listpack_file.read_bytes())
-    data[31] = 0x44  # a backlen: what follows cannot be known
+    data[31] = 0x44  # a backlen: the rest cannot be decoded
     listpack_file.write_bytes(data)
     for words in ((), ("--node", "5-9")):
         result = run(listpack_file, *words)
@@ -154,11 +154,11 @@ def test_a_damaged_node_of_a_snapshot_is_found_in_the_table(tmp_path: Path) -> N
     assert [line.split()[-1] for line in result.stdout.splitlines()[-2:]] == ["sound", "26"]
 
 
-def test_a_stream_of_several_databases_is_chosen(tmp_path: Path) -> None:
+def test_a_stream_in_several_databases_is_selected_with_db(tmp_path: Path) -> None:
     path = tmp_path / "dump.rdb"
     items = [RdbItem(db, b"s", None, stream_with(f"{db + 1}-0")) for db in (0, 3)]
     path.write_bytes(write_items(items, 10))
-    assert "choose with --db" in refused(path, "--key", "s")
+    assert "select one with --db" in refused(path, "--key", "s")
     assert looked_at(path, "--key", "s", "--db", "3")["nodes"][0]["id"] == "4-0"
     assert "no stream s in database 1" in refused(path, "--key", "s", "--db", "1")
 
@@ -166,11 +166,11 @@ def test_a_stream_of_several_databases_is_chosen(tmp_path: Path) -> None:
 def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, ours: Path) -> None:
     (tmp_path / "odd").write_bytes(b"\x1b[31mnothing known")
     os.mkfifo(tmp_path / "pipe")
-    assert "--kind says" in refused(tmp_path / "odd")
+    assert "give its kind with --kind" in refused(tmp_path / "odd")
     assert "not a file" in refused(tmp_path / "pipe")
     assert "no such file" in refused(tmp_path / "gone", "--kind", "rdb")
     assert "has no stream none" in refused(ours, "--key", "none")
-    assert "no number of a node" in refused(ours, "--key", "s", "--node", "x")
+    assert "is not a number (3, -1)" in refused(ours, "--key", "s", "--node", "x")
     assert "counted from 1" in refused(ours, "--key", "s", "--node", "0")
     assert "there is no node 9" in refused(ours, "--key", "s", "--node", "9")
     assert "no node holds" in refused(ours, "--key", "s", "--node", "99-0")
@@ -179,10 +179,10 @@ def test_bad_input_is_one_line_and_exit_code_2(tmp_path: Path, ours: Path) -> No
     assert "--what" in refused(ours, "--what", "everything")
     assert "name it with --key" in refused(ours, "--what", "bytes")
     (tmp_path / "payload.bin").write_bytes(dump_value(stream_with("1-0"), 10))
-    assert "choose in a snapshot or a log" in refused(tmp_path / "payload.bin", "--key", "s")
+    assert "select from a snapshot or log" in refused(tmp_path / "payload.bin", "--key", "s")
 
 
-def test_bytes_that_are_not_what_kind_says_are_exit_code_1(tmp_path: Path) -> None:
+def test_a_wrong_kind_is_exit_code_1(tmp_path: Path) -> None:
     path = tmp_path / "odd"
     path.write_bytes(b"\x1b[31mnothing known")
     for kind in ("rdb", "aof", "dump", "listpack"):
@@ -229,5 +229,5 @@ def test_a_terminal_gets_colours_and_a_pipe_none(listpack_file: Path) -> None:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 4096)
-    except OSError:  # how Linux says that the other end is closed
+    except OSError:  # Linux raises it when the other end is closed
         return b""

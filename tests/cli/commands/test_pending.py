@@ -14,7 +14,7 @@ LARGEST = "18446744073709551615-18446744073709551615"
 
 @pytest.fixture
 def orders(penstock: CommandLine) -> CommandLine:
-    """Three pending entries: two of ann's, of which one is deleted, and one of bob's, an hour old."""
+    """Three pending entries: two of ann, one of them deleted, and one of bob, an hour old."""
     client = penstock.server.client
     for id_ in ("1-0", "2-0", LARGEST):
         client.xadd("orders", {"sku": id_, "note": "[b]x\x1b"}, id=id_)
@@ -39,7 +39,7 @@ def test_summary_and_rows(orders: CommandLine) -> None:
     assert rows(orders) == [["1-0", "ann", "1"], ["2-0", "ann", "1"], [LARGEST, "bob", "7"]]
 
 
-def test_rows_are_chosen(orders: CommandLine) -> None:
+def test_rows_are_selected(orders: CommandLine) -> None:
     assert rows(orders, "--consumer", "bob") == [[LARGEST, "bob", "7"]]
     assert rows(orders, "--min-idle", "30m") == [[LARGEST, "bob", "7"]]
     assert rows(orders, "-n", "1") == [["1-0", "ann", "1"]]
@@ -47,7 +47,7 @@ def test_rows_are_chosen(orders: CommandLine) -> None:
     assert rows(orders, "--consumer", "nobody") == []
 
 
-def test_payload_shows_the_entry_or_that_it_is_gone(orders: CommandLine) -> None:
+def test_payload_shows_the_entry_or_that_it_is_deleted(orders: CommandLine) -> None:
     lines = orders.lines("pending", "orders", "g", "--payload")
     assert lines[2].endswith("  sku=1-0 note=[b]x\\x1b")
     assert lines[3].endswith("  (deleted)")
@@ -85,7 +85,7 @@ def test_nothing_pending(penstock: CommandLine) -> None:
     assert penstock.lines("pending", "s", "g", "--json") == []
 
 
-def test_what_is_not_there_is_an_error(penstock: CommandLine) -> None:
+def test_a_missing_stream_is_an_error(penstock: CommandLine) -> None:
     code, line = penstock.error("pending", "none", "g")
     assert code == 1
     assert line.startswith("none: NOGROUP ")

@@ -1,4 +1,4 @@
-"""`penstock pipeline`: the command line, what is refused, and what is printed."""
+"""`penstock pipeline`: arguments, errors and output."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_help_has_examples(penstock: CommandLine) -> None:
         assert "Examples:" in penstock.run("pipeline", *words, "--help").stdout
 
 
-def test_a_file_that_is_not_there_is_told(penstock: CommandLine) -> None:
+def test_a_missing_file_is_reported(penstock: CommandLine) -> None:
     code, text = penstock.error("pipeline", "run", "nothing.toml")
     assert (code, text) == (2, "nothing.toml: No such file or directory")
     code, text = penstock.error("pipeline", "check", "nothing.toml")
@@ -71,7 +71,7 @@ def test_a_bad_file_is_not_run_and_its_problems_are_the_output(
     assert (result.exit_code, [one["line"] for one in told["problems"]]) == (2, [4, 11])
 
 
-def test_syntax_errors_are_told_without_spark(penstock: CommandLine, file: Path) -> None:
+def test_syntax_errors_are_reported_without_spark(penstock: CommandLine, file: Path) -> None:
     file.write_text("[source]\nurl = \n")
     result = penstock.run("pipeline", "check", str(file))
     assert result.exit_code == 2

@@ -1,4 +1,4 @@
-"""`penstock replay`: what it refuses before Spark is started."""
+"""`penstock replay`: errors before Spark is started."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ STREAMS = ("replay", "--from-stream", "a", "--to", "b")
         (("replay", "--to", "b"), "either --from-stream or --from-lake"),
         ((*STREAMS, "--from-lake", "lake"), "either --from-stream or --from-lake"),
         (("replay", "--from-stream", "a", "--to", "a"), "are the same stream"),
-        ((*STREAMS, "--since", "10-0", "--until", "10-0"), "nothing lies between them"),
-        ((*STREAMS, "--since", "end"), "nothing lies between them"),
-        ((*STREAMS, "--until", "start"), "nothing lies between them"),
-        ((*STREAMS, "--since", "soon"), "'soon' is no moment"),
+        ((*STREAMS, "--since", "10-0", "--until", "10-0"), "--until must be later than --since"),
+        ((*STREAMS, "--since", "end"), "--until must be later than --since"),
+        ((*STREAMS, "--until", "start"), "--until must be later than --since"),
+        ((*STREAMS, "--since", "soon"), "'soon' is not a time"),
         (("replay", "--from-stream", "a", "--to", ""), "--to is empty"),
-        (("replay", "--from-lake", "nowhere/at/all", "--to", "b"), "is no directory"),
+        (("replay", "--from-lake", "nowhere/at/all", "--to", "b"), "is not a directory"),
     ],
 )
-def test_words_that_make_no_sense_are_refused(
+def test_invalid_arguments_are_refused(
     words: tuple[str, ...], text: str, penstock: CommandLine
 ) -> None:
     code, told = penstock.error(*words)
@@ -33,25 +33,25 @@ def test_words_that_make_no_sense_are_refused(
     assert text in told
 
 
-def test_a_server_that_is_away_is_said_so(penstock: CommandLine) -> None:
+def test_an_unreachable_server_is_reported(penstock: CommandLine) -> None:
     code, told = penstock.error(*STREAMS, "--url", f"redis://:secret@127.0.0.1:{free_port()}")
     assert code == 3
     assert "secret" not in told
 
 
-def test_a_replay_that_was_done_is_not_done_again_unasked() -> None:
+def test_a_completed_replay_is_not_repeated_without_again() -> None:
     with running_penstock() as server, server.client() as client:
         client.set("penstock:sink:{b}:write:monday:b", 1)
         line = CommandLine(server)  # type: ignore[arg-type]
         result = line.run(*STREAMS, "--name", "monday")
     assert result.exit_code == 0
-    assert "monday has been replayed into b before: --again repeats it" in result.stderr
-    assert result.stdout == "0 entries appended to b; the name of this replay is monday\n"
+    assert "monday was replayed into b before; use --again" in result.stderr
+    assert result.stdout == "0 entries appended to b; this replay is named monday\n"
 
 
-def test_a_stream_that_is_not_there_is_said_before_spark_starts() -> None:
+def test_a_missing_stream_is_reported_before_spark_starts() -> None:
     with running_penstock() as server, server.client() as client:
         line = CommandLine(server)  # type: ignore[arg-type]
-        assert line.error(*STREAMS) == (1, "a is no stream: there is no such key")
+        assert line.error(*STREAMS) == (1, "a: no such key")
         client.rpush("a", 1)
-        assert line.error(*STREAMS) == (1, "a is no stream: the key holds a list")
+        assert line.error(*STREAMS) == (1, "a: holds a list, not a stream")

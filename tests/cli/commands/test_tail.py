@@ -27,7 +27,7 @@ def test_an_entry_is_a_line(penstock: CommandLine) -> None:
     ]
 
 
-def test_json_is_one_object_a_line(penstock: CommandLine) -> None:
+def test_json_is_one_object_per_line(penstock: CommandLine) -> None:
     fill(penstock, "s", "1-0", LARGEST)
     assert [json.loads(line) for line in penstock.lines("tail", "s", "--no-follow", "--json")] == [
         {"stream": "s", "id": "1-0", "time": "1970-01-01T00:00:00.001Z", "fields": {"n": "1-0"}},
@@ -58,7 +58,7 @@ def test_count_stops(penstock: CommandLine) -> None:
 
 
 def test_many_streams_are_shown_in_the_order_of_ids(penstock: CommandLine) -> None:
-    """More than a page, and at different rates, so that pages end at different times."""
+    """More than a page per stream, at different rates, so that pages end at different ids."""
     pipeline = penstock.server.client.pipeline()
     for number in range(1, 701):
         pipeline.xadd("often", {"n": 1}, id=f"{number}-0")
@@ -89,7 +89,7 @@ def test_conditions_must_all_hold(penstock: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("form", [[], ["--json"], ["--format", "{stream} {fields} {field[k]}"]])
-def test_data_does_nothing_to_the_terminal(penstock: CommandLine, form: list[str]) -> None:
+def test_data_is_harmless_to_the_terminal(penstock: CommandLine, form: list[str]) -> None:
     evil = b"[red]x[/]\x1b]0;evil\x07\x00\xff\x9b\xc2\x9b\x7f\r\n{id}\xe2\x80\xae"
     penstock.server.client.xadd(evil, {b"k": evil, evil: b""}, id="1-0")
     (line,) = penstock.lines("tail", evil.decode("utf-8", "surrogateescape"), "--no-follow", *form)
@@ -110,7 +110,7 @@ def test_a_large_value_is_not_cut(penstock: CommandLine) -> None:
     assert line.endswith("x" * (1 << 20))
 
 
-def test_a_stream_that_is_not_there_is_an_error_only_without_follow(penstock: CommandLine) -> None:
+def test_a_missing_stream_is_an_error_only_without_follow(penstock: CommandLine) -> None:
     assert penstock.error("tail", "s", "--no-follow") == (1, "s: no such stream")
     result = penstock.run("tail", "s", "--until", "@5")
     assert (result.exit_code, result.stdout) == (0, "")

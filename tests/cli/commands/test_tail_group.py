@@ -27,7 +27,7 @@ def pending(penstock: CommandLine, stream: str = "orders") -> list[str]:
     return [row["message_id"].decode() for row in rows]
 
 
-def test_what_was_shown_is_acknowledged(orders: CommandLine) -> None:
+def test_shown_entries_are_acknowledged(orders: CommandLine) -> None:
     assert read(orders, "orders", "--group", "g") == ["orders 1-0", "orders 2-0", "orders 3-0"]
     assert pending(orders) == []
     assert read(orders, "orders", "--group", "g") == []
@@ -49,7 +49,7 @@ def test_count_takes_no_more_than_it_shows(orders: CommandLine) -> None:
     assert read(orders, "orders", "--group", "g", "-n", "2") == ["orders 3-0"]
 
 
-def test_what_a_condition_leaves_out_stays_pending(orders: CommandLine) -> None:
+def test_entries_that_do_not_match_stay_pending(orders: CommandLine) -> None:
     assert read(orders, "orders", "--group", "g", "--where", "sku!=A2") == [
         "orders 1-0",
         "orders 3-0",
@@ -57,17 +57,17 @@ def test_what_a_condition_leaves_out_stays_pending(orders: CommandLine) -> None:
     assert pending(orders) == ["2-0"]
 
 
-def test_a_group_is_only_made_when_asked(penstock: CommandLine) -> None:
+def test_a_group_is_created_only_on_request(penstock: CommandLine) -> None:
     penstock.server.client.xadd("s", {"a": 1}, id="1-0")
     code, line = penstock.error("tail", "s", "--group", "g", "--no-follow")
     assert code == 1
     assert line.startswith("NOGROUP ")
-    assert line.endswith("--create-group makes it")
+    assert line.endswith("--create-group creates it")
     assert read(penstock, "s", "--group", "g", "--create-group") == []
     assert penstock.server.client.xinfo_groups("s")[0]["last-delivered-id"] == b"1-0"
 
 
-def test_a_new_group_begins_where_from_says(penstock: CommandLine) -> None:
+def test_a_new_group_starts_at_from(penstock: CommandLine) -> None:
     for number in (1, 2, 3):
         penstock.server.client.xadd("s", {"a": 1}, id=f"{number}-0")
     words = ["s", "--group", "g", "--create-group", "--from"]
@@ -77,7 +77,7 @@ def test_a_new_group_begins_where_from_says(penstock: CommandLine) -> None:
     assert "exists already" in result.stderr
 
 
-def test_create_group_makes_the_stream_too(penstock: CommandLine) -> None:
+def test_create_group_also_creates_the_stream(penstock: CommandLine) -> None:
     assert read(penstock, "new", "--group", "g", "--create-group", "--from", "start") == []
     assert penstock.server.client.type("new") == b"stream"
 
@@ -89,7 +89,7 @@ def test_create_group_does_not_hide_other_errors(penstock: CommandLine) -> None:
     assert line.startswith("text: WRONGTYPE ")
 
 
-def test_several_streams_are_acknowledged_each(orders: CommandLine) -> None:
+def test_entries_of_several_streams_are_acknowledged(orders: CommandLine) -> None:
     orders.server.client.xadd("more", {"sku": "B"}, id="2-5")
     orders.server.client.xgroup_create("more", "g", id="0")
     shown = read(orders, "orders", "more", "--group", "g")
@@ -105,6 +105,6 @@ def test_several_streams_are_acknowledged_each(orders: CommandLine) -> None:
         ["s", "t", "--group", "g", "-n", "1"],
     ],
 )
-def test_options_that_do_not_go_with_a_group(penstock: CommandLine, words: list[str]) -> None:
+def test_options_that_conflict_with_a_group(penstock: CommandLine, words: list[str]) -> None:
     code, _ = penstock.error("tail", *words)
     assert code == 2

@@ -69,4 +69,4 @@ def test_a_directory_that_is_there_is_refused(said: str, place: Path) -> None:
     words = penstock_command("demo", "--dir", str(place))
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert "is there already; name a new directory" in ended.stderr
+    assert "exists already; name a new directory" in ended.stderr

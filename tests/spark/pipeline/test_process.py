@@ -56,8 +56,8 @@ def test_a_check_notes_a_stream_that_is_not_there_yet(penstock: Broker, tmp_path
     file.write_text(TEXT)
     with pipeline(penstock, "check", str(file)) as process:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
-    assert (process.returncode, err) == (0, b"penstock: there is no stream orders yet\n")
-    assert b"nothing is wrong with it" in out
+    assert (process.returncode, err) == (0, b"penstock: the stream orders does not exist yet\n")
+    assert b"no problems" in out
 
 
 def test_a_check_tells_all_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:

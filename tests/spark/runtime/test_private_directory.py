@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.cli.spark_session import _said_afterwards, _stderr_to
+from penstock.cli.spark_session import _stderr_to, _warnings_afterwards
 from penstock.spark.runtime import java
 from penstock.spark.runtime.private_directory import (
     ForeignDirectory,
@@ -111,7 +111,7 @@ def test_the_command_line_says_it_although_java_has_stderr(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     log = tmp_path / "java.log"
-    with _said_afterwards(), _stderr_to(log):
+    with _warnings_afterwards(), _stderr_to(log):
         warnings.warn("/tmp/a belongs to another user", ForeignDirectory, stacklevel=1)
     sys.stderr.flush()
     assert capfd.readouterr().err == "penstock: /tmp/a belongs to another user\n"

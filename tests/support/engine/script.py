@@ -39,7 +39,7 @@ from pathlib import Path
 from typing import Any
 
 from penstock.cli.inspect import views
-from penstock.cli.terminal.output import Output
+from penstock.cli.terminal.output import Stdout
 from penstock.core import stream_id
 from penstock.core.check import check_stream
 from penstock.core.frame import Frame
@@ -219,7 +219,7 @@ def inspect(stream: Stream, what: str) -> list[str]:
     raw.node_bytes_max, raw.node_entries_max = stream.limits.bytes_max, stream.limits.entries_max
     printed = io.StringIO()
     with redirect_stdout(printed):
-        views.show(views.inspected(raw, None, lambda *_: None), [what], Output())
+        views.show(views.inspected(raw, None, lambda *_: None), [what], Stdout())
     _summary, *lines = printed.getvalue().splitlines()
     return [line for line in lines if line]
 

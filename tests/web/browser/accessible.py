@@ -1,18 +1,18 @@
-"""What a page must have for those who do not see it, or do not use a mouse."""
+"""Checks that a page works with a screen reader and without a mouse."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-# As Chromium tells a screen reader: `- button "Next"`; one without a name has no quotes.
+# In Chromium's accessibility tree: `- button "Next"`. An element without a name has no quotes.
 _NAMELESS = re.compile(
     r"- (button|link|textbox|searchbox|spinbutton|checkbox|radio|switch|table|dialog|img)(?= \[|:|$)"
 )
 
 
 def check_can_be_used_without_eyes(page: Any) -> None:
-    """Everything that can be used has a name; the page has a title, a language and a heading."""
+    """Every control has a name, and the page has a title, a language and a heading."""
     lines = page.locator("body").aria_snapshot().splitlines()
     nameless = [line.strip() for line in lines if _NAMELESS.match(line.strip())]
     assert nameless == [], f"{nameless} of {page.url}"

@@ -1,4 +1,4 @@
-"""Pictures for the docs, made by the browser tests when PENSTOCK_SCREENSHOTS is 1."""
+"""Screenshots for the docs, taken by the browser tests if PENSTOCK_SCREENSHOTS is 1."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def screenshot(page: Any, name: str, height: int) -> None:
 
 
 def take_picture(page: Any, address: str, server: PenstockServer, path: str) -> None:
-    """A picture of a view that has one, with something to see on it."""
+    """Take a screenshot of a page, if the docs have one, with data on it."""
     pictures = {"/stream": entry_picture, "/groups": groups_picture, "/pipeline": pipeline_picture}
     picture = pictures.get(path.partition("?")[0])
     if picture is not None:
@@ -38,7 +38,7 @@ def seconds(page: Any) -> Iterator[int]:
 
 
 def bustle(page: Any, server: PenstockServer) -> None:
-    """Streams that grow, more and less, and a group that reads."""
+    """Streams that grow at different rates, and a group that reads."""
     with server.client() as client:
         for stream in ("clicks", "payments"):
             client.xgroup_create(stream, "workers", id="0", mkstream=True)

@@ -1,4 +1,4 @@
-"""The dashboard by keyboard, and at addresses that are wrong."""
+"""The dashboard by keyboard, and with wrong URLs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def press(page: Any, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-def test_a_dialog_takes_the_focus_and_gives_it_back(
+def test_a_dialog_takes_the_focus_and_returns_it(
     writing_dashboard: Dashboard, visitor: Visitor
 ) -> None:
     page = visitor.goto(writing_dashboard, "/stream?name=sensors")
@@ -37,17 +37,17 @@ def test_a_dialog_takes_the_focus_and_gives_it_back(
     trim = page.get_by_role("button", name="Trim")
     trim.focus()
     press(page, "Enter")
-    expect(page.get_by_label("an id, a moment")).to_be_focused()
-    page.get_by_role("button", name="Show what goes").focus()
+    expect(page.get_by_label("an id, a time")).to_be_focused()
+    page.get_by_role("button", name="Preview").focus()
     press(page, "Enter")
-    page.get_by_role("button", name="Do it").wait_for()
+    page.get_by_role("button", name="Apply").wait_for()
     expect(page.get_by_role("button", name="Cancel").last).to_be_focused()
     press(page, "Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(trim).to_be_focused()
 
 
-def test_a_table_that_changes_leaves_the_focus_where_it_is(
+def test_a_table_update_keeps_the_focus(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     page = visitor.goto(dashboard, "/streams?search=live")
@@ -68,33 +68,35 @@ def test_a_node_and_its_bytes_are_reached_by_keys(dashboard: Dashboard, visitor:
     expect(title).to_be_focused()
     press(page, "Tab", "ArrowRight", "ArrowRight")
     expect(page.locator(".bytes .p:focus")).to_have_count(1)
-    expect(page.locator(".piece-told")).to_contain_text("offset 4")
+    expect(page.locator(".piece-title")).to_contain_text("offset 4")
     press(page, "ArrowLeft")
-    expect(page.locator(".piece-told")).to_contain_text("offset 0")
+    expect(page.locator(".piece-title")).to_contain_text("offset 0")
 
 
 @pytest.mark.parametrize(
     ("path", "said", "way_out"),
     [
-        ("/streams?page=x&sort=colour", "page=x in the address is not a number.", "/streams"),
+        ("/streams?page=x&sort=colour", "page=x in the URL is not a number.", "/streams"),
         ("/stream?name=live&tail=often", "tail=often", "/stream?name=live"),
         ("/group?name=orders&group=packers&at=now", "at=now", "/group?name=orders&group=packers"),
         ("/structure", "names no stream", "/streams"),
     ],
 )
-def test_an_address_with_a_wrong_word_shows_the_page_and_says_so(
+def test_a_wrong_parameter_is_reported_on_the_page(
     dashboard: Dashboard, visitor: Visitor, path: str, said: str, way_out: str
 ) -> None:
     page = visitor.goto(dashboard, path)
-    expect(page.locator(".mind").first).to_contain_text(said)
-    page.locator(".view").get_by_role("link", name=re.compile("without that|All streams")).click()
+    expect(page.locator(".warning").first).to_contain_text(said)
+    page.locator(".view").get_by_role(
+        "link", name=re.compile("Correct the URL|All streams")
+    ).click()
     page.wait_for_url(f"**{way_out}")
-    expect(page.get_by_text("in the address is not")).to_have_count(0)
+    expect(page.get_by_text("in the URL is not")).to_have_count(0)
 
 
-def test_an_address_that_leads_nowhere_says_so(dashboard: Dashboard, visitor: Visitor) -> None:
+def test_an_unknown_path_has_a_page(dashboard: Dashboard, visitor: Visitor) -> None:
     answer = visitor.page.goto(f"{dashboard.address}/orders<b>")
     assert answer.status == 404
-    expect(visitor.page.get_by_role("heading")).to_have_text("No such page")
+    expect(visitor.page.get_by_role("heading")).to_have_text("Page not found")
     visitor.page.get_by_role("link", name="All streams").click()
     expect(visitor.page.get_by_role("link", name="orders", exact=True)).to_be_visible()

@@ -1,4 +1,4 @@
-"""Changes in a real browser: each is shown before it is made, and made only then."""
+"""Changes in a real browser: each is shown and confirmed before it is made."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ expect.set_options(timeout=60_000)
 
 
 def say_yes(page: Any, *commands: str) -> None:
-    """Do what the dialog proposes, if it names these commands."""
-    dialog = page.get_by_role("dialog").filter(has=page.get_by_role("button", name="Do it"))
+    """Confirm the dialog if it shows these texts."""
+    dialog = page.get_by_role("dialog").filter(has=page.get_by_role("button", name="Apply"))
     for command in commands:
         expect(dialog).to_contain_text(command)
     check_can_be_used_without_eyes(page)
-    dialog.get_by_role("button", name="Do it").click()
+    dialog.get_by_role("button", name="Apply").click()
 
 
 def test_a_change_is_shown_before_it_is_made(
@@ -32,35 +32,35 @@ def test_a_change_is_shown_before_it_is_made(
         client.xadd("notes", {"n": "0"}, id="1-0")
         page = visitor.goto(writing_dashboard, "/stream?name=notes")
         page.get_by_role("button", name="Add an entry").click()
-        page.get_by_label("fields, one a line").fill("sku=A1\nnote=two words")
-        page.get_by_role("button", name="Show what is sent").click()
+        page.get_by_label("fields, one per line").fill("sku=A1\nnote=two words")
+        page.get_by_role("button", name="Preview").click()
         expect(page.get_by_role("dialog").last).to_contain_text(
             'XADD notes * sku A1 note "two words"'
         )
         assert client.xlen("notes") == 1
-        page.get_by_role("button", name="Do it").click()
+        page.get_by_role("button", name="Apply").click()
         expect(page.locator("tbody")).to_contain_text("sku=A1")
         assert client.xlen("notes") == 2
         page.get_by_role("button", name="Trim").click()
-        page.get_by_label("all but the newest").click()
-        page.get_by_label("an id, a moment, or how many").fill("1")
-        page.get_by_role("button", name="Show what goes").click()
+        page.get_by_label("keep only the newest").click()
+        page.get_by_label("an id, a time, or a number").fill("1")
+        page.get_by_role("button", name="Preview").click()
         expect(page.get_by_role("dialog").last).to_contain_text("deletes 1 of 2 entries")
         page.get_by_role("button", name="Cancel").last.click()
-        expect(page.get_by_role("button", name="Do it")).to_have_count(0)
+        expect(page.get_by_role("button", name="Apply")).to_have_count(0)
         assert client.xlen("notes") == 2
 
 
-def test_what_is_out_of_sight_is_not_chosen_any_more(
+def test_rows_that_disappear_are_deselected(
     writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     page = visitor.goto(writing_dashboard, "/stream?name=orders&at=0-0")
     page.locator("tbody").get_by_role("checkbox").first.click()
-    expect(page.get_by_text("1 chosen")).to_be_visible()
+    expect(page.get_by_text("1 selected")).to_be_visible()
     page.get_by_role("button", name="Next").click()
-    expect(page.get_by_text("1 chosen")).to_have_count(0)
-    page.get_by_role("button", name="Delete chosen").click()
-    expect(page.get_by_text("no entry is chosen")).to_be_visible()
+    expect(page.get_by_text("1 selected")).to_have_count(0)
+    page.get_by_role("button", name="Delete selected").click()
+    expect(page.get_by_text("no entry is selected")).to_be_visible()
 
 
 def test_pending_entries_are_acknowledged(
@@ -73,9 +73,9 @@ def test_pending_entries_are_acknowledged(
         client.xreadgroup("g", "ann", {"work": ">"})
         page = visitor.goto(writing_dashboard, "/group?name=work&group=g")
         page.locator("tbody").nth(1).get_by_role("checkbox").click()
-        page.get_by_role("button", name="Acknowledge chosen").click()
+        page.get_by_role("button", name="Acknowledge selected").click()
         expect(page.get_by_role("dialog").last).to_contain_text("XACK work g 1-0")
-        page.get_by_role("button", name="Do it").click()
+        page.get_by_role("button", name="Apply").click()
         expect(page.locator(".view")).to_contain_text("0 of 0 pending entries")
         assert client.xpending("work", "g")["pending"] == 0
 
@@ -90,19 +90,17 @@ def test_a_group_is_created_loses_a_consumer_and_is_deleted(
         page = visitor.goto(writing_dashboard, "/groups?name=crew")
         page.get_by_role("button", name="Create a group").click()
         page.get_by_label("name of the group").fill("packers")
-        page.get_by_label("start, end, an id").fill("2-0")
-        page.get_by_role("button", name="Show what it does").click()
+        page.get_by_label("reads after: start, end, an id").fill("2-0")
+        page.get_by_role("button", name="Preview").click()
         say_yes(page, "XGROUP CREATE crew packers 2-0", "its lag is unknown until")
         expect(page.get_by_role("note")).to_contain_text("Why the lag of packers is unknown")
         client.xreadgroup("packers", "ann", {"crew": ">"})
         page.get_by_role("link", name="packers").first.click()
-        page.get_by_role("checkbox", name="choose ann").click()
-        page.get_by_role("button", name="Delete chosen consumers").click()
-        say_yes(
-            page, "ann goes, and with it 3 pending entries", "XGROUP DELCONSUMER crew packers ann"
-        )
-        expect(page.get_by_role("checkbox", name="choose ann")).to_have_count(0)
-        expect(page.get_by_role("dialog")).to_have_count(0)  # it takes the clicks until it is gone
+        page.get_by_role("checkbox", name="select ann").click()
+        page.get_by_role("button", name="Delete selected consumers").click()
+        say_yes(page, "deletes ann with 3 pending entries", "XGROUP DELCONSUMER crew packers ann")
+        expect(page.get_by_role("checkbox", name="select ann")).to_have_count(0)
+        expect(page.get_by_role("dialog")).to_have_count(0)  # an open dialog catches all clicks
         page.get_by_role("button", name="Delete this group").click()
         say_yes(page, "XGROUP DESTROY crew packers")
         page.wait_for_url("**/groups?name=crew")
@@ -118,14 +116,14 @@ def test_an_entry_is_edited_and_sent_to_another_stream(
         page = visitor.goto(writing_dashboard, "/stream?name=draft")
         page.get_by_role("button", name="1-0").click()
         page.get_by_role("button", name="Edit and resend").click()
-        page.get_by_label("into which stream").fill("second")
+        page.get_by_label("target stream").fill("second")
         page.get_by_label("value 2").fill("two\nlines")
         page.get_by_role("button", name="remove field 3").click()
-        page.get_by_role("button", name="Another field").click()
+        page.get_by_role("button", name="Add a field").click()
         page.get_by_label("field 4", exact=True).fill("new")
         check_can_be_used_without_eyes(page)
-        page.get_by_role("button", name="Show what is sent").click()
-        say_yes(page, "XADD second * kept", "there is no stream second: it is made")
+        page.get_by_role("button", name="Preview").click()
+        say_yes(page, "XADD second * kept", "the stream second does not exist and will be created")
         expect(page.get_by_role("dialog")).to_have_count(0)
         (entry,) = client.xrange("second")
         assert entry[1] == {b"kept": b"\xff\n\\", b"json": b"two\nlines", b"new": b""}
@@ -135,7 +133,7 @@ def test_an_entry_is_edited_and_sent_to_another_stream(
 @pytest.mark.parametrize(
     "path", ["/pipeline?rejects=returns:refused", "/stream?name=returns:refused"]
 )
-def test_chosen_rejects_go_back_to_where_they_came_from(
+def test_selected_rejects_are_redriven(
     writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
 ) -> None:
     with filled.client() as client:
@@ -144,12 +142,12 @@ def test_chosen_rejects_go_back_to_where_they_came_from(
         client.xadd("returns:refused", {"qty": "-1", "_reason": "positive"} | origin, id="1-0")
         client.xadd("returns:refused", {"qty": "-2", "_reason": "positive"} | origin, id="2-0")
         page = visitor.goto(writing_dashboard, path)
-        page.get_by_role("checkbox", name="choose 1-0").click()
-        page.get_by_role("button", name="Redrive chosen").click()
+        page.get_by_role("checkbox", name="select 1-0").click()
+        page.get_by_role("button", name="Redrive selected").click()
         page.get_by_role("checkbox", name="delete the rejects").click()
-        page.get_by_role("button", name="Show what is sent").click()
+        page.get_by_role("button", name="Preview").click()
         say_yes(page, "XADD returns * qty -1 _source_stream returns", "XDEL returns:refused 1-0")
-        expect(page.get_by_role("checkbox", name="choose 1-0")).to_have_count(0)
+        expect(page.get_by_role("checkbox", name="select 1-0")).to_have_count(0)
         sent = {name.encode(): value.encode() for name, value in origin.items()} | {b"qty": b"-1"}
         assert [fields for _, fields in client.xrange("returns")] == [sent]
         assert [id_ for id_, _ in client.xrange("returns:refused")] == [b"2-0"]

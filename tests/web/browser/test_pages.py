@@ -37,7 +37,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_every_view_loads(
+def test_every_page_loads(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer, path: str
 ) -> None:
     page = visitor.goto(dashboard, path)
@@ -50,9 +50,7 @@ def test_every_view_loads(
 
 
 @pytest.mark.parametrize("path", VIEWS)
-def test_no_view_is_wider_than_a_telephone(
-    dashboard: Dashboard, visitor: Visitor, path: str
-) -> None:
+def test_no_page_is_wider_than_a_phone(dashboard: Dashboard, visitor: Visitor, path: str) -> None:
     visitor.page.set_viewport_size({"width": 390, "height": 844})
     page = visitor.goto(dashboard, path)
     expect(page.locator(".view")).to_contain_text(VIEWS[path])
@@ -89,20 +87,18 @@ def test_a_tail_shows_what_another_client_adds_until_it_is_paused(
         client.xadd("live", {"from": "elsewhere"})
         expect(page.locator("tbody")).to_contain_text("from=elsewhere")
         page.get_by_role("button", name="Pause").click()
-        expect(page.get_by_role("button", name="Go on")).to_be_visible()
+        expect(page.get_by_role("button", name="Resume")).to_be_visible()
         client.xadd("live", {"while": "paused"})
-        page.wait_for_timeout(
-            1000
-        )  # to be sure that nothing comes there is no condition to wait for
+        page.wait_for_timeout(1000)  # that nothing arrives cannot be waited for as a condition
         expect(page.locator("tbody")).not_to_contain_text("while=paused")
-        page.get_by_role("button", name="Go on").click()
+        page.get_by_role("button", name="Resume").click()
         expect(page.locator("tbody")).to_contain_text("while=paused")
 
 
-def test_seeking_a_moment_lands_on_its_first_entry(dashboard: Dashboard, visitor: Visitor) -> None:
+def test_seeking_a_time_shows_its_first_entry(dashboard: Dashboard, visitor: Visitor) -> None:
     page = visitor.goto(dashboard, "/stream?name=orders")
     seek(page, "2023-11-14T22:15:00.001")
-    wanted = FIRST_MS + 100_000 + STEP_MS  # the first multiple of the step behind that moment
+    wanted = FIRST_MS + 100_000 + STEP_MS  # the first multiple of the step after that time
     expect(first_id(page)).to_have_text(f"{wanted}-0")
     page.wait_for_url(re.compile("at="))
     address = page.url
@@ -115,7 +111,7 @@ def test_seeking_a_moment_lands_on_its_first_entry(dashboard: Dashboard, visitor
     page.goto(address)
     expect(first_id(page)).to_have_text(f"{wanted}-0")
     seek(page, "yesterday")
-    expect(page.get_by_text("is no moment")).to_be_visible()
+    expect(page.get_by_text("is not a time")).to_be_visible()
 
 
 def seek(page: Any, text: str) -> None:
@@ -132,7 +128,7 @@ def test_a_filter_shows_what_matches(dashboard: Dashboard, visitor: Visitor) -> 
     page.get_by_label("Filter").fill("sku=A7 && n~7$")
     page.get_by_label("Filter").press("Enter")
     expect(first_id(page)).to_have_text(f"{FIRST_MS + 7 * STEP_MS}-0")
-    expect(page.locator(".view")).to_contain_text("that were looked at")
+    expect(page.locator(".view")).to_contain_text("checked")
     assert all("sku=A7" in text for text in page.locator("tbody tr").all_inner_texts())
 
 
@@ -153,7 +149,7 @@ def test_markup_and_escapes_are_shown_and_do_nothing(
     assert page.locator(".view script").count() == 0
 
 
-def test_of_an_entry_with_very_many_fields_some_are_shown_at_a_time(
+def test_an_entry_with_many_fields_is_shown_in_parts(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     with filled.client() as client:
@@ -183,7 +179,7 @@ def test_a_name_of_any_bytes_has_a_page(dashboard: Dashboard, visitor: Visitor) 
     page.get_by_role("link", name="odd\\xff\\name <b>").click()
     expect(page.locator("tbody")).to_contain_text("a=1")
     page.goto(dashboard.address + link("structure", ODD_NAME))
-    expect(page.locator(".view")).to_contain_text("all of it is drawn")
+    expect(page.locator(".view")).to_contain_text("all are shown")
 
 
 def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
@@ -202,16 +198,16 @@ def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
         screenshot(page, "structure", 1000)
 
 
-def test_a_dashboard_that_only_reads_offers_no_change_and_takes_none(
+def test_a_read_only_dashboard_offers_and_accepts_no_change(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
     page = visitor.goto(dashboard, "/stream?name=live")
     expect(page.locator(".view")).to_contain_text("read-only")
-    for name in ("Add an entry", "Delete chosen", "Trim"):
+    for name in ("Add an entry", "Delete selected", "Trim"):
         assert page.get_by_role("button", name=name).count() == 0
     page.goto(f"{dashboard.address}/group?name=orders&group=packers")
     expect(page.locator(".view")).to_contain_text("ann")
-    assert page.get_by_role("button", name="Acknowledge chosen").count() == 0
+    assert page.get_by_role("button", name="Acknowledge selected").count() == 0
     with filled.client() as client:
         before = client.xlen("live")
         for path in ("/stream?name=live", "/export?name=live", "/streams", "/add?name=live"):
@@ -241,7 +237,7 @@ def test_a_selection_is_downloaded(dashboard: Dashboard, visitor: Visitor) -> No
 def test_light_and_dark_are_remembered(dashboard: Dashboard, visitor: Visitor) -> None:
     page = visitor.goto(dashboard, "/streams")
     dark = page.evaluate("document.body.classList.contains('body--dark')")
-    page.get_by_role("button", name="light or dark").click()
+    page.get_by_role("button", name="switch between light and dark").click()
     wanted = "body--light" if dark else "body--dark"
     expect(page.locator(f"body.{wanted}")).to_have_count(1)
     page.goto(f"{dashboard.address}/pipeline")
@@ -260,10 +256,10 @@ def test_a_page_recovers_when_the_server_comes_back(visitor: Visitor, tmp_path: 
             alert = page.locator("[role=alert]")
             expect(alert).to_contain_text(f"cannot reach 127.0.0.1:{port}")
             page.goto(f"{dashboard.address}/structure?name=orders")
-            expect(alert).to_contain_text("trying again")
+            expect(alert).to_contain_text("retrying")
             server.start("--port", str(port))
             expect(alert).to_be_hidden()
-            expect(page.locator(".view")).to_contain_text("all of it is drawn")
+            expect(page.locator(".view")).to_contain_text("all are shown")
 
 
 def test_a_dashboard_with_a_password_asks_for_it(visitor: Visitor, filled: PenstockServer) -> None:
@@ -272,7 +268,7 @@ def test_a_dashboard_with_a_password_asks_for_it(visitor: Visitor, filled: Penst
         url, "--bind", "0.0.0.0", PENSTOCK_UI_PASSWORD="open sesame"
     ) as dashboard:
         visitor.page.goto(f"{dashboard.address}/stream?name=live")
-        visitor.page.get_by_label("Password of this dashboard").fill("open sesame")
+        visitor.page.get_by_label("Dashboard password").fill("open sesame")
         visitor.page.get_by_role("button", name="Log in").click()
         expect(visitor.page.locator("tbody")).to_contain_text("n=0")
         assert "open sesame" not in dashboard.log()

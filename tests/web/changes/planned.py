@@ -1,4 +1,4 @@
-"""A change of the stream `s`, planned and carried out as a page would."""
+"""Plans and makes a change of the stream `s`, like a page."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Awaitable, Callable
 
 from penstock.web.changes.entry_changes import Change, carry_out
 from penstock.web.model.facts import StreamFacts, one_stream
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
-Plan = Callable[[Server, StreamFacts], Awaitable[Change]]
+Plan = Callable[[ServerClient, StreamFacts], Awaitable[Change]]
 
 
 def planned(live: Live, plan: Plan, do_it: bool = True) -> Change:
-    async def run(server: Server) -> Change:
+    async def run(server: ServerClient) -> Change:
         change = await plan(server, await one_stream(server, b"s"))
         if do_it:
             await carry_out(server, change)

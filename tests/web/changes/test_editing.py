@@ -1,4 +1,4 @@
-"""Boxes lose nothing: what nobody has touched is sent as it was."""
+"""Input boxes lose nothing: unedited bytes are sent unchanged."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from penstock.web.changes.editing import box_of
 
 
 @given(st.binary(max_size=60) | st.text(max_size=30).map(str.encode), st.booleans())
-def test_what_stands_in_a_box_means_the_bytes_it_was_made_of(data: bytes, one_line: bool) -> None:
+def test_the_text_of_a_box_stands_for_its_bytes(data: bytes, one_line: bool) -> None:
     box = box_of(data, one_line)
     assert box.text is not None
     assert box.read(box.text) == data
-    # Also when somebody types a letter behind it.
+    # Also after a letter is added.
     assert box.read(box.text + "z") == data + b"z"
 
 
@@ -27,7 +27,7 @@ def test_what_stands_in_a_box_means_the_bytes_it_was_made_of(data: bytes, one_li
         ("grün".encode(), "grün"),
     ],
 )
-def test_plain_text_stands_there_as_it_is(data: bytes, text: str) -> None:
+def test_plain_text_is_shown_unchanged(data: bytes, text: str) -> None:
     assert (box_of(data).text, box_of(data).escaped) == (text, False)
 
 
@@ -39,7 +39,7 @@ def test_plain_text_stands_there_as_it_is(data: bytes, text: str) -> None:
         ("\u202e".encode(), "\\xe2\\x80\\xae"),
     ],
 )
-def test_bytes_that_a_box_would_lose_are_spelled_out(data: bytes, text: str) -> None:
+def test_bytes_that_a_box_would_lose_are_escaped(data: bytes, text: str) -> None:
     assert (box_of(data).text, box_of(data).escaped) == (text, True)
 
 
@@ -47,7 +47,7 @@ def test_the_name_of_a_field_is_one_line() -> None:
     assert box_of(b"a\nb", one_line=True).text == "a\\x0ab"
 
 
-def test_what_is_too_long_for_a_box_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_value_too_long_for_a_box_is_sent_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(editing, "BOX_BYTES_MAX", 3)
     box = box_of(b"long")
     assert box.text is None

@@ -1,4 +1,4 @@
-"""Changes: planned by asking, shown in full, refused where nothing may be written."""
+"""Changes of entries: planned by reading, shown in full, refused in read-only mode."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from penstock.web.changes.entry_changes import (
 )
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.changes.planned import planned
 from tests.web.conftest import Live
 
 
-def test_a_plan_changes_nothing_and_a_reading_dashboard_carries_nothing_out(
+def test_a_plan_changes_nothing_and_a_read_only_dashboard_refuses_it(
     stream_of_ten: Live,
 ) -> None:
-    async def run(server: Server) -> None:
+    async def run(server: ServerClient) -> None:
         facts = await one_stream(server, b"s")
         change = await plan_trim_before(server, facts, StreamID(5, 0))
         with pytest.raises(Refused, match="--allow-writes"):
@@ -38,14 +38,14 @@ def test_a_plan_changes_nothing_and_a_reading_dashboard_carries_nothing_out(
     assert stream_of_ten.client.xlen("s") == 10
 
 
-def test_a_trim_says_what_goes_and_who_has_not_read_it(stream_of_ten: Live) -> None:
+def test_a_trim_shows_what_is_deleted_and_who_has_not_read_it(stream_of_ten: Live) -> None:
     change = planned(
         stream_of_ten, lambda server, facts: plan_trim_before(server, facts, StreamID(7, 0))
     )
     assert change.command_lines == ["XTRIM s MINID = 7-0"]
     assert change.effects[0].startswith("deletes 6 of 10 entries, about ")
-    assert "from 1-0 " in change.effects[1]
-    assert "group g has not read past 4-0" in change.warnings[0]
+    assert "for example 1-0 " in change.effects[1]
+    assert "group g has read up to 4-0" in change.warnings[0]
     assert stream_of_ten.client.xlen("s") == 4
 
 
@@ -69,26 +69,29 @@ def test_a_trim_to_a_length_counts_from_the_nearer_end(
         "3-0"
         in planned(stream_of_ten, lambda s, f: plan_trim_to_length(s, f, 8), False).command_lines[0]
     )
-    with pytest.raises(Refused, match="neither end"):
+    with pytest.raises(Refused, match="from both ends"):
         planned(stream_of_ten, lambda s, f: plan_trim_to_length(s, f, 5), False)
 
 
-def test_a_trim_of_nothing_says_so(stream_of_ten: Live) -> None:
+def test_a_trim_without_effect_has_no_command(stream_of_ten: Live) -> None:
     change = planned(stream_of_ten, lambda server, facts: plan_trim_before(server, facts, SMALLEST))
-    assert change.effects == ("nothing: no entry lies before 0-0",)
+    assert change.effects == ("nothing to do: no entry is before 0-0",)
     assert change.commands == ()
     change = planned(stream_of_ten, lambda server, facts: plan_trim_to_length(server, facts, 99))
-    assert (change.effects, change.commands) == (("nothing: there are 10 entries",), ())
+    assert (change.effects, change.commands) == (
+        ("nothing to do: the stream has only 10 entries",),
+        (),
+    )
     assert stream_of_ten.client.xlen("s") == 10
 
 
-def test_a_trim_to_nothing_empties_the_stream(stream_of_ten: Live) -> None:
+def test_a_trim_to_length_0_empties_the_stream(stream_of_ten: Live) -> None:
     planned(stream_of_ten, lambda server, facts: plan_trim_to_length(server, facts, 0))
     assert stream_of_ten.client.xlen("s") == 0
 
 
-def test_a_trim_keeps_what_came_after_it_was_shown(stream_of_ten: Live) -> None:
-    async def run(server: Server) -> None:
+def test_a_trim_keeps_entries_added_after_the_plan(stream_of_ten: Live) -> None:
+    async def run(server: ServerClient) -> None:
         facts = await one_stream(server, b"s")
         of_all = await plan_trim_before(server, facts, StreamID(10**6, 0))
         of_none = await plan_trim_to_length(server, facts, 10)
@@ -102,16 +105,16 @@ def test_a_trim_keeps_what_came_after_it_was_shown(stream_of_ten: Live) -> None:
 
 
 @pytest.mark.parametrize(("start", "emptied"), [(3, "2"), (5, "4"), (9, "4")])
-def test_a_trim_says_which_pending_entries_lose_their_fields(
+def test_a_trim_warns_about_pending_entries_that_lose_their_fields(
     stream_of_ten: Live, start: int, emptied: str
 ) -> None:
     change = planned(
         stream_of_ten, lambda s, f: plan_trim_before(s, f, StreamID(start, 0)), do_it=False
     )
-    assert f"group g has {emptied} pending of what lies before {start}-0" in change.warnings[-1]
+    assert f"group g has {emptied} pending entries before {start}-0" in change.warnings[-1]
 
 
-def test_a_trim_counts_only_so_many_pending_entries(
+def test_a_trim_counts_a_bounded_number_of_pending_entries(
     stream_of_ten: Live, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(entry_changes, "PENDING_COUNTED_MAX", 3)
@@ -119,10 +122,10 @@ def test_a_trim_counts_only_so_many_pending_entries(
     assert "group g has over 3 pending" in change.warnings[-1]
 
 
-def test_a_trim_where_ids_end_says_so(live: Live) -> None:
+def test_a_trim_up_to_the_largest_id_is_refused(live: Live) -> None:
     for id_ in ("1-0", "2-0", str(LARGEST)):
         live.client.xadd("s", {"n": "0"}, id=id_)
-    with pytest.raises(Refused, match="no id follows it"):
+    with pytest.raises(Refused, match="no trim can include it"):
         planned(live, lambda server, facts: plan_trim_to_length(server, facts, 0))
     planned(live, lambda server, facts: plan_trim_to_length(server, facts, 1))
     assert [id_ for id_, _ in live.client.xrange("s")] == [LARGEST.text]
@@ -131,12 +134,12 @@ def test_a_trim_where_ids_end_says_so(live: Live) -> None:
 def test_entries_are_added_and_deleted(live: Live) -> None:
     live.client.xadd("s", {"n": "0"}, id="1-0")
 
-    async def add(server: Server, facts: StreamFacts) -> Change:
+    async def add(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_add(facts.name, [(b"a", b"x y"), (b"a", b"\xff")], "2-0")
 
     assert planned(live, add).command_lines == ['XADD s 2-0 a "x y" a "\\xff"']
 
-    async def delete(server: Server, facts: StreamFacts) -> Change:
+    async def delete(server: ServerClient, facts: StreamFacts) -> Change:
         return plan_delete(facts.name, [StreamID(1, 0)], facts.groups)
 
     planned(live, delete)
@@ -152,40 +155,40 @@ def test_an_entry_is_added_at_an_id(id_: str) -> None:
     "id_",
     ["NOMKSTREAM", "maxlen", "-", "+", "$", "1-", "1-2-3", "*-1", "-1-0", "1 2", f"{2**64}-0"],
 )
-def test_what_is_no_id_is_never_sent_as_one(id_: str) -> None:
-    with pytest.raises(Refused, match="is no id"):
+def test_an_invalid_id_is_never_sent(id_: str) -> None:
+    with pytest.raises(Refused, match="is not an id"):
         plan_add(b"s", [(b"a", b"b")], id_)
 
 
-def test_changes_of_nothing_are_refused() -> None:
-    with pytest.raises(Refused, match="needs a field"):
+def test_changes_without_a_selection_are_refused() -> None:
+    with pytest.raises(Refused, match="needs at least one field"):
         plan_add(b"s", [])
-    with pytest.raises(Refused, match="no entry is chosen"):
+    with pytest.raises(Refused, match="no entry is selected"):
         plan_delete(b"s", [], [])
 
 
-def test_a_change_that_ends_in_the_middle_says_how_far_it_came(live: Live) -> None:
+def test_a_partial_change_reports_how_many_commands_succeeded(live: Live) -> None:
     live.client.set("word", "x")
 
-    async def half(server: Server, facts: StreamFacts) -> Change:
+    async def half(server: ServerClient, facts: StreamFacts) -> Change:
         commands = (("XADD", "s", "*", "a", "1"), ("XADD", "word", "*", "a", "1"))
         return Change("Add", commands, ())
 
     live.client.xadd("s", {"n": "0"})
-    with pytest.raises(Refused, match="1 of 2 commands were done, then: WRONGTYPE"):
+    with pytest.raises(Refused, match="1 of 2 commands succeeded, then: WRONGTYPE"):
         planned(live, half)
     assert live.client.xlen("s") == 2
 
 
 @given(st.lists(st.binary(max_size=20) | st.text(max_size=10).map(str.encode), max_size=4))
-def test_a_command_that_is_shown_is_the_command_that_is_sent(words: list[bytes]) -> None:
+def test_the_command_shown_is_the_command_sent(words: list[bytes]) -> None:
     (line,) = Change("", (("XADD", *words),), ()).command_lines
     assert "\n" not in line
     assert redis_cli_words(line) == [b"XADD", *words]
 
 
 def redis_cli_words(line: str) -> list[bytes]:
-    """The words of a line by the rules of redis-cli, as far as they are used here."""
+    """Split a line by the rules of redis-cli, as far as they are used here."""
     found = re.findall(r'"((?:[^"\\]|\\.)*)"|([^ "]+)', line)
     return [
         re.sub(

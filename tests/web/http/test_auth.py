@@ -1,4 +1,4 @@
-"""Who may come in."""
+"""Access checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Answer = tuple[int, dict[str, str], bytes]
 
 
 async def inside(scope: Scope, receive: Receive, send: Send) -> None:
-    """What lies behind the gate."""
+    """The application behind the gate."""
     await send({"type": "http.response.start", "status": 200, "headers": []})
     await send({"type": "http.response.body", "body": b"inside"})
 
@@ -68,12 +68,12 @@ def _no_penalty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1:1", "localhost", "[::1]:8379", "127.9.9.9"])
-def test_loopback_names_get_in(host: str) -> None:
+def test_loopback_names_are_accepted(host: str) -> None:
     assert visit(Gate(inside), host=host)[0] == 200
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "10.0.0.1", "", "["])
-def test_a_name_that_somebody_pointed_here_does_not(host: str) -> None:
+def test_a_foreign_name_that_resolves_to_loopback_is_refused(host: str) -> None:
     assert visit(Gate(inside), host=host)[0] == 421
     assert not is_loopback(host)
 
@@ -86,7 +86,7 @@ def test_a_page_of_another_site_can_neither_post_nor_open_a_websocket() -> None:
     assert _run(gate, {"type": "websocket", "path": "/", "headers": headers})[0] == 403
 
 
-def test_what_stands_in_for_a_websocket_is_not_for_other_sites_either() -> None:
+def test_the_fallback_of_a_websocket_is_refused_to_other_sites() -> None:
     gate = Gate(inside)
     path = "/_nicegui_ws/socket.io/?EIO=4&transport=polling"
     assert visit(gate, path, origin="http://evil.example")[0] == 403
@@ -94,11 +94,11 @@ def test_what_stands_in_for_a_websocket_is_not_for_other_sites_either() -> None:
     assert visit(gate, path)[0] == 200
 
 
-def test_an_origin_that_cannot_be_read_is_refused() -> None:
+def test_an_invalid_origin_is_refused() -> None:
     assert visit(Gate(inside), method="POST", origin="http://[")[0] == 403
 
 
-def test_without_the_password_nobody_gets_further_than_the_form() -> None:
+def test_without_the_password_only_the_form_is_served() -> None:
     gate = Gate(inside, "secret")
     status, headers, _ = visit(gate, "/stream?name=a%20b&at=1-0", host="box:8379")
     assert (status, headers["location"]) == (
@@ -114,12 +114,12 @@ def test_without_the_password_nobody_gets_further_than_the_form() -> None:
     assert visit(gate, cookie=f"{COOKIE}=guess")[0] == 303
 
 
-def test_the_password_opens_the_gate() -> None:
+def test_the_password_gives_access() -> None:
     gate = Gate(inside, "secret")
     wrong = urlencode({"password": "Secret", "next": "/streams"}).encode()
     status, headers, body = visit(gate, "/login", "POST", wrong)
     assert (status, "set-cookie" in headers) == (401, False)
-    assert b"not the password" in body
+    assert b"Wrong password" in body
     right = urlencode({"password": "secret", "next": "/streams"}).encode()
     status, headers, _ = visit(gate, "/login", "POST", right)
     assert (status, headers["location"]) == (303, "/streams")
@@ -135,21 +135,21 @@ def test_the_password_opens_the_gate() -> None:
 @pytest.mark.parametrize(
     "cookies", ["flag; {}", "{}; a", "a=b=c;{}", 'odd="; {}; x[]=1', "{0}x; {0}"]
 )
-def test_cookies_of_others_lock_nobody_out(cookies: str) -> None:
+def test_malformed_cookies_do_no_harm(cookies: str) -> None:
     gate = Gate(inside, "secret")
     _, headers, _ = visit(gate, "/login", "POST", urlencode({"password": "secret"}).encode())
     own = headers["set-cookie"].partition(";")[0]
     assert visit(gate, cookie=cookies.format(own))[0] == 200
 
 
-def test_guesses_from_one_address_are_looked_at_one_after_the_other(
+def test_attempts_from_one_address_are_checked_one_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gate = Gate(inside, "secret")
     seen: list[int] = []
 
     async def meanwhile(seconds: float) -> None:
-        """What the gate does while it waits: the next guess comes, and it is the right one."""
+        """While the gate waits, another attempt with the right password arrives."""
         seen.append(await guess("1.2.3.4", "secret"))
         seen.append(await guess("1.2.3.5", "secret"))
 
@@ -178,7 +178,7 @@ def test_guesses_from_one_address_are_looked_at_one_after_the_other(
 
 
 class Guesser:
-    """Guesses, sent through what uvicorn puts in front of the gate."""
+    """Sends attempts through uvicorn's proxy middleware to the gate."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *proxies: str) -> None:
         uvicorn = pytest.importorskip("uvicorn")
@@ -210,7 +210,7 @@ class Guesser:
         return int(sent[0]["status"])
 
     async def during(self, wrong: list[tuple[str, str]], right: tuple[str, str]) -> int:
-        """The answer to the right password while these peers pay for wrong ones."""
+        """The status for the right password while these peers wait after wrong ones."""
         tasks = [asyncio.create_task(self.guess(*peer, "wrong")) for peer in wrong]
         while self._paying < len(wrong):
             await _TURN(0)
@@ -224,12 +224,16 @@ _TURN = asyncio.sleep
 
 
 @pytest.mark.parametrize("peer", ["127.0.0.1", "::1", "10.0.0.9"])
-def test_a_forwarded_address_evades_no_penalty(monkeypatch: pytest.MonkeyPatch, peer: str) -> None:
+def test_a_forged_forwarded_address_does_not_evade_the_penalty(
+    monkeypatch: pytest.MonkeyPatch, peer: str
+) -> None:
     guesser = Guesser(monkeypatch)
     assert run_apart(guesser.during([(peer, "1.1.1.1")], (peer, "2.2.2.2"))) == 429
 
 
-def test_behind_a_trusted_proxy_everybody_pays_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_behind_a_trusted_proxy_each_client_has_its_own_penalty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     proxy = "10.0.0.9"
     wrong = [(proxy, "1.1.1.1")]
     guesser = Guesser(monkeypatch, "10.0.0.0/24")
@@ -240,7 +244,7 @@ def test_behind_a_trusted_proxy_everybody_pays_alone(monkeypatch: pytest.MonkeyP
     assert run_apart(guesser.during([("127.0.0.1", "1.1.1.1")], ("127.0.0.1", "2.2.2.2"))) == 429
 
 
-def test_guesses_from_many_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attempts_from_many_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = [(f"10.0.0.{number}", "") for number in range(AT_ONCE_MAX)]
     last = ("10.0.1.1", "")
     assert run_apart(Guesser(monkeypatch).during(wrong[:-1], last)) == 303
@@ -259,7 +263,7 @@ def test_guesses_from_many_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch
         ("a socket", "a socket"),
     ],
 )
-def test_a_line_with_many_addresses_is_one_peer(address: str, peer: str) -> None:
+def test_an_ipv6_prefix_is_one_peer(address: str, peer: str) -> None:
     assert peer_of(address) == peer
 
 
@@ -267,5 +271,5 @@ def test_a_line_with_many_addresses_is_one_peer(address: str, peer: str) -> None
     "target",
     ["http://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)", "", "//["],
 )
-def test_the_form_leads_to_no_other_site(target: str) -> None:
+def test_the_form_does_not_redirect_to_other_sites(target: str) -> None:
     assert own_path(target) == "/"

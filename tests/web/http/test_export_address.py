@@ -1,11 +1,10 @@
-"""What an address asks to export, and what is said of one that asks for nothing."""
+"""The query parameters of an export, and errors in them."""
 
 from __future__ import annotations
 
 import pytest
 
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
-from penstock.errors import InvalidID
 from penstock.web.refusal import Refused
 from tests.web.conftest import NO_UI, Live
 
@@ -25,14 +24,14 @@ NOW_MS = 100_000
         ("1970-01-01T00:00:01", StreamID(1000, 0), StreamID(1000, MAX64)),
     ],
 )
-def test_a_bound_without_a_sequence_number_means_all_of_its_millisecond(
+def test_a_bound_without_a_sequence_number_includes_its_millisecond(
     word: str, start: StreamID, end: StreamID
 ) -> None:
     found = parse_selection({"name": "s", "start": word, "end": word}, NOW_MS)
     assert (found.start, found.end) == (start, end)
 
 
-def test_without_bounds_all_of_a_stream_is_meant() -> None:
+def test_without_bounds_the_whole_stream_is_exported() -> None:
     found = parse_selection({"name": "s"}, NOW_MS)
     assert (found.start, found.end) == (SMALLEST, LARGEST)
 
@@ -49,7 +48,7 @@ def test_without_bounds_all_of_a_stream_is_meant() -> None:
         {"limit": ""},
     ],
 )
-def test_what_cannot_be_read_is_refused_in_words(words: dict[str, str]) -> None:
+def test_invalid_parameters_are_refused_with_a_text(words: dict[str, str]) -> None:
     with pytest.raises((ValueError, InvalidID)) as caught:
         parse_selection(({"name": "s"} if words else {}) | words, NOW_MS)
     assert "literal" not in str(caught.value)
@@ -59,7 +58,7 @@ def test_what_cannot_be_read_is_refused_in_words(words: dict[str, str]) -> None:
     ("name", "said"), [("word", "the key holds a string"), ("none", "there is no such key")]
 )
 @pytest.mark.parametrize("more", [{}, {"ids": "1-0"}])
-def test_what_is_no_stream_is_not_exported(
+def test_other_keys_are_not_exported(
     live: Live, name: str, said: str, more: dict[str, str]
 ) -> None:
     live.client.set("word", "x")

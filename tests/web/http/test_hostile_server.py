@@ -1,4 +1,4 @@
-"""Whatever a server answers, the dashboard has a text for it."""
+"""The dashboard has an error text for any reply of a server."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ import pytest
 from penstock.client import bounded_replies
 from penstock.client.replies import UnexpectedReply
 from penstock.core.stream_id import SMALLEST
-from penstock.web.model.exports import Selection, export
+from penstock.web.model.exports import ExportSelection, export
 from penstock.web.model.facts import StreamFacts, one_stream, stream_facts
 from penstock.web.model.groups import consumers_of, pending_of
 from penstock.web.model.stream_page import read_ids
 from penstock.web.model.structure import read_window
 from penstock.web.model.tailing import Tail
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import ServerClient, ServerUnreachable
 from tests.support.servers.hostile_server import ENDLESS, REPEATED, REPLIES, hostile
 from tests.web.conftest import Live
 
 FACTS = StreamFacts(b"s", 1, 1, SMALLEST, None, None, None, None, 1, 1, ())
 
 
-async def export_all(server: Server) -> object:
-    return [piece async for piece in export(server, Selection(b"s"), "jsonl")]
+async def export_all(server: ServerClient) -> object:
+    return [piece async for piece in export(server, ExportSelection(b"s"), "jsonl")]
 
 
-QUESTIONS: dict[str, Callable[[Server], Awaitable[object]]] = {
+QUESTIONS: dict[str, Callable[[ServerClient], Awaitable[object]]] = {
     "ask": lambda server: server.ask("XLEN", "s"),
     "change": lambda server: server.change("XADD", "s", "*", "a", "1"),
     "scan": lambda server: server.scan(b"0"),
@@ -43,18 +43,18 @@ QUESTIONS: dict[str, Callable[[Server], Awaitable[object]]] = {
 }
 
 
-def ask(port: int, question: Callable[[Server], Awaitable[object]]) -> bool:
-    """Whether there was an answer. What is raised otherwise is what pages show as a text."""
+def ask(port: int, question: Callable[[ServerClient], Awaitable[object]]) -> bool:
+    """Whether there was a reply. Other outcomes must be exceptions that pages show as text."""
     live = Live("hostile", port, None)
     try:
         live.ask(question, allow_writes=True)
-    except (Away, Refused, UnexpectedReply):
+    except (ServerUnreachable, Refused, UnexpectedReply):
         return False
     return True
 
 
 @pytest.mark.parametrize("reply", REPLIES.values(), ids=REPLIES)
-def test_a_reply_that_is_no_reply(reply: bytes) -> None:
+def test_an_invalid_reply(reply: bytes) -> None:
     with hostile(reply) as server:
         assert not ask(server.port, QUESTIONS["ask"])
         assert not ask(server.port, QUESTIONS["change"])
@@ -62,7 +62,7 @@ def test_a_reply_that_is_no_reply(reply: bytes) -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)
-def test_a_reply_of_the_wrong_type(question: Callable[[Server], Awaitable[object]]) -> None:
+def test_a_reply_of_the_wrong_type(question: Callable[[ServerClient], Awaitable[object]]) -> None:
     for reply in REPEATED.values():
         with hostile(b"", answers=reply) as server:
             ask(server.port, question)

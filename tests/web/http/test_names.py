@@ -1,4 +1,4 @@
-"""Names in addresses."""
+"""Names in URLs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.web.http.names import link, name_text, parse_name
 
 
 @given(st.binary())
-def test_a_name_comes_back_as_it_was(name: bytes) -> None:
+def test_a_name_survives_a_url(name: bytes) -> None:
     assert parse_name(name_text(name)) == name
 
 
@@ -28,9 +28,9 @@ def test_a_link_carries_the_name(name: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "text"), [(b"orders", "orders"), (b"\xff", "\\xff"), (b"\\xff", "\\\\xff")]
 )
-def test_bytes_that_are_no_text_are_spelled_out(name: bytes, text: str) -> None:
+def test_bytes_that_are_not_text_are_escaped(name: bytes, text: str) -> None:
     assert name_text(name) == text
 
 
-def test_what_is_not_there_is_left_out() -> None:
+def test_missing_parameters_are_left_out() -> None:
     assert link("streams", search="", page=None) == "/streams"

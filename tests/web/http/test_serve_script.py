@@ -1,4 +1,4 @@
-"""`make serve`: server and dashboard together, and nothing left behind."""
+"""`make serve`: server and dashboard start together and stop together."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.source_tree import ROOT
 
 SCRIPT = ROOT / "tools" / "serve.sh"
 SECONDS_MAX = 60.0
-# A shell's background job ignores Ctrl-C, and a shell script cannot change that.
+# A background job of a shell ignores Ctrl-C, and a shell script cannot change that.
 HEEDING_SIGINT = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -29,7 +29,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_server_and_dashboard(tmp_path: Path, how: signal.Signals) -> None:
+def test_a_signal_stops_server_and_dashboard(tmp_path: Path, how: signal.Signals) -> None:
     pytest.importorskip("nicegui", reason="the extra `ui` is not installed: make build")
     program = tmp_path / "penstock"
     program.write_text(f'#!/bin/sh\nexec {shlex.join(penstock_command())} "$@"\n')

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from penstock.web.model import catalogue as module
-from penstock.web.model.catalogue import Catalogue, names_of
+from penstock.web.model.catalogue import StreamCatalogue, names_of
 from penstock.web.model.history import GroupHistory
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 
-def swept(live: Live) -> Catalogue:
-    async def run(server: Server) -> Catalogue:
-        catalogue = Catalogue(server, GroupHistory())
+def swept(live: Live) -> StreamCatalogue:
+    async def run(server: ServerClient) -> StreamCatalogue:
+        catalogue = StreamCatalogue(server, GroupHistory())
         await catalogue.sweep()
         return catalogue
 
@@ -33,8 +33,8 @@ def test_a_glance_shows_some_streams_before_all_are_known(live: Live) -> None:
     for number in range(module.GLANCE_STREAMS + 20):
         live.client.xadd(f"s:{number:04}", {"n": number})
 
-    async def run(server: Server) -> tuple[int, bool]:
-        catalogue = Catalogue(server, GroupHistory())
+    async def run(server: ServerClient) -> tuple[int, bool]:
+        catalogue = StreamCatalogue(server, GroupHistory())
         await catalogue.glance()
         return len(catalogue), catalogue.swept
 
@@ -65,12 +65,12 @@ def test_an_unknown_lag_comes_last_whichever_way_rows_are_sorted(live: Live) -> 
     assert names_of(catalogue.page("", "lag", False, 1, 10).rows) == [b"b", b"a", b"c"]
 
 
-def test_a_stream_that_is_gone_leaves_the_table(live: Live) -> None:
+def test_a_deleted_stream_leaves_the_table(live: Live) -> None:
     live.client.xadd("s", {"a": "1"})
     live.client.xadd("t", {"a": "1"})
 
-    async def run(server: Server) -> list[bytes]:
-        catalogue = Catalogue(server, GroupHistory())
+    async def run(server: ServerClient) -> list[bytes]:
+        catalogue = StreamCatalogue(server, GroupHistory())
         await catalogue.sweep()
         live.client.delete("s")
         await catalogue.look([b"s", b"t"])
@@ -79,7 +79,7 @@ def test_a_stream_that_is_gone_leaves_the_table(live: Live) -> None:
     assert live.ask(run) == [b"t"]
 
 
-def test_facts_are_what_the_server_says(live: Live) -> None:
+def test_facts_match_the_server(live: Live) -> None:
     live.client.xadd("s", {"a": "1"}, id="1-0")
     live.client.xadd("s", {"a": "2"}, id="2-0")
     live.client.xgroup_create("s", "g", id="0")

@@ -11,15 +11,15 @@ import pytest
 from penstock.client.replies import Entry
 from penstock.core.stream_id import LARGEST, StreamID
 from penstock.human.where import parse_conditions
-from penstock.web.model.exports import CHUNK_ENTRIES, TYPES, CsvWriter, Selection, export
-from penstock.web.server.asking import Server
+from penstock.web.model.exports import CHUNK_ENTRIES, TYPES, CsvWriter, ExportSelection, export
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 COUNT = 2 * CHUNK_ENTRIES + 7
 
 
-def exported(live: Live, selection: Selection, kind: str) -> bytes:
-    async def run(server: Server) -> bytes:
+def exported(live: Live, selection: ExportSelection, kind: str) -> bytes:
+    async def run(server: ServerClient) -> bytes:
         return b"".join([piece async for piece in export(server, selection, kind)])
 
     return live.ask(run)
@@ -46,33 +46,33 @@ def stream(live: Live) -> Live:
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_an_export_has_every_entry_once(stream: Live, kind: str) -> None:
-    data = exported(stream, Selection(b"s"), kind)
+    data = exported(stream, ExportSelection(b"s"), kind)
     assert ids_of(data, kind) == [f"{number}-0" for number in range(1, COUNT + 1)]
 
 
 @pytest.mark.parametrize("kind", TYPES)
 def test_an_export_of_a_range_has_both_ends(stream: Live, kind: str) -> None:
-    selection = Selection(b"s", StreamID(5, 0), StreamID(CHUNK_ENTRIES + 5, 0))
+    selection = ExportSelection(b"s", StreamID(5, 0), StreamID(CHUNK_ENTRIES + 5, 0))
     expected = [f"{number}-0" for number in range(5, CHUNK_ENTRIES + 6)]
     assert ids_of(exported(stream, selection, kind), kind) == expected
 
 
 @pytest.mark.parametrize("kind", TYPES)
-def test_an_export_of_nothing_is_a_file_all_the_same(live: Live, kind: str) -> None:
-    assert ids_of(exported(live, Selection(b"s"), kind), kind) == []
+def test_an_empty_export_is_a_valid_file(live: Live, kind: str) -> None:
+    assert ids_of(exported(live, ExportSelection(b"s"), kind), kind) == []
 
 
-def test_an_export_has_the_chosen_ids_or_what_fulfils_conditions(stream: Live) -> None:
-    chosen = Selection(b"s", ids=(StreamID(3, 0), StreamID(1, 0), StreamID(10**6, 0)))
+def test_an_export_has_the_selected_ids_or_matching_entries(stream: Live) -> None:
+    chosen = ExportSelection(b"s", ids=(StreamID(3, 0), StreamID(1, 0), StreamID(10**6, 0)))
     assert ids_of(exported(stream, chosen, "jsonl"), "jsonl") == ["3-0", "1-0"]
-    filtered = Selection(b"s", conditions=tuple(parse_conditions("n~7$")), limit=3)
+    filtered = ExportSelection(b"s", conditions=tuple(parse_conditions("n~7$")), limit=3)
     assert ids_of(exported(stream, filtered, "csv"), "csv") == ["7-0", "17-0", "27-0"]
 
 
 def test_a_csv_holds_no_formula_and_keeps_numbers(live: Live) -> None:
     fields = {"=cmd": "=1+1", "a": "-1.5e3", "b": "+SUM(1)", "c": "@x", "d": "-", "e": "\t=1"}
     live.client.xadd("s", fields)
-    text = exported(live, Selection(b"s"), "csv").decode()
+    text = exported(live, ExportSelection(b"s"), "csv").decode()
     heading, row = csv.reader(io.StringIO(text, newline=""))
     assert heading[2] == "'=cmd"
     assert row[2:8] == ["'=1+1", "-1.5e3", "'+SUM(1)", "'@x", "'-", "'\t=1"]
@@ -104,20 +104,20 @@ def test_a_csv_cell_with_a_control_character_in_front_gets_an_apostrophe(text: s
 @pytest.mark.parametrize(
     "text", ["", " ", "-1", "+1.5e3", " -1", "a=1", "x\n=1", '"a"', "1-0", "ﬁ", "日本", "{}"]
 )
-def test_a_csv_cell_that_is_no_formula_stays_as_it_is(text: str) -> None:
+def test_other_csv_cells_are_unchanged(text: str) -> None:
     data = CsvWriter(b"s").write([Entry(StreamID(1, 0), [(b"a", text.encode())])])
     _, row = csv.reader(io.StringIO(data.decode(), newline=""))
     assert row[2] == text
 
 
-def test_a_csv_keeps_fields_that_its_heading_does_not_have(live: Live) -> None:
+def test_a_csv_keeps_fields_without_a_column(live: Live) -> None:
     live.client.execute_command("XADD", "s", "1-0", "a", 'x,"y"', "a", "again", "b", "\n")
-    text = exported(live, Selection(b"s"), "csv").decode()
+    text = exported(live, ExportSelection(b"s"), "csv").decode()
     (row,) = csv.DictReader(io.StringIO(text, newline=""))
     assert (row["a"], row["b"], json.loads(row["more"])) == ('x,"y"', "\n", {"a": "again"})
 
 
 def test_binary_values_are_exact_in_jsonl(live: Live) -> None:
     live.client.xadd("s", {"b": b"\xff\x00"}, id=str(LARGEST))
-    row = json.loads(exported(live, Selection(b"s"), "jsonl"))
+    row = json.loads(exported(live, ExportSelection(b"s"), "jsonl"))
     assert (row["id"], row["time"], row["base64"]) == (str(LARGEST), None, {"b": "/wA="})

@@ -1,7 +1,8 @@
-"""Groups: consumers, pending entries, what holds the tail."""
+"""Groups: consumers, pending entries, what blocks trimming."""
 
 from __future__ import annotations
 
+from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import StreamID
 from penstock.web.charts import history as history_chart
 from penstock.web.charts import timeline
@@ -9,8 +10,8 @@ from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import (
     CONSUMERS_SHOWN_MAX,
     DEAD_IDLE_MS,
-    Consumer,
     Holder,
+    consumer_state,
     consumers_of,
     foremost,
     free_text,
@@ -20,12 +21,12 @@ from penstock.web.model.groups import (
     place,
 )
 from penstock.web.model.history import GROUPS_MAX, SAMPLES_MAX, GroupHistory
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 
 def held(live: Live) -> tuple[StreamFacts, list[Holder]]:
-    async def run(server: Server) -> tuple[StreamFacts, list[Holder]]:
+    async def run(server: ServerClient) -> tuple[StreamFacts, list[Holder]]:
         facts = await one_stream(server, b"s")
         return facts, holders(facts, await oldest_pending(server, facts))
 
@@ -37,7 +38,7 @@ def stream(live: Live, count: int = 10) -> None:
         live.client.xadd("s", {"n": number}, id=f"{number}-0")
 
 
-def test_the_oldest_need_of_any_group_holds_the_tail(live: Live) -> None:
+def test_the_group_that_needs_the_oldest_entry_blocks_trimming(live: Live) -> None:
     stream(live)
     live.client.xgroup_create("s", "slow", id="6-0")
     live.client.xgroup_create("s", "stuck", id="0")
@@ -48,30 +49,30 @@ def test_the_oldest_need_of_any_group_holds_the_tail(live: Live) -> None:
         (b"stuck", "3-0"),
         (b"slow", "6-1"),
     ]
-    assert "ann has it pending" in found[0].reason
-    assert "8 pending in all" in found[0].reason
-    assert free_text(facts, found).startswith("All before 3-0 ")
+    assert "to ann, last" in found[0].reason
+    assert "8 pending in total" in found[0].reason
+    assert free_text(facts, found).startswith("Entries before 3-0 ")
 
 
-def test_a_group_that_has_done_all_holds_nothing(live: Live) -> None:
+def test_a_group_that_has_read_everything_blocks_nothing(live: Live) -> None:
     stream(live)
     facts, found = held(live)
-    assert "No group" in free_text(facts, found)
+    assert "no group reads" in free_text(facts, found)
     live.client.xgroup_create("s", "g", id="$")
     facts, found = held(live)
     assert found == []
     assert "every group has read" in free_text(facts, found)
 
 
-def test_a_group_at_the_start_holds_all(live: Live) -> None:
+def test_a_group_at_the_start_blocks_everything(live: Live) -> None:
     stream(live)
     live.client.xgroup_create("s", "g", id="0")
     facts, found = held(live)
     assert [str(holder.id) for holder in found] == ["1-0"]
-    assert "needs the oldest entry" in free_text(facts, found)
+    assert "still needs the oldest entry" in free_text(facts, found)
 
 
-def test_pending_entries_come_with_owner_and_payload(live: Live) -> None:
+def test_pending_entries_have_owner_and_fields(live: Live) -> None:
     stream(live, 3)
     live.client.xgroup_create("s", "g", id="0")
     live.client.xreadgroup("g", "ann", {"s": ">"}, count=2)
@@ -84,25 +85,25 @@ def test_pending_entries_come_with_owner_and_payload(live: Live) -> None:
     later = live.ask(lambda server: pending_of(server, b"s", b"g", StreamID(1, 1)))
     assert [str(row.id) for row in later] == ["2-0"]
     (consumer,) = live.ask(lambda server: consumers_of(server, b"s", b"g"))
-    assert (consumer.name, consumer.pending, consumer.state) == (b"ann", 2, "alive")
+    assert (consumer.name, consumer.pending, consumer_state(consumer)) == (b"ann", 2, "alive")
 
 
-def test_a_consumer_is_dead_when_it_holds_entries_and_does_not_ask() -> None:
+def test_a_consumer_is_dead_if_idle_with_pending_entries() -> None:
     long = DEAD_IDLE_MS + 1
-    assert Consumer(b"c", 3, long, long).state == "dead"
-    assert Consumer(b"c", 0, long, long).state == "gone"
-    assert Consumer(b"c", 3, 5, 5).state == "alive"
-    assert Consumer(b"c", 3, 5, long).state == "asks, gets nothing"
-    assert Consumer(b"c", 3, 5, None).state == "alive"
+    assert consumer_state(ConsumerInfo(b"c", 3, long, long)) == "dead"
+    assert consumer_state(ConsumerInfo(b"c", 0, long, long)) == "gone"
+    assert consumer_state(ConsumerInfo(b"c", 3, 5, 5)) == "alive"
+    assert consumer_state(ConsumerInfo(b"c", 3, 5, long)) == "reads, gets nothing"
+    assert consumer_state(ConsumerInfo(b"c", 3, 5, None)) == "alive"
 
 
-def test_of_very_many_consumers_those_are_shown_that_hold_the_most() -> None:
-    crowd = [Consumer(b"c%d" % number, number % 10, 0, None) for number in range(2000)]
+def test_the_consumers_with_the_most_pending_entries_are_shown() -> None:
+    crowd = [ConsumerInfo(b"c%d" % number, number % 10, 0, None) for number in range(2000)]
     assert foremost(crowd[:CONSUMERS_SHOWN_MAX]) == crowd[:CONSUMERS_SHOWN_MAX]
     assert foremost(crowd) == [one for one in crowd if one.pending == 9]
 
 
-def test_a_position_lies_between_tail_and_head(live: Live) -> None:
+def test_a_position_is_between_tail_and_head(live: Live) -> None:
     stream(live, 11)
     facts, _ = held(live)
     assert [place(facts, StreamID(ms, 0)) for ms in (0, 1, 6, 11, 99)] == [0.0, 0.0, 0.5, 1.0, 1.0]
@@ -112,7 +113,7 @@ def test_a_position_lies_between_tail_and_head(live: Live) -> None:
     assert mark == {"name": "g, position 6-0", "value": [0.5, 0]}
 
 
-def test_history_is_bounded_and_forgets_groups_that_are_gone(live: Live) -> None:
+def test_history_is_bounded_and_forgets_deleted_groups(live: Live) -> None:
     stream(live)
     live.client.xgroup_create("s", "g", id="0")
     facts, _ = held(live)

@@ -1,4 +1,4 @@
-"""Why a lag is unknown: what is said is what the servers do."""
+"""Reasons for an unknown lag, compared with what servers do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def reasons(live: Live) -> list[str]:
     return [why_unknown(facts, group) for group in facts.groups]
 
 
-def test_a_known_lag_needs_no_reason(stream_of_ten: Live) -> None:
+def test_a_known_lag_has_no_reason(stream_of_ten: Live) -> None:
     assert reasons(stream_of_ten) == [""]
 
 
@@ -34,14 +34,14 @@ def test_entries_deleted_ahead_of_a_group_are_the_reason_until_it_has_read_all(
     assert reasons(stream_of_ten) == [""]
 
 
-def test_a_group_set_into_the_middle_is_the_reason(stream_of_ten: Live) -> None:
+def test_a_group_set_to_the_middle_is_the_reason(stream_of_ten: Live) -> None:
     stream_of_ten.client.xgroup_setid("s", "g", "5-5")
     assert reasons(stream_of_ten)[0].startswith("The group is at 5-5, and the server does not know")
 
 
-def test_a_group_set_behind_the_end_is_the_reason(stream_of_ten: Live) -> None:
+def test_a_group_set_beyond_the_end_is_the_reason(stream_of_ten: Live) -> None:
     stream_of_ten.client.xgroup_setid("s", "g", "99-0")
-    assert "behind the last one" in reasons(stream_of_ten)[0]
+    assert "after the last one" in reasons(stream_of_ten)[0]
 
 
 def test_a_server_without_counters_is_the_reason(stream_of_ten: Live) -> None:
@@ -50,12 +50,12 @@ def test_a_server_without_counters_is_the_reason(stream_of_ten: Live) -> None:
     group = facts.groups[0]
     old = StreamFacts(**named | {"added": None})
     nameless = type(group)(group.name, 1, 0, group.last_id, None, None)
-    assert "Redis does from 7.0 on" in why_unknown(old, nameless)
+    assert "Redis 7.0 and newer do" in why_unknown(old, nameless)
 
 
 @pytest.mark.parametrize("deleted", [None, "1-0", "6-0"])
 @pytest.mark.parametrize("at", ["0-0", "1-0", "2-0", "5-0", "5-5", "10-0", "11-0"])
-def test_what_a_position_costs_is_what_the_server_does(
+def test_the_predicted_loss_of_lag_is_what_the_server_does(
     stream_of_ten: Live, at: str, deleted: str | None
 ) -> None:
     client = stream_of_ten.client

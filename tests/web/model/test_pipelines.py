@@ -1,10 +1,10 @@
-"""What pipelines report."""
+"""Reports of pipelines."""
 
 from __future__ import annotations
 
 from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID
-from penstock.web.model.catalogue import Catalogue
+from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory
 from penstock.web.model.pipelines import (
     QUIET_MS,
@@ -15,7 +15,7 @@ from penstock.web.model.pipelines import (
     reject_streams,
     rejects_of,
 )
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 
@@ -53,7 +53,7 @@ def test_without_pipelines_there_are_no_outputs(live: Live) -> None:
     assert live.ask(outputs_of) == []
 
 
-def test_numbers_that_are_none_are_not_believed() -> None:
+def test_invalid_numbers_are_ignored() -> None:
     fields = [
         (b"pipeline", b"p"),
         (b"output", b"o"),
@@ -71,8 +71,8 @@ def test_rejects_are_found_by_their_reason_and_counted(live: Live) -> None:
         live.client.xadd("dead", {"_reason": reason, "raw": "x"})
     live.client.xadd("orders", {"raw": "x"})
 
-    async def run(server: Server) -> list[Rejects]:
-        catalogue = Catalogue(server, GroupHistory())
+    async def run(server: ServerClient) -> list[Rejects]:
+        catalogue = StreamCatalogue(server, GroupHistory())
         await catalogue.sweep()
         return await rejects_of(server, reject_streams(catalogue))
 

@@ -21,7 +21,7 @@ from penstock.web.model.structure import (
     trims,
 )
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 
@@ -33,7 +33,7 @@ def stream(live: Live, count: int) -> None:
 
 
 def window(live: Live, start: StreamID = SMALLEST) -> Window:
-    async def run(server: Server) -> Window:
+    async def run(server: ServerClient) -> Window:
         return await read_window(server, await one_stream(server, b"s"), start)
 
     return live.ask(run)
@@ -49,11 +49,11 @@ def test_every_byte_of_every_node_is_in_one_piece(live: Live) -> None:
         assert bytes.fromhex(" ".join(piece.hex for piece in pieces)) == node.data
 
 
-def test_of_a_long_value_the_beginning_is_sent(live: Live) -> None:
+def test_long_values_are_shortened(live: Live) -> None:
     live.client.xadd("s", {"v": b"z" * 3_000_000})
     (node,) = window(live).nodes
     text = bytes_html(node)
-    assert f"{3_000_000 - PIECE_BYTES_MAX:,} bytes more" in text
+    assert f"{3_000_000 - PIECE_BYTES_MAX:,} more bytes" in text
     assert len(text) < 10 * PIECE_BYTES_MAX
 
 
@@ -68,7 +68,7 @@ def test_deleted_entries_are_shown_as_such(live: Live) -> None:
     assert [block.deleted for block in made] == [False, False, False, True, False, False, False]
 
 
-def test_what_is_stored_cannot_be_markup(live: Live) -> None:
+def test_stored_data_is_never_markup(live: Live) -> None:
     live.client.xadd("s", {"<b>": "<script>alert(1)</script>", "esc": b"\x1b[31m\"'&"})
     (node,) = window(live).nodes
     text = bytes_html(node)
@@ -93,15 +93,15 @@ def test_the_tree_has_a_leaf_for_each_node(live: Live) -> None:
     assert tree_options(found)["series"][0]["type"] == "tree"
 
 
-def test_windows_lead_through_all_of_a_stream(live: Live) -> None:
+def test_windows_cover_the_whole_stream(live: Live) -> None:
     stream(live, 100 * (WINDOW_NODES + 3))
     first = window(live)
     assert (len(first.nodes), first.is_whole) == (WINDOW_NODES, False)
-    assert first.onwards is not None
-    second = window(live, first.onwards)
+    assert first.following is not None
+    second = window(live, first.following)
     masters = [node.master.ms for node in first.nodes + second.nodes]
     assert masters == list(range(1, 100 * (WINDOW_NODES + 3), 100))
-    assert second.onwards is None
+    assert second.following is None
     assert trims(first, 100) == []
 
 

@@ -1,4 +1,4 @@
-"""The tail: bounded whatever comes."""
+"""The tail: bounded at any rate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from penstock.web.model.stream_page import REPLY_BYTES_MAX
 from penstock.web.model.tailing import SHOWN_MAX, Tail
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 from tests.web.conftest import Live
 
 
@@ -18,10 +18,10 @@ def add(live: Live, count: int) -> None:
     pipeline.execute()
 
 
-def test_a_tail_shows_what_came_newest_first(live: Live) -> None:
+def test_a_tail_shows_new_entries_newest_first(live: Live) -> None:
     add(live, 3)
 
-    async def run(server: Server) -> list[bytes]:
+    async def run(server: ServerClient) -> list[bytes]:
         tail = Tail(server, b"s")
         assert await tail.step()
         live.client.xadd("s", {"n": "new"})
@@ -35,7 +35,7 @@ def test_a_tail_shows_what_came_newest_first(live: Live) -> None:
 def test_a_tail_never_holds_more_than_it_shows_and_counts_the_rest(live: Live) -> None:
     add(live, 5)
 
-    async def run(server: Server) -> tuple[int, int, bytes]:
+    async def run(server: ServerClient) -> tuple[int, int, bytes]:
         tail = Tail(server, b"s")
         await tail.step()
         for _ in range(3):
@@ -46,10 +46,10 @@ def test_a_tail_never_holds_more_than_it_shows_and_counts_the_rest(live: Live) -
     assert live.ask(run) == (SHOWN_MAX, 3 * (2000 - SHOWN_MAX), b"1999")
 
 
-def test_a_stream_that_was_made_anew_is_followed(live: Live) -> None:
+def test_a_recreated_stream_is_followed(live: Live) -> None:
     live.client.xadd("s", {"old": "1"}, id="9-0")
 
-    async def run(server: Server) -> list[str]:
+    async def run(server: ServerClient) -> list[str]:
         tail = Tail(server, b"s")
         await tail.step()
         live.client.delete("s")
@@ -60,12 +60,12 @@ def test_a_stream_that_was_made_anew_is_followed(live: Live) -> None:
     assert live.ask(run) == ["1-0"]
 
 
-def test_a_stream_that_was_made_anew_with_larger_ids_is_not_mixed_with_the_old_one(
+def test_a_recreated_stream_with_larger_ids_is_not_mixed_with_the_old_one(
     live: Live,
 ) -> None:
     add(live, 5)
 
-    async def run(server: Server) -> tuple[int, list[bytes]]:
+    async def run(server: ServerClient) -> tuple[int, list[bytes]]:
         tail = Tail(server, b"s")
         await tail.step()
         live.client.delete("s")
@@ -76,10 +76,10 @@ def test_a_stream_that_was_made_anew_with_larger_ids_is_not_mixed_with_the_old_o
     assert live.ask(run) == (0, [b"new"])
 
 
-def test_a_tail_asks_for_less_where_entries_become_larger(live: Live) -> None:
+def test_a_tail_reads_fewer_entries_when_they_grow(live: Live) -> None:
     live.client.xgroup_create("s", "g", mkstream=True)
 
-    async def run(server: Server) -> tuple[int, int]:
+    async def run(server: ServerClient) -> tuple[int, int]:
         tail = Tail(server, b"s")
         await tail.step()
         for _ in range(6):
@@ -92,10 +92,10 @@ def test_a_tail_asks_for_less_where_entries_become_larger(live: Live) -> None:
     assert shown + skipped == 6
 
 
-def test_a_tail_lets_go_what_is_trimmed(live: Live) -> None:
+def test_a_tail_drops_trimmed_entries(live: Live) -> None:
     add(live, 5)
 
-    async def run(server: Server) -> list[int]:
+    async def run(server: ServerClient) -> list[int]:
         tail = Tail(server, b"s")
         await tail.step()
         counts = []
@@ -110,10 +110,10 @@ def test_a_tail_lets_go_what_is_trimmed(live: Live) -> None:
     assert live.ask(run) == [3, 0, 1]
 
 
-def test_a_stream_that_is_gone_is_said(live: Live) -> None:
+def test_a_deleted_stream_is_reported(live: Live) -> None:
     add(live, 2)
 
-    async def run(server: Server) -> int:
+    async def run(server: ServerClient) -> int:
         tail = Tail(server, b"s")
         await tail.step()
         live.client.delete("s")

@@ -1,4 +1,4 @@
-"""Values made fit for a page."""
+"""Values formatted for a page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ JSON = st.recursive(
 
 
 @given(st.lists(JSON) | st.dictionaries(st.text(alphabet="abc"), JSON))
-def test_a_json_view_says_the_same(value: object) -> None:
+def test_a_json_view_is_equivalent(value: object) -> None:
     view = json_view_or_none(json.dumps(value).encode())
     assert view is not None
     assert json.loads(view) == value
@@ -40,23 +40,23 @@ def test_numbers_of_a_json_view_keep_every_digit() -> None:
     )
 
 
-def test_a_json_view_shows_a_name_as_often_as_it_is_there() -> None:
+def test_a_json_view_keeps_repeated_names() -> None:
     assert json_view_or_none(b'{"a": 1, "b": {}, "a": {"c": [], "c": 2}}') == (
         '{\n  "a": 1,\n  "b": {},\n  "a": {\n    "c": [],\n    "c": 2\n  }\n}'
     )
 
 
 @pytest.mark.parametrize("value", [b"1", b"plain", b"{", b"[NaN]", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_has_no_json_view(value: bytes) -> None:
+def test_other_values_have_no_json_view(value: bytes) -> None:
     assert json_view_or_none(value) is None
 
 
 def test_a_hex_view_shows_offsets_bytes_and_ascii() -> None:
     assert hex_view(b"\x00\xffAB").split() == ["00000000", "00", "ff", "41", "42", "..AB"]
-    assert hex_view(bytes(HEX_BYTES_MAX + 5)).endswith("... 5 bytes more")
+    assert hex_view(bytes(HEX_BYTES_MAX + 5)).endswith("... 5 more bytes")
 
 
-def test_control_characters_are_spelled_out_and_lines_kept() -> None:
+def test_control_characters_are_escaped_and_lines_kept() -> None:
     assert value_text(b"a\x1b[31m\nb\xe2\x80\xae") == "a\\x1b[31m\nb\\u202e"
 
 

@@ -1,16 +1,16 @@
 """The subcommands, one module each.
 
-serve      a server in the foreground
+serve      runs a server in the foreground
 add        adds entries
 tail       shows entries as they arrive
-groups     groups and consumers
-pending    pending entries
-info       the server, its streams, one stream
-inspect    the bytes of a stream
+groups     shows groups and consumers
+pending    shows pending entries
+info       shows the server, its streams, one stream
+inspect    shows the bytes of a stream
 check      checks and repairs files
 pipeline   runs or checks a pipeline
 archive    shows or compacts a lake
-replay     sends entries again
-ui         the dashboard
-demo       everything at once
+replay     appends entries to a stream again
+ui         runs the dashboard
+demo       runs the demonstration
 """

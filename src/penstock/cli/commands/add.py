@@ -11,51 +11,53 @@ from typing import Annotated
 import redis
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Server, Url, Word, refusal
-from penstock.cli.terminal.json_input import JsonInput, Line
+from penstock.cli.connect import URL_DEFAULT, ServerConnection, Url, Word, refusal
+from penstock.cli.terminal.json_input import InputLine, JsonInput
 from penstock.cli.terminal.outcome import Failure, Unreachable, example, stop_writing
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.client.replies import Reply, blob
 from penstock.human.show import harmless
 
 EPILOG = example(
     "penstock add orders sku=A1 qty=2",
     "penstock add orders sku=A1 --maxlen 1000000",
-    "penstock add orders - < orders.jsonl      one JSON object a line",
+    "penstock add orders - < orders.jsonl      one JSON object per line",
     "penstock tail orders --no-follow --json | jq -c .fields | penstock add copy -",
 )
 
 FROM_STDIN = "-"
 
 Fields = Annotated[
-    list[str] | None, typer.Argument(metavar="FIELD=VALUE", help="Or - for --stdin.")
+    list[str] | None,
+    typer.Argument(metavar="FIELD=VALUE", help="The fields, or - to read entries from stdin."),
 ]
 Stdin = Annotated[
-    bool, typer.Option("--stdin", help="Read entries from stdin, one JSON object a line.")
+    bool, typer.Option("--stdin", help="Read entries from stdin, one JSON object per line.")
 ]
 EntryId = Annotated[
     str | None,
-    typer.Option("--id", metavar="ID", help="The id, or ms-*; given by the server if left out."),
+    typer.Option("--id", metavar="ID", help="The id, or ms-*. By default the server generates it."),
 ]
 MaxLength = Annotated[
-    int | None, typer.Option("--maxlen", min=0, metavar="N", help="Keep so many entries.")
+    int | None, typer.Option("--maxlen", min=0, metavar="N", help="Trim the stream to N entries.")
 ]
 MinId = Annotated[
-    str | None, typer.Option("--minid", metavar="ID", help="Drop entries below this id.")
+    str | None, typer.Option("--minid", metavar="ID", help="Trim entries with smaller ids.")
 ]
 Approximate = Annotated[
     bool | None,
     typer.Option(
-        "--approx/--exact", help="How to trim: whole nodes (the default), or to the entry."
+        "--approx/--exact",
+        help="Trim whole nodes only, which is faster (default), or to the exact entry.",
     ),
 ]
-NoCreate = Annotated[bool, typer.Option("--no-create", help="Refuse if there is no such stream.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print no ids.")]
+NoCreate = Annotated[bool, typer.Option("--no-create", help="Fail if the stream does not exist.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Do not print ids.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Appending:
-    """What all entries of one call have in common: XADD up to its fields."""
+    """The part of XADD that all entries of a call share: everything before the fields."""
 
     stream: bytes
     head: list[Word]
@@ -76,25 +78,27 @@ def add(
     quiet: Quiet = False,
     url: Url = URL_DEFAULT,
 ) -> None:
-    """Add entries to a stream, and print their ids.
+    """Add entries to a stream and print their ids.
 
-    From stdin, a value that is not a string is stored as JSON. A bad line stops the reading; the lines before
-    it have been added.
+    Entries come from the command line or, one JSON object per line, from stdin. Values that are not strings
+    are stored as JSON. Reading stops at the first bad line; the entries before it have been added.
     """
     words = fields or []
     from_stdin = stdin or words == [FROM_STDIN]
     if from_stdin and words not in ([], [FROM_STDIN]):
-        raise typer.BadParameter("fields come from the command line or from stdin, not both")
+        raise typer.BadParameter(
+            "give fields on the command line or read them from stdin, not both"
+        )
     if from_stdin and id_ is not None and not id_.endswith("*"):
-        raise typer.BadParameter("--id with stdin can only be ms-*: no two entries have one id")
+        raise typer.BadParameter("with stdin, --id must be ms-*: entries cannot share an id")
     pairs = [] if from_stdin else [_parse_field(word) for word in words]
     if not pairs and not from_stdin:
-        raise typer.BadParameter("an entry needs a field: field=value, or - to read stdin")
+        raise typer.BadParameter("give at least one field as field=value, or - to read stdin")
     trim = _trim(maxlen, minid, approximate)
     name = os.fsencode(stream)
     creation: list[Word] = ["NOMKSTREAM"] if no_create else []
     appending = Appending(name, ["XADD", name, *creation, *trim, os.fsencode(id_ or "*")])
-    with Server(url) as server:
+    with ServerConnection(url) as server:
         if from_stdin:
             _add_all(server, appending, quiet)
         else:
@@ -104,14 +108,14 @@ def add(
 def _parse_field(word: str) -> tuple[bytes, bytes]:
     name, equals, value = word.partition("=")
     if not equals:
-        raise typer.BadParameter(f"{word!r} is no field: write field=value")
+        raise typer.BadParameter(f"{word!r} is not a field: write field=value")
     return os.fsencode(name), os.fsencode(value)
 
 
 def _trim(maxlen: int | None, minid: str | None, approximate: bool | None) -> list[Word]:
     how = "=" if approximate is False else "~"
     if maxlen is not None and minid is not None:
-        raise typer.BadParameter("--maxlen and --minid do not go together")
+        raise typer.BadParameter("give either --maxlen or --minid, not both")
     if maxlen is not None:
         return ["MAXLEN", how, maxlen]
     if minid is not None:
@@ -122,7 +126,10 @@ def _trim(maxlen: int | None, minid: str | None, approximate: bool | None) -> li
 
 
 def _add_one(
-    server: Server, appending: Appending, pairs: Sequence[tuple[bytes, bytes]], quiet: bool
+    server: ServerConnection,
+    appending: Appending,
+    pairs: Sequence[tuple[bytes, bytes]],
+    quiet: bool,
 ) -> None:
     reply = server.ask(*appending.words(pairs), about=appending.stream)
     if reply is None:
@@ -135,18 +142,18 @@ def _no_stream(appending: Appending) -> Failure:
     return Failure(f"{harmless(appending.stream)}: no such stream, and --no-create was given")
 
 
-def _add_all(server: Server, appending: Appending, quiet: bool) -> None:
-    """Send what has arrived, as it arrives: a slow source is not held back for a full batch."""
+def _add_all(server: ServerConnection, appending: Appending, quiet: bool) -> None:
+    """Send entries as they arrive, without waiting for a full batch."""
     ids = IdPrinter(quiet)
     source = JsonInput(typer.get_binary_stream("stdin"))
     added = 0
-    with Progress(source.bytes_total_or_none, not quiet) as progress:
+    with ProgressBar(source.bytes_total_or_none, not quiet) as progress:
         for batch in source.batches():
             try:
                 replies = server.ask_all([appending.words(line.fields) for line in batch])
             except Unreachable as error:
                 raise Unreachable(
-                    f"{error}; {added} added before, and perhaps some of the next {len(batch)}"
+                    f"{error}; {added} added before, and possibly some of the next {len(batch)}"
                 ) from None
             given = [reply for reply in replies if isinstance(reply, bytes)]
             added += len(given)
@@ -159,7 +166,7 @@ def _add_all(server: Server, appending: Appending, quiet: bool) -> None:
 
 def _check_all_added(
     appending: Appending,
-    batch: Sequence[Line],
+    batch: Sequence[InputLine],
     replies: Sequence[Reply | redis.RedisError],
     added: int,
 ) -> None:
@@ -173,7 +180,7 @@ def _check_all_added(
 
 
 class IdPrinter:
-    """Prints ids until nobody reads them. The entries are what was asked for, so they go on."""
+    """Prints ids until the reader closes the pipe. Entries are still added after that."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet

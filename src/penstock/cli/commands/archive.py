@@ -1,4 +1,4 @@
-"""`penstock archive`: what a lake holds, and its small files merged into few."""
+"""`penstock archive`: shows an archive and merges its small files."""
 
 from __future__ import annotations
 
@@ -11,15 +11,19 @@ import typer
 from penstock.cli.connect import Json
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.cli.terminal.outcome import Failure, example
-from penstock.cli.terminal.output import Column, Output
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.errors import ConfigError, PenstockError
 from penstock.human.show import harmless, json_line, size_text
 from penstock.server.config.kinds import parse_memory
 from penstock.spark.lake.manifest import DATA_SUFFIX, Lake, load_lake
 
 archive = typer.Typer(
-    help="Streams in a lake: what an archive holds, and small files merged into few.",
+    help="Show an archive of streams in a lake, or merge its small files.",
+    epilog=example(
+        "penstock archive show lake/orders        partitions, files and rows",
+        "penstock archive compact lake/orders     merge small files",
+    ),
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -35,10 +39,10 @@ SHOW_EPILOG = example(
 )
 
 COLUMNS = (
-    Column("partition"),
-    Column("files", numeric=True),
-    Column("rows", numeric=True),
-    Column("size", numeric=True),
+    TableColumn("partition"),
+    TableColumn("files", numeric=True),
+    TableColumn("rows", numeric=True),
+    TableColumn("size", numeric=True),
 )
 NONE = "-"
 
@@ -47,7 +51,7 @@ Target = Annotated[str, typer.Argument(metavar="PATH", show_default=False)]
 
 @dataclass
 class PartitionFacts:
-    """One directory of a lake."""
+    """One partition directory of a lake."""
 
     partition: str
     files: int = 0
@@ -56,24 +60,24 @@ class PartitionFacts:
 
 
 class LocalFiles:
-    """Manifests on this machine, read without Spark."""
+    """Reads manifests on this machine without Spark."""
 
     def names(self, directory: str) -> list[str]:
-        """What a directory holds; nothing if there is none."""
+        """The names of the files in a directory. Empty if there is no such directory."""
         place = Path(directory)
         return sorted(one.name for one in place.iterdir()) if place.is_dir() else []
 
     def read(self, path: str) -> str:
-        """A whole file. Raises: FileNotFoundError."""
+        """Read a whole file. Raises: FileNotFoundError."""
         return Path(path).read_text()
 
 
 @archive.command(epilog=SHOW_EPILOG)
 def show(path: Target, json: Json = False) -> None:
-    """Show what an archive on this machine holds: its partitions, files and rows, and its last batch.
+    """Show the partitions, files and rows of an archive on this machine, and its last batch.
 
-    That is what its manifests say. Files that none of them names are those of a batch that is being written,
-    or that was interrupted and will be run again; a file that is missing is an error, with exit code 1.
+    The numbers come from its manifests. Files that no manifest names belong to a batch that is being written,
+    or that was interrupted and will be retried. A missing file is an error with exit code 1.
     """
     root = _local(path)
     try:
@@ -83,9 +87,9 @@ def show(path: Target, json: Json = False) -> None:
     except (OSError, UnicodeDecodeError) as error:
         raise Failure(f"{root}: cannot be read: {error}") from error
     if lake.newest is None:
-        raise typer.BadParameter(f"{path} is no archive: it has no manifest")
+        raise typer.BadParameter(f"{path} is not an archive: it has no manifest")
     facts = _facts(root, lake)
-    output = Output()
+    output = Stdout()
     if json:
         output.line(json_line({"path": path} | facts))
     else:
@@ -99,39 +103,39 @@ def compact(
     path: Target,
     target_size: Annotated[
         str,
-        typer.Option(metavar="SIZE", help="How large merged files become: k, kb, m, mb, g, gb."),
+        typer.Option(metavar="SIZE", help="Size of merged files, like 512kb, 64mb or 1gb."),
     ] = "128mb",
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="A Spark cluster; else this machine.")
+        str | None, typer.Option(metavar="URL", help="Spark master. The default is this machine.")
     ] = None,
     json: Json = False,
 ) -> None:
     """Merge the small files of an archive, partition by partition, sorted by id.
 
-    Files that are smaller than half of the target are merged. A query may go on writing meanwhile. Whoever
-    reads while files are exchanged may miss the rows of one merged file, and sees none twice. What is
-    interrupted is finished by the next compaction, or by the query's next batch.
+    Files smaller than half of the target size are merged. Queries may keep writing to the archive. A reader
+    may miss the rows of one merged file while files are replaced, but never sees a row twice. An interrupted
+    compaction is completed by the next one or by the next batch of the query.
     """
     target_bytes = _size(target_size)
     need_spark()
     if "://" not in path and not Path(path).is_dir():
-        raise typer.BadParameter(f"{path} is no directory")
+        raise typer.BadParameter(f"{path} is not a directory")
     from penstock.spark.lake import compaction
 
     with quiet_session("archive compact", master, {}) as spark:
         done = _compact(compaction, spark, path, target_bytes)
     if json:
-        Output().line(json_line(asdict(done)))
+        Stdout().line(json_line(asdict(done)))
         return
     before, after = size_text(done.bytes_before), size_text(done.bytes_after)
-    Output().line(
-        f"{done.files_before} files, {before} became {done.files_after} files, {after};"
+    Stdout().line(
+        f"merged {done.files_before} files ({before}) into {done.files_after} files ({after});"
         f" {done.rows} rows"
     )
 
 
 def _compact(compaction: Any, spark: Any, path: str, target_bytes: int) -> Any:
-    with Progress(None, ids_are_printed=False, count_format="{} files merged") as progress:
+    with ProgressBar(None, ids_are_printed=False, count_format="{} files merged") as progress:
 
         def on_bytes(done: int, total: int, files: int) -> None:
             progress.set_total(total)
@@ -153,11 +157,11 @@ def _size(text: str) -> int:
 def _local(path: str) -> Path:
     if "://" in path:
         raise typer.BadParameter(
-            f"{path}: show reads archives on this machine, by their plain path"
+            f"{path}: show reads archives on this machine only: give a plain path"
         )
     root = Path(path)
     if not root.is_dir():
-        raise typer.BadParameter(f"{path} is no directory")
+        raise typer.BadParameter(f"{path} is not a directory")
     return root
 
 
@@ -185,7 +189,7 @@ def _facts(root: Path, lake: Lake) -> dict[str, Any]:
     }
 
 
-def _print(path: str, facts: dict[str, Any], output: Output) -> None:
+def _print(path: str, facts: dict[str, Any], output: Stdout) -> None:
     output.line(
         harmless(
             f"{path}: {facts['rows']} rows, {facts['files']} files, {size_text(facts['bytes'])};"
@@ -196,9 +200,9 @@ def _print(path: str, facts: dict[str, Any], output: Output) -> None:
     output.line("")
     output.table(COLUMNS, [_cells(one) for one in facts["partitions"]])
     for name in facts["unfinished"]:
-        output.line(harmless(f"unfinished: {name}: in no manifest yet"))
+        output.line(harmless(f"unfinished: {name}: not in a manifest yet"))
     for name in facts["missing"]:
-        output.line(harmless(f"missing: {name}: a manifest names it; restore it"))
+        output.line(harmless(f"missing: {name}: a manifest names it; restore it from a backup"))
 
 
 def _cells(one: dict[str, Any]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`penstock check`: whether files of data are sound, what they hold, and a repaired copy of them."""
+"""`penstock check`: checks data files, shows what they hold, writes a repaired copy."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Annotated
 import typer
 
 from penstock.cli.connect import Json
-from penstock.cli.terminal.outcome import Failure
-from penstock.cli.terminal.output import Column, Output
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.outcome import BadFile
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.human.show import harmless, json_line, size_text
 from penstock.persist.check.files import check_report
 from penstock.persist.check.repair import Copy, RepairRefused, check_place, write_copy
@@ -22,37 +22,31 @@ from penstock.persist.disk import SystemDisk
 
 EPILOG = """\b
 Examples:
-  penstock check penstock-data                     everything in a data directory
+  penstock check penstock-data                     all files of a data directory
   penstock check appendonlydir/appendonly.aof.2.base.rdb
   penstock check dump.rdb --json | jq .verdict
   penstock check penstock-data --repair mended     write what can be read to a new directory
 
 \b
-Exit codes, with --repair as without it:
+Exit codes, with and without --repair:
   0    all of PATH is sound
-  1    something is torn, damaged or missing; or a copy was wanted and cannot be written
-  2    PATH or a file of it cannot be read, or the command line is wrong
+  1    something is torn, damaged or missing, or the copy cannot be written
+  2    PATH or a file in it cannot be read, or the command line is wrong
   130  interrupted (Ctrl-C)"""
 
 NONE = "-"
 _MB_BITS = 20
 COLUMNS = (
-    Column("file"),
-    Column("role"),
-    Column("kind"),
-    Column("version", numeric=True),
-    Column("size", numeric=True),
-    Column("keys", numeric=True),
-    Column("commands", numeric=True),
-    Column("verdict"),
+    TableColumn("file"),
+    TableColumn("role"),
+    TableColumn("kind"),
+    TableColumn("version", numeric=True),
+    TableColumn("size", numeric=True),
+    TableColumn("keys", numeric=True),
+    TableColumn("commands", numeric=True),
+    TableColumn("verdict"),
 )
 TOTALS = tuple(field.name for field in fields(Totals))
-
-
-class Unreadable(Failure):
-    """The files cannot be read, so nothing can be said about them."""
-
-    exit_code = 2
 
 
 def check(
@@ -60,28 +54,30 @@ def check(
     repair: Annotated[
         str | None,
         typer.Option(
-            metavar="OUT", help="Write what can be read to OUT, which must not exist yet."
+            metavar="OUT",
+            help="Write everything that can be read to OUT, which must not exist yet.",
         ),
     ] = None,
     past_damage: Annotated[
         bool,
         typer.Option(
             "--past-damage",
-            help="With --repair: take sound batches behind a hole too, as far as their commands still apply.",
+            help="With --repair: also use sound batches after a damaged part, if their commands still apply.",
         ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Tell whether files of data are sound, and what they hold.
+    """Check data files and show what they hold.
 
     PATH is a data directory, the directory of a log, a manifest, a single log (AOF) or a snapshot (RDB), of
-    penstock or of Redis; what it is, its content tells. It is read as a server would read it at its start,
-    and doubted more. Nothing is changed, no lock is needed. It takes the memory of a server with this data.
+    penstock or of Redis. The kind is recognized by its content. Files are read as a server reads them when it
+    starts, with additional checks. They are not changed, and no lock is needed. The check needs as much
+    memory as a server with this data.
 
-    A torn end, which a server cuts off when it starts, is exit code 1 too: it is not all there.
+    A torn end gives exit code 1 too, although a server removes it when it starts: some data is missing.
     """
     if past_damage and repair is None:
-        raise typer.BadParameter("--past-damage goes with --repair")
+        raise typer.BadParameter("--past-damage needs --repair OUT")
     try:
         if repair is not None:
             check_place(path, repair)
@@ -89,9 +85,9 @@ def check(
     except RepairRefused as error:
         raise typer.BadParameter(f"--repair {error}") from error
     except OSError as error:
-        raise Unreadable(f"{error.filename or path}: {error.strerror or error}") from error
+        raise BadFile(f"{error.filename or path}: {error.strerror or error}") from error
     copy, refusal = (None, "") if repair is None else _repair(report, repair.rstrip("/"))
-    output = Output()
+    output = Stdout()
     if json:
         output.line(json_line(_json(report, copy, refusal)))
     else:
@@ -108,7 +104,7 @@ def _read(path: str, past_damage: bool, keep_data: bool) -> Report:
     report = find_target(disk, path.rstrip("/") or "/")
     done = 0
     total = sum(file.size for file in report.files)
-    with Progress(total, ids_are_printed=False, count_format="{} MB read") as progress:
+    with ProgressBar(total, ids_are_printed=False, count_format="{} MB read") as progress:
 
         def on_bytes(count: int) -> None:
             nonlocal done
@@ -121,13 +117,16 @@ def _read(path: str, past_damage: bool, keep_data: bool) -> Report:
 
 
 def _repair(report: Report, out: str) -> tuple[Copy | None, str]:
-    """The copy, or why there is none."""
+    """The copy, or the reason why there is none."""
     try:
         return write_copy(SystemDisk(), report, out), ""
     except RepairRefused as error:
         return None, str(error)
     except OSError as error:
-        return None, f"{error.filename or out}: {error.strerror or error}; nothing is left of it"
+        return (
+            None,
+            f"{error.filename or out}: {error.strerror or error}; no files were left behind",
+        )
 
 
 def _exit_code(report: Report) -> int:
@@ -135,10 +134,10 @@ def _exit_code(report: Report) -> int:
     return 0 if verdict is Verdict.SOUND else 2 if verdict is Verdict.UNREADABLE else 1
 
 
-# --- For people ------------------------------------------------------------------------------------------
+# --- As text ---------------------------------------------------------------------------------------------
 
 
-def _show(report: Report, output: Output) -> None:
+def _show(report: Report, output: Stdout) -> None:
     output.line(harmless(f"{report.path}: {report.kind}, {report.verdict.value}"))
     output.line("")
     output.table(COLUMNS, [_cells(file, report) for file in report.files])
@@ -146,7 +145,7 @@ def _show(report: Report, output: Output) -> None:
     if read:
         output.line("")
         output.table(
-            [Column("holds"), *(Column(part.name, numeric=True) for part in read)],
+            [TableColumn("holds"), *(TableColumn(part.name, numeric=True) for part in read)],
             [[name, *(str(getattr(part.totals, name)) for part in read)] for name in TOTALS],
         )
     problems = [file for file in report.files if file.verdict is not Verdict.SOUND]
@@ -184,7 +183,7 @@ def _problem(file: FileReport) -> str:
     return f"{file.verdict.value}: {file.path}{place}{lost}: {file.what}{remedy}"
 
 
-def _show_copy(report: Report, copy: Copy | None, refusal: str, output: Output) -> None:
+def _show_copy(report: Report, copy: Copy | None, refusal: str, output: Stdout) -> None:
     output.line("")
     if copy is None:
         output.line(harmless(f"no copy: {refusal}"))
@@ -197,7 +196,7 @@ def _show_copy(report: Report, copy: Copy | None, refusal: str, output: Output) 
         if more:
             output.line(f"left out of the {part.name}: {more} more, not listed")
     for name in copy.skipped:
-        output.line(f"left out: the {name}, of which nothing can be read")
+        output.line(f"left out: the {name}, because none of it can be read")
     if not left_out and not copy.skipped:
         output.line("nothing was left out")
     assert copy.check is not None
@@ -218,7 +217,7 @@ def _left_out_text(found: LeftOut) -> str:
     return f"{found.path}{place}: {found.why}"
 
 
-# --- For programs ----------------------------------------------------------------------------------------
+# --- As JSON ---------------------------------------------------------------------------------------------
 
 
 def _json(report: Report, copy: Copy | None, refusal: str) -> dict[str, object]:

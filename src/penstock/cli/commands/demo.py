@@ -1,4 +1,4 @@
-"""`penstock demo`: everything in one go, and whether it adds up."""
+"""`penstock demo`: a server, a pipeline that is killed, and a count of every order."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from penstock.cli.terminal.outcome import Failure, example
 from penstock.errors import PenstockError
 
 EPILOG = example(
-    "penstock demo                                two minutes on two cores",
-    "penstock demo --orders 50000 --dir small  smaller, and elsewhere",
+    "penstock demo                              about two minutes on two cores",
+    "penstock demo --orders 50000 --dir small   smaller, in a directory of your choice",
 )
 ORDERS = 500_000
 ORDERS_MIN = 1_000
@@ -26,21 +26,21 @@ PRODUCERS_MAX = 64
 def demo(
     directory: Annotated[
         Path | None,
-        typer.Option("--dir", help="A directory that does not exist yet, for data and lake."),
+        typer.Option("--dir", help="Directory for data and lake. It must not exist yet."),
     ] = None,
     orders: Annotated[
-        int, typer.Option(min=ORDERS_MIN, help="How many orders are produced.")
+        int, typer.Option(min=ORDERS_MIN, help="Number of orders to produce.")
     ] = ORDERS,
     producers: Annotated[
-        int, typer.Option(min=1, max=PRODUCERS_MAX, help="How many processes produce them.")
+        int, typer.Option(min=1, max=PRODUCERS_MAX, help="Number of producer processes.")
     ] = 4,
-    seed: Annotated[int, typer.Option(help="The same seed makes the same orders.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of the orders: same seed, same orders.")] = 1,
 ) -> None:
-    """Show a durable queue and a Spark pipeline that is killed and loses nothing.
+    """Run the demonstration: a killed pipeline loses nothing.
 
     Starts a server, produces orders (some malformed, some late), runs a declarative pipeline on local Spark,
-    kills it in the middle, starts it again, and counts: produced = archived = valid + rejected. The exit code
-    is 1 if that does not hold.
+    kills it halfway, restarts it, and counts: produced = archived = valid + rejected. The exit code is 1 if
+    the numbers differ.
     """
     need_spark()
     from penstock.demo import run, show
@@ -52,12 +52,12 @@ def demo(
         with show.watching(console, plan) as watcher:
             outcome = run.run_demo(plan, watcher)
     except PenstockError as error:
-        raise Failure(f"{error}; the logs are in {place}") from error
+        raise Failure(f"{error}; see the logs in {place}") from error
     show.show_chart(console, outcome.accounts.revenue)
     show.show_accounts(console, outcome.accounts)
     console.print(
         f"{orders:,} orders in {outcome.seconds:.0f} s; the pipeline was killed with"
-        f" {outcome.killed_at:,} of them archived, and started again.",
+        f" {outcome.killed_at:,} of them archived, and restarted.",
         highlight=False,
     )
     console.print(
@@ -66,11 +66,11 @@ def demo(
     console.print(f"The pipeline: {place / run.FILE}", highlight=False)
     program = sys.argv[0]
     console.print(
-        f"Go on:        {program} serve --port 7000 --dir {place / 'data'}", highlight=False
+        f"Explore it:   {program} serve --port 7000 --dir {place / 'data'}", highlight=False
     )
-    console.print(f"and look:     {program} ui --url redis://127.0.0.1:7000", highlight=False)
+    console.print(f"              {program} ui --url redis://127.0.0.1:7000", highlight=False)
     if not outcome.accounts.hold:
-        raise Failure("the accounts do not add up")
+        raise Failure("the numbers do not add up")
 
 
 def _make(directory: Path | None) -> Path:
@@ -78,7 +78,7 @@ def _make(directory: Path | None) -> Path:
     try:
         place.mkdir(parents=True)
     except FileExistsError:
-        raise typer.BadParameter(f"--dir: {place} is there already; name a new directory") from None
+        raise typer.BadParameter(f"--dir: {place} exists already; name a new directory") from None
     except OSError as error:
         raise typer.BadParameter(f"--dir: {place}: {error.strerror}") from error
     return place.resolve()

@@ -8,37 +8,37 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.terminal.outcome import example
-from penstock.cli.terminal.output import Column, Output
-from penstock.client.replies import array, blob, identifier, mapping, number, number_or_none
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.client.xinfo import consumer_infos, group_infos
 from penstock.human.show import duration_text, harmless, json_line, json_text
 
 EPILOG = example(
     "penstock groups orders                the groups",
-    "penstock groups orders packers        the consumers of one",
+    "penstock groups orders packers        the consumers of one group",
     "penstock groups orders --json | jq 'select(.lag > 1000)'",
 )
 
 UNKNOWN = "unknown"
 LAG_NOTE = (
-    "lag unknown: entries ahead of the group were deleted, or it was set to an id of your choosing,"
-    " and the server has not counted since"
+    "lag unknown: entries ahead of the group were deleted, or the group was set to an arbitrary id;"
+    " known again when the group has read the last entry"
 )
 
 GROUP_COLUMNS = (
-    Column("group"),
-    Column("consumers", numeric=True),
-    Column("pending", numeric=True),
-    Column("last delivered"),
-    Column("read", numeric=True),
-    Column("lag", numeric=True),
+    TableColumn("group"),
+    TableColumn("consumers", numeric=True),
+    TableColumn("pending", numeric=True),
+    TableColumn("last delivered"),
+    TableColumn("read", numeric=True),
+    TableColumn("lag", numeric=True),
 )
 CONSUMER_COLUMNS = (
-    Column("consumer"),
-    Column("pending", numeric=True),
-    Column("idle", numeric=True),
-    Column("inactive", numeric=True),
+    TableColumn("consumer"),
+    TableColumn("pending", numeric=True),
+    TableColumn("idle", numeric=True),
+    TableColumn("inactive", numeric=True),
 )
 
 Row = dict[str, str | int | None]
@@ -53,13 +53,16 @@ def groups(
 ) -> None:
     """Show the groups of a stream, or the consumers of one group.
 
-    A lag is `unknown` when the server cannot count: entries ahead of the group were deleted, or the group was
-    set to an id in between. Idle is the time since a consumer last asked, inactive since it last got
-    something (Redis 7.2 and newer).
+    The lag of a group is the number of entries it has not read yet. The server cannot count them, and the lag
+    is `unknown`, if entries ahead of the group were deleted or the group was set to an id in the middle of
+    the stream.
+
+    Idle is the time since a consumer last sent a command. Inactive is the time since it last received an
+    entry (Redis 7.2 and newer).
     """
     name = os.fsencode(stream)
-    output = Output()
-    with Server(url) as server:
+    output = Stdout()
+    with ServerConnection(url) as server:
         if group is not None:
             _show(consumers_of(server, name, os.fsencode(group)), _consumer_table, json, output)
             return
@@ -67,7 +70,7 @@ def groups(
     _show(rows, _group_table, json, output)
 
 
-def _show(rows: Rows, table: Callable[[Rows, Output], None], json: bool, output: Output) -> None:
+def _show(rows: Rows, table: Callable[[Rows, Stdout], None], json: bool, output: Stdout) -> None:
     if json:
         for row in rows:
             output.line(json_line(row))
@@ -75,47 +78,42 @@ def _show(rows: Rows, table: Callable[[Rows, Output], None], json: bool, output:
         table(rows, output)
 
 
-def _group_table(rows: Rows, output: Output) -> None:
+def _group_table(rows: Rows, output: Stdout) -> None:
     output.table(GROUP_COLUMNS, [_group_cells(row) for row in rows])
     if any(row["lag"] is None for row in rows):
         output.note(LAG_NOTE)
 
 
-def _consumer_table(rows: Rows, output: Output) -> None:
+def _consumer_table(rows: Rows, output: Stdout) -> None:
     output.table(CONSUMER_COLUMNS, [_consumer_cells(row) for row in rows])
 
 
-def groups_of(server: Server, stream: bytes) -> Rows:
-    rows: Rows = []
-    for item in array(server.ask("XINFO", "GROUPS", stream, about=stream)):
-        group = mapping(item)
-        rows.append(
-            {
-                "name": json_text(blob(group["name"])),
-                "consumers": number(group["consumers"]),
-                "pending": number(group["pending"]),
-                "last_delivered_id": str(identifier(group["last-delivered-id"])),
-                # Redis 6 has neither of these.
-                "entries_read": number_or_none(group.get("entries-read")),
-                "lag": number_or_none(group.get("lag")),
-            }
-        )
-    return rows
+def groups_of(server: ServerConnection, stream: bytes) -> Rows:
+    return [
+        {
+            "name": json_text(group.name),
+            "consumers": group.consumers,
+            "pending": group.pending,
+            "last_delivered_id": str(group.last_id),
+            "entries_read": group.entries_read,
+            "lag": group.lag,
+        }
+        for group in group_infos(server.ask("XINFO", "GROUPS", stream, about=stream))
+    ]
 
 
-def consumers_of(server: Server, stream: bytes, group: bytes) -> Rows:
-    rows: Rows = []
-    for item in array(server.ask("XINFO", "CONSUMERS", stream, group, about=stream)):
-        consumer = mapping(item)
-        rows.append(
-            {
-                "name": json_text(blob(consumer["name"])),
-                "pending": number(consumer["pending"]),
-                "idle_ms": number(consumer["idle"]),
-                "inactive_ms": number_or_none(consumer.get("inactive")),
-            }
+def consumers_of(server: ServerConnection, stream: bytes, group: bytes) -> Rows:
+    return [
+        {
+            "name": json_text(consumer.name),
+            "pending": consumer.pending,
+            "idle_ms": consumer.idle_ms,
+            "inactive_ms": consumer.inactive_ms,
+        }
+        for consumer in consumer_infos(
+            server.ask("XINFO", "CONSUMERS", stream, group, about=stream)
         )
-    return rows
+    ]
 
 
 def _group_cells(row: Row) -> list[str]:

@@ -10,15 +10,15 @@ from typing import Annotated
 import redis
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url, Word
-from penstock.cli.terminal.entries import Entry, entry
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url, Word
 from penstock.cli.terminal.outcome import example
-from penstock.cli.terminal.output import Column, Output
-from penstock.client.replies import Reply, array, blob, mapping, number, number_or_none, parts
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.client.replies import Entry, array, blob, parts
+from penstock.client.xinfo import GroupInfo, StreamInfo, group_infos, stream_info
 from penstock.human.show import (
     age_text,
+    brief_fields_text,
     duration_text,
-    fields_text,
     harmless,
     json_fields,
     json_line,
@@ -30,23 +30,24 @@ from penstock.human.show import (
 
 EPILOG = example(
     "penstock info                          the server and its streams",
-    "penstock info --match 'orders:*'       some of them",
-    "penstock info orders --json",
+    "penstock info --match 'orders:*'       streams by name",
+    "penstock info orders                   one stream in detail",
+    "penstock info orders --json            the same, with complete entries",
 )
 
 SCAN_COUNT = 1000
 DIGITS_MAX = 20
 UNKNOWN = "unknown"
 NONE = "-"
-SERVERS = ("penstock", "valkey", "dragonfly", "keydb")  # they say so in a field of their own
+SERVERS = ("penstock", "valkey", "dragonfly", "keydb")  # each reports NAME_version in INFO
 
 STREAM_COLUMNS = (
-    Column("stream"),
-    Column("length", numeric=True),
-    Column("first", numeric=True),
-    Column("last", numeric=True),
-    Column("groups", numeric=True),
-    Column("worst lag", numeric=True),
+    TableColumn("stream"),
+    TableColumn("length", numeric=True),
+    TableColumn("first", numeric=True),
+    TableColumn("last", numeric=True),
+    TableColumn("groups", numeric=True),
+    TableColumn("worst lag", numeric=True),
 )
 
 Facts = dict[str, str | int | None]
@@ -62,14 +63,18 @@ def info(
 ) -> None:
     """Show the server and its streams, or one stream in detail.
 
-    The streams are found with SCAN, which does not hold up the server. First and last are the ages of the
-    ends of a stream; the worst lag is that of the group that is furthest behind, `unknown` if there is a
-    group whose lag the server cannot tell.
+    Streams are found with SCAN, which does not block the server. First and last are the ages of the first and
+    the last entry. Worst lag is the largest lag of a group, or `unknown` if the server does not know the lag
+    of one of them.
+
+    Long values of entries are shortened. Use --json to see them in full.
     """
     if stream is not None and match is not None:
-        raise typer.BadParameter("--match chooses among all streams; one is named already")
-    output = Output()
-    with Server(url) as server:
+        raise typer.BadParameter(
+            "--match selects from all streams, so give either STREAM or --match"
+        )
+    output = Stdout()
+    with ServerConnection(url) as server:
         if stream is not None:
             _show_stream(server, os.fsencode(stream), json, output)
             return
@@ -88,28 +93,28 @@ def info(
     output.table(STREAM_COLUMNS, [_stream_cells(about, now_ms) for about in streams])
 
 
-def server_facts(server: Server) -> Facts:
-    """Who answers, and how busy it is; None for what INFO does not tell."""
+def server_facts(server: ServerConnection) -> Facts:
+    """Kind, version and load of the server. None where INFO lacks a field."""
     text = blob(server.ask("INFO")).decode("utf-8", "backslashreplace")
-    told = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
-    kind = told.get("server_name") or "redis"
+    sent = dict(line.split(":", 1) for line in text.splitlines() if ":" in line)
+    kind = sent.get("server_name") or "redis"
     for candidate in SERVERS:
-        if f"{candidate}_version" in told:
+        if f"{candidate}_version" in sent:
             kind = candidate
     return {
         "address": server.name,
         "server": kind,
-        "version": told.get(f"{kind}_version", told.get("redis_version")),
-        "compatible_with": None if kind == "redis" else told.get("redis_version"),
-        "memory_bytes": _integer_or_none(told.get("used_memory")),
-        "clients": _integer_or_none(told.get("connected_clients")),
-        "commands_per_second": _integer_or_none(told.get("instantaneous_ops_per_sec")),
-        "uptime_seconds": _integer_or_none(told.get("uptime_in_seconds")),
+        "version": sent.get(f"{kind}_version", sent.get("redis_version")),
+        "compatible_with": None if kind == "redis" else sent.get("redis_version"),
+        "memory_bytes": _integer_or_none(sent.get("used_memory")),
+        "clients": _integer_or_none(sent.get("connected_clients")),
+        "commands_per_second": _integer_or_none(sent.get("instantaneous_ops_per_sec")),
+        "uptime_seconds": _integer_or_none(sent.get("uptime_in_seconds")),
     }
 
 
 def _server_line(facts: Facts) -> str:
-    """`redis 7.0.15 at 127.0.0.1:6379; clients 3; ...`: what is known of it."""
+    """`redis 7.0.15 at 127.0.0.1:6379; clients 3; ...`."""
     parts = [f"{facts['server']} {facts['version'] or ''} at {facts['address']}"]
     if facts["compatible_with"] is not None:
         parts.append(f"as Redis {facts['compatible_with']}")
@@ -129,21 +134,21 @@ def _integer_or_none(text: str | None) -> int | None:
     return int(text) if text is not None and is_number else None
 
 
-def _pages_of_names(server: Server, match: str | None) -> Iterator[list[bytes]]:
-    """The names of all streams, some at a time; SCAN may give one twice."""
+def _pages_of_names(server: ServerConnection, match: str | None) -> Iterator[list[bytes]]:
+    """The names of all streams, page by page. SCAN may return a name twice."""
     pattern: list[Word] = [] if match is None else ["MATCH", os.fsencode(match)]
     cursor = b"0"
     while True:
         reply = server.ask("SCAN", cursor, "TYPE", "stream", "COUNT", SCAN_COUNT, *pattern)
-        onwards, names = parts(reply, 2)
-        cursor = blob(onwards)
+        next_cursor, names = parts(reply, 2)
+        cursor = blob(next_cursor)
         yield [blob(name) for name in array(names)]
         if cursor == b"0":
             return
 
 
-def _stream_facts(server: Server, names: list[bytes]) -> Iterator[tuple[bytes, Facts]]:
-    """What the table shows of each; one that is gone meanwhile is left out."""
+def _stream_facts(server: ServerConnection, names: list[bytes]) -> Iterator[tuple[bytes, Facts]]:
+    """The facts of each stream. Streams deleted in the meantime are left out."""
     questions = chain.from_iterable(
         (("XINFO", "STREAM", name), ("XINFO", "GROUPS", name)) for name in names
     )
@@ -152,25 +157,20 @@ def _stream_facts(server: Server, names: list[bytes]) -> Iterator[tuple[bytes, F
         about, groups = next(replies), next(replies)
         if isinstance(about, redis.RedisError) or isinstance(groups, redis.RedisError):
             continue
-        yield name, _table_facts(name, mapping(about), [mapping(group) for group in array(groups)])
+        yield name, _table_facts(name, stream_info(about), group_infos(groups))
 
 
-def _table_facts(name: bytes, about: dict[str, Reply], groups: list[dict[str, Reply]]) -> Facts:
-    first, last = (_entry_or_none(name, about[end]) for end in ("first-entry", "last-entry"))
-    lags = [number_or_none(group.get("lag")) for group in groups]
+def _table_facts(name: bytes, about: StreamInfo, groups: list[GroupInfo]) -> Facts:
+    lags = [group.lag for group in groups]
     known = [lag for lag in lags if lag is not None]
     return {
         "stream": json_text(name),
-        "length": number(about["length"]),
-        "first_id": None if first is None else str(first.id),
-        "last_id": None if last is None else str(last.id),
+        "length": about.length,
+        "first_id": None if about.first is None else str(about.first.id),
+        "last_id": None if about.last is None else str(about.last.id),
         "groups": len(groups),
         "worst_lag": max(known) if known and len(known) == len(lags) else None,
     }
-
-
-def _entry_or_none(stream: bytes, reply: Reply) -> Entry | None:
-    return None if reply is None else entry(stream, reply)
 
 
 def _stream_cells(facts: Facts, now_ms: int) -> list[str]:
@@ -189,14 +189,15 @@ def _age(id_: str | int | None, now_ms: int) -> str:
     return age_text(int(id_.partition("-")[0]), now_ms) if isinstance(id_, str) else NONE
 
 
-def _show_stream(server: Server, name: bytes, json: bool, output: Output) -> None:
-    about = mapping(server.ask("XINFO", "STREAM", name, about=name))
+def _show_stream(server: ServerConnection, name: bytes, json: bool, output: Stdout) -> None:
+    about = stream_info(server.ask("XINFO", "STREAM", name, about=name))
     now_ms = server.now_ms()
+    ends = {"first-entry": about.first, "last-entry": about.last}
     lines: list[tuple[str, str]] = []
     members: list[tuple[str, str]] = [("stream", json_line(json_text(name)))]
-    for key, value in about.items():
-        if key in ("first-entry", "last-entry"):
-            found = _entry_or_none(name, value)
+    for key, value in about.sent.items():
+        if key in ends:
+            found = ends[key]
             lines.append((key, NONE if found is None else _entry_text(found, now_ms)))
             members.append((_json_name(key), _entry_json(found)))
         else:
@@ -206,7 +207,7 @@ def _show_stream(server: Server, name: bytes, json: bool, output: Output) -> Non
     if json:
         output.line(json_object(members))
         return
-    output.table((Column("stream"), Column(harmless(name))), lines)
+    output.table((TableColumn("stream"), TableColumn(harmless(name))), lines)
 
 
 def _json_name(key: str) -> str:
@@ -215,7 +216,7 @@ def _json_name(key: str) -> str:
 
 def _entry_text(found: Entry, now_ms: int) -> str:
     age = age_text(found.id.ms, now_ms)
-    return f"{found.id}  {time_text(found.id.ms)} ({age})  {fields_text(found.fields)}"
+    return f"{found.id}  {time_text(found.id.ms)} ({age})  {brief_fields_text(found.fields)}"
 
 
 def _entry_json(found: Entry | None) -> str:

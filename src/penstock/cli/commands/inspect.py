@@ -1,4 +1,4 @@
-"""`penstock inspect`: the bytes of a stream and what they mean, of a running server or of a file."""
+"""`penstock inspect`: shows and explains the bytes of a stream, from a server or a file."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.inspect import views
 from penstock.cli.inspect.hexdump import listpack_lines
 from penstock.cli.inspect.source import (
     DUMP_MB_MAX,
     LIMIT,
-    Wanted,
+    WantedNodes,
     chosen,
     find_stream,
     kind_of,
@@ -25,8 +25,8 @@ from penstock.cli.inspect.source import (
     read_server,
     read_streams,
 )
-from penstock.cli.terminal.output import Column, Output
-from penstock.cli.terminal.progress import Progress
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.cli.terminal.progress import ProgressBar
 from penstock.core import listpack
 from penstock.human.show import harmless, json_line, json_text
 from penstock.inspect.files import Contents, FileKind, FoundStream, raw_stream
@@ -41,29 +41,29 @@ Examples:
   penstock inspect orders --what memory --trim 1000000
   penstock inspect dump.rdb                     the streams of a snapshot
   penstock inspect penstock-data --key orders --what all
-  penstock inspect node.bin --node 1700000000000-0   a raw listpack as the node of this key
+  penstock inspect node.bin --node 1700000000000-0   a raw listpack, as the node with this id
 
 \b
 Exit codes:
-  0    done
-  1    something is damaged, or the server refused
+  0    success
+  1    something is damaged, or the server refused the command
   2    the command line is wrong, or the file cannot be read
-  3    the server cannot be reached, or went away
+  3    the server cannot be reached, or the connection was lost
   130  interrupted (Ctrl-C)"""
 
 STREAM_COLUMNS = (
-    Column("db", numeric=True),
-    Column("stream"),
-    Column("entries", numeric=True),
-    Column("nodes", numeric=True),
-    Column("bytes", numeric=True),
-    Column("last id"),
+    TableColumn("db", numeric=True),
+    TableColumn("stream"),
+    TableColumn("entries", numeric=True),
+    TableColumn("nodes", numeric=True),
+    TableColumn("bytes", numeric=True),
+    TableColumn("last id"),
 )
 OVERVIEW = (views.TREE, views.NODES, views.MEMORY)
 
 
 class What(StrEnum):
-    """What --what can be."""
+    """The values of --what."""
 
     TREE = views.TREE
     NODES = views.NODES
@@ -73,32 +73,34 @@ class What(StrEnum):
 
 
 Target = Annotated[str, typer.Argument(metavar="KEY|FILE", show_default=False)]
-Key = Annotated[str | None, typer.Option(metavar="KEY", help="The stream, of a file.")]
-Db = Annotated[int | None, typer.Option(min=0, help="The database, of a file that has several.")]
+Key = Annotated[str | None, typer.Option(metavar="KEY", help="The stream in a file.")]
+Db = Annotated[int | None, typer.Option(min=0, help="The database in a file with several.")]
 Node = Annotated[
     str | None,
     typer.Option(
         metavar="N|ID",
-        help="One node: by its number from 1 on (-1 is the last), or by an id that it holds.",
+        help="Show one node: by its number (1 is the first, -1 the last) or by the id of an entry in it.",
     ),
 ]
 View = Annotated[
     What | None,
-    typer.Option(help="What to show. Without it: all but the bytes; with --node, the bytes."),
+    typer.Option(help="What to show. The default is all but the bytes; with --node, the bytes."),
 ]
 TrimTo = Annotated[
     int | None,
     typer.Option(
-        min=0, metavar="LENGTH", help="What a trim to LENGTH would free; reads all nodes."
+        min=0, metavar="LENGTH", help="Show what a trim to LENGTH would free. Reads all nodes."
     ),
 ]
-Limit = Annotated[int, typer.Option(min=0, help="Read so many nodes, from the first on; 0: all.")]
+Limit = Annotated[int, typer.Option(min=0, help="Read at most this many nodes; 0 reads all.")]
 KindOfFile = Annotated[
-    FileKind | None, typer.Option(help="What the file is, if its bytes do not tell.")
+    FileKind | None, typer.Option(help="The kind of file, if it is not recognized.")
 ]
 DumpMax = Annotated[
     int,
-    typer.Option(min=1, metavar="MB", help="The largest stream to DUMP, if it is not our server."),
+    typer.Option(
+        min=1, metavar="MB", help="Do not DUMP larger streams of servers other than penstock."
+    ),
 ]
 
 
@@ -116,28 +118,28 @@ def inspect(
     json: Json = False,
     url: Url = URL_DEFAULT,
 ) -> None:
-    """Show the radix tree, the nodes and every byte of a stream, and explain its memory.
+    """Show the radix tree, nodes, bytes and memory of a stream.
 
-    The stream is a key of a running server, or it is in a file: a snapshot (RDB), a log (AOF) or a data
-    directory, a payload of DUMP, a raw listpack. A name under which there is a file means the file, unless
-    --url is given beside it. Without --key, the streams of a snapshot or a log are listed. Nothing changes.
+    The stream is a key of a running server, or it is in a file: a snapshot (RDB), a log (AOF), a data
+    directory, a DUMP payload or a raw listpack. If a file of that name exists, the file is read, unless --url
+    is given. Without --key, the streams of a snapshot or log are listed. Nothing is changed.
 
-    Our own server is asked for just the nodes that are shown. Any other has to DUMP the whole stream.
+    A penstock server sends only the nodes that are shown. Any other server has to DUMP the whole stream.
     """
     if trim is not None and node is not None:
-        raise typer.BadParameter("--trim looks at all nodes, --node at one")
+        raise typer.BadParameter("--trim needs all nodes, so it cannot be used with --node")
     wanted = parse_node(node, 0 if trim is not None else limit)
-    printer = Printer(Output(), _views(what, wanted), json)
+    printer = Printer(Stdout(), _views(what, wanted), json)
     if kind is None and (_is_given(context, "url") or not _exists(target)):
         if key is not None or db is not None:
-            raise typer.BadParameter(f"--key and --db are for files, and {target} is none")
-        with Server(url) as server:
+            raise typer.BadParameter(f"--key and --db are for files, and there is no file {target}")
+        with ServerConnection(url) as server:
             printer.stream(read_server(server, os.fsencode(target), wanted, dump_max), trim)
         return
     kind = kind_of(target, kind)
     if kind in (FileKind.LISTPACK, FileKind.DUMP) and (key is not None or db is not None):
         raise typer.BadParameter(
-            f"--key and --db choose in a snapshot or a log, and {target} is none"
+            f"--key and --db select from a snapshot or log, and {target} is neither"
         )
     if kind is FileKind.LISTPACK:
         _inspect_listpack(target, wanted, printer)
@@ -148,7 +150,7 @@ def inspect(
         if key is None:
             if (node, what, trim) != (None, None, None):
                 raise typer.BadParameter(
-                    "--node, --what and --trim look at one stream: name it with --key"
+                    "--node, --what and --trim show one stream: name it with --key"
                 )
             printer.streams(target, contents)
             return
@@ -159,20 +161,20 @@ def inspect(
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
-    """Tell whether an option stands on the command line, and does not come from elsewhere."""
+    """Whether an option was given on the command line, not by the environment or a default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def _exists(target: str) -> bool:
-    """Tell whether there is a file; a name that no file can have is a key's."""
+    """Whether the file exists. A name that no file can have is a key."""
     try:
         return Path(target).exists()
     except OSError:
         return False
 
 
-def _views(what: What | None, wanted: Wanted) -> tuple[str, ...]:
+def _views(what: What | None, wanted: WantedNodes) -> tuple[str, ...]:
     if what is What.ALL:
         return (*OVERVIEW, views.BYTES)
     if what is not None:
@@ -180,12 +182,12 @@ def _views(what: What | None, wanted: Wanted) -> tuple[str, ...]:
     return (views.BYTES,) if wanted.is_one else OVERVIEW
 
 
-def _inspect_listpack(path: str, wanted: Wanted, printer: Printer) -> None:
-    """One listpack: as a node, if --node names its key."""
+def _inspect_listpack(path: str, wanted: WantedNodes, printer: Printer) -> None:
+    """Show one listpack, as a node if --node gives its id."""
     data = read_listpack(path)
     if wanted.number is not None:
         raise typer.BadParameter(
-            "of a raw listpack, --node is the id under which it is a stream's node"
+            "for a raw listpack, --node must be the id of the node, like 1700000000000-0"
         )
     if wanted.entry_id is None:
         printer.listpack(path, data)
@@ -195,15 +197,15 @@ def _inspect_listpack(path: str, wanted: Wanted, printer: Printer) -> None:
 
 
 class Printer:
-    """Prints what was found, in one of two ways. Raises: typer.Exit with 1 if it is damaged."""
+    """Prints the result as text or JSON. Raises: typer.Exit with code 1 if something is damaged."""
 
-    def __init__(self, output: Output, whats: tuple[str, ...], json: bool) -> None:
+    def __init__(self, output: Stdout, whats: tuple[str, ...], json: bool) -> None:
         self._output = output
         self._whats = whats
         self._json = json
 
     def stream(self, raw: RawStream, trim: int | None) -> None:
-        with Progress(sum(len(node.data) for node in raw.nodes), False, "{} nodes") as progress:
+        with ProgressBar(sum(len(node.data) for node in raw.nodes), False, "{} nodes") as progress:
             found = views.inspected(raw, trim, progress.advance)
         if self._json:
             self._output.line(json_line(views.as_json(found, self._whats)))
@@ -232,7 +234,7 @@ class Printer:
                 self._output.line(harmless(f"note: {note}"))
             cells = [[harmless(str(fact)) for fact in row.values()] for row in rows]
             self._output.table(STREAM_COLUMNS, cells)
-            self._output.note("--key STREAM shows one of them")
+            self._output.note("use --key STREAM to show one of them")
         self._end(bool(contents.notes))
 
     def _end(self, is_damaged: bool) -> None:

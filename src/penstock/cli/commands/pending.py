@@ -1,4 +1,4 @@
-"""`penstock pending`: what a group has handed out and nobody has acknowledged."""
+"""`penstock pending`: shows the pending entries of a group."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Annotated
 import redis
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url, Word, refusal
-from penstock.cli.terminal.entries import Entry, entries
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url, Word, refusal
+from penstock.cli.terminal.entries import StreamEntry, entries
 from penstock.cli.terminal.moment import parse_duration
 from penstock.cli.terminal.outcome import example
-from penstock.cli.terminal.output import Column, Output
+from penstock.cli.terminal.output import Stdout, TableColumn
 from penstock.client.replies import Reply, array, blob, identifier, number, parts
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
@@ -40,16 +40,16 @@ PAGE = 500
 PAYLOAD_PAGE = 50
 DELETED = "(deleted)"
 COLUMNS = (
-    Column("id"),
-    Column("consumer"),
-    Column("idle", numeric=True),
-    Column("deliveries", numeric=True),
+    TableColumn("id"),
+    TableColumn("consumer"),
+    TableColumn("idle", numeric=True),
+    TableColumn("deliveries", numeric=True),
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """One delivery that was not acknowledged."""
+class PendingDelivery:
+    """One pending entry of a group."""
 
     id: StreamID
     consumer: bytes
@@ -58,8 +58,8 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """Which rows are asked for."""
+class PendingSelection:
+    """Selects rows of XPENDING."""
 
     stream: bytes
     group: bytes
@@ -78,27 +78,36 @@ def pending(
     stream: Annotated[str, typer.Argument(metavar="STREAM")],
     group: Annotated[str, typer.Argument(metavar="GROUP")],
     consumer: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only what this consumer has.")
+        str | None, typer.Option(metavar="NAME", help="Only entries of this consumer.")
     ] = None,
     min_idle: Annotated[
-        str, typer.Option(metavar="DURATION", help="Only what was not touched for 30s, 5m, 2h ...")
+        str,
+        typer.Option(
+            metavar="DURATION", help="Only entries delivered at least this long ago: 30s, 5m, 2h."
+        ),
     ] = "0s",
     count: Annotated[
-        int, typer.Option("-n", "--count", min=1, metavar="N", help="So many at most.")
+        int, typer.Option("-n", "--count", min=1, metavar="N", help="Show at most N entries.")
     ] = 100,
-    payload: Annotated[bool, typer.Option("--payload", help="Show the entries too.")] = False,
+    payload: Annotated[
+        bool, typer.Option("--payload", help="Also show the fields of each entry.")
+    ] = False,
     json: Json = False,
     url: Url = URL_DEFAULT,
 ) -> None:
-    """Show what a group handed out and nobody acknowledged, oldest first."""
-    selection = Selection(
+    """Show the pending entries of a group, oldest first.
+
+    A pending entry was delivered to a consumer and not acknowledged yet. Idle is the time since its last
+    delivery.
+    """
+    selection = PendingSelection(
         os.fsencode(stream),
         os.fsencode(group),
         None if consumer is None else os.fsencode(consumer),
         parse_duration(min_idle),
     )
-    output = Output()
-    with Server(url) as server:
+    output = Stdout()
+    with ServerConnection(url) as server:
         if not json:
             _show_summary(server, selection, output)
         rows = islice(_rows(server, selection, count), min(count, sys.maxsize))
@@ -107,13 +116,13 @@ def pending(
             for row, found in pages:
                 output.line(_json_row(row, found, payload))
             return
-        columns = (*COLUMNS, Column("payload")) if payload else COLUMNS
+        columns = (*COLUMNS, TableColumn("payload")) if payload else COLUMNS
         cells = [_cells(row, found, payload) for row, found in pages]
     if cells:
         output.table(columns, cells)
 
 
-def _show_summary(server: Server, selection: Selection, output: Output) -> None:
+def _show_summary(server: ServerConnection, selection: PendingSelection, output: Stdout) -> None:
     reply = server.ask("XPENDING", selection.stream, selection.group, about=selection.stream)
     count, first, last, owned = parts(reply, 4)
     total = number(count)
@@ -125,8 +134,10 @@ def _show_summary(server: Server, selection: Selection, output: Output) -> None:
     output.line(f"{total} pending, {identifier(first)} to {identifier(last)}: {owners}")
 
 
-def _rows(server: Server, selection: Selection, count: int) -> Iterator[Row]:
-    """At least `count` rows if there are so many, a page at a time."""
+def _rows(
+    server: ServerConnection, selection: PendingSelection, count: int
+) -> Iterator[PendingDelivery]:
+    """Rows, page by page; at least `count` if the group has that many."""
     start = stream_id.SMALLEST
     page_rows = min(PAGE, count)
     while True:
@@ -138,19 +149,21 @@ def _rows(server: Server, selection: Selection, count: int) -> Iterator[Row]:
         start = page[-1].id.next()
 
 
-def _row(reply: Reply) -> Row:
+def _row(reply: Reply) -> PendingDelivery:
     id_, consumer, idle, deliveries = parts(reply, 4)
-    return Row(identifier(id_), blob(consumer), number(idle), number(deliveries))
+    return PendingDelivery(identifier(id_), blob(consumer), number(idle), number(deliveries))
 
 
-def _without(rows: Iterator[Row]) -> Iterator[tuple[Row, Entry | None]]:
+def _without(
+    rows: Iterator[PendingDelivery],
+) -> Iterator[tuple[PendingDelivery, StreamEntry | None]]:
     return ((row, None) for row in rows)
 
 
 def _with_entries(
-    server: Server, stream: bytes, rows: Iterator[Row]
-) -> Iterator[tuple[Row, Entry | None]]:
-    """Each row with its entry, or None where the entry was deleted meanwhile."""
+    server: ServerConnection, stream: bytes, rows: Iterator[PendingDelivery]
+) -> Iterator[tuple[PendingDelivery, StreamEntry | None]]:
+    """Each row with its entry, or None if the entry has been deleted."""
     while page := list(islice(rows, PAYLOAD_PAGE)):
         replies = server.ask_all([("XRANGE", stream, str(row.id), str(row.id)) for row in page])
         for row, reply in zip(page, replies, strict=True):
@@ -160,14 +173,14 @@ def _with_entries(
             yield row, found[0] if found else None
 
 
-def _cells(row: Row, entry: Entry | None, payload: bool) -> list[str]:
+def _cells(row: PendingDelivery, entry: StreamEntry | None, payload: bool) -> list[str]:
     cells = [str(row.id), harmless(row.consumer), duration_text(row.idle_ms), str(row.deliveries)]
     if payload:
         cells.append(DELETED if entry is None else fields_text(entry.fields))
     return cells
 
 
-def _json_row(row: Row, entry: Entry | None, payload: bool) -> str:
+def _json_row(row: PendingDelivery, entry: StreamEntry | None, payload: bool) -> str:
     members = [
         ("id", json_line(str(row.id))),
         ("consumer", json_line(json_text(row.consumer))),

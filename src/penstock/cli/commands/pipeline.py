@@ -1,6 +1,6 @@
-"""`penstock pipeline`: run a pipeline of Spark from its TOML file, or say what is wrong with the file.
+"""`penstock pipeline`: runs or checks a Spark pipeline described by a TOML file.
 
-Spark is imported when a command needs it: the other commands start without it.
+Spark is imported on first use, so that other commands start without it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import typer
 
 from penstock.cli.connect import Json
 from penstock.cli.spark_session import need_spark, quiet_session
-from penstock.cli.terminal.outcome import Failure, example, say
-from penstock.cli.terminal.output import Column, Output
-from penstock.cli.terminal.pipeline_display import BatchLines, Display, LiveTable, Nothing
+from penstock.cli.terminal.outcome import BAD_FILE, BadFile, Failure, example, say
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.cli.terminal.pipeline_display import BatchLines, Display, LiveTable, NoDisplay
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
@@ -28,72 +28,70 @@ if TYPE_CHECKING:
 
 RUN_EPILOG = example(
     "penstock pipeline run orders.toml                  until Ctrl-C or SIGTERM",
-    "penstock pipeline run orders.toml --once           what there is now, then a summary",
+    "penstock pipeline run orders.toml --once           process existing entries, then stop",
     "penstock pipeline run orders.toml --json | jq .rows",
     "penstock pipeline run orders.toml --master spark://host:7077 --conf spark.executor.memory=2g",
 )
 CHECK_EPILOG = example(
     "penstock pipeline check orders.toml",
-    "penstock pipeline check orders.toml --offline      without asking the server",
+    "penstock pipeline check orders.toml --offline      without connecting to the server",
     "penstock pipeline check orders.toml --json | jq -r '.problems[].text'",
 )
 COLUMNS = (
-    Column("output"),
-    Column("batches", numeric=True),
-    Column("read", numeric=True),
-    Column("written", numeric=True),
-    Column("late", numeric=True),
-    Column("lag", numeric=True),
+    TableColumn("output"),
+    TableColumn("batches", numeric=True),
+    TableColumn("read", numeric=True),
+    TableColumn("written", numeric=True),
+    TableColumn("late", numeric=True),
+    TableColumn("lag", numeric=True),
 )
 NONE = "-"
-BAD_FILE = 2
 
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Run and check pipelines: streams into a lake, by a TOML file.",
+    help="Run or check a Spark pipeline that a TOML file describes.",
+    epilog=example(
+        "penstock pipeline check orders.toml      find problems before running it",
+        "penstock pipeline run orders.toml        run it until Ctrl-C",
+    ),
 )
 
 PipelineFile = Annotated[str, typer.Argument(metavar="FILE", show_default=False)]
 Master = Annotated[
     str | None,
-    typer.Option(metavar="URL", help="Spark's master; local[*], that is this machine, by default."),
+    typer.Option(metavar="URL", help="Spark master. The default is local[*]: this machine."),
 ]
 Conf = Annotated[
     list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="A setting of Spark's; may be given several times."),
+    typer.Option(metavar="KEY=VALUE", help="A Spark setting. May be given several times."),
 ]
-
-
-class BadFile(Failure):
-    """The file cannot be run."""
-
-    exit_code = BAD_FILE
 
 
 @app.command(epilog=RUN_EPILOG)
 def run(
     file: PipelineFile,
     once: Annotated[
-        bool, typer.Option("--once", help="Read what there is now, then end with a summary.")
+        bool, typer.Option("--once", help="Process the entries that exist now, then stop.")
     ] = False,
     master: Master = None,
     json: Json = False,
     conf: Conf = None,
 ) -> None:
-    """Run a pipeline: every output of FILE, exactly once, from where it stopped.
+    """Run all outputs of a pipeline, with exactly-once results.
 
-    The file is checked first, and nothing is started if something is wrong with it. Without --once it
-    runs until Ctrl-C or SIGTERM, which stop it cleanly. An output that fails stops all; run it again, and
-    it goes on. With --json, one object a batch and at the end one with the summary.
+    Outputs continue from where they stopped. The file is checked first; nothing starts if it has a problem.
+    Without --once the pipeline runs until Ctrl-C or SIGTERM, which stop it cleanly. If an output fails, all
+    stop; run the command again to resume. With --json, print one object per batch and, at the end, one with
+    the summary.
     """
     pipeline = _load(file, json)
     settings = _settings(conf or [])
     from penstock.spark.pipeline.file import PipelineFileError
     from penstock.spark.pipeline.run import PipelineFailed, run_pipeline, summary_json
 
-    output = Output()
+    output = Stdout()
     with quiet_session(pipeline.name, master, settings) as spark, _stop_signals() as stop:
         try:
             with _display(output, json, pipeline.name) as display:
@@ -111,14 +109,16 @@ def run(
 @app.command(epilog=CHECK_EPILOG)
 def check(
     file: PipelineFile,
-    offline: Annotated[bool, typer.Option("--offline", help="Do not ask the server.")] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not connect to the server.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Find what is wrong with a pipeline before anything runs; exit code 2 if something is.
+    """Find the problems of a pipeline without running it. The exit code is 2 if there are any.
 
-    All of it is reported, each with its line: syntax, keys, types, SQL, durations, outputs that collide,
-    a lake that cannot be written, a server that cannot be reached, a login that is refused, keys that are
-    no streams.
+    Every problem is reported with its line: syntax, keys, types, SQL, durations, outputs that collide, a lake
+    that cannot be written, a server that cannot be reached, a login that is refused, keys that do not hold
+    streams.
     """
     need_spark()
     pipeline, problems = _read(file)
@@ -132,18 +132,18 @@ def check(
         _refuse(problems, json)
     if pipeline is not None and not offline:
         _note_missing(pipeline)
-    output = Output()
+    output = Stdout()
     if json:
         output.line(json_line({"file": file, "problems": []}))
     else:
-        output.line(f"{harmless(file)}: nothing is wrong with it")
+        output.line(f"{harmless(file)}: no problems")
 
 
 def _note_missing(pipeline: Pipeline) -> None:
     from penstock.spark.pipeline.check import missing_streams
 
     for name in missing_streams(pipeline):
-        say(f"there is no stream {harmless(name)} yet")
+        say(f"the stream {harmless(name)} does not exist yet")
 
 
 def _read(file: str) -> tuple[Pipeline | None, list[Problem]]:
@@ -164,12 +164,12 @@ def _load(file: str, json: bool) -> Pipeline:
 
 
 def _refuse(problems: list[Problem], json: bool) -> NoReturn:
-    """The list of problems is the output; how many they are is for the person."""
-    output = Output()
+    """Print the problems to stdout and their number to stderr."""
+    output = Stdout()
     problems = sorted(set(problems))
     if json:
-        told = [{"line": one.line, "text": one.text} for one in problems]
-        output.line(json_line({"file": problems[0].file, "problems": told}))
+        listed = [{"line": one.line, "text": one.text} for one in problems]
+        output.line(json_line({"file": problems[0].file, "problems": listed}))
     else:
         for problem in problems:
             output.line(harmless(str(problem)))
@@ -189,8 +189,8 @@ def _settings(pairs: list[str]) -> dict[str, str]:
 
 
 @contextmanager
-def _display(output: Output, json: bool, name: str) -> Iterator[Display]:
-    display: Display = Nothing()
+def _display(output: Stdout, json: bool, name: str) -> Iterator[Display]:
+    display: Display = NoDisplay()
     if json:
         display = BatchLines(output)
     elif sys.stderr.isatty():
@@ -201,7 +201,7 @@ def _display(output: Output, json: bool, name: str) -> Iterator[Display]:
 
 @contextmanager
 def _stop_signals() -> Iterator[threading.Event]:
-    """Ctrl-C and SIGTERM ask to stop, once; a second Ctrl-C ends it at once."""
+    """An event that Ctrl-C and SIGTERM set. A second Ctrl-C raises KeyboardInterrupt."""
     stop = threading.Event()
 
     def ask(number: int, _frame: object) -> None:
@@ -220,7 +220,7 @@ def _stop_signals() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
-def _show_summary(summary: Summary, pipeline: Pipeline, output: Output) -> None:
+def _show_summary(summary: Summary, pipeline: Pipeline, output: Stdout) -> None:
     rows = []
     for name, one in summary.outputs.items():
         numbers = (one.batches, one.read, one.rows, one.late, one.lag)
@@ -228,4 +228,4 @@ def _show_summary(summary: Summary, pipeline: Pipeline, output: Output) -> None:
     output.table(COLUMNS, rows)
     pending = "" if summary.pending is None else f", {summary.pending:,} pending"
     trimmed = f", {summary.trimmed:,} trimmed" if summary.trimmed else ""
-    output.line(f"{summary.seconds:.1f} s{pending}{trimmed}; the lake is {pipeline.archive.path}")
+    output.line(f"{summary.seconds:.1f} s{pending}{trimmed}; lake: {pipeline.archive.path}")

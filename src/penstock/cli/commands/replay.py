@@ -1,4 +1,4 @@
-"""`penstock replay`: entries again, out of a stream or a lake into a stream."""
+"""`penstock replay`: appends entries of a stream or a lake to a stream again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import redis
 import typer
 from rich.console import Console
 
-from penstock.cli.connect import URL_DEFAULT, Json, Server, Url
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.cli.terminal.moment import Ago, Edge, parse_moment
 from penstock.cli.terminal.outcome import Failure, Unreachable, example, say
@@ -34,53 +34,54 @@ EPILOG = example(
 
 
 def replay(
-    to: Annotated[str, typer.Option(metavar="STREAM", help="The stream that gets the entries.")],
+    to: Annotated[str, typer.Option(metavar="STREAM", help="The stream to append to.")],
     from_stream: Annotated[
         str | None, typer.Option(metavar="STREAM", help="Replay this stream.")
     ] = None,
     from_lake: Annotated[
-        str | None, typer.Option(metavar="PATH", help="Replay a table of a lake (Parquet).")
+        str | None, typer.Option(metavar="PATH", help="Replay this table of a lake (Parquet).")
     ] = None,
     since: Annotated[
-        str, typer.Option(metavar="MOMENT", help="The first entry: an id, a time, 10m ago.")
+        str, typer.Option(metavar="TIME", help="Where to start: an id, a time, or 10m for ago.")
     ] = "start",
     until: Annotated[
-        str, typer.Option(metavar="MOMENT", help="Stop before this moment, written as --since.")
+        str, typer.Option(metavar="TIME", help="Stop before this time. Same forms as --since.")
     ] = "end",
     url: Url = URL_DEFAULT,
     to_url: Annotated[
-        str | None, typer.Option(metavar="URL", help="Another server for --to, instead of --url.")
+        str | None, typer.Option(metavar="URL", help="Server of --to, if it is not --url.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="What this replay is called; each name is replayed once.")
+        str | None, typer.Option(help="Name of this replay. Each name is replayed only once.")
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Replay although this was replayed before.")
+        bool, typer.Option("--again", help="Replay even if this was replayed before.")
     ] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="The servers are nodes of a Redis Cluster.")
     ] = False,
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="A Spark master; this machine by default.")
+        str | None, typer.Option(metavar="URL", help="Spark master. The default is this machine.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Put entries of a stream, of a dead-letter stream or of a lake into a stream once more.
+    """Append entries of a stream or a lake to a stream again.
 
-    They keep their order and get new ids; _source_stream and _source_id tell where they were first. All of
-    them appear at once, or none. After a crash run the same command again: what is done is not done twice,
-    and appends 0 entries.
+    The source may also be a dead-letter stream. Entries keep their order and get new ids. The fields
+    _source_stream and _source_id tell where they were first. Either all entries appear at once, or none.
+    After a crash, run the same command again: it completes the replay, or appends 0 entries if it was
+    complete.
     """
     if (from_stream is None) == (from_lake is None):
-        raise typer.BadParameter("name either --from-stream or --from-lake")
+        raise typer.BadParameter("give either --from-stream or --from-lake")
     if not to:
-        raise typer.BadParameter("--to is empty")
+        raise typer.BadParameter("--to is empty: name a stream")
     if from_lake is not None and "://" not in from_lake and not Path(from_lake).is_dir():
-        raise typer.BadParameter(f"{from_lake} is no directory")
+        raise typer.BadParameter(f"{from_lake} is not a directory")
     target_url = to_url or url
     if from_stream == to and target_url == url:
         raise typer.BadParameter("--from-stream and --to are the same stream")
-    with Server(url) as server:
+    with ServerConnection(url) as server:
         first, last = _bounds(since, until, server.now_ms)
     need_spark()
     from penstock.spark.replay import Replay, default_name
@@ -90,7 +91,7 @@ def replay(
     shared = {"cluster": "true"} if cluster else {}
     places = ({"url": url, **shared}, {"url": target_url, **shared})
     if _is_done(wanted, name, places[1], again):
-        say(f"{name} has been replayed into {to} before: --again repeats it, --name begins another")
+        say(f"{name} was replayed into {to} before; use --again to repeat it, or another --name")
         rows = 0
     else:
         _check_origin(wanted, places[0])
@@ -98,7 +99,7 @@ def replay(
     if json:
         typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
     else:
-        typer.echo(f"{rows:,} entries appended to {to}; the name of this replay is {name}")
+        typer.echo(f"{rows:,} entries appended to {to}; this replay is named {name}")
 
 
 def _run(wanted: Replay, name: str, places: tuple[Login, Login], master: str | None) -> int:
@@ -106,16 +107,16 @@ def _run(wanted: Replay, name: str, places: tuple[Login, Login], master: str | N
 
     origin, target = places
     console = Console(stderr=True)
-    with console.status("Spark starts"), quiet_session("replay", master, {}) as spark:
+    with console.status("starting Spark"), quiet_session("replay", master, {}) as spark:
         console.print(f"replaying into {harmless(wanted.target)}", highlight=False, markup=False)
         return write_replay(frame_of(spark, wanted, origin), wanted, name, target)
 
 
 def _is_done(wanted: Replay, name: str, target: Login, again: bool) -> bool:
-    """Whether this was replayed before, and nobody asks for it again."""
+    """Whether this was replayed before and must not be repeated."""
     from penstock.spark.replay import forget, is_done
 
-    with _told():
+    with _as_failures():
         if not is_done(target, wanted, name):
             return False
         if again:
@@ -124,20 +125,20 @@ def _is_done(wanted: Replay, name: str, target: Login, again: bool) -> bool:
 
 
 def _check_origin(wanted: Replay, origin: Login) -> None:
-    """Raises: Failure, before Spark is started for nothing."""
+    """Raises: Failure if there is no such stream, before Spark is started."""
     from penstock.spark.replay import kind_of
 
     if wanted.stream is not None:
-        with _told():
+        with _as_failures():
             kind = kind_of(origin, wanted.stream)
         if kind != "stream":
-            what = "there is no such key" if kind == "none" else f"the key holds a {kind}"
-            raise Failure(f"{wanted.stream} is no stream: {what}")
+            what = "no such key" if kind == "none" else f"holds a {kind}, not a stream"
+            raise Failure(f"{wanted.stream}: {what}")
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """A server's refusal, or its absence, as the command line says it."""
+def _as_failures() -> Iterator[None]:
+    """Turn errors of a server or a connection into failures of the command."""
     try:
         yield
     except redis.ConnectionError as error:
@@ -149,7 +150,7 @@ def _told() -> Iterator[None]:
 def _bounds(since: str, until: str, now_ms: Callable[[], int]) -> tuple[StreamID, StreamID]:
     first, end = _id_of(since, now_ms), _id_of(until, now_ms)
     if end <= first or since == Edge.END.value:
-        raise typer.BadParameter("--until is not after --since: nothing lies between them")
+        raise typer.BadParameter("--until must be later than --since")
     return first, end if until == Edge.END.value else end.previous()
 
 

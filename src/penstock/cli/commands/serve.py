@@ -9,6 +9,31 @@ import typer
 from penstock.errors import ConfigError
 from penstock.human.show import harmless
 
+EPILOG = """\b
+Directives you may need first (docs/configuration.md has all of them):
+  --port 7000              the port; 0 to listen on a Unix socket only
+  --bind 0.0.0.0           the addresses to listen on
+  --requirepass secret     the password of clients
+  --dir /var/lib/penstock  the data directory
+  --appendfsync everysec   fsync once a second instead of before every reply
+  --appendonly no          keep the data in memory only
+  --maxmemory 2gb          the memory limit
+
+\b
+Examples:
+  penstock serve
+  penstock serve --port 7000 --dir /var/lib/penstock
+  penstock serve penstock.conf --port 7000
+  penstock serve --bind 127.0.0.1 ::1 --requirepass secret
+  penstock serve --port 0 --unixsocket /run/penstock.sock --unixsocketperm 770
+  penstock serve --client-output-buffer-limit "pubsub 32mb 8mb 60" --save ""
+
+\b
+Exit codes:
+  0    stopped by a signal or by SHUTDOWN
+  1    a directive is wrong, the server cannot start, or it had to stop
+  2    the command line is wrong"""
+
 SERVE_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
@@ -18,27 +43,20 @@ def serve(
         typer.Argument(
             metavar="[FILE] [--DIRECTIVE VALUE ...]",
             show_default=False,
-            help="A file in redis.conf's syntax, then directives, which win over the file.",
+            help="A configuration file like redis.conf, then directives, which override the file.",
         ),
     ] = None,
 ) -> None:
-    """Run a server until SIGTERM or ctrl-C. Every client of Redis can talk to it.
+    """Run a server in the foreground until SIGTERM or Ctrl-C. Any Redis client can connect to it.
 
-    \b
-    penstock serve                                 on 127.0.0.1:6379, durable, in ./penstock-data
-    penstock serve penstock.conf --port 7000       a file; the command line wins
-    penstock serve --dir /var/lib/penstock --appendfsync everysec
-    penstock serve --appendonly no --save ""       in memory only
-    penstock serve --bind 127.0.0.1 ::1 --requirepass secret
-    penstock serve --port 0 --unixsocket /run/penstock.sock --unixsocketperm 770
-    penstock serve --client-output-buffer-limit "pubsub 32mb 8mb 60" --save ""
+    Without arguments it listens on 127.0.0.1:6379 and keeps its data durably in ./penstock-data.
 
-    Directives have the names of redis.conf: docs/configuration.md lists them.
-
-    Exit codes: 0 ended by a signal or by SHUTDOWN; 1 a setting was refused, the server could not start, or it
-    had to stop; 2 the command line makes no sense.
+    Settings are the directives of redis.conf. On the command line, write the name of a directive after `--`,
+    then its value: `port 7000` in a file is `--port 7000` here. A directive may take several values
+    (`--bind 127.0.0.1 ::1`). Quote a value that contains blanks, and write "" for an empty one. A directive
+    on the command line overrides the same directive in FILE.
     """
-    # Here, for no other subcommand needs a server.
+    # Imported here because no other subcommand needs a server.
     from penstock.server import app
     from penstock.server.config import directives
     from penstock.server.config import file as config_file
@@ -46,7 +64,7 @@ def serve(
     rest = list(words or ())
     file = rest.pop(0) if rest and not rest[0].startswith("--") else None
     if rest and not rest[0].startswith("--"):
-        raise typer.BadParameter(f"{rest[0]}: expected --DIRECTIVE VALUE")
+        raise typer.BadParameter(f"unexpected {rest[0]!r}: write settings as --DIRECTIVE VALUE")
     config = directives.default_config()
     try:
         if file is not None:

@@ -1,4 +1,4 @@
-"""`penstock tail`: entries as they come, on their own or through a group."""
+"""`penstock tail`: shows entries as they arrive, directly or through a group."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Server, Url
-from penstock.cli.follow import Group, Source, group_place, plan_range
+from penstock.cli.connect import URL_DEFAULT, ServerConnection, Url
+from penstock.cli.follow import EntrySource, GroupSource, group_place, plan_range
 from penstock.cli.terminal.entry_line import (
     Line,
     coloured_entry,
@@ -20,14 +20,14 @@ from penstock.cli.terminal.entry_line import (
 )
 from penstock.cli.terminal.moment import Edge, parse_moment
 from penstock.cli.terminal.outcome import example, say
-from penstock.cli.terminal.output import Output
+from penstock.cli.terminal.output import Stdout
 from penstock.cli.terminal.where import Condition, parse_condition
 
 CONSUMER_DEFAULT = "penstock-tail"
 
 EPILOG = example(
-    "penstock tail orders                     what is added from now on",
-    "penstock tail orders --from 10m          and the ten minutes before",
+    "penstock tail orders                     entries added from now on",
+    "penstock tail orders --from 10m          also those of the last ten minutes",
     "penstock tail orders returns --no-follow --json",
     "penstock tail orders --where 'sku~^A' --where qty!=0 -n 5",
     "penstock tail orders --from 2024-05-01T12:00 --format '{time} {field[sku]}'",
@@ -38,59 +38,64 @@ Start = Annotated[
     str | None,
     typer.Option(
         "--from",
-        metavar="MOMENT",
-        help="The first entry: start, end, an id, @milliseconds, 2024-05-01T12:00 (UTC) or 10m for"
-        " ten minutes ago. By default end, with --no-follow start. With a group, where"
-        " --create-group makes it begin.",
+        metavar="TIME",
+        help="Where to start: start, end, an id, @milliseconds, 2024-05-01T12:00 (UTC), or 10m for"
+        " ten minutes ago. The default is end, or start with --no-follow. With --create-group,"
+        " where the new group starts.",
     ),
 ]
 Until = Annotated[
-    str | None, typer.Option(metavar="MOMENT", help="Stop before this moment, written as --from.")
+    str | None, typer.Option(metavar="TIME", help="Stop before this time. Same forms as --from.")
 ]
 Count = Annotated[
     int | None,
-    typer.Option("-n", "--count", min=1, metavar="N", help="Stop when so many are shown."),
+    typer.Option("-n", "--count", min=1, metavar="N", help="Stop after N entries."),
 ]
-NoFollow = Annotated[bool, typer.Option("--no-follow", help="Stop at what is the end now.")]
+NoFollow = Annotated[
+    bool, typer.Option("--no-follow", help="Stop at the current end of the streams.")
+]
 Where = Annotated[
     list[str] | None,
     typer.Option(
         metavar="CONDITION",
-        help="Show entries with field=value, field!=value, field~regex or json_field$.a.b=value; all must"
-        " hold.",
+        help="Show only entries with field=value, field!=value, field~regex or json_field$.a.b=value."
+        " Repeat it to combine conditions: all must hold.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object a line.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]
 Format = Annotated[
     str | None,
     typer.Option(
         "--format",
         metavar="TEXT",
-        help="A line with {stream} {id} {ms} {seq} {time} {fields} {json} {field[NAME]}.",
+        help="Print each entry as TEXT, with the placeholders {stream} {id} {ms} {seq} {time} {fields} {json}"
+        " {field[NAME]}.",
     ),
 ]
 GroupName = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Read as a consumer of this group.")
+    str | None, typer.Option(metavar="NAME", help="Read new entries as a consumer of this group.")
 ]
 Consumer = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help=f"The consumer's name; {CONSUMER_DEFAULT} if not given."),
+    typer.Option(metavar="NAME", help=f"The consumer's name. The default is {CONSUMER_DEFAULT}."),
 ]
-NoAck = Annotated[bool, typer.Option("--no-ack", help="Leave pending what was shown.")]
+NoAck = Annotated[
+    bool, typer.Option("--no-ack", help="Do not acknowledge: entries that were shown stay pending.")
+]
 CreateGroup = Annotated[
-    bool, typer.Option("--create-group", help="Make the group, and the stream, if missing.")
+    bool, typer.Option("--create-group", help="Create the group, and the stream, if missing.")
 ]
 RetrySeconds = Annotated[
     float,
     typer.Option(
-        "--retry", min=0, metavar="SECONDS", help="Try for so many seconds when the server is gone."
+        "--retry", min=0, metavar="SECONDS", help="Retry this long if the connection is lost."
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which entries: the options of `tail` that decide it, as they were typed."""
+class TailOptions:
+    """The options that select entries, as they were typed."""
 
     streams: list[bytes]
     start: str | None
@@ -101,7 +106,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """As whom: the options that belong to --group."""
+    """The options that belong to --group."""
 
     group: str | None
     consumer: str | None
@@ -127,15 +132,17 @@ def tail(
 ) -> None:
     """Show entries as they are added, in the order of their ids.
 
-    An entry that came through a group is acknowledged once it is written out. One that --where leaves out is
-    not shown, and stays pending.
+    With --group, an entry is acknowledged after it has been written out. An entry that does not match --where
+    is not shown and stays pending.
     """
     conditions = [parse_condition(text) for text in where or []]
-    output = Output()
+    output = Stdout()
     line = _line(json, format_, output.is_terminal, with_stream=len(streams) > 1)
-    wanted = Wanted([os.fsencode(name) for name in streams], start, until, count, not no_follow)
+    wanted = TailOptions(
+        [os.fsencode(name) for name in streams], start, until, count, not no_follow
+    )
     membership = Membership(group, consumer, not no_ack, create_group)
-    with Server(url, retry_seconds) as server:
+    with ServerConnection(url, retry_seconds) as server:
         make_source = _range if group is None else _group
         source = make_source(server, wanted, membership)
         _show(source, conditions, line, count, output)
@@ -143,7 +150,7 @@ def tail(
 
 def _line(json: bool, format_: str | None, colour: bool, with_stream: bool) -> Line:
     if json and format_ is not None:
-        raise typer.BadParameter("--json and --format do not go together")
+        raise typer.BadParameter("give either --json or --format, not both")
     if json:
         return json_entry
     if format_ is not None:
@@ -152,7 +159,7 @@ def _line(json: bool, format_: str | None, colour: bool, with_stream: bool) -> L
     return lambda entry: show(entry, with_stream)
 
 
-def _range(server: Server, wanted: Wanted, membership: Membership) -> Source:
+def _range(server: ServerConnection, wanted: TailOptions, membership: Membership) -> EntrySource:
     if membership.consumer is not None or membership.creates or not membership.acknowledges:
         raise typer.BadParameter("--consumer, --create-group and --no-ack need --group")
     default = "end" if wanted.follow else "start"
@@ -161,29 +168,35 @@ def _range(server: Server, wanted: Wanted, membership: Membership) -> Source:
     return plan_range(server, wanted.streams, start, until, wanted.follow)
 
 
-def _group(server: Server, wanted: Wanted, membership: Membership) -> Source:
+def _group(server: ServerConnection, wanted: TailOptions, membership: Membership) -> EntrySource:
     if wanted.until is not None:
-        raise typer.BadParameter("--until and --group do not go together")
+        raise typer.BadParameter("--until cannot be used with --group")
     if wanted.start is not None and not membership.creates:
-        raise typer.BadParameter("--from and --group need --create-group: a group knows its place")
+        raise typer.BadParameter(
+            "with --group, --from needs --create-group: an existing group has its own position"
+        )
     if wanted.count is not None and len(wanted.streams) > 1:
         raise typer.BadParameter(
-            "--count and --group take one STREAM: a read hands over some of each"
+            "--count and --group work with one STREAM only: COUNT applies to each stream of a read"
         )
     assert membership.group is not None
     consumer = os.fsencode(membership.consumer or CONSUMER_DEFAULT)
-    group = Group(server, wanted.streams, os.fsencode(membership.group), consumer)
+    group = GroupSource(server, wanted.streams, os.fsencode(membership.group), consumer)
     group.waits = wanted.follow
     group.acknowledges = membership.acknowledges
     if membership.creates:
         start = parse_moment(wanted.start) if wanted.start is not None else Edge.END
         if not group.create(group_place(server, start)) and wanted.start is not None:
-            say("the group exists already and goes on where it was: --from has no effect")
+            say("the group exists already and keeps its position: --from has no effect")
     return group
 
 
 def _show(
-    source: Source, conditions: Sequence[Condition], line: Line, count: int | None, output: Output
+    source: EntrySource,
+    conditions: Sequence[Condition],
+    line: Line,
+    count: int | None,
+    output: Stdout,
 ) -> None:
     left = count
     while left != 0:
@@ -194,7 +207,7 @@ def _show(
         shown = shown[:left]
         for entry in shown:
             output.line(line(entry))
-        # What is not out of our hands must not be acknowledged.
+        # Entries must be written before they are acknowledged.
         output.flush()
         source.acknowledge(shown)
         left = None if left is None else left - len(shown)

@@ -1,4 +1,4 @@
-"""`penstock ui`: the dashboard, in a browser."""
+"""`penstock ui`: runs the dashboard."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from penstock.cli.terminal.outcome import Failure, example, say
 from penstock.client.address import BadUrl
 
 EPILOG = example(
-    "penstock ui                                    http://127.0.0.1:8379 for the server on port 6379",
+    "penstock ui                                    http://127.0.0.1:8379, for a local server",
     "penstock ui --url redis://10.0.0.7:6379/2      another server",
-    "penstock ui --allow-writes                     and change it, too",
+    "penstock ui --allow-writes                     with buttons that change data",
     "PENSTOCK_UI_PASSWORD=... penstock ui --bind 0.0.0.0",
 )
 
 
 def ui(
     url: Url = URL_DEFAULT,
-    port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Where the dashboard listens.")
-    ] = 8379,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Port of the dashboard.")] = 8379,
     bind: Annotated[
         str,
         typer.Option(
-            metavar="ADDRESS", help="Of this machine; others than loopback need a password."
+            metavar="ADDRESS",
+            help="Address to listen on. Any other than a loopback address needs a password.",
         ),
     ] = "127.0.0.1",
     password: Annotated[
@@ -38,42 +37,42 @@ def ui(
             show_envvar=True,
             show_default=False,
             metavar="TEXT",
-            help="Whoever opens the dashboard must know it. Better given by the variable than by the option,"
-            " which every user of the machine can see.",
+            help="Password of the dashboard. Prefer the environment variable: every user of this machine can"
+            " see options.",
         ),
     ] = "",
     allow_writes: Annotated[
         bool,
-        typer.Option(
-            "--allow-writes", help="Let the dashboard change entries, groups and consumers."
-        ),
+        typer.Option("--allow-writes", help="Allow changes of entries, groups and consumers."),
     ] = False,
     cluster: Annotated[
         bool,
-        typer.Option("--cluster", help="The URL names a node of a Redis Cluster: show all of it."),
+        typer.Option("--cluster", help="The URL is a node of a Redis Cluster: show all nodes."),
     ] = False,
     trusted_proxy: Annotated[
         list[str] | None,
         typer.Option(
             metavar="ADDRESS",
-            help="A proxy in front, an address or a network: its X-Forwarded-For says who guesses"
-            " passwords. May be given several times.",
+            help="Address or network of a reverse proxy. Its X-Forwarded-For header tells clients apart, to"
+            " limit wrong passwords. May be given several times.",
         ),
     ] = None,
 ) -> None:
-    """Show the streams of a server in a browser: entries, groups, structure, pipelines.
+    """Run the dashboard: the streams of a server in a browser.
 
-    Works with any server that speaks Redis's protocol. Without --allow-writes nothing can be changed; with
-    it, every change is shown before it is made. Ends with Ctrl-C or SIGTERM.
+    It shows entries, groups, structure and pipelines. It works with any server that speaks Redis's protocol.
+    The dashboard is read-only unless you give --allow-writes. Then it shows every change before making it.
+    Stop it with Ctrl-C or SIGTERM.
     """
     if not password and not _is_loopback(bind):
         raise typer.BadParameter(
-            f"{bind} can be reached from outside: set PENSTOCK_UI_PASSWORD", param_hint="'--bind'"
+            f"{bind} can be reached from other machines: set a password in PENSTOCK_UI_PASSWORD",
+            param_hint="'--bind'",
         )
     proxies = tuple(_proxy(text) for text in trusted_proxy or [])
     _check_free(bind, port)
     try:
-        # Here, for it is large and only this command needs it.
+        # Imported here because it is large and only this command needs it.
         import nicegui  # noqa: F401, PLC0415
     except ImportError:
         raise Failure("the dashboard needs NiceGUI: pip install 'penstock[ui]'") from None
@@ -98,19 +97,19 @@ def _is_loopback(bind: str) -> bool:
 
 
 def _proxy(text: str) -> str:
-    """An address or a network as it is usually written; a name, or `*`, would let anybody be the proxy."""
+    """An address or network in canonical form. A name or `*` is refused: it could match any client."""
     try:
         network = ipaddress.ip_network(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{text} is no address (10.0.0.1) and no network (10.0.0.0/24)",
+            f"{text} is not an address (10.0.0.1) or a network (10.0.0.0/24)",
             param_hint="'--trusted-proxy'",
         ) from None
     return str(network if "/" in text else network.network_address)
 
 
 def _check_free(bind: str, port: int) -> None:
-    """Say it in one line here; uvicorn would log a traceback."""
+    """Raises: Failure if the port is in use, with a text of one line; uvicorn would log a traceback."""
     try:
         family, _, _, _, address = socket.getaddrinfo(bind, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:

@@ -1,6 +1,6 @@
-"""What `penstock inspect` shows.
+"""The parts of `penstock inspect`.
 
-source   where the bytes come from: a server or a file
+source   reads nodes from a server or a file
 hexdump  the annotated hexdump
 views    the views as text and JSON
 """

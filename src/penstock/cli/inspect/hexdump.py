@@ -1,10 +1,10 @@
-"""The annotated hexdump: a line for each element, in the words of the format documents.
+"""The annotated hexdump: one line per element, with the terms of docs/formats.
 
     offset  bytes                    what            value         stored as
         12  84|74 65 6d 70|05        name            "temp"        string, 6 bits of length
 
-The bars part encoding, content and backlen; on a terminal they are coloured too. A long element goes on over
-several lines. Values are made harmless and cut after some characters; the bytes are all there.
+Bars separate encoding, content and backlen; on a terminal these also differ in colour. A long element takes
+several lines. Values are made harmless and shortened; bytes are always complete.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rich.text import Text
 
 from penstock.human.show import fields_text, harmless, time_or_none
 from penstock.inspect.node_map import MappedEntry, NodeMap, flags_text
-from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Kind, Role, Segment
+from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Role, Segment, SegmentKind
 
 BYTES_A_LINE = 8
 HEX_WIDTH = 3 * BYTES_A_LINE - 1
@@ -43,14 +43,14 @@ _STYLES = {
     Role.VALUE: "default",
     Role.PIECES: "cyan",
 }
-_WEIGHTS = {Kind.CONTENT: "bold", Kind.BACKLEN: "dim"}
+_WEIGHTS = {SegmentKind.CONTENT: "bold", SegmentKind.BACKLEN: "dim"}
 _DAMAGE_STYLE = "bold red"
 _TOMBSTONE_STYLE = "dim red"
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    """What goes on one line: the segments of an element, or a single one outside of elements."""
+class _DumpLine:
+    """The segments of one element, or a single segment outside of elements."""
 
     segments: Sequence[Segment]
     style: str
@@ -58,19 +58,19 @@ class _Row:
     @property
     def damage_or_none(self) -> str | None:
         for segment in self.segments:
-            if segment.kind is Kind.DAMAGE:
+            if segment.kind is SegmentKind.DAMAGE:
                 return segment.label
         return None
 
 
 def listpack_lines(data: bytes, segments: Sequence[Segment]) -> Iterator[Text]:
-    """A listpack of which no more is known."""
+    """The lines of a listpack that is not known to be a stream node."""
     for row in _rows(segments, ()):
         yield from _row_lines(data, row)
 
 
 def node_lines(data: bytes, node: NodeMap) -> Iterator[Text]:
-    """A stream's node, entry by entry."""
+    """The lines of a stream node, entry by entry."""
     entry = NO_ENTRY
     for row in _rows(node.segments, node.entries):
         first = row.segments[0]
@@ -89,7 +89,7 @@ def _entry_heading(number: int, entry: MappedEntry) -> Text:
     if entry.deleted:
         remarks.append("tombstone")
     if not entry.rises:
-        remarks.append("its id does not rise")
+        remarks.append("id is not larger than the one before")
     if not entry.whole:
         remarks.append("cut off by damage")
     line = Text().append(f"{_INDENT}entry {number}  ", "dim")
@@ -101,7 +101,7 @@ def _entry_heading(number: int, entry: MappedEntry) -> Text:
     return line
 
 
-def _rows(segments: Iterable[Segment], entries: Sequence[MappedEntry]) -> Iterator[_Row]:
+def _rows(segments: Iterable[Segment], entries: Sequence[MappedEntry]) -> Iterator[_DumpLine]:
     together: list[Segment] = []
     for segment in segments:
         if together and (segment.element == NO_ELEMENT or segment.element != together[-1].element):
@@ -112,16 +112,16 @@ def _rows(segments: Iterable[Segment], entries: Sequence[MappedEntry]) -> Iterat
         yield _row(together, entries)
 
 
-def _row(segments: list[Segment], entries: Sequence[MappedEntry]) -> _Row:
+def _row(segments: list[Segment], entries: Sequence[MappedEntry]) -> _DumpLine:
     first = segments[0]
     style = _STYLES[first.role]
     if 0 <= first.entry < len(entries) and entries[first.entry].deleted:
         style = _TOMBSTONE_STYLE
-    return _Row(list(segments), style)
+    return _DumpLine(list(segments), style)
 
 
-def _row_lines(data: bytes, row: _Row) -> Iterator[Text]:
-    """The line of a row, and those on which its bytes go on."""
+def _row_lines(data: bytes, row: _DumpLine) -> Iterator[Text]:
+    """The line of a row, and further lines if it has many bytes."""
     line, width, count = _begin(row.segments[0].offset), 0, 0
     is_first = True
     for segment in row.segments:
@@ -143,12 +143,12 @@ def _begin(offset: int) -> Text:
 
 
 def _segment_style(segment: Segment, style: str) -> str:
-    if segment.kind is Kind.DAMAGE:
+    if segment.kind is SegmentKind.DAMAGE:
         return _DAMAGE_STYLE
     return f"{style} {_WEIGHTS.get(segment.kind, '')}".rstrip()
 
 
-def _annotated(line: Text, width: int, row: _Row) -> Text:
+def _annotated(line: Text, width: int, row: _DumpLine) -> Text:
     line.append(" " * (HEX_WIDTH - width + 2))
     damage = row.damage_or_none
     if damage is not None:
@@ -169,9 +169,9 @@ def _right_stripped(line: Text) -> Text:
 
 
 def _value_text(segments: Sequence[Segment]) -> str:
-    """What an element holds; of a string, its content, which may be nothing."""
+    """The value of an element: a number, or the content of a string, which may be empty."""
     first = segments[0]
-    content = next((s.value for s in segments if s.kind is Kind.CONTENT), None)
+    content = next((s.value for s in segments if s.kind is SegmentKind.CONTENT), None)
     value = first.value if content is None else content
     if isinstance(value, bytes):
         return _string_text(value)

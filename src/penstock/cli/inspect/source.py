@@ -1,7 +1,7 @@
-"""Where `penstock inspect` gets its bytes: a server or a file.
+"""Reads the nodes of a stream for `penstock inspect`, from a server or a file.
 
-Our own server is asked for nodes, a page at a time, and only for those that are wanted. Any other gives the
-whole stream in one DUMP, which holds it up while it writes: so it is asked first how large the stream is.
+A penstock server sends nodes page by page, and only the wanted ones. Any other server sends the whole stream
+in one DUMP, which blocks it, so its size is checked first.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from pathlib import Path
 
 import typer
 
-from penstock.cli.connect import Server
-from penstock.cli.terminal.entries import entry
-from penstock.cli.terminal.outcome import Failure, Unreachable
-from penstock.client.replies import Reply, blob, mapping, number, number_or_none
+from penstock.cli.connect import ServerConnection
+from penstock.cli.terminal.outcome import BadFile, Failure, Unreachable
+from penstock.client.replies import Entry, blob, mapping, number, number_or_none
+from penstock.client.xinfo import stream_info
 from penstock.core import stream_id
 from penstock.core.stream_id import StreamID
 from penstock.errors import CorruptData, InvalidID
@@ -29,15 +29,9 @@ DUMP_MB_MAX = 16
 _MB = 1 << 20
 
 
-class Unreadable(Failure):
-    """The file cannot be read, or is none that can be inspected."""
-
-    exit_code = 2
-
-
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which nodes: at most `limit` (0: all), or the one of a number (from 1 or -1 on) or of an id."""
+class WantedNodes:
+    """Which nodes: at most `limit` (0: all), or one by number (from 1, or -1 from the end) or by id."""
 
     limit: int = LIMIT
     number: int | None = None
@@ -49,30 +43,30 @@ class Wanted:
 
     @property
     def nodes_max(self) -> int:
-        """How many nodes have to be read, from the first on; 0: all."""
+        """How many nodes must be read, from the first one; 0: all."""
         if self.entry_id is not None or (self.number is not None and self.number < 0):
             return 0
         return self.limit if self.number is None else self.number
 
 
-def parse_node(text: str | None, limit: int) -> Wanted:
-    """What --node says. Raises: typer.BadParameter."""
+def parse_node(text: str | None, limit: int) -> WantedNodes:
+    """Read --node. Raises: typer.BadParameter."""
     if text is None:
-        return Wanted(limit)
+        return WantedNodes(limit)
     if text.lstrip("-").isdecimal() and text.count("-") == text.startswith("-"):
         if int(text) == 0:
-            raise typer.BadParameter("nodes are counted from 1, or from the end with -1")
-        return Wanted(limit, number=int(text))
+            raise typer.BadParameter("nodes are counted from 1, or from the end: -1 is the last")
+        return WantedNodes(limit, number=int(text))
     try:
-        return Wanted(limit, entry_id=stream_id.parse(text.encode()))
+        return WantedNodes(limit, entry_id=stream_id.parse(text.encode()))
     except (InvalidID, UnicodeError):
         raise typer.BadParameter(
-            f"--node {text} is no number of a node (3, -1) and no id (1700000000000-0)"
+            f"--node {text} is not a number (3, -1) or an id (1700000000000-0)"
         ) from None
 
 
-def chosen(raw: RawStream, wanted: Wanted) -> RawStream:
-    """Keep of the nodes what is wanted. Raises: typer.BadParameter if there is no such node."""
+def chosen(raw: RawStream, wanted: WantedNodes) -> RawStream:
+    """Drop all nodes but the wanted ones. Raises: typer.BadParameter if there is no such node."""
     if not wanted.is_one:
         del raw.nodes[wanted.limit or len(raw.nodes) :]
         return raw
@@ -100,16 +94,18 @@ def _holds(node: RawNode, entry_id: StreamID) -> bool:
 # --- A server ----------------------------------------------------------------------------------------------
 
 
-def read_server(server: Server, key: bytes, wanted: Wanted, dump_mb_max: int) -> RawStream:
-    """The nodes that are wanted of a key. Raises: Failure, typer.BadParameter."""
-    about = mapping(server.ask("XINFO", "STREAM", key, about=key))
+def read_server(
+    server: ServerConnection, key: bytes, wanted: WantedNodes, dump_mb_max: int
+) -> RawStream:
+    """Read the wanted nodes of a key. Raises: Failure, typer.BadParameter."""
+    about = stream_info(server.ask("XINFO", "STREAM", key, about=key))
     raw = RawStream(server.name, key, [])
-    raw.length = number(about["length"])
-    raw.nodes_total = number_or_none(about.get("radix-tree-keys"))
-    raw.tree_nodes = number_or_none(about.get("radix-tree-nodes"))
+    raw.length = about.length
+    raw.nodes_total = about.tree_keys
+    raw.tree_nodes = about.tree_nodes
     _read_limits(server, raw)
     try:
-        _read_native(server, raw, _by_id(wanted, raw, about.get("last-entry")))
+        _read_native(server, raw, _by_id(wanted, about.last))
     except CorruptData as error:
         raise Failure(str(error)) from None
     except Unreachable:
@@ -121,15 +117,15 @@ def read_server(server: Server, key: bytes, wanted: Wanted, dump_mb_max: int) ->
     return chosen(raw, wanted)
 
 
-def _by_id(wanted: Wanted, raw: RawStream, last_entry: Reply) -> Wanted:
-    """Look for the last node by the id of the last entry: nobody has to send all the others."""
-    if wanted.number == -1 and last_entry is not None:
-        return Wanted(wanted.limit, entry_id=entry(raw.key, last_entry).id)
+def _by_id(wanted: WantedNodes, last: Entry | None) -> WantedNodes:
+    """Ask for the last node by the id of the last entry, so that the server need not send the others."""
+    if wanted.number == -1 and last is not None:
+        return WantedNodes(wanted.limit, entry_id=last.id)
     return wanted
 
 
-def _read_limits(server: Server, raw: RawStream) -> None:
-    """How large the server lets nodes become; the defaults where a user may not ask."""
+def _read_limits(server: ServerConnection, raw: RawStream) -> None:
+    """Read the size limits of nodes. The defaults apply if the user may not run CONFIG GET."""
     try:
         settings = mapping(server.ask("CONFIG", "GET", "stream-node-max-*"))
     except Unreachable:
@@ -140,7 +136,7 @@ def _read_limits(server: Server, raw: RawStream) -> None:
     raw.node_entries_max = number(settings.get("stream-node-max-entries", raw.node_entries_max))
 
 
-def _read_native(server: Server, raw: RawStream, wanted: Wanted) -> None:
+def _read_native(server: ServerConnection, raw: RawStream, wanted: WantedNodes) -> None:
     key = raw.key
     if wanted.entry_id is not None:
         question = stored.nodes_question(key, wanted.entry_id.text, 1)
@@ -154,19 +150,19 @@ def _read_native(server: Server, raw: RawStream, wanted: Wanted) -> None:
         reply = server.ask(*stored.nodes_question(key, start, count), about=key)
         start, nodes = stored.parse_nodes_reply(reply)
         if start is not None and not nodes:
-            raise Failure("the server sends no nodes, and says that there are more")
+            raise Failure("the server sent no nodes but announced more")
         raw.nodes += nodes
         left -= len(nodes)
     if start is None:
-        raw.nodes_total = len(raw.nodes)  # it may have grown since it was asked for
+        raw.nodes_total = len(raw.nodes)  # the stream may have grown since XINFO
 
 
-def _read_dump(server: Server, raw: RawStream, dump_mb_max: int) -> None:
+def _read_dump(server: ServerConnection, raw: RawStream, dump_mb_max: int) -> None:
     size = number_or_none(server.ask("MEMORY", "USAGE", raw.key, about=raw.key)) or 0
     if size > dump_mb_max * _MB:
         raise Failure(
-            f"{harmless(raw.key)}: about {size_text(size)}, and this server has no PENSTOCK NODES: DUMP would"
-            f" hold it up; raise --dump-max ({dump_mb_max} MB), or inspect its RDB file"
+            f"{harmless(raw.key)}: about {size_text(size)}. This server lacks PENSTOCK NODES, and DUMP would"
+            f" block it; raise --dump-max ({dump_mb_max} MB), or inspect its RDB file"
         )
     payload = server.ask("DUMP", raw.key, about=raw.key)
     if payload is None:
@@ -182,18 +178,17 @@ def _read_dump(server: Server, raw: RawStream, dump_mb_max: int) -> None:
 
 
 def kind_of(path: str, kind: FileKind | None) -> FileKind:
-    """What a file is: as it is called, or as it looks. Raises: Unreadable."""
+    """The kind of a file: the given one, or the one its content shows. Raises: BadFile."""
     try:
         if not Path(path).is_dir() and not Path(path).is_file():
             reason = "not a file or directory" if Path(path).exists() else "no such file"
-            raise Unreadable(f"{path}: {reason}")
+            raise BadFile(f"{path}: {reason}")
         found = kind or files.kind_or_none(path)
     except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror or error}") from None
+        raise BadFile(f"{path}: {error.strerror or error}") from None
     if found is None:
-        raise Unreadable(
-            f"{path}: no RDB file, AOF, listpack or payload of DUMP by its bytes; --kind says what to take"
-            " it for"
+        raise BadFile(
+            f"{path}: not recognized as an RDB file, AOF, listpack or DUMP payload; give its kind with --kind"
         )
     return found
 
@@ -203,13 +198,13 @@ def read_streams(path: str, kind: FileKind) -> Contents:
     try:
         return files.streams_of(path, kind)
     except OSError as error:
-        raise Unreadable(f"{error.filename or path}: {error.strerror or error}") from None
+        raise BadFile(f"{error.filename or path}: {error.strerror or error}") from None
     except CorruptData as error:
         raise Failure(f"{error}; see penstock check") from None
 
 
 def find_stream(path: str, contents: Contents, key: bytes, database: int | None) -> FoundStream:
-    """The stream of this name. Raises: typer.BadParameter."""
+    """Find a stream by name. Raises: typer.BadParameter."""
     found = [
         stream
         for stream in contents.streams
@@ -220,16 +215,16 @@ def find_stream(path: str, contents: Contents, key: bytes, database: int | None)
         raise typer.BadParameter(f"{path} has no stream {key.decode(errors='replace')}{where}")
     if len(found) > 1:
         numbers = ", ".join(str(stream.database) for stream in found)
-        raise typer.BadParameter(f"the databases {numbers} have that stream: choose with --db")
+        raise typer.BadParameter(f"the stream is in databases {numbers}: select one with --db")
     return found[0]
 
 
 def read_payload(path: str) -> RawStream:
-    """The stream in a payload of DUMP. Raises: Failure."""
+    """The stream in a DUMP payload. Raises: Failure."""
     try:
         return files.read_dump(path)
     except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror or error}") from None
+        raise BadFile(f"{path}: {error.strerror or error}") from None
     except CorruptData as error:
         raise Failure(f"{path}: {error}") from None
 
@@ -239,6 +234,6 @@ def read_listpack(path: str) -> bytes:
     try:
         return files.read_listpack(path).data
     except OSError as error:
-        raise Unreadable(f"{path}: {error.strerror or error}") from None
+        raise BadFile(f"{path}: {error.strerror or error}") from None
     except CorruptData as error:
         raise Failure(str(error)) from None

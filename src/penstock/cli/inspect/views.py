@@ -1,4 +1,4 @@
-"""What `penstock inspect` found, as text for people and as JSON for programs."""
+"""The views of `penstock inspect`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass, field
 from rich.text import Text
 
 from penstock.cli.inspect.hexdump import node_lines
-from penstock.cli.terminal.output import Column, Output
+from penstock.cli.terminal.output import Stdout, TableColumn
 from penstock.core.rax.tree import Rax
 from penstock.human.show import harmless, json_text
-from penstock.inspect.memory import Memory, Trim, add_node, explain_tree, plan_trim
+from penstock.inspect.memory import StreamMemory, Trim, add_node, explain_tree, plan_trim
 from penstock.inspect.node_map import MappedEntry, NodeMap, NodeSummary, node_map
 from penstock.inspect.segments import NO_ELEMENT, NO_ENTRY, Segment
 from penstock.inspect.stored import KEY_BYTES, RawStream
@@ -19,36 +19,36 @@ from penstock.inspect.tree import draw_tree, tree_of
 
 NONE = "-"
 NODES_A_REPORT = 64
-SAFE_INTEGER = 2**53  # above it, a reader of JSON may round
+SAFE_INTEGER = 2**53  # JSON readers may round larger integers
 TREE, NODES, MEMORY, BYTES = "tree", "nodes", "memory", "bytes"
 
 NODE_COLUMNS = (
-    Column("node", numeric=True),
-    Column("master id"),
-    Column("last id"),
-    Column("entries", numeric=True),
-    Column("deleted", numeric=True),
-    Column("bytes", numeric=True),
-    Column("fill", numeric=True),
-    Column("state"),
+    TableColumn("node", numeric=True),
+    TableColumn("master id"),
+    TableColumn("last id"),
+    TableColumn("entries", numeric=True),
+    TableColumn("deleted", numeric=True),
+    TableColumn("bytes", numeric=True),
+    TableColumn("fill", numeric=True),
+    TableColumn("state"),
 )
 TRIM_COLUMNS = (
-    Column("trim"),
-    Column("entries left", numeric=True),
-    Column("nodes dropped", numeric=True),
-    Column("bytes freed", numeric=True),
-    Column("new tombstones", numeric=True),
-    Column("their bytes", numeric=True),
+    TableColumn("trim"),
+    TableColumn("entries left", numeric=True),
+    TableColumn("nodes dropped", numeric=True),
+    TableColumn("bytes freed", numeric=True),
+    TableColumn("new tombstones", numeric=True),
+    TableColumn("their bytes", numeric=True),
 )
 
 
 @dataclass(slots=True)
 class Inspection:
-    """A stream and what follows from its nodes; taken apart they are kept only while they are shown."""
+    """A stream and summaries of its nodes. Decoded nodes are not kept, to save memory."""
 
     raw: RawStream
     nodes: list[NodeSummary] = field(default_factory=list)
-    memory: Memory = field(default_factory=Memory)
+    memory: StreamMemory = field(default_factory=StreamMemory)
     trims: list[Trim] = field(default_factory=list)
 
     @property
@@ -60,11 +60,11 @@ class Inspection:
         return bool(self.raw.notes) or any(node.damages for node in self.nodes)
 
     def number(self, place: int) -> int | None:
-        """The number of a node, from 1; None if it was found by an id."""
+        """The number of a node, counted from 1, or None if it was found by id."""
         return place + self.raw.number_first if self.raw.number_first else None
 
     def map(self, place: int) -> NodeMap:
-        """A node taken apart."""
+        """A decoded node."""
         node = self.raw.nodes[place]
         return node_map(node.data, node.master)
 
@@ -72,7 +72,7 @@ class Inspection:
 def inspected(
     raw: RawStream, trim_to: int | None, on_progress: Callable[[int, int], None]
 ) -> Inspection:
-    """Look at all nodes, telling how many bytes and nodes are done; foretell trims if all are there."""
+    """Decode all nodes and report progress in bytes and nodes. Plan trims if the stream is complete."""
     found = Inspection(raw)
     for place in range(len(raw.nodes)):
         taken = found.map(place)
@@ -87,11 +87,11 @@ def inspected(
     return found
 
 
-# --- For people ------------------------------------------------------------------------------------------
+# --- As text ---------------------------------------------------------------------------------------------
 
 
-def show(found: Inspection, whats: Sequence[str], output: Output) -> None:
-    """Print the views that are asked for, one after the other."""
+def show(found: Inspection, whats: Sequence[str], output: Stdout) -> None:
+    """Print the wanted views."""
     output.line(_summary(found))
     for note in found.raw.notes:
         output.line(harmless(f"note: {note}"))
@@ -118,7 +118,7 @@ def _summary(found: Inspection) -> str:
     return harmless(f"{name}: {', '.join(parts)}")
 
 
-def _show_tree(found: Inspection, output: Output) -> None:
+def _show_tree(found: Inspection, output: Stdout) -> None:
     tree = found.tree
     about = explain_tree(tree)
     output.line(f"tree: {about.keys} keys, {about.nodes} nodes")
@@ -126,7 +126,7 @@ def _show_tree(found: Inspection, output: Output) -> None:
         output.line(line)
 
 
-def _show_nodes(found: Inspection, output: Output) -> None:
+def _show_nodes(found: Inspection, output: Stdout) -> None:
     output.table(NODE_COLUMNS, [_node_cells(found, place) for place in range(len(found.nodes))])
 
 
@@ -146,18 +146,23 @@ def _node_cells(found: Inspection, place: int) -> list[str]:
 
 
 def fill(raw: RawStream, node: NodeSummary) -> float:
-    """How full a node is, by the limit that it is nearest to; from 1.0 on it takes no more entries."""
+    """How full a node is, by the closer of its two limits. At 1.0 it takes no more entries."""
     by_bytes = node.size / raw.node_bytes_max if raw.node_bytes_max > 0 else 0.0
     entries = node.live + node.deleted
     by_entries = entries / raw.node_entries_max if raw.node_entries_max > 0 else 0.0
     return max(by_bytes, by_entries)
 
 
-def _show_memory(found: Inspection, output: Output) -> None:
+def _show_memory(found: Inspection, output: Stdout) -> None:
     memory = found.memory
     tree = explain_tree(found.tree)
     output.table(
-        (Column("part"), Column("bytes", numeric=True), Column("share", numeric=True), Column("")),
+        (
+            TableColumn("part"),
+            TableColumn("bytes", numeric=True),
+            TableColumn("share", numeric=True),
+            TableColumn(""),
+        ),
         [*_part_cells(memory)],
     )
     output.line("")
@@ -166,11 +171,11 @@ def _show_memory(found: Inspection, output: Output) -> None:
         f" {memory.backlen_bytes} of backlen"
     )
     output.line(
-        f"names: {memory.parts['names']} bytes once a node save {memory.names_saved} in the entries"
+        f"names: {memory.parts['names']} bytes, stored once per node, save {memory.names_saved} in entries"
     )
     output.line(
-        f"tombstones: {memory.tombstones} entries keep {memory.parts['tombstones']} bytes until their"
-        " nodes go"
+        f"tombstones: {memory.tombstones} deleted entries keep {memory.parts['tombstones']} bytes until"
+        " their nodes are freed"
     )
     output.line(
         f"tree: {tree.keys} keys of {KEY_BYTES} bytes in {tree.nodes} nodes with"
@@ -180,31 +185,31 @@ def _show_memory(found: Inspection, output: Output) -> None:
         output.line("")
         output.table(TRIM_COLUMNS, [_trim_cells(trim) for trim in found.trims])
     elif not found.raw.is_whole:
-        output.line("trim: what it would free is known when all nodes are read: --limit 0")
+        output.line("trim: read all nodes with --limit 0 to see what a trim would free")
 
 
 _MEANINGS = {
     "listpack": "total, count and end byte of {nodes} nodes",
     "counters": "live, deleted, number of fields, end of the header",
-    "names": "field names in the headers, once a node",
+    "names": "field names in the headers, once per node",
     "flags": "of {entries} entries",
     "ids": "distances in ms and seq",
-    "own names": "of entries whose names are not the header's",
-    "values": "what was stored",
-    "pieces": "elements to step back over (lp-count)",
+    "own names": "of entries whose names differ from the header",
+    "values": "the values of the fields",
+    "pieces": "element counts for walking backwards (lp-count)",
     "tombstones": "{tombstones} deleted entries",
     "damage": "cannot be read",
 }
 
 
-def _part_cells(memory: Memory) -> Iterator[list[str]]:
+def _part_cells(memory: StreamMemory) -> Iterator[list[str]]:
     for name, size in memory.parts.items():
         if size or name != "damage":
             meaning = _MEANINGS[name].format(
                 nodes=memory.nodes, entries=memory.entries, tombstones=memory.tombstones
             )
             yield [name, str(size), _share(size, memory.total_bytes), meaning]
-    each = f"{memory.total_bytes / memory.entries:.1f} an entry" if memory.entries else ""
+    each = f"{memory.total_bytes / memory.entries:.1f} per entry" if memory.entries else ""
     yield ["total", str(memory.total_bytes), _share(memory.total_bytes, memory.total_bytes), each]
 
 
@@ -223,7 +228,7 @@ def _trim_cells(trim: Trim) -> list[str]:
     ]
 
 
-def _show_bytes(found: Inspection, output: Output) -> None:
+def _show_bytes(found: Inspection, output: Stdout) -> None:
     output.note("encoding|content|backlen")
     for place in range(len(found.nodes)):
         node = found.map(place)
@@ -237,11 +242,11 @@ def _show_bytes(found: Inspection, output: Output) -> None:
             output.line(line)
 
 
-# --- For programs ----------------------------------------------------------------------------------------
+# --- As JSON ---------------------------------------------------------------------------------------------
 
 
 def as_json(found: Inspection, whats: Sequence[str]) -> dict[str, object]:
-    """All of it in one object. An integer beyond 2**53 is written as text."""
+    """The wanted views in one object. Integers above 2**53 are written as strings."""
     raw = found.raw
     about: dict[str, object] = {
         "source": raw.source,
@@ -281,7 +286,7 @@ def _node_json(found: Inspection, place: int, with_bytes: bool) -> dict[str, obj
 
 
 def segments_json(data: bytes, segments: Sequence[Segment]) -> list[dict[str, object]]:
-    """Every segment with its bytes in hex, which are exact whatever the value looks like."""
+    """Every segment with its exact bytes in hex."""
     return [
         {
             "offset": segment.offset,

@@ -1,4 +1,4 @@
-"""Entries with the stream they were read from, as the commands show them."""
+"""Entries together with the stream they were read from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from penstock.core.stream_id import StreamID
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class StreamEntry:
     """An entry and the stream it was read from."""
 
     stream: bytes
@@ -17,9 +17,9 @@ class Entry:
     fields: Fields
 
 
-def entries(stream: bytes, reply: Reply) -> list[Entry]:
+def entries(stream: bytes, reply: Reply) -> list[StreamEntry]:
     return [entry(stream, item) for item in array(reply)]
 
 
-def entry(stream: bytes, reply: Reply) -> Entry:
-    return Entry(stream, *id_and_fields(reply))
+def entry(stream: bytes, reply: Reply) -> StreamEntry:
+    return StreamEntry(stream, *id_and_fields(reply))

@@ -1,12 +1,12 @@
-"""An entry as a line: for eyes, as JSON, or as a format string says.
+"""An entry as a line of text, as JSON, or in a format of the user.
 
-A format string has placeholders and nothing else; none of them reaches into an object, and what they put in
-is harmless:
+A format string supports these placeholders, and no attribute access or format specifications. Inserted values
+are harmless to a terminal:
 
     {stream} {id} {ms} {seq} {time}      the entry's key and id; time is ISO 8601 in UTC
     {fields} {json}                      all fields: name=value ..., or a JSON object
-    {field[sku]}                         the value of one field, empty where there is none
-    {{ }} \\n \\t \\\\                       a brace, a line end, a tab, a backslash
+    {field[sku]}                         the value of one field, empty if the entry has none
+    {{ }} \\n \\t \\\\                       a brace, a newline, a tab, a backslash
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable
 import typer
 from rich.text import Text
 
-from penstock.cli.terminal.entries import Entry
+from penstock.cli.terminal.entries import StreamEntry
 from penstock.human.show import (
     entry_json,
     fields_text,
@@ -28,8 +28,8 @@ from penstock.human.show import (
     time_text,
 )
 
-Line = Callable[[Entry], str | Text]
-Piece = Callable[[Entry], str]
+Line = Callable[[StreamEntry], str | Text]
+Piece = Callable[[StreamEntry], str]
 
 PIECES: dict[str, Piece] = {
     "stream": lambda entry: harmless(entry.stream),
@@ -47,18 +47,18 @@ _TOKEN = re.compile(
 )
 
 
-def json_entry(entry: Entry) -> str:
+def json_entry(entry: StreamEntry) -> str:
     """The whole entry as one line of JSON."""
     return entry_json(entry.stream, entry.id, entry.fields)
 
 
-def entry_text(entry: Entry, with_stream: bool) -> str:
-    """`TIME  ID  name=value ...`, the stream first if it matters."""
+def entry_text(entry: StreamEntry, with_stream: bool) -> str:
+    """`TIME  ID  name=value ...`, with the stream in front if wanted."""
     line = f"{time_text(entry.id.ms)}  {entry.id}  {fields_text(entry.fields)}"
     return f"{harmless(entry.stream)}  {line}" if with_stream else line
 
 
-def coloured_entry(entry: Entry, with_stream: bool) -> Text:
+def coloured_entry(entry: StreamEntry, with_stream: bool) -> Text:
     """The same text for a terminal."""
     line = Text()
     if with_stream:
@@ -92,11 +92,11 @@ def _parse_token(token: re.Match[str]) -> str | Piece:
     if token["name"] in PIECES:
         return PIECES[token["name"]]
     known = " ".join(f"{{{name}}}" for name in PIECES)
-    raise typer.BadParameter(f"{token[0]} is no placeholder: there are {known} {{field[NAME]}}")
+    raise typer.BadParameter(f"unknown placeholder {token[0]}: use {known} {{field[NAME]}}")
 
 
 def _field(name: bytes) -> Piece:
-    def value(entry: Entry) -> str:
+    def value(entry: StreamEntry) -> str:
         found = [value for field, value in entry.fields if field == name]
         return harmless(found[-1]) if found else ""
 

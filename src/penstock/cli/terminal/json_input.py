@@ -1,8 +1,8 @@
-"""Entries as JSON lines: one object a line, each name a field.
+"""Reads entries from JSON lines: one object per line, one field per name.
 
     {"sku": "A1", "qty": 2, "tags": ["x"]}      sku=A1  qty=2  tags=["x"]
 
-A string is stored as it is, any other value as JSON. Names may repeat. Blank lines are passed over.
+Strings are stored unchanged, other values as JSON. Names may repeat. Blank lines are skipped.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ CHUNK_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """An entry, and where it stood."""
+class InputLine:
+    """An entry and its line number."""
 
     number: int
     fields: list[tuple[bytes, bytes]]
 
 
 class JsonObject(dict[str, object]):
-    """An object that also remembers its members in order, repeated names included."""
+    """An object that also keeps its members in order, including repeated names."""
 
     def __init__(self, members: list[tuple[str, object]]) -> None:
         super().__init__(members)
@@ -35,26 +35,26 @@ class JsonObject(dict[str, object]):
 
 
 class JsonInput:
-    """The lines of a stream of bytes, as they arrive, up to the first bad one."""
+    """The lines of a byte stream, as they arrive, up to the first bad one."""
 
     def __init__(self, source: BinaryIO) -> None:
-        # read1 returns what is there, where read would wait for more.
+        # read1 returns the bytes available now; read would wait for a full chunk.
         self._source = cast(BufferedReader, source)
         self._line_number = 0
         self.bytes_read = 0
         self.bytes_total_or_none = _size_or_none(source)
         self.problem_or_none: str | None = None
 
-    def batches(self) -> Iterator[list[Line]]:
-        """Entries that arrived together. After a bad line there are no more, and `problem_or_none` is set."""
+    def batches(self) -> Iterator[list[InputLine]]:
+        """Entries that arrived together. A bad line ends the iteration and sets `problem_or_none`."""
         for lines in self._arrivals():
-            batch: list[Line] = []
+            batch: list[InputLine] = []
             for line in lines:
                 self._line_number += 1
                 if not line.strip():
                     continue
                 try:
-                    batch.append(Line(self._line_number, parse_entry(line)))
+                    batch.append(InputLine(self._line_number, parse_entry(line)))
                 except ValueError as error:
                     self.problem_or_none = f"line {self._line_number}: {error}"
                     break
@@ -79,7 +79,7 @@ class JsonInput:
 
 
 def parse_entry(line: bytes) -> list[tuple[bytes, bytes]]:
-    """The fields of one line. Raises: ValueError with what is wrong."""
+    """The fields of one line. Raises: ValueError, which says what is wrong."""
     try:
         value = json.loads(
             line.decode(), object_pairs_hook=JsonObject, parse_constant=_refuse_constant
@@ -97,7 +97,7 @@ def parse_entry(line: bytes) -> list[tuple[bytes, bytes]]:
     try:
         return [(name.encode(), _encode(member)) for name, member in value.members]
     except UnicodeEncodeError:
-        raise ValueError("half a surrogate pair, which UTF-8 cannot carry") from None
+        raise ValueError("half a surrogate pair, which UTF-8 cannot encode") from None
 
 
 def _encode(member: object) -> bytes:
@@ -111,7 +111,7 @@ def _refuse_constant(name: str) -> object:
 
 
 def _size_or_none(source: BinaryIO) -> int | None:
-    """How much is to come, where that can be known: in a regular file."""
+    """The size of a regular file, None for anything else."""
     try:
         status = os.fstat(source.fileno())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Moments and durations on the command line: human/moment.py has the grammar."""
+"""Times and durations as options of commands. human/moment.py has the grammar."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def parse_duration(text: str) -> int:
 
 
 def parse_moment(text: str) -> Moment:
-    """What `text` names. Raises: typer.BadParameter."""
+    """Read a time. Raises: typer.BadParameter."""
     try:
         return moment.parse_moment(text)
     except ValueError as error:

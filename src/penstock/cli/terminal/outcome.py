@@ -1,12 +1,12 @@
-"""How a command ends: what is said on stderr, and the exit code.
+"""How a command ends: its error message and its exit code.
 
-    0    done; also when whoever read our output has had enough (`| head`)
-    1    the server refused, or the data is bad
-    2    the command line is wrong
-    3    the server cannot be reached, or went away
+    0    success; also if the reader of a pipe closed it (`| head`)
+    1    the server refused the command, or the data is bad
+    2    the command line is wrong, or a file cannot be read
+    3    the server cannot be reached, or the connection was lost
     130  interrupted with Ctrl-C
 
-An error is one line on stderr, made harmless, since it may quote a server.
+An error is one line on stderr. It is made harmless, because it may quote a server.
 """
 
 from __future__ import annotations
@@ -23,37 +23,44 @@ from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 
 REFUSED = 1
+BAD_FILE = 2
 UNREACHABLE = 3
 INTERRUPTED = 130
 
 EXIT_CODES = """\b
 Exit codes:
-  0    done
-  1    the server refused, or the data is bad
-  2    the command line is wrong, or a file that it names
-  3    the server cannot be reached, or went away
+  0    success
+  1    the server refused the command, or the data is bad
+  2    the command line is wrong, or a file cannot be read
+  3    the server cannot be reached, or the connection was lost
   130  interrupted (Ctrl-C)"""
 
 
 class Failure(typer.TyperException):
-    """The command cannot go on; its text is for the user."""
+    """The command failed. The text is for the user."""
 
     exit_code = REFUSED
 
 
+class BadFile(Failure):
+    """A file that the command line names cannot be read or used."""
+
+    exit_code = BAD_FILE
+
+
 class Unreachable(Failure):
-    """Nobody answers at the other end."""
+    """The server cannot be reached."""
 
     exit_code = UNREACHABLE
 
 
 class Program(TyperGroup):
-    """The command with its subcommands. Every way to end passes through `main`."""
+    """The command with its subcommands. Every command ends in `main`."""
 
     def main(  # type: ignore[override]
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **_: object
     ) -> NoReturn:
-        """Run and exit. Typer's own `main` would draw boxes, and call a closed pipe an error."""
+        """Run a command and exit. Typer's `main` would draw boxes and treat a closed pipe as an error."""
         words = list(sys.argv[1:] if args is None else args)
         sys.exit(self._run(words, prog_name or "penstock"))
 
@@ -82,24 +89,24 @@ class Program(TyperGroup):
 
 
 def example(*lines: str) -> str:
-    """The end of a command's help: examples, and what the exit codes mean."""
+    """The end of a command's help: examples and exit codes."""
     return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines), "", EXIT_CODES])
 
 
 def say(text: str) -> None:
-    """One line for the person at the terminal, apart from the output."""
+    """Print a message for the user, as one line on stderr."""
     typer.echo(f"penstock: {harmless(text)}", err=True)
 
 
 def stop_writing() -> None:
-    """Nobody reads our output any more: let the rest of it, and Python's last flush, go nowhere."""
+    """Discard the rest of the output, including Python's last flush, because the reader is gone."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
 
 
 def _describe(error: typer.TyperException) -> str:
-    text = error.format_message().rstrip(".")
+    text = error.format_message().rstrip(".").removeprefix("Invalid value: ")
     context = getattr(error, "ctx", None)
     if context is None:
         return text

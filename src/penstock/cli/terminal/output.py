@@ -1,7 +1,7 @@
-"""What goes to stdout: lines and tables.
+"""Writes lines and tables to stdout.
 
-On a terminal there is colour, and a table folds what does not fit. In a pipe a table is padded text, its
-columns two blanks apart: never coloured, never cut, no lines drawn.
+On a terminal, output has colours and tables wrap cells that do not fit. In a pipe, a table is padded text
+with two blanks between columns: no colours, no lines, nothing cut.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ GAP = "  "
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A heading, and whether the column holds numbers, which end where the heading ends."""
+class TableColumn:
+    """A column of a table. Numeric columns are aligned to the right."""
 
     heading: str
     numeric: bool = False
 
 
-class Output:
-    """Stdout. Everything it is given must be harmless already."""
+class Stdout:
+    """Stdout. Callers must make text harmless first."""
 
     def __init__(self) -> None:
         self._terminal_or_none: Console | None = None
@@ -39,7 +39,7 @@ class Output:
         return self._terminal_or_none is not None
 
     def line(self, text: str | Text) -> None:
-        """One line, not wrapped and not cut. `flush` before you rely on its being seen."""
+        """Write one line, neither wrapped nor cut. It may stay in the buffer until `flush`."""
         if self._terminal_or_none is not None and isinstance(text, Text):
             self._terminal_or_none.print(text, soft_wrap=True)
         else:
@@ -49,11 +49,11 @@ class Output:
         sys.stdout.flush()
 
     def note(self, text: str) -> None:
-        """A remark that only a person needs."""
+        """Write a hint, on a terminal only."""
         if self.is_terminal:
             self.line(Text(text, style="dim"))
 
-    def table(self, columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> None:
+    def table(self, columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> None:
         if self._terminal_or_none is not None:
             self._terminal_or_none.print(_drawn(columns, rows))
             return
@@ -61,7 +61,7 @@ class Output:
             self.line(line)
 
 
-def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
+def _drawn(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, len(GAP), 0, 0), header_style="bold cyan")
     for column in columns:
         justify = "right" if column.numeric else "left"
@@ -71,7 +71,7 @@ def _drawn(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Table:
     return table
 
 
-def _padded(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> Iterable[str]:
+def _padded(columns: Sequence[TableColumn], rows: Iterable[Sequence[str]]) -> Iterable[str]:
     lines = [[column.heading for column in columns], *map(list, rows)]
     widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
     for cells in lines:

@@ -1,4 +1,4 @@
-"""What is shown while a pipeline runs: a living table on stderr, or one line of JSON a batch."""
+"""Progress of a running pipeline: a live table on stderr, or one line of JSON per batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from penstock.cli.terminal.output import Output
+from penstock.cli.terminal.output import Stdout
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ HEADINGS = ("output", "batch", "rows", "rows/s", "batch time", "lag", "pending")
 
 
 class Display(Protocol):
-    """Shows every record while it is entered."""
+    """Shows records of batches. Use it in a `with` statement."""
 
     def __enter__(self) -> Display: ...
 
@@ -33,13 +33,13 @@ class Display(Protocol):
     ) -> None: ...
 
     def show(self, record: BatchRecord) -> None:
-        """One more batch is finished."""
+        """Called after each batch."""
 
 
-class Nothing:
-    """For a pipe: the summary is enough."""
+class NoDisplay:
+    """Shows nothing: in a pipe, the summary is enough."""
 
-    def __enter__(self) -> Nothing:
+    def __enter__(self) -> NoDisplay:
         return self
 
     def __exit__(
@@ -51,23 +51,23 @@ class Nothing:
         pass
 
     def show(self, record: BatchRecord) -> None:
-        """Nothing."""
+        """Show nothing."""
 
 
-class BatchLines(Nothing):
-    """One JSON object a batch, seen at once by whoever reads the pipe."""
+class BatchLines(NoDisplay):
+    """One JSON object per batch, flushed at once."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Stdout) -> None:
         self._output = output
 
     def show(self, record: BatchRecord) -> None:
-        """Print it."""
+        """Print the record."""
         self._output.line(json_line(record.to_json()))
         self._output.flush()
 
 
 class LiveTable:
-    """The last batch of every output, and how many rows there were in all."""
+    """The last batch of each output, and its total number of rows."""
 
     def __init__(self, pipeline: str) -> None:
         self._pipeline = pipeline
@@ -89,7 +89,7 @@ class LiveTable:
         self._live.stop()
 
     def show(self, record: BatchRecord) -> None:
-        """Draw it anew."""
+        """Redraw the table."""
         self._records[record.output] = record
         self._rows[record.output] = self._rows.get(record.output, 0) + record.rows
         self._live.update(self._drawn())
@@ -101,8 +101,8 @@ class LiveTable:
 def progress_table(
     pipeline: str, records: Mapping[str, BatchRecord], rows: Mapping[str, int]
 ) -> Table:
-    """The last record of every output, and its rows in all."""
-    waiting = "" if records else " starts"
+    """The last record of each output, and its total number of rows."""
+    waiting = "" if records else " is starting"
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold cyan")
     table.title = Text(f"{harmless(pipeline)}{waiting}", style="bold")
     for number, heading in enumerate(HEADINGS):

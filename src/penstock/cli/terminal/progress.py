@@ -1,4 +1,4 @@
-"""How far a long input has come, on stderr, where a person looks at it."""
+"""A progress bar on stderr, if that is a terminal."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 
 
-class Progress:
-    """A bar from the second report on, so that a short input shows none. Use it in a `with`."""
+class ProgressBar:
+    """A bar that appears with the second report, so short inputs show none. Use it in a `with` statement."""
 
     def __init__(
         self, bytes_total: int | None, ids_are_printed: bool, count_format: str = "{} added"
     ) -> None:
         self._bytes_total = bytes_total
         self._count_format = count_format
-        # Ids that scroll over the same terminal are progress enough.
+        # Ids that scroll by on the same terminal already show progress.
         self._wanted = sys.stderr.isatty() and not (ids_are_printed and sys.stdout.isatty())
         self._bars_or_none: Bars | None = None
         self._task = TaskID(0)
         self._reports = 0
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(
@@ -37,7 +37,7 @@ class Progress:
             self._bars_or_none.stop()
 
     def set_total(self, bytes_total: int) -> None:
-        """Where the work itself tells how much there is of it."""
+        """Set the total when it becomes known after the start."""
         self._bytes_total = bytes_total
 
     def advance(self, bytes_read: int, added: int) -> None:

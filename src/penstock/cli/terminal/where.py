@@ -1,4 +1,4 @@
-"""Conditions on the command line: human/where.py has the grammar."""
+"""Conditions as options of commands. human/where.py has the grammar."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Condition", "parse_condition"]
 
 
 def parse_condition(text: str) -> Condition:
-    """A function of an entry's fields. Raises: typer.BadParameter."""
+    """A function that checks the fields of an entry. Raises: typer.BadParameter."""
     try:
         condition = where.parse_condition(text)
     except ValueError as error:

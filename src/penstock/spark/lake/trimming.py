@@ -44,9 +44,9 @@ def _acknowledged(servers: Servers, stream: StreamName, archived: StreamID) -> S
     last = archived
     for group in groups_of(servers, stream):
         # A group that was set back has a position below what is pending, and will read from there again.
-        last = min(last, parse(group[b"last-delivered-id"]))
-        if group[b"pending"]:
-            words = ("XPENDING", stream.key, group[b"name"])
+        last = min(last, group.last_id)
+        if group.pending:
+            words = ("XPENDING", stream.key, group.name)
             smallest = servers.ask(stream, *words)[1]
             if smallest is not None:
                 last = min(last, parse(smallest).previous())

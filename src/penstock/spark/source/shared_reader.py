@@ -172,9 +172,9 @@ class SharedReader(StreamReader):
             return True
         if name not in self._target:
             return False
-        for facts in groups_of(self.servers, stream):
-            if facts[b"name"] == self._options.group.encode():
-                return parse(facts[b"last-delivered-id"]) < self._target[name]
+        for group in groups_of(self.servers, stream):
+            if group.name == self._options.group.encode():
+                return group.last_id < self._target[name]
         return True
 
     def _read_new(

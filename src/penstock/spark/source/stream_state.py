@@ -8,12 +8,9 @@ range is cut by time instead.
 
 from __future__ import annotations
 
-from typing import Any
-
 import redis
 
-from penstock.client import replies
-from penstock.client.replies import Reply, UnexpectedReply, array, blob, number, number_or_none
+from penstock.client.xinfo import GroupInfo, group_infos, stream_info
 from penstock.core.stream_id import StreamID, parse
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.source.offsets import Position
@@ -48,17 +45,12 @@ def state_of(servers: Servers, stream: StreamName) -> StreamState:
         if "no such key" in str(error):
             return StreamState()
         raise
-    facts = _named(reply)
-    first = facts[b"first-entry"]
-    return StreamState(
-        length=number(facts[b"length"]),
-        first=None if first is None else replies.identifier(replies.parts(first, 2)[0]),
-        last=replies.identifier(facts[b"last-generated-id"]),
-        added=number_or_none(facts.get(b"entries-added")),  # Redis 6 does not count them
-    )
+    info = stream_info(reply)
+    first = None if info.first is None else info.first.id
+    return StreamState(info.length, first, info.last_id, info.entries_added)
 
 
-def groups_of(servers: Servers, stream: StreamName) -> list[dict[bytes, Any]]:
+def groups_of(servers: Servers, stream: StreamName) -> list[GroupInfo]:
     """What XINFO GROUPS says of each group; of a missing key, nothing."""
     try:
         reply = servers.ask(stream, "XINFO", "GROUPS", stream.key)
@@ -66,19 +58,7 @@ def groups_of(servers: Servers, stream: StreamName) -> list[dict[bytes, Any]]:
         if "no such key" in str(error):
             return []
         raise
-    return [_named(group) for group in array(reply)]
-
-
-class _Facts(dict[bytes, Any]):
-    """Names and values. A name that is missing is the server's mistake."""
-
-    def __missing__(self, name: bytes) -> Any:
-        raise UnexpectedReply(f"the server's answer has no {name.decode()}")
-
-
-def _named(reply: Reply) -> _Facts:
-    flat = array(reply)
-    return _Facts((blob(name), value) for name, value in zip(flat[::2], flat[1::2], strict=False))
+    return group_infos(reply)
 
 
 def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> str | None:
@@ -89,11 +69,11 @@ def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> st
         if "WRONGTYPE" in str(error):
             return None  # what is no stream is told by whoever reads it
         raise
-    for facts in groups:
-        if facts[b"name"] == group.encode() and (facts[b"consumers"] or facts[b"pending"]):
+    for info in groups:
+        if info.name == group.encode() and (info.consumers or info.pending):
             return (
-                f"the group {group} of the stream {stream.text} has consumers ({facts[b'consumers']})"
-                f" and pending entries ({facts[b'pending']}): mode exclusive sets a group's position, and"
+                f"the group {group} of the stream {stream.text} has consumers ({info.consumers})"
+                f" and pending entries ({info.pending}): mode exclusive sets a group's position, and"
                 " they would miss what it reads. Name a group of its own, or read with mode=shared"
             )
     return None

@@ -1,9 +1,9 @@
-"""Fields in boxes that people type into, and back without a loss.
+"""Converts fields to the text of input boxes and back, without loss.
 
-What is plain text stands in its box as it is, lines and backslashes too. What is not UTF-8, or has
-characters that a box would swallow or that cannot be seen, stands there with \\xNN for each such byte and a
-doubled backslash; its box says so, and what comes out of it is read that way. A value too long for a box is
-not shown, and sent as it was.
+Plain text is shown unchanged, including newlines and backslashes. Bytes that are not UTF-8, invisible
+characters and characters that a box would drop are escaped as \\xNN, and backslashes are doubled; the label
+of the box says so, and its text is parsed that way. A value too long for a box is not shown and is sent
+unchanged.
 
     b"two\\nlines"      two             a box of several lines
                        lines
@@ -23,14 +23,14 @@ BOXES_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """What stands in a box for some bytes; `text` is None if they do not fit into one."""
+    """The text of a box for some bytes. `text` is None if they are too long for a box."""
 
     data: bytes
     text: str | None
     escaped: bool
 
     def read(self, text: str) -> bytes:
-        """The bytes that the box means, as it was edited."""
+        """The bytes that the edited text stands for."""
         if self.text is None or text == self.text:
             return self.data
         return parse_name(text) if self.escaped else text.encode("utf-8", "surrogatepass")

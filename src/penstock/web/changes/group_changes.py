@@ -1,14 +1,15 @@
-"""Changes of groups that a page proposes: as entry_changes.py has them, planned by asking only."""
+"""Plans changes of groups. Planning only reads; see entry_changes.py."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from penstock.client.xinfo import ConsumerInfo, GroupInfo
 from penstock.core.stream_id import StreamID
 from penstock.human.show import quoted
-from penstock.web.changes.entry_changes import Change, some_ids
-from penstock.web.model.facts import GroupFacts, StreamFacts
-from penstock.web.model.groups import Consumer
+from penstock.web.changes.entry_changes import Change, entries_text, some_ids
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.groups import consumer_state
 from penstock.web.model.lag import loses_lag_at
 from penstock.web.refusal import Refused, Word
 
@@ -16,14 +17,12 @@ LAG_UNKNOWN = "its lag is unknown until it has read the last entry"
 
 
 def plan_ack(name: bytes, group: bytes, ids: Sequence[StreamID]) -> Change:
-    """Take entries out of a group's pending list. Raises: Refused if none is chosen."""
+    """Acknowledge pending entries. Raises: Refused if none is selected."""
     if not ids:
-        raise Refused("no entry is chosen")
-    effects = (
-        f"{len(ids)} entries count as done in {quoted(group)}, and nobody gets them again: {some_ids(ids)}",
-    )
+        raise Refused("no entry is selected")
+    effect = f"acknowledges {entries_text(len(ids))} in group {quoted(group)}: {some_ids(ids)}"
     command: tuple[Word, ...] = ("XACK", name, group, *(id_.text for id_ in ids))
-    return Change("Acknowledge", (command,), effects)
+    return Change("Acknowledge", (command,), (effect, "no consumer gets them again"))
 
 
 def plan_claim(
@@ -31,14 +30,14 @@ def plan_claim(
 ) -> Change:
     """Give pending entries to another consumer. Raises: Refused."""
     if not ids:
-        raise Refused("no entry is chosen")
+        raise Refused("no entry is selected")
     if not consumer:
         raise Refused("name the consumer that gets the entries")
     moved = (
-        f"{len(ids)} entries become pending for {quoted(consumer)}, if nobody has touched them"
-        f" for {idle_ms:,} ms: {some_ids(ids)}"
+        f"makes {entries_text(len(ids))} pending for {quoted(consumer)}, if idle for at least"
+        f" {idle_ms:,} ms: {some_ids(ids)}"
     )
-    effects = (moved, "each counts as delivered once more")
+    effects = (moved, "the delivery count of each goes up by one")
     command: tuple[Word, ...] = (
         *("XCLAIM", name, group, consumer, idle_ms),
         *(id_.text for id_ in ids),
@@ -46,9 +45,9 @@ def plan_claim(
     return Change("Claim", (command,), effects)
 
 
-def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None) -> Change:
-    """Move a group: it next reads what follows `position`; None is the end of the stream."""
-    # Never $, which is another id by the time of a yes.
+def plan_reset(facts: StreamFacts, group: GroupInfo, position: StreamID | None) -> Change:
+    """Set a group's position: it reads on after `position`. None is the end of the stream."""
+    # Never $, which may be another id by the time the user confirms.
     target = facts.last_id if position is None else position
     effects = [f"{quoted(group.name)} moves from {group.last_id} to {target}"]
     if target < group.last_id:
@@ -60,15 +59,15 @@ def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None)
             f"entries from {group.last_id} (not included) to {target} are never delivered to it"
         )
     else:
-        # Not even SETID to the same id: it would forget how many entries were read.
+        # No SETID to the same id either: it would reset the number of entries read.
         return Change(
-            "Reset the position", (), (f"nothing: {quoted(group.name)} is at {target} already",)
+            "Reset the position",
+            (),
+            (f"nothing to do: {quoted(group.name)} is at {target} already",),
         )
     warnings = []
     if group.pending:
-        warnings.append(
-            f"its {group.pending:,} pending entries stay pending, whatever the position"
-        )
+        warnings.append(f"its {group.pending:,} pending entries stay pending at any position")
     if loses_lag_at(facts, target):
         warnings.append(LAG_UNKNOWN)
     return Change(
@@ -80,36 +79,36 @@ def plan_reset(facts: StreamFacts, group: GroupFacts, position: StreamID | None)
 
 
 def plan_create(facts: StreamFacts, name: bytes, position: StreamID | None) -> Change:
-    """Make a group that reads what follows `position`; None is the end. Raises: Refused."""
+    """Create a group that reads entries after `position`. None is the end. Raises: Refused."""
     if not name:
         raise Refused("name the group")
     if any(group.name == name for group in facts.groups):
         raise Refused(f"the stream has a group {quoted(name)} already")
     target = facts.last_id if position is None else position
     word: Word = "$" if position is None else position.text
-    gets = f"it gets what follows {target}"
+    gets = f"it reads entries after {target}"
     if position is None:
-        gets = f"it gets what comes from now on; the last id is {target}"
+        gets = f"it reads new entries only; the last id is {target}"
     elif facts.first is not None and target < facts.first.id:
-        gets = f"it gets all {facts.length:,} entries, and what comes"
+        gets = f"it reads all {facts.length:,} entries and new ones"
     return Change(
         "Create a group",
         (("XGROUP", "CREATE", facts.name, name, word),),
-        (f"{quoted(name)} becomes a group of the stream", gets),
+        (f"creates the group {quoted(name)}", gets),
         (LAG_UNKNOWN,) if loses_lag_at(facts, target) else (),
     )
 
 
-def plan_destroy(facts: StreamFacts, group: GroupFacts) -> Change:
-    """Delete a group with all that it knows."""
-    goes = f"{quoted(group.name)} goes, and with it {_pending_text(group.pending)}"
+def plan_destroy(facts: StreamFacts, group: GroupInfo) -> Change:
+    """Delete a group with its consumers and pending entries."""
+    held = f"{_pending_text(group.pending)} and {group.consumers:,} consumers"
     effects = [
-        f"{goes} and {group.consumers:,} consumers; the stream keeps its entries",
-        f"its position {group.last_id} is forgotten: a group made again begins where it is told to",
+        f"deletes {quoted(group.name)} with {held}; the stream keeps its entries",
+        f"its position {group.last_id} is lost",
     ]
     warnings = []
     if group.consumers:
-        warnings.append("whoever reads by this group gets errors from then on (NOGROUP)")
+        warnings.append("clients that read through this group will get NOGROUP errors")
     return Change(
         "Delete the group",
         (("XGROUP", "DESTROY", facts.name, group.name),),
@@ -118,21 +117,21 @@ def plan_destroy(facts: StreamFacts, group: GroupFacts) -> Change:
     )
 
 
-def plan_delete_consumers(name: bytes, group: bytes, chosen: Sequence[Consumer]) -> Change:
-    """Delete consumers of a group. Raises: Refused if none is chosen."""
+def plan_delete_consumers(name: bytes, group: bytes, chosen: Sequence[ConsumerInfo]) -> Change:
+    """Delete consumers of a group. Raises: Refused if none is selected."""
     if not chosen:
-        raise Refused("no consumer is chosen")
+        raise Refused("no consumer is selected")
     effects = tuple(
-        f"{quoted(consumer.name)} goes, and with it {_pending_text(consumer.pending)}"
+        f"deletes {quoted(consumer.name)} with {_pending_text(consumer.pending)}"
         for consumer in chosen
     )
     warnings = []
     if any(consumer.pending for consumer in chosen):
         warnings.append(
-            "what was pending there is delivered to nobody again: claim it first for another consumer"
+            "their pending entries will not be delivered again: claim them for another consumer first"
         )
-    if any(consumer.state == "alive" for consumer in chosen):
-        warnings.append("a consumer that still asks is there again with its next question")
+    if any(consumer_state(consumer) == "alive" for consumer in chosen):
+        warnings.append("a consumer that is still active is created again by its next read")
     commands = tuple(("XGROUP", "DELCONSUMER", name, group, one.name) for one in chosen)
     return Change("Delete consumers", commands, effects, tuple(warnings))
 

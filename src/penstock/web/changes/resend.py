@@ -1,8 +1,8 @@
-"""Entries sent once more: one that was edited, and rejects back to where they were first.
+"""Plans to add an edited entry, or to send rejects back to their original stream.
 
-What is redriven has the fields that `penstock replay` would give it: those of the reject without `_reason`,
-and `_source_stream` and `_source_id`, which tell where the entry was first. A pipeline wrote them into the
-reject; where it did not, they name the reject itself.
+A redriven entry has the same fields as with `penstock replay`: those of the reject without `_reason`, and
+`_source_stream` and `_source_id`, the place where the entry was first. A pipeline writes these two into the
+reject. If they are missing, they name the reject itself.
 """
 
 from __future__ import annotations
@@ -11,19 +11,19 @@ from collections.abc import Iterable, Sequence
 
 from penstock.client.replies import Entry
 from penstock.human.show import Fields, quoted
-from penstock.web.changes.entry_changes import Change, plan_add, some_ids
+from penstock.web.changes.entry_changes import Change, entries_text, plan_add, some_ids
 from penstock.web.model.facts import stream_facts
 from penstock.web.model.pipelines import REASON
 from penstock.web.refusal import Refused, Word
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 SOURCE_STREAM, SOURCE_ID = b"_source_stream", b"_source_id"
 
-Reject = tuple[bytes, Entry]  # and the stream that holds it
+Reject = tuple[bytes, Entry]  # the stream that holds it, and the entry
 
 
-async def plan_resend(server: Server, name: bytes, fields: Fields, id_: str = "*") -> Change:
-    """Add an entry that was made of another. Raises: Refused."""
+async def plan_resend(server: ServerClient, name: bytes, fields: Fields, id_: str = "*") -> Change:
+    """Add an edited copy of an entry. Raises: Refused."""
     if not name:
         raise Refused("name the stream")
     added = plan_add(name, fields, id_)
@@ -32,11 +32,11 @@ async def plan_resend(server: Server, name: bytes, fields: Fields, id_: str = "*
 
 
 async def plan_redrive(
-    server: Server, chosen: Sequence[Reject], target: bytes, delete: bool
+    server: ServerClient, chosen: Sequence[Reject], target: bytes, delete: bool
 ) -> Change:
-    """Add rejects to `target`, or each to where it was first, and maybe delete them. Raises: Refused."""
+    """Add rejects to `target`, or each to its original stream, and delete them if wanted. Raises: Refused."""
     if not chosen:
-        raise Refused("no entry is chosen")
+        raise Refused("no entry is selected")
     ordered = sorted(chosen, key=lambda reject: (reject[0], reject[1].id))
     adds: list[tuple[Word, ...]] = []
     goes: dict[bytes, int] = {}
@@ -45,18 +45,20 @@ async def plan_redrive(
         words = [word for field in redriven(stream, entry) for word in field]
         adds.append(("XADD", to, "*", *words))
         goes[to] = goes.get(to, 0) + 1
-    effects = [f"adds {count} to {quoted(to)}, without _reason" for to, count in goes.items()]
+    effects = [
+        f"adds {entries_text(count)} to {quoted(to)}, without _reason" for to, count in goes.items()
+    ]
     warnings = list(await _new_streams(server, list(goes)))
     deletes = _deletes(ordered) if delete else []
     if delete:
-        effects.append(f"then deletes {len(ordered)} rejects: {_some(ordered)}")
+        effects.append(f"then deletes {entries_text(len(ordered))}: {_some(ordered)}")
     else:
-        warnings.append("the rejects stay where they are: redriven again, they are added again")
+        warnings.append("the rejects are kept: if you redrive them again, they are added again")
     return Change("Redrive rejects", (*adds, *deletes), tuple(effects), tuple(warnings))
 
 
 def redriven(stream: bytes, reject: Entry) -> Fields:
-    """The fields that go back: what `penstock replay` makes of the reject."""
+    """The fields of the redriven entry, as with `penstock replay`."""
     kept = [field for field in reject.fields if field[0] != REASON]
     if any(name == SOURCE_ID for name, _ in reject.fields):
         return kept
@@ -71,7 +73,7 @@ def _origin(reject: Entry) -> bytes:
     for name, value in reject.fields:
         if name == SOURCE_STREAM and value:
             return value
-    raise Refused(f"{reject.id} does not tell where it was first (_source_stream): name the stream")
+    raise Refused(f"{reject.id} has no field _source_stream: name the stream to send it to")
 
 
 def _deletes(rejects: Iterable[Reject]) -> list[tuple[Word, ...]]:
@@ -85,9 +87,11 @@ def _some(rejects: Sequence[Reject]) -> str:
     return some_ids([entry.id for _, entry in rejects])
 
 
-async def _new_streams(server: Server, names: Sequence[bytes]) -> tuple[str, ...]:
-    """What to mind of names that no stream has; a key of another type is refused by the server."""
+async def _new_streams(server: ServerClient, names: Sequence[bytes]) -> tuple[str, ...]:
+    """Warnings about streams that do not exist yet. The server refuses keys of another type."""
     found = await stream_facts(server, names)
     return tuple(
-        f"there is no stream {quoted(name)}: it is made" for name in names if name not in found
+        f"the stream {quoted(name)} does not exist and will be created"
+        for name in names
+        if name not in found
     )

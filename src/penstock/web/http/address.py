@@ -1,7 +1,7 @@
-"""The words of an address: what cannot be read is taken as if it was not there, and told.
+"""Reads the query parameters of a URL. A parameter that is wrong is ignored and reported.
 
-An address is typed, shortened and passed on by people, and written by programs of other versions. A page that
-is wrong in one word is still the page that was meant.
+People type, shorten and share URLs, and other versions of the dashboard create them. A wrong parameter should
+not prevent the page from being shown.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ T = TypeVar("T")
 NUMBER_MAX = 10**9
 
 
-class Words:
-    """Reads words, and keeps a sentence for each that is none."""
+class QueryReader:
+    """Reads parameters, and collects a message for each wrong one."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.has_name = True
 
     def name(self, text: str | None) -> bytes:
-        """The name of a stream; an empty one is a name too."""
+        """The name of a stream, which may be empty."""
         if text is None:
             self.has_name = False
-            self.problems.append("The address names no stream: it wants name=...")
+            self.problems.append("The URL names no stream: add name=...")
         return parse_name(text or "")
 
     def number(self, name: str, text: str, default: int) -> int:
-        """A whole number from 0 on."""
+        """A whole number, 0 or larger."""
         if text.isascii() and text.isdecimal() and len(text) < len(str(NUMBER_MAX)):
             return int(text)
         return self._not(name, text, "a number", default)
 
     def one_of(self, name: str, text: str, known: Collection[str], default: str) -> str:
-        """One of some words; a minus sign before it is left to the caller."""
+        """One of the known words, with or without a minus sign, which the caller interprets."""
         if text.removeprefix("-") in known:
             return text
         return self._not(name, text, f"one of {', '.join(known)}", default)
 
     def identifier(self, name: str, text: str) -> StreamID:
-        """An id; the start of all if it is none."""
+        """An id, or the smallest one if the text is wrong."""
         try:
             return parse(text.encode("utf-8", "replace"))
         except InvalidID:
             return self._not(name, text, "an id", SMALLEST)
 
     def reading(self, name: str, text: str) -> Reading:
-        """What Reading.url_word made; the newest entries if it is nothing of that kind."""
+        """The reverse of Reading.url_word, or the newest entries if the text is wrong."""
         if not text:
             return NEWEST
         try:
@@ -64,5 +64,5 @@ class Words:
 
     def _not(self, name: str, text: str, wanted: str, default: T) -> T:
         if text:
-            self.problems.append(f"{name}={harmless(text)} in the address is not {wanted}.")
+            self.problems.append(f"{name}={harmless(text)} in the URL is not {wanted}.")
         return default

@@ -1,18 +1,18 @@
-"""Who may come in: checked for every request and every websocket before a page sees it.
+"""Checks every request and websocket before a page handles it.
 
-  host      without a password only requests for a loopback name get through, so that a stranger's page whose
-            name was pointed at 127.0.0.1 (DNS rebinding) cannot read through somebody's browser
-  origin    a websocket, what stands in for one, and a request that is not GET, must come from a page of our
-            own: browsers let any page open a websocket to anywhere
-  password  where one is set, a cookie that /login gave out
+  host      without a password, only requests to a loopback name are accepted. Otherwise a foreign page whose
+            name resolves to 127.0.0.1 (DNS rebinding) could read data through the user's browser
+  origin    a websocket, its fallback, and a request other than GET must come from a page of the dashboard:
+            browsers let any page open a websocket to any host
+  password  if one is set, requests need the cookie that /login sets
 
-And what every page may do, as headers: nothing is loaded from elsewhere, nothing is sent elsewhere, and no
-other page may put ours into a frame, where a click could be stolen.
+Response headers limit the pages: nothing is loaded from or sent to other hosts, and no other site may show a
+page in a frame, where clicks could be stolen.
 
-The cookie holds a random word that lives as long as the process. Passwords are compared in constant time,
-and a wrong one costs its peer a second (guesses.py); nothing of it is logged. The peer is the other end of
-the connection. X-Forwarded-For is read only if the connection comes from a proxy that was named
-(proxy_options): anybody can send that header, also from loopback.
+The cookie holds a random token that is valid as long as the process runs. Passwords are compared in constant
+time, and a wrong one costs the peer a second (guesses.py). Nothing about passwords is logged. The peer is the
+other end of the connection. X-Forwarded-For is used only if the connection comes from a trusted proxy
+(proxy_options), because any client can send that header, also from loopback.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-# NiceGUI compiles its templates in the browser and writes its start into the page: hence the two "unsafe".
+# NiceGUI compiles templates in the browser and has inline scripts, so it needs the two "unsafe" options.
 POLICY = (
     b"default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval';"
     b" style-src 'self' 'unsafe-inline'; img-src 'self' data:; font-src 'self' data:; connect-src 'self';"
@@ -54,7 +54,7 @@ WRONG_SECONDS = 1.0
 
 
 class Gate:
-    """ASGI middleware around the whole of the dashboard."""
+    """ASGI middleware around the whole dashboard."""
 
     def __init__(self, app: App, password: str = "") -> None:
         self._app = app
@@ -79,7 +79,9 @@ class Gate:
             name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
         }
         if not self._password and not is_loopback(headers.get("host", "")):
-            await _deny(scope, send, 421, "this dashboard answers on loopback names only")
+            await _deny(
+                scope, send, 421, "without a password, use localhost or 127.0.0.1 as the host"
+            )
         elif not _is_own_origin(scope, headers):
             await _deny(scope, send, 403, "this request comes from another site")
         elif not self._password or self._has_token(headers):
@@ -94,7 +96,7 @@ class Gate:
             await _deny(scope, send, 401, "log in first")
 
     def _has_token(self, headers: dict[str, str]) -> bool:
-        """By hand: the library gives up at the first cookie that is odd, and others set cookies here too."""
+        """Parse cookies by hand: the library stops at a malformed one, which another program may have set."""
         pairs = (part.strip().partition("=") for part in headers.get("cookie", "").split(";"))
         return any(
             name == COOKIE and hmac.compare_digest(value.encode(), self._token.encode())
@@ -113,13 +115,13 @@ class Gate:
         target = given.get("next", ["/"])[0]
         peer = peer_of((scope.get("client") or ("",))[0])
         if not self._guesses.may_guess(peer):
-            text = "A wrong password came just now: wait a second."
+            text = "Too many attempts: wait a second and try again."
             await _answer(send, 429, login_page(own_path(target), text))
             return
         if not hmac.compare_digest(password, self._password):
             with self._guesses.paying(peer):
                 await asyncio.sleep(WRONG_SECONDS)
-            await _answer(send, 401, login_page(own_path(target), "That is not the password."))
+            await _answer(send, 401, login_page(own_path(target), "Wrong password."))
             return
         cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Lax"
         where = (b"location", own_path(target).encode())
@@ -127,12 +129,12 @@ class Gate:
 
 
 def proxy_options(proxies: Sequence[str]) -> dict[str, Any]:
-    """What uvicorn is told of proxies: by default it believes everybody on loopback."""
+    """Options for uvicorn, which by default trusts every client on loopback as a proxy."""
     return {"proxy_headers": bool(proxies), "forwarded_allow_ips": list(proxies)}
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a Host header names this machine's loopback."""
+    """Whether a Host header names the loopback interface."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name in LOOPBACK or ipaddress.ip_address(name).is_loopback
@@ -141,7 +143,7 @@ def is_loopback(host: str) -> bool:
 
 
 def own_path(target: str) -> str:
-    """The path to go on to, if it is one of ours; else the first page."""
+    """The path to redirect to, or / if the target is on another site."""
     try:
         parts = urlsplit(target)
     except ValueError:
@@ -161,7 +163,7 @@ def _is_own_origin(scope: Scope, headers: dict[str, str]) -> bool:
     if reads and not scope["path"].startswith(SOCKET):
         return True
     origin = headers.get("origin")
-    # No browser sends a websocket or a form without one; other programs are not lured by pages.
+    # Browsers send Origin with every websocket and form. Other programs do not run code of foreign pages.
     if origin is None:
         return True
     try:

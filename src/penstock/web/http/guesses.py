@@ -1,11 +1,12 @@
-"""How often a password may be guessed: one wrong guess at a time for each peer, a few for all together.
+"""Limits wrong passwords, per peer and in total.
 
-A wrong guess costs a second. During that second no other guess of the same peer is looked at. That alone does
-not stop somebody with many addresses, so at most AT_ONCE_MAX wrong guesses may be waiting at a time: that
-limits the guesses per second of everybody together. During such an attack nobody can log in; who is logged
-in already notices nothing.
+A wrong password costs a second. During that second, further attempts of the same peer are refused unchecked.
+That does not stop an attacker with many addresses, so at most AT_ONCE_MAX wrong attempts may wait at a time.
+This limits the attempts per second in total. During such an attack nobody can log in; users who are logged in
+are not affected.
 
-A peer is an address. Of IPv6 it is the first 64 bits, since one line usually owns all addresses behind them.
+A peer is an IPv4 address, or the first 64 bits of an IPv6 address, because one customer usually owns all
+addresses with that prefix.
 """
 
 from __future__ import annotations
@@ -15,22 +16,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 AT_ONCE_MAX = 8
-_LINE_BITS = 64
+_PREFIX_BITS = 64
 
 
 class Guesses:
-    """The wrong guesses that are being paid for."""
+    """Peers that are waiting after a wrong password."""
 
     def __init__(self) -> None:
         self._paying: set[str] = set()
 
     def may_guess(self, peer: str) -> bool:
-        """Whether a guess of this peer is looked at now."""
+        """Whether an attempt of this peer is checked now."""
         return peer not in self._paying and len(self._paying) < AT_ONCE_MAX
 
     @contextmanager
     def paying(self, peer: str) -> Iterator[None]:
-        """Inside of it, the peer pays for a wrong guess."""
+        """Refuse other attempts of the peer inside this context."""
         self._paying.add(peer)
         try:
             yield
@@ -39,7 +40,7 @@ class Guesses:
 
 
 def peer_of(address: str) -> str:
-    """Who is behind an address; a text that is no address stands for itself."""
+    """The peer of an address. Text that is not an address is returned unchanged."""
     try:
         found = ipaddress.ip_address(address)
     except ValueError:
@@ -48,5 +49,5 @@ def peer_of(address: str) -> str:
         return str(found)
     if found.ipv4_mapped is not None:
         return str(found.ipv4_mapped)
-    line = int(found) >> _LINE_BITS << _LINE_BITS  # a zone, as in fe80::1%eth0, is left out
-    return str(ipaddress.IPv6Address(line))
+    prefix = int(found) >> _PREFIX_BITS << _PREFIX_BITS  # drops a zone, as in fe80::1%eth0
+    return str(ipaddress.IPv6Address(prefix))

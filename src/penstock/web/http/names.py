@@ -1,10 +1,10 @@
-"""Names of streams, groups and consumers in a URL, and the URLs of the views.
+"""Names of streams, groups and consumers in URLs, and the URLs of pages.
 
-A name is bytes. In a URL it is text: UTF-8 as it is, every other byte as \\xNN, and a backslash doubled
-so that the way back is exact.
+A name is bytes. In a URL it is text: UTF-8 unchanged, every other byte as \\xNN, and a doubled backslash, so
+that parsing is exact.
 
     b"orders:\\xff"     orders:\\xff      /stream?name=orders:%5Cxff
-    b"a\\\\xff"          a\\\\xff          a backslash that was data
+    b"a\\\\xff"          a\\\\xff          a backslash in the name
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ _ESCAPED = re.compile(rb"\\(\\|x([0-9a-f]{2}))")
 
 
 def name_text(name: bytes) -> str:
-    """The name as it stands in a URL, before percent signs."""
+    """The name as text for a URL, before percent-encoding."""
     return name.replace(b"\\", b"\\\\").decode("utf-8", "backslashreplace")
 
 
 def escaped_text(data: bytes) -> str:
-    """The same for eyes: also what cannot be seen, or would do something to a terminal, is spelled out."""
+    """As name_text, with invisible and control characters escaped too."""
     return "".join(_spelled(character) for character in name_text(data))
 
 
@@ -34,13 +34,13 @@ def _spelled(character: str) -> str:
 
 
 def parse_name(text: str) -> bytes:
-    """The bytes that one of these two made this of; what they cannot have made stands for itself."""
+    """The reverse of name_text and escaped_text. Other text is taken as UTF-8."""
     data = text.encode("utf-8", "surrogateescape")
     return _ESCAPED.sub(lambda found: bytes.fromhex(found[2].decode()) if found[2] else b"\\", data)
 
 
 def link(view: str, name: bytes | None = None, /, **more: str | int | bytes | None) -> str:
-    """The address of a view; what is None or empty is left out."""
+    """The URL of a page. Parameters that are None or empty are left out."""
     words: dict[str, str] = {} if name is None else {"name": name_text(name)}
     for key, value in more.items():
         if value is not None and value != "":

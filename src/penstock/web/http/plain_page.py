@@ -1,4 +1,4 @@
-"""Pages without scripts: for those who are not in yet, and for addresses that lead nowhere."""
+"""Pages without scripts: the login, and "not found"."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ margin:.25rem 0;box-sizing:border-box}}</style>
 
 _LOGIN = """<form method="post" action="/login">
 <p role="alert">{message}</p>
-<label for="password">Password of this dashboard</label>
+<label for="password">Dashboard password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" autofocus required>
 <input type="hidden" name="next" value="{next}">
 <button>Log in</button></form>"""
 
-_NOWHERE = """<p>There is no page {path} here.</p>
+_NOT_FOUND = """<p>There is no page {path}.</p>
 <p><a href="/streams">All streams</a></p>"""
 
 
 def login_page(target: str, message: str) -> bytes:
-    """Asks for the password, and then goes on to `target`."""
+    """A form for the password. After the login it redirects to `target`."""
     body = _LOGIN.format(next=html.escape(target), message=html.escape(message))
     return _PAGE.format(title="Log in", body=body).encode()
 
 
-def nowhere_page(path: str) -> bytes:
-    """Says so, and shows the way to what there is."""
-    body = _NOWHERE.format(path=html.escape(path))
-    return _PAGE.format(title="No such page", body=body).encode()
+def not_found_page(path: str) -> bytes:
+    """A page for an unknown path, with a link to the streams."""
+    body = _NOT_FOUND.format(path=html.escape(path))
+    return _PAGE.format(title="Page not found", body=body).encode()

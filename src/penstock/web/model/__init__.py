@@ -1,4 +1,4 @@
-"""What the pages show, without any drawing.
+"""The data that pages show, without NiceGUI.
 
 catalogue    all streams
 stream_page  the entries of a stream, page by page

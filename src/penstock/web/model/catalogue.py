@@ -1,12 +1,11 @@
-"""All streams of a server, kept up to date in slices, for the table of streams.
+"""All streams of a server, for the table of streams.
 
-Names come from SCAN, a slice at a time, and what is known of them from XINFO and MEMORY USAGE, some
-streams at a time: neither the server nor the pages wait for the whole. A sweep over all streams is
-followed by a pause of several times its own length, so ten thousand streams cost the server and us a
-fixed part of the time, and are shown some seconds late; the rows on somebody's screen are asked for anew
-all the time.
+Names come from SCAN, facts from XINFO and MEMORY USAGE. Both are read in slices, so that neither the server
+nor pages are blocked. A sweep over all streams is followed by a pause of several times its duration. So the
+load does not depend on the number of streams, and with ten thousand of them the table is some seconds old.
+The rows on a user's screen are refreshed separately.
 
-Rates and histories grow as samples come in, so they begin when the dashboard does.
+Rates and histories start when the dashboard does.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ from penstock.web.model.facts import StreamFacts, stream_facts
 from penstock.web.model.history import GroupHistory
 from penstock.web.model.rates import Meter
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import ServerClient, ServerUnreachable
 
 SCAN_COUNT = 1000
-SLICE_STREAMS = 20  # some ten milliseconds of ours, in which no page is served
+SLICE_STREAMS = 20  # blocks the event loop for about ten milliseconds
 GLANCE_STREAMS = 50
 PAUSE_SECONDS_MIN = 2.0
 PAUSE_FACTOR = 4  # a sweep takes at most a fifth of the time
@@ -33,7 +32,7 @@ SORTS = ("name", "length", "bytes", "in", "out", "first", "last", "groups", "lag
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StreamRow:
     """A stream in the table."""
 
     facts: StreamFacts
@@ -41,43 +40,43 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Some rows of the table, and how many there are in all."""
+class CataloguePage:
+    """One page of the table, and the number of rows and pages."""
 
-    rows: list[Row]
+    rows: list[StreamRow]
     number: int
     pages: int
     total: int
 
 
-class Catalogue:
-    """The streams that are known. One for all pages."""
+class StreamCatalogue:
+    """The known streams. All pages share one catalogue."""
 
-    def __init__(self, server: Server, history: GroupHistory) -> None:
+    def __init__(self, server: ServerClient, history: GroupHistory) -> None:
         self._server = server
         self._history = history
         self._facts: dict[bytes, StreamFacts] = {}
         self._meters: dict[bytes, Meter] = {}
-        self.swept = False  # all streams were seen once
+        self.swept = False  # True after the first sweep
         self.error = ""
 
     def __len__(self) -> int:
         return len(self._facts)
 
     async def run(self) -> None:
-        """Sweep for ever. A server that is away is waited for."""
+        """Sweep repeatedly, also while the server cannot be reached."""
         while True:
             started = time.monotonic()
             try:
                 await self.sweep()
                 self.error = ""
-            except (Away, Refused, UnexpectedReply) as error:
+            except (ServerUnreachable, Refused, UnexpectedReply) as error:
                 self.error = str(error)
             took = time.monotonic() - started
             await asyncio.sleep(max(PAUSE_SECONDS_MIN, PAUSE_FACTOR * took))
 
     async def sweep(self) -> None:
-        """Look at every stream once."""
+        """Read the facts of every stream once."""
         seen: set[bytes] = set()
         cursor = b"0"
         while True:
@@ -94,7 +93,7 @@ class Catalogue:
         self.swept = True
 
     async def glance(self) -> None:
-        """Look at some streams, for a page that must not wait until the first sweep is over."""
+        """Read the facts of some streams, for a page that cannot wait for the first sweep."""
         cursor = b"0"
         while True:
             cursor, names = await self._scan(cursor)
@@ -103,12 +102,12 @@ class Catalogue:
         await self.look(names[:GLANCE_STREAMS])
 
     async def _scan(self, cursor: bytes) -> tuple[bytes, list[bytes]]:
-        """Where to go on, and the streams among the next keys; a name may come twice."""
-        onwards, names = await self._server.scan(cursor, "TYPE", "stream", "COUNT", SCAN_COUNT)
-        return onwards, list(dict.fromkeys(names))
+        """The next cursor and some names. Different calls may return the same name."""
+        next_cursor, names = await self._server.scan(cursor, "TYPE", "stream", "COUNT", SCAN_COUNT)
+        return next_cursor, list(dict.fromkeys(names))
 
     async def look(self, names: Sequence[bytes]) -> None:
-        """Ask for some streams anew."""
+        """Refresh the facts of some streams."""
         found = await stream_facts(self._server, names)
         at = time.monotonic()
         for name in names:
@@ -118,13 +117,13 @@ class Catalogue:
                 self.forget(name)
 
     def note(self, facts: StreamFacts, at: float) -> None:
-        """Take in what was just learned of a stream."""
+        """Store the facts of a stream."""
         self._facts[facts.name] = facts
         self._meters.setdefault(facts.name, Meter()).note(at, facts.added, facts.read)
         self._history.note(facts, time.time())
 
     def note_now(self, facts: StreamFacts) -> None:
-        """As `note`, for what a page has asked for itself."""
+        """As `note`, for facts that a page has just read."""
         self.note(facts, time.monotonic())
 
     def forget(self, name: bytes) -> None:
@@ -133,11 +132,13 @@ class Catalogue:
         self._history.forget(name)
 
     def all_facts(self) -> Iterable[StreamFacts]:
-        """What is known of every stream, as old as the last sweep."""
+        """The facts of every stream, as of the last sweep."""
         return self._facts.values()
 
-    def page(self, search: str, sort: str, descending: bool, number: int, size: int) -> Page:
-        """Rows whose names contain `search`, sorted; unknown values last. Cost: a sort of all rows."""
+    def page(
+        self, search: str, sort: str, descending: bool, number: int, size: int
+    ) -> CataloguePage:
+        """Rows whose names contain `search`, sorted, with unknown values last. Cost: sorts all rows."""
         wanted = search.casefold()
         names = list(self._facts)
         if wanted:
@@ -150,8 +151,8 @@ class Catalogue:
         pages = max(1, -(-len(ordered) // size))
         number = min(max(number, 1), pages)
         shown = ordered[(number - 1) * size : number * size]
-        rows = [Row(self._facts[name], self._meters[name]) for name in shown]
-        return Page(rows, number, pages, len(ordered))
+        rows = [StreamRow(self._facts[name], self._meters[name]) for name in shown]
+        return CataloguePage(rows, number, pages, len(ordered))
 
     def _key(self, sort: str) -> Callable[[bytes], float | bytes | None]:
         facts, meters = self._facts, self._meters
@@ -170,10 +171,10 @@ class Catalogue:
 
 
 def _ms(facts: StreamFacts, last: bool) -> float | None:
-    """Minus the time of an end of the stream, so that what is oldest has the largest age."""
+    """Minus the time of the first or last entry, which sorts like its age."""
     found = facts.last if last else facts.first
     return None if found is None else -found.id.ms
 
 
-def names_of(rows: Iterable[Row]) -> list[bytes]:
+def names_of(rows: Iterable[StreamRow]) -> list[bytes]:
     return [row.facts.name for row in rows]

@@ -1,11 +1,11 @@
-"""A selection of a stream as a file: JSONL, CSV or Parquet, made while it is sent.
+"""Exports entries of a stream as JSONL, CSV or Parquet.
 
-    jsonl     an object a line, as `penstock tail --json` prints them; exact: `base64` has what is not UTF-8
-    csv       id, time, one column for each field name of the first entries; `more` has other fields as JSON
-    parquet   _stream, _id, _timestamp and the map `fields`, as the Spark source names them
+    jsonl     one object per line, as `penstock tail --json`; exact: `base64` has values that are not UTF-8
+    csv       id, time, one column per field name of the first entries; `more` has other fields as JSON
+    parquet   _stream, _id, _timestamp and the map `fields`, as in the Spark source
 
-Entries are read and written some hundreds at a time, so that memory stays the same whatever the size of the
-selection. A selection is a range of ids, with conditions and a limit, or a list of ids.
+The file is created while it is sent, some hundred entries at a time, so memory does not grow with its size. A
+selection is a list of ids, or a range of ids with conditions and a limit.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from penstock.web.model.stream_page import (
     read_entries,
     read_ids,
 )
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 CHUNK_ENTRIES = 500
 LIMIT_DEFAULT = 100_000
@@ -49,18 +49,18 @@ TYPES = {
 }
 
 
-# Programs strip what stands before a formula, and East Asian ones take its wide form for the plain one.
+# Spreadsheets ignore characters before a formula, and East Asian ones accept its full-width form.
 _FORMULA = frozenset("=+-@\N{MINUS SIGN}")
 _LEADING_CONTROL = ("\t", "\r", "\n", "\0")
 _QUOTES = frozenset("\"'`\N{FULLWIDTH QUOTATION MARK}\N{FULLWIDTH APOSTROPHE}")
-# Controls, invisible formats, spaces, line ends, and the other quotes.
+# Controls, invisible characters, spaces, line ends, and other quotes.
 _CATEGORIES_IGNORED = frozenset(("Cc", "Cf", "Zs", "Zl", "Zp", "Pi", "Pf"))
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """What to export: `ids`, or the range from `start` to `end`, both included."""
+class ExportSelection:
+    """The entries to export: `ids`, or the range from `start` to `end`, both included."""
 
     name: bytes
     start: StreamID = SMALLEST
@@ -70,8 +70,8 @@ class Selection:
     limit: int = LIMIT_DEFAULT
 
 
-async def selected(server: Server, selection: Selection) -> AsyncIterator[list[Entry]]:
-    """The entries of a selection, some at a time."""
+async def selected(server: ServerClient, selection: ExportSelection) -> AsyncIterator[list[Entry]]:
+    """The entries of a selection, in chunks."""
     if selection.ids:
         yield await read_ids(server, selection.name, selection.ids[:IDS_MAX])
         return
@@ -93,7 +93,9 @@ async def selected(server: Server, selection: Selection) -> AsyncIterator[list[E
             return
 
 
-async def export(server: Server, selection: Selection, kind: str) -> AsyncIterator[bytes]:
+async def export(
+    server: ServerClient, selection: ExportSelection, kind: str
+) -> AsyncIterator[bytes]:
     """The file, piece by piece. `kind` is one of TYPES."""
     writer = WRITERS[kind](selection.name)
     async for chunk in selected(server, selection):
@@ -103,7 +105,7 @@ async def export(server: Server, selection: Selection, kind: str) -> AsyncIterat
 
 
 class JsonlWriter:
-    """One object a line."""
+    """One object per line."""
 
     def __init__(self, name: bytes) -> None:
         self._name = name
@@ -117,10 +119,10 @@ class JsonlWriter:
 
 
 class CsvWriter:
-    """A table whose columns are known after the first entries."""
+    """A table. The first entries determine its columns."""
 
     def __init__(self, name: bytes) -> None:
-        del name  # it is in the name of the file
+        del name  # the name of the file has it
         self._columns: list[bytes] | None = None
 
     def write(self, chunk: Sequence[Entry]) -> bytes:
@@ -152,22 +154,22 @@ class CsvWriter:
 
 
 def _cell(value: bytes) -> str:
-    """A text that no spreadsheet runs: what it would take for a formula gets an apostrophe."""
+    """A cell that no spreadsheet runs: an apostrophe precedes what could be a formula."""
     text = json_text(value)
     return f"'{text}" if _may_run(text) else text
 
 
 def _may_run(text: str) -> bool:
-    """Whether some spreadsheet could take a cell for a formula; a plain number is none.
+    """Whether a spreadsheet could take a cell for a formula. Plain numbers are safe.
 
-    A control character in front is enough: programs differ in what they make of it.
+    A leading control character counts too, because programs treat it differently.
     """
     visible = next((place for place, char in enumerate(text) if not _is_ignored(char)), None)
     if visible is None:
         return text.startswith(("\t", "\r"))
     if text.startswith(_LEADING_CONTROL):
         return True
-    # NFKC makes the plain character of its wide, small and raised forms.
+    # NFKC turns wide, small and superscript forms into the plain character.
     first = unicodedata.normalize("NFKC", text[visible])[:1]
     return first in _FORMULA and not _NUMBER.fullmatch(text.strip(" "))
 
@@ -177,10 +179,10 @@ def _is_ignored(char: str) -> bool:
 
 
 class ParquetWriter:
-    """One row group a chunk."""
+    """One row group per chunk."""
 
     def __init__(self, name: bytes) -> None:
-        # Here, for a dashboard without pyarrow shows everything else.
+        # Imported here, so that the dashboard works without pyarrow.
         import pyarrow  # noqa: PLC0415
         import pyarrow.parquet  # noqa: PLC0415
 
@@ -210,7 +212,7 @@ class ParquetWriter:
 
 
 class _Drain(io.RawIOBase):
-    """A file that forgets what was taken out of it, and still knows how long it is."""
+    """A file that drops the bytes taken from it but keeps its position."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -239,7 +241,7 @@ def _calendar_ms(ms: int) -> int | None:
 
 
 def _pairs(fields: Fields) -> list[tuple[str, str]]:
-    """In a map the last of equal names wins."""
+    """The pairs of a map: the last value of each name."""
     return list({json_text(name): json_text(value) for name, value in fields}.items())
 
 

@@ -1,4 +1,4 @@
-"""What is known of a stream and of its groups from XINFO, on every version that has streams."""
+"""The state of a stream and its groups, from XINFO and MEMORY USAGE."""
 
 from __future__ import annotations
 
@@ -7,32 +7,11 @@ from dataclasses import dataclass
 
 import redis
 
-from penstock.client.replies import (
-    Entry,
-    Reply,
-    array,
-    blob,
-    entry,
-    identifier,
-    mapping,
-    number,
-    number_or_none,
-)
+from penstock.client.replies import Entry, blob, number_or_none
+from penstock.client.xinfo import GroupInfo, StreamInfo, group_infos, stream_info
 from penstock.core.stream_id import StreamID
 from penstock.web.refusal import Refused, Word
-from penstock.web.server.asking import Server
-
-
-@dataclass(frozen=True, slots=True)
-class GroupFacts:
-    """A group. `lag` and `entries_read` are None where the server cannot tell (always, before Redis 7)."""
-
-    name: bytes
-    consumers: int
-    pending: int
-    last_id: StreamID
-    entries_read: int | None
-    lag: int | None
+from penstock.web.server.asking import ServerClient
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +28,28 @@ class StreamFacts:
     max_deleted_id: StreamID | None
     tree_keys: int
     tree_nodes: int
-    groups: tuple[GroupFacts, ...]
+    groups: tuple[GroupInfo, ...]
 
     @property
     def read(self) -> int | None:
-        """Entries delivered to groups, all together; None if one of them cannot tell."""
+        """The number of entries delivered to all groups together, or None if one of them is unknown."""
         counts = [group.entries_read for group in self.groups]
         return None if None in counts else sum(count or 0 for count in counts)
 
     @property
     def worst_lag(self) -> int | None:
-        """Of the group that is furthest behind; None if there is none, or if one cannot tell."""
+        """The largest lag of a group, or None without groups or if a lag is unknown."""
         lags = [group.lag for group in self.groups]
         return None if not lags or None in lags else max(lag or 0 for lag in lags)
 
     @property
     def mean_bytes(self) -> float:
-        """Of an entry in memory; what it takes on the wire is about that."""
+        """Memory per entry. An entry takes about as much on the wire."""
         return (self.size_bytes or 0) / self.length if self.length else 0.0
 
 
-async def stream_facts(server: Server, names: Sequence[bytes]) -> dict[bytes, StreamFacts]:
-    """What is known of each; one that is gone, or is no stream, is left out."""
+async def stream_facts(server: ServerClient, names: Sequence[bytes]) -> dict[bytes, StreamFacts]:
+    """Facts by name. Keys that do not exist, or hold no stream, are left out."""
     questions: list[tuple[Word, ...]] = []
     for name in names:
         questions.append(("XINFO", "STREAM", name))
@@ -78,17 +57,17 @@ async def stream_facts(server: Server, names: Sequence[bytes]) -> dict[bytes, St
         questions.append(("MEMORY", "USAGE", name))
     replies = await server.ask_all(questions)
     found = {}
-    for number_, name in enumerate(names):
-        about, groups, size = replies[number_ * 3 : number_ * 3 + 3]
+    for place, name in enumerate(names):
+        about, groups, size = replies[place * 3 : place * 3 + 3]
         if isinstance(about, redis.RedisError) or isinstance(groups, redis.RedisError):
             continue
         size_bytes = None if isinstance(size, redis.RedisError) else number_or_none(size)
-        found[name] = _parse(name, about, groups, size_bytes)
+        found[name] = _facts(name, stream_info(about), group_infos(groups), size_bytes)
     return found
 
 
-async def one_stream(server: Server, name: bytes) -> StreamFacts:
-    """Raises: Refused if there is no such stream, in words for the user."""
+async def one_stream(server: ServerClient, name: bytes) -> StreamFacts:
+    """Facts of one stream. Raises: Refused if there is none, with a text for the user."""
     found = await stream_facts(server, [name])
     if name in found:
         return found[name]
@@ -96,34 +75,19 @@ async def one_stream(server: Server, name: bytes) -> StreamFacts:
     raise Refused("there is no such key" if kind == "none" else f"the key holds a {kind}")
 
 
-def _parse(name: bytes, about: Reply, groups: Reply, size_bytes: int | None) -> StreamFacts:
-    told = mapping(about)
-    deleted = told.get("max-deleted-entry-id")
+def _facts(
+    name: bytes, info: StreamInfo, groups: list[GroupInfo], size_bytes: int | None
+) -> StreamFacts:
     return StreamFacts(
         name=name,
-        length=number(told["length"]),
+        length=info.length,
         size_bytes=size_bytes,
-        last_id=identifier(told["last-generated-id"]),
-        first=_entry_or_none(told.get("first-entry")),
-        last=_entry_or_none(told.get("last-entry")),
-        added=number_or_none(told.get("entries-added")),
-        max_deleted_id=None if deleted is None else identifier(deleted),
-        tree_keys=number(told.get("radix-tree-keys", 0)),
-        tree_nodes=number(told.get("radix-tree-nodes", 0)),
-        groups=tuple(_group(mapping(group)) for group in array(groups)),
+        last_id=info.last_id,
+        first=info.first,
+        last=info.last,
+        added=info.entries_added,
+        max_deleted_id=info.max_deleted_id,
+        tree_keys=info.tree_keys or 0,
+        tree_nodes=info.tree_nodes or 0,
+        groups=tuple(groups),
     )
-
-
-def _group(told: dict[str, Reply]) -> GroupFacts:
-    return GroupFacts(
-        name=blob(told["name"]),
-        consumers=number(told["consumers"]),
-        pending=number(told["pending"]),
-        last_id=identifier(told["last-delivered-id"]),
-        entries_read=number_or_none(told.get("entries-read")),
-        lag=number_or_none(told.get("lag")),
-    )
-
-
-def _entry_or_none(reply: Reply) -> Entry | None:
-    return None if reply is None else entry(reply)

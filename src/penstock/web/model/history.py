@@ -1,4 +1,4 @@
-"""Lag and pending of groups over time, as far back as memory that never grows allows."""
+"""Lag and pending entries of groups over time, in a fixed amount of memory."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.rates import Series
 
-SAMPLES_MAX = 900  # half an hour at one in two seconds
-GROUPS_MAX = 1000  # times 900 samples of three numbers: some 20 MB
+SAMPLES_MAX = 900  # half an hour, one sample per two seconds
+GROUPS_MAX = 1000  # times 900 samples of three numbers: about 20 MB
 GAP_SECONDS_MIN = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A group at a moment, in seconds since 1970."""
+    """A group at one time, in seconds since 1970."""
 
     at: float
     lag: int | None
@@ -22,14 +22,14 @@ class Sample:
 
 
 class GroupHistory:
-    """Samples of many groups; of those beyond GROUPS_MAX there are none until others go."""
+    """Samples of up to GROUPS_MAX groups. Others are not recorded until some are deleted."""
 
     def __init__(self) -> None:
         self._series: dict[bytes, dict[bytes, Series]] = {}
         self._count = 0
 
     def note(self, facts: StreamFacts, at: float) -> None:
-        """Take a sample of every group of a stream, unless the last is too young."""
+        """Record a sample of each group of a stream, unless its last sample is recent."""
         groups = self._series.setdefault(facts.name, {})
         for gone in groups.keys() - {group.name for group in facts.groups}:
             del groups[gone]
@@ -49,7 +49,7 @@ class GroupHistory:
         self._count -= len(self._series.pop(stream, ()))
 
     def samples(self, stream: bytes, group: bytes) -> list[Sample]:
-        """All that is known of a group, oldest first."""
+        """All samples of a group, oldest first."""
         series = self._series.get(stream, {}).get(group)
         if series is None:
             return []

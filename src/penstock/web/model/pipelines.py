@@ -1,10 +1,10 @@
-"""Running Spark pipelines as they report themselves: an entry for each batch in the stream penstock:metrics.
+"""Reads the reports of running Spark pipelines: one entry per batch in the stream penstock:metrics.
 
     pipeline orders  output silver  batch 17  rows 4800  rows_per_second 9120.5  seconds 0.53  lag 0 ...
 
-A number that a pipeline does not know is not in the entry. What is no such entry is passed over: anybody
-can add to a stream. Rejects are the entries of a stream that carry their reasons in `_reason`; a stream
-is taken for one of rejects when its last entry does.
+Unknown numbers are left out of the entry. Other entries are skipped, because any client can add to the
+stream. Rejects are entries with a field `_reason`. A stream counts as a stream of rejects if its last entry
+has one.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.client.replies import Entry
-from penstock.web.model.catalogue import Catalogue
+from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.stream_page import NEWEST, read_entries
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 METRICS_STREAM = b"penstock:metrics"
 REASON = b"_reason"
@@ -26,8 +26,8 @@ QUIET_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """One batch of one output; None for what it did not tell."""
+class PipelineBatch:
+    """One batch of one output. None where a number is unknown."""
 
     pipeline: str
     output: str
@@ -41,58 +41,58 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class PipelineOutput:
     """An output of a pipeline and its newest batches, oldest first."""
 
     pipeline: str
     output: str
-    batches: list[Batch]
+    batches: list[PipelineBatch]
 
     @property
-    def last(self) -> Batch:
+    def last(self) -> PipelineBatch:
         return self.batches[-1]
 
     def state(self, now_ms: int) -> str:
-        """Quiet says no more than that: a pipeline without input has no batches to tell of."""
+        """`quiet` is not an error: a pipeline without input reports no batches."""
         return "running" if now_ms - self.last.at_ms < QUIET_MS else "quiet"
 
 
 @dataclass(frozen=True, slots=True)
 class Rejects:
-    """What is in a stream of rejects: its newest entries, and how often each reason is among them."""
+    """The newest entries of a stream of rejects, and the number of entries per reason."""
 
     stream: bytes
     entries: list[Entry]
     reasons: list[tuple[str, int]]
 
 
-async def outputs_of(server: Server) -> list[Output]:
-    """Every output that has told of a batch lately."""
+async def outputs_of(server: ServerClient) -> list[PipelineOutput]:
+    """Every output with a recent batch."""
     read = await read_entries(server, METRICS_STREAM, NEWEST, RECORDS_MAX)
-    found: dict[tuple[str, str], list[Batch]] = {}
+    found: dict[tuple[str, str], list[PipelineBatch]] = {}
     for entry in reversed(read):
         batch = parse_batch_or_none(entry)
         if batch is not None:
             found.setdefault((batch.pipeline, batch.output), []).append(batch)
-    return [Output(*key, batches) for key, batches in sorted(found.items())]
+    return [PipelineOutput(*key, batches) for key, batches in sorted(found.items())]
 
 
-def parse_batch_or_none(entry: Entry) -> Batch | None:
-    """The record in an entry; None if it is none."""
-    told = {name.decode("utf-8", "replace"): value for name, value in entry.fields}
-    batch = _number_or_none(told.get("batch"))
-    if batch is None or "pipeline" not in told or "output" not in told:
+def parse_batch_or_none(entry: Entry) -> PipelineBatch | None:
+    """The batch that an entry reports, or None if it is another entry."""
+    sent = {name.decode("utf-8", "replace"): value for name, value in entry.fields}
+    batch = _number_or_none(sent.get("batch"))
+    if batch is None or "pipeline" not in sent or "output" not in sent:
         return None
-    lag, pending = (_number_or_none(told.get(name)) for name in ("lag", "pending"))
-    return Batch(
-        pipeline=told["pipeline"].decode("utf-8", "backslashreplace"),
-        output=told["output"].decode("utf-8", "backslashreplace"),
+    lag, pending = (_number_or_none(sent.get(name)) for name in ("lag", "pending"))
+    return PipelineBatch(
+        pipeline=sent["pipeline"].decode("utf-8", "backslashreplace"),
+        output=sent["output"].decode("utf-8", "backslashreplace"),
         batch=int(batch),
-        # The server's clock, which is also that of `now`; `at` is the clock of wherever Spark runs.
+        # The server's clock, as for `now`. The field `at` has the clock of Spark's machine.
         at_ms=entry.id.ms,
-        rows=int(_number_or_none(told.get("rows")) or 0),
-        rows_per_second=_number_or_none(told.get("rows_per_second")),
-        seconds=_number_or_none(told.get("seconds")),
+        rows=int(_number_or_none(sent.get("rows")) or 0),
+        rows_per_second=_number_or_none(sent.get("rows_per_second")),
+        seconds=_number_or_none(sent.get("seconds")),
         lag=None if lag is None else int(lag),
         pending=None if pending is None else int(pending),
     )
@@ -106,8 +106,8 @@ def _number_or_none(value: bytes | None) -> float | None:
     return number if number is None or abs(number) < float("inf") else None
 
 
-def reject_streams(catalogue: Catalogue) -> list[bytes]:
-    """The known streams whose last entry says why it was rejected."""
+def reject_streams(catalogue: StreamCatalogue) -> list[bytes]:
+    """The known streams whose last entry is a reject."""
     return [
         facts.name
         for facts in catalogue.all_facts()
@@ -115,7 +115,7 @@ def reject_streams(catalogue: Catalogue) -> list[bytes]:
     ]
 
 
-async def rejects_of(server: Server, streams: Sequence[bytes]) -> list[Rejects]:
+async def rejects_of(server: ServerClient, streams: Sequence[bytes]) -> list[Rejects]:
     """The newest rejects of some streams."""
     found = []
     for stream in streams:
@@ -125,7 +125,7 @@ async def rejects_of(server: Server, streams: Sequence[bytes]) -> list[Rejects]:
 
 
 def count_reasons(entries: Iterable[Entry]) -> list[tuple[str, int]]:
-    """How often each reason is given, the most frequent first; an entry may have several."""
+    """The number of entries per reason, most frequent first. An entry may have several reasons."""
     counts: Counter[str] = Counter()
     for entry in entries:
         for name, value in entry.fields:

@@ -1,8 +1,7 @@
-"""Numbers over time: a ring of samples, rates out of counters, and the points of a sparkline.
+"""Numbers over time: a ring of samples, rates from counters, and the points of a sparkline.
 
-Counters only rise. One that fell belongs to a stream that was made anew, and a gap in the samples (the
-server was away) is no reason to call the time before it slow; so a rate is only ever between two
-neighbours, and none is made up.
+A rate is computed only from two consecutive samples. It is unknown if the counter went down, because then the
+stream was deleted and created again.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ SAMPLES_MAX = 60
 
 
 class Series:
-    """The newest samples of several numbers, oldest first. Cost: 8 bytes a number, no objects."""
+    """The newest samples of several numbers, oldest first. Cost: 8 bytes per number, no objects."""
 
     __slots__ = ("_next", "_values", "size", "width")
 
@@ -23,13 +22,13 @@ class Series:
         self.width = width
         self.size = size
         self._values = array("d")
-        self._next = 0  # the oldest row, once the ring is full
+        self._next = 0  # the oldest row when the ring is full
 
     def __len__(self) -> int:
         return len(self._values) // self.width
 
     def add(self, *row: float | None) -> None:
-        """A sample; None where the number is not known."""
+        """Add a sample. None stands for an unknown number."""
         values = array("d", [nan if value is None else value for value in row])
         assert len(values) == self.width
         if len(self) < self.size:
@@ -59,7 +58,7 @@ class Series:
 
 
 class Meter:
-    """A stream's rates in and out, from its counters."""
+    """Rates of entries added to and read from a stream, from its counters."""
 
     __slots__ = ("_added", "_at", "_read", "series")
 
@@ -70,7 +69,7 @@ class Meter:
         self._read: int | None = None
 
     def note(self, at: float, added: int | None, read: int | None) -> None:
-        """Counters at a moment: entries ever added, entries ever delivered to groups."""
+        """Record the counters: entries ever added, entries ever delivered to groups."""
         if self._at is not None and at > self._at:
             seconds = at - self._at
             self.series.add(_rate(self._added, added, seconds), _rate(self._read, read, seconds))
@@ -98,7 +97,7 @@ def _rate(before: int | None, after: int | None, seconds: float) -> float | None
 
 
 def points(values: Sequence[float | None], width: int, height: int) -> str:
-    """`0,20 50,0 100,20`: the largest value at the top; unknown ones left out."""
+    """`0,20 50,0 100,20`: the largest value is at the top, unknown values are left out."""
     top = max((value for value in values if value is not None), default=0) or 1
     step = width / max(len(values) - 1, 1)
     return " ".join(
@@ -109,7 +108,7 @@ def points(values: Sequence[float | None], width: int, height: int) -> str:
 
 
 def rate_text(rate: float | None) -> str:
-    """`1,234/s`, `0.5/s`; a dash where it is not known yet."""
+    """`1,234/s`, `0.5/s`, or a dash if the rate is unknown."""
     if rate is None:
         return "-"
     return f"{rate:,.0f}/s" if rate >= 10 or rate == 0 else f"{rate:.1f}/s"

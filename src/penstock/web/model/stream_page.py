@@ -1,12 +1,10 @@
-"""A stream read page by page, in both directions, with conditions or without.
+"""Reads a stream page by page, in both directions, with or without conditions.
 
-Nothing is asked for that is not shown: a page is one XRANGE or XREVRANGE with a COUNT, and the next
-begins behind the last id of this one. With conditions a page may need many replies; then a limit says how
-many entries are looked at, and another how long, before the page is shown as it is, and reading goes on from
-there when it is asked to.
+A page is one XRANGE or XREVRANGE with COUNT, and the next page starts after its last id. With conditions, a
+page may need many reads. Limits on the number of entries and on the time end the search; the page then shows
+what was found, and the next page continues from there.
 
-COUNT also follows the size of entries, as far as it is known, so that no reply takes much more than
-REPLY_BYTES_MAX.
+COUNT depends on the mean size of entries, so that no reply is much larger than REPLY_BYTES_MAX.
 """
 
 from __future__ import annotations
@@ -19,25 +17,25 @@ from penstock.client.replies import Entry, entries
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.human.moment import Ago, Edge, Moment
 from penstock.human.where import Condition
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 PAGE_ENTRIES = 50
 CHUNK_ENTRIES = 1000
 REPLY_BYTES_MAX = 4 * 1024 * 1024
 SCANNED_MAX = 20_000
-SCAN_SECONDS_MAX = 1.0  # everybody who looks at the dashboard waits meanwhile
+SCAN_SECONDS_MAX = 1.0  # blocks all users of the dashboard
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Which way a stream is read, and from where (included)."""
+    """The direction of reading and the first id."""
 
     start: StreamID
     rising: bool
 
     @property
     def url_word(self) -> str:
-        """`1-0` upwards from there, `-1-0` downwards; empty for the newest entries first."""
+        """`1-0` for upwards from 1-0, `-1-0` for downwards, empty for the newest entries first."""
         if self == NEWEST:
             return ""
         return f"{'' if self.rising else '-'}{self.start}"
@@ -49,33 +47,35 @@ OLDEST = Reading(SMALLEST, rising=True)
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """Entries in the order of reading; where reading goes on; how many were looked at."""
+    """Entries in the order of reading, the start of the next page, and the number of entries checked."""
 
     entries: list[Entry]
-    onwards: Reading | None
+    following: Reading | None
     scanned: int
 
 
 def count_for(mean_bytes: float, wanted: int) -> int:
-    """How many entries to ask for at once."""
+    """How many entries to read at once."""
     return max(1, min(wanted, int(REPLY_BYTES_MAX / max(mean_bytes, 1))))
 
 
-async def mean_bytes(server: Server, name: bytes) -> float:
-    """Of an entry as it is now, where the server tells; else 0."""
+async def mean_bytes(server: ServerClient, name: bytes) -> float:
+    """The mean size of an entry, or 0 if the server does not report it."""
     size, length = await server.ask_all([("MEMORY", "USAGE", name), ("XLEN", name)])
     return size / length if isinstance(size, int) and isinstance(length, int) and length else 0
 
 
 def reading_from(moment: Moment, now_ms: int) -> Reading:
-    """Upwards from a moment; `end` is downwards from the newest entry."""
+    """Upwards from a time; `end` is downwards from the newest entry."""
     if isinstance(moment, Edge):
         return OLDEST if moment is Edge.START else NEWEST
     return Reading(moment.at(now_ms) if isinstance(moment, Ago) else moment, rising=True)
 
 
-async def read_entries(server: Server, name: bytes, reading: Reading, count: int) -> list[Entry]:
-    """The next entries of a stream; none if there is no such stream."""
+async def read_entries(
+    server: ServerClient, name: bytes, reading: Reading, count: int
+) -> list[Entry]:
+    """The next entries of a stream. Empty if there is no such stream."""
     if reading.rising:
         reply = await server.ask("XRANGE", name, reading.start.text, "+", "COUNT", count)
     else:
@@ -84,15 +84,15 @@ async def read_entries(server: Server, name: bytes, reading: Reading, count: int
 
 
 async def read_page(
-    server: Server,
+    server: ServerClient,
     name: bytes,
     reading: Reading,
     mean_bytes: float,
     conditions: Sequence[Condition] = (),
 ) -> EntryPage:
-    """A page of entries that fulfil all conditions."""
+    """A page of entries that satisfy all conditions."""
     wanted = count_for(mean_bytes, PAGE_ENTRIES)
-    # One more than the page shows tells whether there is another page.
+    # One entry more than the page shows, to know whether there is another page.
     chunk = count_for(mean_bytes, CHUNK_ENTRIES) if conditions else wanted + 1
     found: list[Entry] = []
     scanned = 0
@@ -115,7 +115,7 @@ async def read_page(
 
 
 def behind(reading: Reading, last: StreamID) -> Reading | None:
-    """Go on behind an entry; None where ids end."""
+    """The reading that continues after an entry, or None at the smallest or largest id."""
     try:
         return Reading(last.next() if reading.rising else last.previous(), reading.rising)
     except OverflowError:
@@ -123,11 +123,11 @@ def behind(reading: Reading, last: StreamID) -> Reading | None:
 
 
 async def page_before(
-    server: Server, name: bytes, reading: Reading, mean_bytes: float
+    server: ServerClient, name: bytes, reading: Reading, mean_bytes: float
 ) -> Reading | None:
-    """Where a page would begin that ends just before this one; None if nothing is before it.
+    """The start of the page that ends just before this one, or None if there is none.
 
-    Conditions play no part: the page may have fewer entries that fulfil them.
+    Conditions are ignored: fewer entries of that page may satisfy them.
     """
     back = Reading(reading.start, not reading.rising)
     start = behind(back, reading.start)
@@ -137,8 +137,8 @@ async def page_before(
     return Reading(read[-1].id, reading.rising) if read else None
 
 
-async def read_ids(server: Server, name: bytes, ids: Sequence[StreamID]) -> list[Entry]:
-    """Single entries; those that are gone are left out."""
+async def read_ids(server: ServerClient, name: bytes, ids: Sequence[StreamID]) -> list[Entry]:
+    """Entries by id. Deleted ones are left out."""
     replies = await server.ask_all([("XRANGE", name, id_.text, id_.text) for id_ in ids])
     found = []
     for reply in replies:

@@ -1,9 +1,9 @@
-"""The real tree and the real bytes of a live stream, for a page: inspect/ has the model, here is the window.
+"""The tree and the bytes of a live stream, for the structure page. inspect/ decodes them.
 
-A stream of a million entries has ten thousand nodes, and no page shows them all. So a window of some
-nodes is read, from any id on; the tree that is drawn is the rax of those keys, and the page says of how
-many. From penstock the window comes by PENSTOCK NODES, which costs what it shows. From Redis it comes by
-DUMP, which sends all of the stream, so that is done for small streams only.
+A stream of a million entries has ten thousand nodes, too many for a page. So a window of nodes is read, from
+any id on, and the page shows the rax of these nodes and says how many there are in total. A penstock server
+sends only the window (PENSTOCK NODES). Redis has to DUMP the whole stream, so this is limited to small
+streams.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from penstock.core.rax.tree import Rax
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import CorruptData
 from penstock.human.show import harmless, size_text
-from penstock.inspect.memory import Memory, Trim, add_node, plan_trim
+from penstock.inspect.memory import StreamMemory, Trim, add_node, plan_trim
 from penstock.inspect.node_map import MappedEntry, NodeMap, flags_text, node_map
-from penstock.inspect.segments import NO_ELEMENT, Kind, Role, Segment
+from penstock.inspect.segments import NO_ELEMENT, Role, Segment, SegmentKind
 from penstock.inspect.stored import (
     RawNode,
     dump_nodes,
@@ -32,7 +32,7 @@ from penstock.inspect.tree import tree_of
 from penstock.web.colours import CHART_LINK, CHART_TEXT
 from penstock.web.model.facts import StreamFacts
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 WINDOW_NODES = 24
 DUMP_BYTES_MAX = 8 * 1024 * 1024
@@ -43,38 +43,40 @@ LABEL_BYTES = 4
 MEANINGS = {
     "listpack": "total, count and end byte of every node",
     "counters": "live, deleted, number of fields, end of the header",
-    "names": "field names in the headers, once a node",
-    "flags": "one element an entry",
+    "names": "field names in the headers, once per node",
+    "flags": "one element per entry",
     "ids": "distances in ms and seq from the node's key",
-    "own names": "of entries whose names are not the header's",
-    "values": "what was stored",
-    "pieces": "elements to step back over (lp-count)",
-    "tombstones": "deleted entries, whose bytes stay until their node goes",
+    "own names": "of entries whose names differ from the header",
+    "values": "the values of the fields",
+    "pieces": "element counts for walking backwards (lp-count)",
+    "tombstones": "deleted entries, whose bytes are freed with their node",
     "damage": "cannot be read",
 }
 
 
 @dataclass(slots=True)
 class Window:
-    """Some nodes of a stream, taken apart; `onwards` is where the next window begins."""
+    """Some nodes of a stream. `following` is the start of the next window."""
 
     nodes: list[RawNode]
     nodes_total: int
-    onwards: StreamID | None
+    following: StreamID | None
     notes: list[str]
-    memory: Memory = field(default_factory=Memory)
+    memory: StreamMemory = field(default_factory=StreamMemory)
 
     @property
     def is_whole(self) -> bool:
         return len(self.nodes) == self.nodes_total
 
 
-async def read_window(server: Server, facts: StreamFacts, start: StreamID = SMALLEST) -> Window:
-    """The nodes from the one on that holds `start`. Raises: Refused if a stream is too large for DUMP."""
+async def read_window(
+    server: ServerClient, facts: StreamFacts, start: StreamID = SMALLEST
+) -> Window:
+    """Nodes from the one with `start` on. Raises: Refused if the stream is too large for DUMP."""
     try:
         reply = await server.ask(*nodes_question(facts.name, start.text, WINDOW_NODES))
-        goes_on, nodes = parse_nodes_reply(reply)
-        window = Window(nodes, facts.tree_keys, _behind(goes_on), [])
+        cursor, nodes = parse_nodes_reply(reply)
+        window = Window(nodes, facts.tree_keys, _id_after(cursor), [])
     except Refused as error:
         if "unknown command" not in str(error).lower():
             raise
@@ -86,11 +88,11 @@ async def read_window(server: Server, facts: StreamFacts, start: StreamID = SMAL
     return window
 
 
-async def _dumped(server: Server, facts: StreamFacts, start: StreamID) -> Window:
+async def _dumped(server: ServerClient, facts: StreamFacts, start: StreamID) -> Window:
     if (facts.size_bytes or 0) > DUMP_BYTES_MAX:
         raise Refused(
-            f"this server can only DUMP all of the stream, {size_text(facts.size_bytes or 0)}, which would"
-            f" hold it up; up to {size_text(DUMP_BYTES_MAX)} are shown. penstock inspect reads its RDB file"
+            f"this server can only DUMP the whole stream ({size_text(facts.size_bytes or 0)}), which would"
+            f" block it; the limit is {size_text(DUMP_BYTES_MAX)}. Use penstock inspect on its RDB file"
         )
     payload = await server.ask("DUMP", facts.name)
     if payload is None:
@@ -105,16 +107,16 @@ async def _dumped(server: Server, facts: StreamFacts, start: StreamID) -> Window
     return Window(shown, len(nodes), rest[0].master if rest else None, notes)
 
 
-def _behind(goes_on: bytes | None) -> StreamID | None:
-    """`(5-1`: what PENSTOCK NODES wants to be asked next."""
-    if goes_on is None:
+def _id_after(cursor: bytes | None) -> StreamID | None:
+    """The id after the cursor of PENSTOCK NODES, which looks like `(5-1`."""
+    if cursor is None:
         return None
-    last = identifier(goes_on.removeprefix(b"("))
+    last = identifier(cursor.removeprefix(b"("))
     return None if last == LARGEST else last.next()
 
 
 def trims(window: Window, length: int) -> list[Trim]:
-    """What trims to half of the entries would free; only known when all nodes are."""
+    """The effect of trims to half of the entries. Only known if all nodes are read."""
     if not window.is_whole or length < 2:
         return []
     return [plan_trim(window.nodes, length // 2, approximate) for approximate in (True, False)]
@@ -124,7 +126,7 @@ def trims(window: Window, length: int) -> list[Trim]:
 
 
 def tree_data(window: Window) -> dict[str, Any]:
-    """The rax of the window's keys as nested dicts, as an ECharts tree takes them."""
+    """The rax of the window's keys as nested dicts for an ECharts tree."""
     root: dict[str, Any] = {"name": "", "children": []}
     path: list[dict[str, Any]] = [root]
     tree: Rax = tree_of(node.master for node in window.nodes)
@@ -155,7 +157,7 @@ def _node_label(characters: bytes, is_compressed: bool, is_key: bool) -> str:
 
 
 def tree_options(window: Window) -> dict[str, Any]:
-    """The chart: left to right, nodes that can be folded."""
+    """The chart of the tree, from left to right."""
     return {
         "animation": False,
         "aria": {
@@ -194,7 +196,7 @@ def tree_options(window: Window) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes with one meaning: a class for its colour, and what is said of it; how many follow the shown."""
+    """Bytes with one meaning: CSS class, hex, number of bytes not shown, value and description."""
 
     kind: str
     hex: str
@@ -205,7 +207,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """The header of a node, one entry or tombstone, or its end."""
+    """The header of a node, an entry or tombstone, or the end of the node."""
 
     title: str
     deleted: bool
@@ -213,7 +215,7 @@ class Block:
 
 
 def blocks(node: RawNode) -> list[Block]:
-    """A node as its header and its entries, every byte in one piece; of long pieces the beginning."""
+    """A node as blocks, with every byte in one piece. Long pieces are shortened."""
     taken = node_map(node.data, node.master)
     made: list[Block] = []
     entry = -2
@@ -228,7 +230,7 @@ def blocks(node: RawNode) -> list[Block]:
 
 
 def _elements(segments: Iterable[Segment]) -> Iterator[list[Segment]]:
-    """The segments of each element together; those outside of elements alone."""
+    """Groups the segments by element. Segments outside of elements are single."""
     together: list[Segment] = []
     for segment in segments:
         if together and (segment.element == NO_ELEMENT or segment.element != together[-1].element):
@@ -254,7 +256,7 @@ def _block(node: NodeMap, entry: int, is_first: bool) -> Block:
 def _entry_title(entry: MappedEntry | None) -> str:
     if entry is None:
         return "entry"
-    names = "the header's names" if entry.same_fields else "names of its own"
+    names = "names in the header" if entry.same_fields else "own names"
     return f"{'deleted ' if entry.deleted else ''}{entry.id}: {entry.length} bytes, {names}"
 
 
@@ -262,10 +264,10 @@ def _piece(data: bytes, segment: Segment, together: Sequence[Segment]) -> Piece:
     length = min(segment.length, PIECE_BYTES_MAX)
     shown = data[segment.offset : segment.offset + length].hex(" ")
     role = str(segment.role) or str(segment.kind)
-    kind = "damage" if segment.kind is Kind.DAMAGE else role.replace(" ", "-")
-    # What an element holds is said once: where its content is, or at its encoding if that is all of it.
-    has_content = any(other.kind is Kind.CONTENT for other in together)
-    says = segment.kind is Kind.CONTENT or (not has_content and segment is together[0])
+    kind = "damage" if segment.kind is SegmentKind.DAMAGE else role.replace(" ", "-")
+    # Show the value of an element once: at its content, or at its encoding if it has no content.
+    has_content = any(other.kind is SegmentKind.CONTENT for other in together)
+    says = segment.kind is SegmentKind.CONTENT or (not has_content and segment is together[0])
     text = _value_text(segment) if says else ""
     title = f"offset {segment.offset}: {role}, {segment.kind}: {segment.label}"
     return Piece(f"{kind} k-{segment.kind}", shown, segment.length - length, text, title)
@@ -284,7 +286,7 @@ def _value_text(segment: Segment) -> str:
 
 
 def bytes_html(node: RawNode) -> str:
-    """The blocks as a list in HTML. Everything that was stored is escaped."""
+    """The blocks as an HTML list. All stored data is escaped."""
     parts = []
     for block in blocks(node):
         spans = "".join(
@@ -294,12 +296,12 @@ def bytes_html(node: RawNode) -> str:
         )
         deleted = ' class="deleted"' if block.deleted else ""
         parts.append(f"<li{deleted}><div>{html.escape(block.title)}</div>{spans}</li>")
-    about = 'tabindex="0" aria-label="bytes of the node; arrow keys go from piece to piece"'
+    about = 'tabindex="0" aria-label="bytes of the node; use the arrow keys to move between pieces"'
     return f'<ol class="bytes" {about}>{"".join(parts)}</ol>'
 
 
 def _more(count: int) -> str:
-    return f" ... {count:,} bytes more" if count else ""
+    return f" ... {count:,} more bytes" if count else ""
 
 
 def _noted(text: str) -> str:

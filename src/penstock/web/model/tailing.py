@@ -1,39 +1,32 @@
-"""The end of a stream as it grows, at a cost that does not depend on how fast it grows.
+"""Follows the end of a stream, at a cost that does not depend on its rate.
 
-Each step asks for the newest entries behind the last one seen, newest first and no more than can be
-shown. What lies between is never fetched: it is counted, by the server's own counter, and reported as
-skipped. So a stream that takes fifty thousand entries a second costs what one takes that gets a hundred.
+Each step reads the newest entries after the last one seen, newest first, and at most as many as can be shown.
+Entries in between are not read. They are counted with the server's counter and reported as skipped. So a
+stream with fifty thousand entries per second costs as much as one with a hundred.
 
-What is shown is what is there: entries that were trimmed go, and a stream that was deleted and made anew
-begins anew. Its counter tells, which never goes down otherwise, nor does the last id; before Redis 7, which
-does not count, the last id alone has to.
+Trimmed entries disappear. A stream that was deleted and created again starts over. It is recognized by a
+counter or a last id that went down, which cannot happen otherwise. Before Redis 7.0, which has no counter,
+only the last id is checked.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-from penstock.client.replies import (
-    Entry,
-    Reply,
-    entries,
-    entry,
-    identifier,
-    mapping,
-    number_or_none,
-)
+from penstock.client.replies import Entry, entries
+from penstock.client.xinfo import stream_info
 from penstock.core.stream_id import StreamID
 from penstock.web.model.stream_page import count_for, mean_bytes
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Server
+from penstock.web.server.asking import ServerClient
 
 SHOWN_MAX = 100
 
 
 class Tail:
-    """What a page shows of a stream's end, newest first."""
+    """The newest entries of a stream, newest first."""
 
-    def __init__(self, server: Server, name: bytes) -> None:
+    def __init__(self, server: ServerClient, name: bytes) -> None:
         self._server = server
         self._name = name
         self._last: StreamID | None = None
@@ -43,29 +36,28 @@ class Tail:
         self.paused = False
 
     async def step(self) -> bool:
-        """Take in what came and went since the last step; whether that changed what is shown."""
+        """Update the entries. Returns whether they changed."""
         try:
-            about = mapping(await self._server.ask("XINFO", "STREAM", self._name))
+            info = stream_info(await self._server.ask("XINFO", "STREAM", self._name))
         except Refused:
-            self._forget()  # gone, or no stream any more
+            self._forget()  # deleted, or not a stream any more
             raise
-        newest = identifier(about["last-generated-id"])
-        added = number_or_none(about.get("entries-added"))
+        newest, added = info.last_id, info.entries_added
         if self._is_another(newest, added):
             self._forget()
         if self._last is None:
             self._last, self._added = newest, added
             await self._fill(newest)
             return True
-        went = self._drop_before(about.get("first-entry"))
+        dropped = self._drop_before(info.first)
         if newest == self._last:
-            return went
-        came = await self._between(self._last, newest)
+            return dropped
+        arrived = await self._between(self._last, newest)
         if added is not None and self._added is not None:
-            self.skipped += max(0, added - self._added - len(came))
+            self.skipped += max(0, added - self._added - len(arrived))
         self._last, self._added = newest, added
-        self.shown.extendleft(reversed(came))
-        return went or bool(came)
+        self.shown.extendleft(reversed(arrived))
+        return dropped or bool(arrived)
 
     def _is_another(self, newest: StreamID, added: int | None) -> bool:
         if self._last is None or newest < self._last:
@@ -77,11 +69,10 @@ class Tail:
         self.shown.clear()
         self.skipped = 0
 
-    def _drop_before(self, first: Reply) -> bool:
-        """Forget what lies before the first entry that is left; whether anything did."""
+    def _drop_before(self, first: Entry | None) -> bool:
+        """Forget entries before the first one of the stream. Returns whether there were any."""
         had = len(self.shown)
-        start = None if first is None else entry(first).id
-        while self.shown and (start is None or self.shown[-1].id < start):
+        while self.shown and (first is None or self.shown[-1].id < first.id):
             self.shown.pop()
         return len(self.shown) < had
 
@@ -100,5 +91,5 @@ class Tail:
         return entries(reply)
 
     async def _count(self) -> int:
-        """Asked for each time: what comes may be larger than what was there."""
+        """How many entries to read. Computed each time, because the size of entries may change."""
         return count_for(await mean_bytes(self._server, self._name), SHOWN_MAX)

@@ -1,7 +1,7 @@
-"""Values made fit for a page: a preview, text, JSON, hex.
+"""Formats values for a page: preview, text, JSON, hex.
 
-Pages put text into the document as text, so markup in it is harmless. What is still to be taken care of
-are characters that turn the writing direction or cannot be seen at all; `harmless` spells those out.
+Pages insert text as text, so markup in it is harmless. Characters that are invisible or change the writing
+direction are escaped by `harmless`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HEX_ROW = 16
 
 
 def preview(fields: Fields) -> str:
-    """The beginning of an entry's fields on one line."""
+    """The start of an entry's fields on one line."""
     cut = [(name[:PREVIEW_CHARACTERS], value[:PREVIEW_CHARACTERS]) for name, value in fields[:20]]
     text = fields_text(cut)
     if len(text) > PREVIEW_CHARACTERS or len(fields) > len(cut):
@@ -27,17 +27,17 @@ def preview(fields: Fields) -> str:
 
 
 def value_text(value: bytes) -> str:
-    """As text, lines kept."""
+    """The value as text, with its line breaks."""
     lines = value[:SHOWN_BYTES_MAX].decode("utf-8", "backslashreplace").split("\n")
     return "\n".join(harmless(line) for line in lines) + _rest(value, SHOWN_BYTES_MAX)
 
 
 def json_view_or_none(value: bytes) -> str | None:
-    """Indented, if it is an object or an array in JSON; numbers keep every digit, equal names all values."""
+    """Indented JSON, if the value is an object or array. All digits and repeated names are kept."""
     if value.lstrip()[:1] not in (b"{", b"[") or len(value) > SHOWN_BYTES_MAX:
         return None
     try:
-        # Numbers stay what they were: a float would lose digits of large integers and of decimals.
+        # Keep numbers as text: a float would lose digits of large integers and decimals.
         parsed = json.loads(
             value,
             parse_float=_Literal,
@@ -51,13 +51,13 @@ def json_view_or_none(value: bytes) -> str | None:
 
 
 class _Literal(str):
-    """A number as it was written."""
+    """A number as written."""
 
     __slots__ = ()
 
 
 class _Object(tuple[tuple[str, object], ...]):
-    """Names and values as they came; a dict would keep the last of equal names."""
+    """Names and values in order. A dict would drop repeated names."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ def _refuse(word: str) -> None:
 
 
 def _lines(value: object, indent: str) -> list[str]:
-    """A value over several lines; the first is meant to stand behind a name."""
+    """The lines of a value. The first line follows a name."""
     deeper = indent + "  "
     if isinstance(value, _Object):
         if not value:
@@ -98,7 +98,7 @@ def _string(text: str) -> str:
 
 
 def hex_view(value: bytes) -> str:
-    """Offset, sixteen bytes, and what of them is ASCII."""
+    """A hexdump: offset, sixteen bytes, their ASCII characters."""
     rows = []
     for at in range(0, min(len(value), HEX_BYTES_MAX), HEX_ROW):
         row = value[at : min(at + HEX_ROW, HEX_BYTES_MAX)]
@@ -109,4 +109,4 @@ def hex_view(value: bytes) -> str:
 
 def _rest(value: bytes, shown: int) -> str:
     more = len(value) - shown
-    return f"\n... {more:,} bytes more" if more > 0 else ""
+    return f"\n... {more:,} more bytes" if more > 0 else ""

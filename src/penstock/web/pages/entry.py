@@ -1,4 +1,4 @@
-"""A dialog with all of an entry, and the one in which it is edited to be sent once more."""
+"""The dialog that shows an entry, and the one that edits and resends it."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from penstock.web.http.names import name_text, parse_name
 from penstock.web.model.values import hex_view, json_view_or_none, value_text
 from penstock.web.pages.dialogs import Done, answer_buttons, propose, titled_dialog
 from penstock.web.pages.entry_form import EntryForm
-from penstock.web.pages.frame import Frame, attribute
+from penstock.web.pages.frame import PageFrame, attribute
 
 FIELDS_SHOWN = 100
 
 
-def show_entry(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
-    """All of an entry: each value as text, as JSON where it is JSON, and as bytes."""
+def show_entry(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> None:
+    """Show an entry: each value as text, as JSON if it is JSON, and as hex."""
 
     async def resend() -> None:
         dialog.close()
-        with frame.content:  # for this dialog, whose button was used, goes
+        with frame.content:  # not in this dialog, which is being deleted
             await edit_and_resend(frame, stream, entry, done)
 
     with titled_dialog(frame, f"Entry {entry.id}", wide=True) as dialog:
@@ -42,17 +42,15 @@ def show_entry(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
     dialog.open()
 
 
-async def edit_and_resend(frame: Frame, stream: bytes, entry: Entry, done: Done) -> None:
-    """Let somebody change the fields, and propose to add them as a new entry."""
+async def edit_and_resend(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> None:
+    """Let the user edit the fields, and propose to add them as a new entry."""
     with titled_dialog(frame, "Edit and resend", wide=True) as dialog:
-        ui.label(f"A new entry made of {entry.id}, which stays as it is.").classes("muted wrap")
-        target = ui.input("into which stream", value=name_text(stream))
+        ui.label(f"Adds a copy of {entry.id}. The original is not changed.").classes("muted wrap")
+        target = ui.input("target stream", value=name_text(stream))
         target.props("dense outlined autofocus")
         id_ = ui.input("id", value="*").props("dense outlined")
         form = EntryForm(entry.fields)
-        answer_buttons(
-            dialog, "Show what is sent", lambda: (target.value, id_.value.strip(), form.read())
-        )
+        answer_buttons(dialog, "Preview", lambda: (target.value, id_.value.strip(), form.read()))
     given = await dialog
     if given is not None:
         name, new_id, fields = given
@@ -61,7 +59,7 @@ async def edit_and_resend(frame: Frame, stream: bytes, entry: Entry, done: Done)
 
 
 class _FieldList:
-    """The first fields, and a button for the next ones: a browser takes seconds for a thousand."""
+    """The first fields and a button for more, because a browser needs seconds for a thousand fields."""
 
     def __init__(self, fields: Fields) -> None:
         self._fields = fields
@@ -76,7 +74,7 @@ class _FieldList:
                 _show_field(name, value)
         self._shown = min(self._shown + FIELDS_SHOWN, len(self._fields))
         left = len(self._fields) - self._shown
-        self._more.set_text(f"Show more: {left:,} of {len(self._fields):,} fields are left")
+        self._more.set_text(f"Show more ({left:,} of {len(self._fields):,} fields not shown)")
         self._more.set_visibility(left > 0)
 
 

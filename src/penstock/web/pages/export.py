@@ -17,10 +17,10 @@ from penstock.human.moment import Ago, Edge, parse_moment
 from penstock.human.where import parse_conditions
 from penstock.web.board import Board
 from penstock.web.http.names import parse_name
-from penstock.web.model.exports import LIMIT_DEFAULT, TYPES, Selection, export
+from penstock.web.model.exports import LIMIT_DEFAULT, TYPES, ExportSelection, export
 from penstock.web.model.facts import one_stream
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away, Server
+from penstock.web.server.asking import ServerClient, ServerUnreachable
 
 _COUNT = re.compile(r"0*[1-9]\d{0,17}", re.ASCII)
 _WHOLE_ID = re.compile(r"\d+-\d+", re.ASCII)
@@ -33,38 +33,41 @@ def register(board: Board) -> None:
     async def download(request: Request) -> Response:
         kind = request.query_params.get("kind", "jsonl")
         if kind not in TYPES:
-            return PlainTextResponse(f"kind is one of {', '.join(TYPES)}", 400)
+            return PlainTextResponse(f"kind must be one of {', '.join(TYPES)}", 400)
         if kind == "parquet" and find_spec("pyarrow") is None:
             return PlainTextResponse("Parquet needs pyarrow: pip install pyarrow", 501)
         try:
             selection = await find_selection(board.server, request.query_params)
             pieces = export(board.server, selection, kind)
-            # The first piece before the headers: what is refused gets a status that says so.
+            # Create the first piece before the headers are sent, so that an error has its own status.
             first = await anext(pieces)
         except (ValueError, InvalidID, Refused, UnexpectedReply) as error:
             return PlainTextResponse(str(error), 400)
-        except Away as error:
+        except ServerUnreachable as error:
             return PlainTextResponse(str(error), 503)
         file = re.sub(r"[^A-Za-z0-9._-]", "_", request.query_params["name"]) or "stream"
         headers = {"Content-Disposition": f'attachment; filename="{file}.{kind}"'}
         return StreamingResponse(_all(first, pieces), media_type=TYPES[kind], headers=headers)
 
 
-async def find_selection(server: Server, words: Mapping[str, str]) -> Selection:
-    """As parse_selection, of a stream that there is. Raises: ValueError, InvalidID, Refused, Away."""
+async def find_selection(server: ServerClient, words: Mapping[str, str]) -> ExportSelection:
+    """As parse_selection, and checks that the stream exists.
+
+    Raises: ValueError, InvalidID, Refused, ServerUnreachable.
+    """
     selection = parse_selection(words, await server.now_ms())
     await one_stream(server, selection.name)
     return selection
 
 
-def parse_selection(words: Mapping[str, str], now_ms: int) -> Selection:
-    """What the address asks for. Raises: ValueError, InvalidID."""
+def parse_selection(words: Mapping[str, str], now_ms: int) -> ExportSelection:
+    """Read the query parameters. Raises: ValueError, InvalidID."""
     if not words.get("name"):
         raise ValueError("name the stream: name=...")
     limit = words.get("limit", str(LIMIT_DEFAULT))
     if not _COUNT.fullmatch(limit):
-        raise ValueError(f"limit={limit!r}: how many entries at most? Write a number from 1 on")
-    return Selection(
+        raise ValueError(f"limit={limit!r} is not a number of entries: write 1 or more")
+    return ExportSelection(
         name=parse_name(words["name"]),
         start=_bound(words.get("start", "start"), now_ms),
         end=_end(words.get("end", "end"), now_ms),
@@ -88,6 +91,6 @@ def _bound(text: str, now_ms: int) -> StreamID:
 
 
 def _end(text: str, now_ms: int) -> StreamID:
-    """As XRANGE takes it: what names no more than a millisecond means all of it."""
+    """The end of a range, as in XRANGE: a bare millisecond includes all its ids."""
     bound = _bound(text, now_ms)
     return bound if _WHOLE_ID.fullmatch(text) else StreamID(bound.ms, MAX64)

@@ -1,4 +1,4 @@
-"""What every page has around it: header, the words for a server that is away, light and dark, a clock."""
+"""The frame of every page: header, error line, light and dark theme, refresh timer."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from nicegui import ui
 from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 from penstock.web.board import Board
-from penstock.web.colours import AWAY, BAR, ON_BAR, WRITES, theme_css
-from penstock.web.http.address import Words
+from penstock.web.colours import BAR, ON_BAR, UNREACHABLE, WRITES, theme_css
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.refusal import Refused
-from penstock.web.server.asking import Away
+from penstock.web.server.asking import ServerUnreachable
 
 Act = Callable[[], Awaitable[None]]
 
@@ -25,7 +25,8 @@ CSS = (
     theme_css()
     + f"""
 .bar {{ background: {BAR}; }} .bar a:not(.q-btn) {{ color: {ON_BAR}; padding: 4px 8px; }}
-.writes {{ background: {WRITES}; color: {ON_BAR}; }} .away {{ background: {AWAY}; color: {ON_BAR}; }}
+.writes {{ background: {WRITES}; color: {ON_BAR}; }}
+.error {{ background: {UNREACHABLE}; color: {ON_BAR}; }}
 """
     + """
 .nicegui-content { padding: 0.75rem; max-width: 100rem; margin: 0 auto; align-items: stretch; }
@@ -35,7 +36,7 @@ CSS = (
 .q-table th { font-weight: 600; }
 .wrap { white-space: pre-wrap; overflow-wrap: anywhere; }
 a:not(.q-btn) { color: var(--link); text-decoration: underline; }
-.mind { color: var(--mind); }
+.warning { color: var(--warning); }
 a:focus-visible, button:focus-visible, [tabindex]:focus-visible {
   outline: 2px solid #f9a825; outline-offset: 1px; }
 .bar a[aria-current=page] { background: rgba(255,255,255,.2); border-radius: 4px; text-decoration: none; }
@@ -54,8 +55,8 @@ nav a[aria-current=page] { font-weight: 700; text-decoration: none; }
 )
 
 
-class Frame:
-    """The page around a view. `content` is filled by the view; `keep_fresh` gives it its clock."""
+class PageFrame:
+    """The frame of a page. The page fills `content` and calls `keep_fresh` or `load`."""
 
     def __init__(self, board: Board, title: str, view: str, name: bytes | None = None) -> None:
         self.board = board
@@ -64,10 +65,10 @@ class Frame:
         self._dark = ui.dark_mode(_dark_of(ui.context.client.request.cookies.get(DARK_COOKIE)))
         with ui.header().classes("bar items-center gap-2 q-py-xs"):
             self._links(view)
-        self._away = ui.label().classes("away q-pa-sm full-width wrap")
-        self._away.props('role="alert"')
-        self._away.set_visibility(False)
-        self._clock_may_clear = False
+        self._error = ui.label().classes("error q-pa-sm full-width wrap")
+        self._error.props('role="alert"')
+        self._error.set_visibility(False)
+        self._timer_may_clear = False
         if name is not None:
             self._stream_links(view, name)
         else:
@@ -77,21 +78,21 @@ class Frame:
         ui.skip_link("Skip to content", target=self.content)
 
     def _links(self, view: str) -> None:
-        with ui.element("nav").props('aria-label="views"').classes("row items-center gap-1"):
+        with ui.element("nav").props('aria-label="pages"').classes("row items-center gap-1"):
             for target, text in (("streams", "Streams"), ("pipeline", "Pipeline")):
                 _nav_link(text, link(target), current=view == target)
         ui.space()
         if self.board.settings.allow_writes:
             ui.label("writes allowed").classes("writes q-px-sm rounded-borders")
-        ui.label(self.board.server.name).classes("mono gt-xs").tooltip("the server that is shown")
+        ui.label(self.board.server.name).classes("mono gt-xs").tooltip("connected server")
         ui.button(icon="contrast", on_click=self._turn_dark).props(
-            'flat dense color=white aria-label="light or dark"'
+            'flat dense color=white aria-label="switch between light and dark"'
         )
 
     def _stream_links(self, view: str, name: bytes) -> None:
         with ui.row().classes("items-baseline gap-3 full-width"):
             heading(harmless(name), "text-h6 mono wrap", level=1)
-            with ui.element("nav").props('aria-label="views of this stream"').classes("row gap-3"):
+            with ui.element("nav").props('aria-label="pages of this stream"').classes("row gap-3"):
                 for target, text in STREAM_VIEWS:
                     _nav_link(text, link(target, name), current=view == target)
 
@@ -103,35 +104,35 @@ class Frame:
         )
 
     async def attempt(self, act: Act) -> bool:
-        """Do something that asks the server; what goes wrong is said on top of the page, in one line."""
-        if not await self._try(act, by_clock=False):
+        """Call `act`. An error is shown in one line at the top of the page. Returns whether it succeeded."""
+        if not await self._try(act, by_timer=False):
             return False
-        self._say("")
+        self._show_error("")
         return True
 
     async def renew(self, act: Act) -> None:
-        """The same by a clock: it takes back what it has said itself, and that the server is away."""
-        if await self._try(act, by_clock=True) and self._clock_may_clear:
-            self._say("")
+        """As `attempt`, for a timer. It clears only errors of the timer and of an unreachable server."""
+        if await self._try(act, by_timer=True) and self._timer_may_clear:
+            self._show_error("")
 
-    async def _try(self, act: Act, by_clock: bool) -> bool:
+    async def _try(self, act: Act, by_timer: bool) -> bool:
         try:
             await act()
-        except (Away, Refused, UnexpectedReply, ValueError) as error:
-            is_away = isinstance(error, Away)
-            self._clock_may_clear = by_clock or is_away
-            more = ". What is shown may be old; trying again until it answers." if is_away else ""
-            self._say(harmless(str(error)) + more)
+        except (ServerUnreachable, Refused, UnexpectedReply, ValueError) as error:
+            is_unreachable = isinstance(error, ServerUnreachable)
+            self._timer_may_clear = by_timer or is_unreachable
+            more = ". The page may be out of date; retrying." if is_unreachable else ""
+            self._show_error(harmless(str(error)) + more)
             return False
         return True
 
     async def keep_fresh(self, act: Act, seconds: float) -> None:
-        """Do it now and again every so often, as long as somebody looks."""
+        """Call `act` now, and then at intervals as long as the page is open."""
         await self.attempt(act)
         ui.timer(seconds, lambda: self.renew(act), immediate=False)
 
     async def load(self, act: Act) -> None:
-        """Do it once; again and again only as long as the server is away."""
+        """Call `act` once, and retry until it succeeds."""
         done = await self.attempt(act)
 
         async def again() -> None:
@@ -141,39 +142,39 @@ class Frame:
         if not done:
             timer = ui.timer(RETRY_SECONDS, again)
 
-    def mind(self, words: Words, target: str) -> None:
-        """Say what is wrong with the address, and give one that works."""
-        if not words.problems:
+    def warn_about(self, query: QueryReader, target: str) -> None:
+        """Show what is wrong with the URL, and a link to a correct one."""
+        if not query.problems:
             return
         with self.content, ui.row().classes("items-baseline gap-2"):
-            ui.label(" ".join(words.problems)).classes("wrap mind")
-            if words.has_name:
-                ui.link("Show it without that", target)
+            ui.label(" ".join(query.problems)).classes("wrap warning")
+            if query.has_name:
+                ui.link("Correct the URL", target)
             else:
                 ui.link("All streams", link("streams"))
 
-    def _say(self, text: str) -> None:
-        if self._away.text != text:
-            self._away.set_text(text)
-            self._away.set_visibility(bool(text))
+    def _show_error(self, text: str) -> None:
+        if self._error.text != text:
+            self._error.set_text(text)
+            self._error.set_visibility(bool(text))
 
 
 def show_url(url: str) -> None:
-    """Let the address bar name what is shown, so that it can be kept and passed on."""
+    """Update the address bar, so that the URL can be bookmarked and shared."""
     ui.navigate.history.replace(url)
 
 
 def heading(
     text: str, classes: str = "text-subtitle1 text-weight-bold", level: int = 2
 ) -> ui.label:
-    """A heading for eyes and for readers of screens."""
+    """A heading, also for screen readers."""
     made = ui.label(text).classes(classes)
     made.props(f'role="heading" aria-level="{level}"')
     return made
 
 
 def attribute(text: str) -> str:
-    """Text inside the quotes of a prop; NiceGUI reads it as a shell would."""
+    """Text for the quotes of a prop, which NiceGUI parses like a shell."""
     return text.replace("\\", "").replace('"', "'")
 
 

@@ -1,10 +1,11 @@
-"""/group: one group: its consumers, what is pending, and its position."""
+"""/group: one group, its position, consumers and pending entries."""
 
 from __future__ import annotations
 
 from nicegui import ui
 
 from penstock.client.replies import Entry
+from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import SMALLEST, StreamID, parse
 from penstock.human.moment import parse_duration
 from penstock.human.show import duration_text, harmless, time_text
@@ -18,14 +19,14 @@ from penstock.web.changes.group_changes import (
     plan_destroy,
     plan_reset,
 )
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link, parse_name
 from penstock.web.model.facts import one_stream
 from penstock.web.model.groups import (
     DEAD_IDLE_MS,
     PENDING_PAGE,
-    Consumer,
-    Pending,
+    PendingEntry,
+    consumer_state,
     consumers_of,
     foremost,
     group_or_refuse,
@@ -37,54 +38,55 @@ from penstock.web.model.stream_page import OLDEST, behind
 from penstock.web.model.values import preview
 from penstock.web.pages.dialogs import ask_for, propose
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import Frame, heading, show_url
+from penstock.web.pages.frame import PageFrame, heading, show_url
 from penstock.web.pages.groups import CHART_HEIGHT, POSITION_LABEL, draw
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 REFRESH_SECONDS = 2.0
 
 CONSUMER_COLUMNS = [
-    Column("name", "consumer"),
-    Column("state", "state"),
-    Column("pending", "pending", numeric=True),
-    Column("idle", "idle", numeric=True),
-    Column("inactive", "inactive", numeric=True),
+    DataColumn("name", "consumer"),
+    DataColumn("state", "state"),
+    DataColumn("pending", "pending", numeric=True),
+    DataColumn("idle", "idle", numeric=True),
+    DataColumn("inactive", "inactive", numeric=True),
 ]
 PENDING_COLUMNS = [
-    Column("id", "id"),
-    Column("age", "age", numeric=True),
-    Column("consumer", "owner"),
-    Column("deliveries", "deliveries", numeric=True),
-    Column("fields", "payload", wraps=True),
+    DataColumn("id", "id"),
+    DataColumn("age", "age", numeric=True),
+    DataColumn("consumer", "owner"),
+    DataColumn("deliveries", "deliveries", numeric=True),
+    DataColumn("fields", "payload", wraps=True),
 ]
 LEGEND = (
-    f"Idle: since it last asked. Inactive: since it last got something (Redis 7.2 and newer). Dead: it holds"
-    f" entries and has not asked for {duration_text(DEAD_IDLE_MS)}; gone: the same, holding none."
+    "Idle: time since the consumer last sent a command. Inactive: time since it last received an entry (Redis"
+    f" 7.2 and newer). Dead: idle for {duration_text(DEAD_IDLE_MS)} or longer, with pending entries. Gone:"
+    " the same, without pending entries."
 )
 
 
 class GroupView:
     """One group of a stream."""
 
-    def __init__(self, frame: Frame, name: bytes, group: bytes, start: StreamID) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, group: bytes, start: StreamID) -> None:
         self._frame = frame
         self._server = frame.board.server
         self._name = name
         self._group = group
         self._start = start
-        self._rows: list[Pending] = []
+        self._rows: list[PendingEntry] = []
         with frame.content:
             with ui.row().classes("items-baseline gap-2"):
                 heading(f"group {harmless(group)}", "text-h6 mono wrap")
                 self._about = ui.label().classes("muted wrap")
-            self._why = ui.label().classes("wrap mind").props('role="note"')
+            self._why = ui.label().classes("wrap warning").props('role="note"')
             self._charts = [
                 ui.echart({}).classes("full-width").style(CHART_HEIGHT) for _ in range(2)
             ]
-            # What is chosen is only of use where something can be done with it.
+            # A selection is only useful with buttons that act on it.
             chooses = frame.board.settings.allow_writes
             self._consumers = DataTable(CONSUMER_COLUMNS, "consumers", chooses=chooses)
-            self._few = ui.label().classes("wrap mind")
+            self._few = ui.label().classes("wrap warning")
             self._few.set_visibility(False)
             ui.label(LEGEND).classes("muted text-caption")
             self._pending = DataTable(PENDING_COLUMNS, "pending entries", chooses=chooses)
@@ -98,16 +100,16 @@ class GroupView:
 
     def _build_actions(self) -> None:
         with ui.row().classes("items-center gap-2"):
-            ui.button("Acknowledge chosen", on_click=self._ack).props("flat no-caps")
-            ui.button("Claim chosen", on_click=self._claim).props("flat no-caps")
+            ui.button("Acknowledge selected", on_click=self._ack).props("flat no-caps")
+            ui.button("Claim selected", on_click=self._claim).props("flat no-caps")
             ui.button("Reset position", on_click=self._reset).props("flat no-caps")
-            ui.button("Delete chosen consumers", on_click=self._delete_consumers).props(
+            ui.button("Delete selected consumers", on_click=self._delete_consumers).props(
                 "flat no-caps"
             )
             ui.button("Delete this group", on_click=self._destroy).props("flat no-caps")
 
     async def refresh(self) -> None:
-        """Ask anew and draw."""
+        """Read the group again and redraw the page."""
         facts = await one_stream(self._server, self._name)
         self._frame.board.catalogue.note_now(facts)
         group = group_or_refuse(facts, self._group)
@@ -124,7 +126,9 @@ class GroupView:
         consumers = await consumers_of(self._server, self._name, self._group)
         shown = foremost(consumers)
         self._consumers.show([consumer_cells(consumer) for consumer in shown])
-        self._few.set_text(f"Shown are the {len(shown)} of {len(consumers):,} that hold the most.")
+        self._few.set_text(
+            f"Shows the {len(shown)} of {len(consumers):,} consumers with the most pending entries."
+        )
         self._few.set_visibility(len(shown) < len(consumers))
         self._rows = await pending_of(self._server, self._name, self._group, self._start)
         self._pending.show([pending_cells(row) for row in self._rows])
@@ -141,9 +145,9 @@ class GroupView:
 
     async def _turn_on(self) -> None:
         if self._rows:
-            onwards = behind(OLDEST, self._rows[-1].id)
-            if onwards is not None:
-                await self._go(onwards.start)
+            following = behind(OLDEST, self._rows[-1].id)
+            if following is not None:
+                await self._go(following.start)
 
     def _open(self, key: str) -> None:
         for row in self._rows:
@@ -165,8 +169,8 @@ class GroupView:
         await propose(self._frame, plan, self._changed)
 
     async def _claim(self) -> None:
-        boxes = (("for which consumer", ""), ("idle at least", "0s"))
-        given = await ask_for(self._frame, "Claim chosen", *boxes)
+        boxes = (("new consumer", ""), ("minimum idle time", "0s"))
+        given = await ask_for(self._frame, "Claim selected", *boxes)
 
         async def plan() -> Change:
             consumer, idle = given or ("", "0s")
@@ -208,14 +212,15 @@ class GroupView:
         await propose(self._frame, plan, leave)
 
 
-def consumer_cells(consumer: Consumer) -> TableRow:
+def consumer_cells(consumer: ConsumerInfo) -> TableRow:
     """A consumer as the table shows it."""
     inactive = consumer.inactive_ms
-    mark = {"dead": "✖ ", "gone": "○ "}.get(consumer.state, "")
+    state = consumer_state(consumer)
+    mark = {"dead": "✖ ", "gone": "○ "}.get(state, "")
     return {
         "key": consumer.name.hex(),
         "name": harmless(consumer.name),
-        "state": mark + consumer.state,
+        "state": mark + state,
         "pending": f"{consumer.pending:,}",
         "idle": duration_text(consumer.idle_ms),
         "inactive": "unknown"
@@ -226,7 +231,7 @@ def consumer_cells(consumer: Consumer) -> TableRow:
     }
 
 
-def pending_cells(row: Pending) -> TableRow:
+def pending_cells(row: PendingEntry) -> TableRow:
     """A pending entry as the table shows it."""
     return {
         "key": str(row.id),
@@ -243,10 +248,10 @@ def register(board: Board) -> None:
 
     @ui.page("/group")
     async def group(name: str | None = None, group: str = "", at: str = "") -> None:
-        words = Words()
-        key, start = words.name(name), words.identifier("at", at)
+        query = QueryReader()
+        key, start = query.name(name), query.identifier("at", at)
         group_name = parse_name(group)
-        frame = Frame(board, f"Group {harmless(group_name)} of {harmless(key)}", "groups", key)
-        frame.mind(words, link("group", key, group=group_name))
+        frame = PageFrame(board, f"Group {harmless(group_name)} of {harmless(key)}", "groups", key)
+        frame.warn_about(query, link("group", key, group=group_name))
         view = GroupView(frame, key, group_name, start)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

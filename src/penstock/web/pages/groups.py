@@ -1,56 +1,57 @@
-"""/groups: all groups of a stream, where they are, how they got there, and what blocks trimming."""
+"""/groups: the groups of a stream, their positions and history, and what blocks trimming."""
 
 from __future__ import annotations
 
 from nicegui import ui
 
+from penstock.client.xinfo import GroupInfo
 from penstock.human.show import harmless, quoted, time_text
 from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.changes.entry_changes import Change
 from penstock.web.changes.group_changes import plan_create
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
-from penstock.web.model.facts import GroupFacts, StreamFacts, one_stream
+from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import Holder, free_text, holders, oldest_pending, position_of
 from penstock.web.model.lag import lag_text, why_unknown
 from penstock.web.pages.dialogs import ask_for, propose
-from penstock.web.pages.frame import Frame, heading
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.frame import PageFrame, heading
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 REFRESH_SECONDS = 2.0
 CHART_HEIGHT = "height: 15rem"
-POSITION_LABEL = "start, end, an id, or a moment: it reads what follows"
+POSITION_LABEL = "reads after: start, end, an id or a time"
 
 COLUMNS = [
-    Column("group", "group"),
-    Column("lag", "lag", numeric=True),
-    Column("pending", "pending", numeric=True),
-    Column("consumers", "consumers", numeric=True),
-    Column("last", "last delivered"),
-    Column("time", "of (UTC)"),
-    Column("read", "entries read", numeric=True),
+    DataColumn("group", "group"),
+    DataColumn("lag", "lag", numeric=True),
+    DataColumn("pending", "pending", numeric=True),
+    DataColumn("consumers", "consumers", numeric=True),
+    DataColumn("last", "last delivered"),
+    DataColumn("time", "time (UTC)"),
+    DataColumn("read", "entries read", numeric=True),
 ]
 HOLDER_COLUMNS = [
-    Column("id", "from id"),
-    Column("group", "group"),
-    Column("reason", "why", wraps=True),
+    DataColumn("id", "from id"),
+    DataColumn("group", "group"),
+    DataColumn("reason", "why", wraps=True),
 ]
 
 
 class GroupsView:
     """Tables and charts of the groups of one stream."""
 
-    def __init__(self, frame: Frame, name: bytes) -> None:
+    def __init__(self, frame: PageFrame, name: bytes) -> None:
         self._frame = frame
         self._name = name
         with frame.content:
             self._table = DataTable(COLUMNS, "groups")
-            self._why = ui.label().classes("wrap mind").style("white-space: pre-line")
+            self._why = ui.label().classes("wrap warning").style("white-space: pre-line")
             self._why.props('role="note"')
             if frame.board.settings.allow_writes:
                 ui.button("Create a group", on_click=self._create).props("flat no-caps")
-            heading("Where they are")
+            heading("Positions")
             self._timeline = ui.echart({}).classes("full-width")
             heading("What blocks trimming")
             self._free = ui.label().classes("wrap")
@@ -60,7 +61,7 @@ class GroupsView:
             self._pending = ui.echart({}).classes("full-width").style(CHART_HEIGHT)
 
     async def refresh(self) -> None:
-        """Ask anew and draw."""
+        """Read the groups again and redraw the page."""
         server = self._frame.board.server
         facts = await one_stream(server, self._name)
         self._frame.board.catalogue.note_now(facts)
@@ -115,7 +116,7 @@ def why_lines(facts: StreamFacts) -> list[str]:
     ]
 
 
-def group_cells(facts: StreamFacts, group: GroupFacts) -> TableRow:
+def group_cells(facts: StreamFacts, group: GroupInfo) -> TableRow:
     """A group as the table shows it."""
     return {
         "key": group.name.hex(),
@@ -130,7 +131,7 @@ def group_cells(facts: StreamFacts, group: GroupFacts) -> TableRow:
 
 
 def draw(chart: ui.echart, options: charts.Options) -> None:
-    """Replace what a chart shows; nothing is sent if it is the same."""
+    """Replace the options of a chart. Nothing is sent if they are the same."""
     if chart.options != options:
         chart.options.clear()
         chart.options.update(options)
@@ -146,9 +147,9 @@ def register(board: Board) -> None:
 
     @ui.page("/groups")
     async def groups(name: str | None = None) -> None:
-        words = Words()
-        key = words.name(name)
-        frame = Frame(board, f"Groups of {harmless(key)}", "groups", key)
-        frame.mind(words, link("groups", key))
+        query = QueryReader()
+        key = query.name(name)
+        frame = PageFrame(board, f"Groups of {harmless(key)}", "groups", key)
+        frame.warn_about(query, link("groups", key))
         view = GroupsView(frame, key)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

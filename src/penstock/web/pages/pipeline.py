@@ -1,4 +1,4 @@
-"""/pipeline: what Spark pipelines report, and what they rejected."""
+"""/pipeline: the reports and rejects of Spark pipelines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from penstock.web.http.names import link, parse_name
 from penstock.web.model.pipelines import (
     METRICS_STREAM,
     REASON,
-    Output,
+    PipelineOutput,
     Rejects,
     outputs_of,
     reason_of,
@@ -24,49 +24,49 @@ from penstock.web.model.rates import rate_text
 from penstock.web.model.stream_page import read_ids
 from penstock.web.model.values import preview
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import Frame, heading
+from penstock.web.pages.frame import PageFrame, heading
 from penstock.web.pages.groups import CHART_HEIGHT, draw
 from penstock.web.pages.redrive import redrive
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 REFRESH_SECONDS = 2.0
 REJECTS_SHOWN = 20
 
 OUTPUT_COLUMNS = [
-    Column("pipeline", "pipeline"),
-    Column("output", "output"),
-    Column("state", "state"),
-    Column("batch", "batch", numeric=True),
-    Column("rows", "rows", numeric=True),
-    Column("rate", "rows/s", numeric=True),
-    Column("seconds", "batch time", numeric=True),
-    Column("lag", "lag", numeric=True),
-    Column("pending", "pending", numeric=True),
-    Column("ago", "last batch", numeric=True),
+    DataColumn("pipeline", "pipeline"),
+    DataColumn("output", "output"),
+    DataColumn("state", "state"),
+    DataColumn("batch", "batch", numeric=True),
+    DataColumn("rows", "rows", numeric=True),
+    DataColumn("rate", "rows/s", numeric=True),
+    DataColumn("seconds", "batch time", numeric=True),
+    DataColumn("lag", "lag", numeric=True),
+    DataColumn("pending", "pending", numeric=True),
+    DataColumn("ago", "last batch", numeric=True),
 ]
 REASON_COLUMNS = [
-    Column("stream", "stream"),
-    Column("reason", "reason", wraps=True),
-    Column("count", "among the newest", numeric=True),
+    DataColumn("stream", "stream"),
+    DataColumn("reason", "reason", wraps=True),
+    DataColumn("count", "newest rejects", numeric=True),
 ]
 REJECT_COLUMNS = [
-    Column("id", "id"),
-    Column("time", "time (UTC)"),
-    Column("reason", "reason", wraps=True),
-    Column("fields", "fields", wraps=True),
+    DataColumn("id", "id"),
+    DataColumn("time", "time (UTC)"),
+    DataColumn("reason", "reason", wraps=True),
+    DataColumn("fields", "fields", wraps=True),
 ]
 
 
 class PipelineView:
     """Outputs, charts and rejects."""
 
-    def __init__(self, frame: Frame, only: str, rejects: bytes) -> None:
+    def __init__(self, frame: PageFrame, only: str, rejects: bytes) -> None:
         self._frame = frame
         self._only = only
         self._rejects_stream = rejects
         with frame.content:
             self._empty = ui.label(
-                f"No pipeline has reported yet: penstock pipeline run writes to {METRICS_STREAM.decode()}."
+                f"No reports yet. `penstock pipeline run` writes them to {METRICS_STREAM.decode()}."
             ).props('role="status"')
             self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines")
             self._charts = [
@@ -78,10 +78,10 @@ class PipelineView:
             self._rejected = DataTable(REJECT_COLUMNS, "newest rejects", chooses=writes)
             self._rejected.on_open(self._open)
             if writes:
-                ui.button("Redrive chosen", on_click=self._redrive).props("flat no-caps")
+                ui.button("Redrive selected", on_click=self._redrive).props("flat no-caps")
 
     async def refresh(self) -> None:
-        """Read the newest records anew."""
+        """Read the newest reports again and redraw the page."""
         server = self._frame.board.server
         found = [
             output for output in await outputs_of(server) if self._only in ("", output.pipeline)
@@ -116,7 +116,7 @@ class PipelineView:
         await self._frame.attempt(show)
 
     async def _read(self, key: str) -> list[Reject]:
-        """The reject of a row; none if it is gone."""
+        """The reject of a row. Empty if it was deleted."""
         stream, _, id_ = key.partition("/")
         name = bytes.fromhex(stream)
         found = await read_ids(self._frame.board.server, name, [parse(id_.encode())])
@@ -153,7 +153,7 @@ class PipelineView:
         )
 
 
-def _series(found: list[Output], name: str) -> list[charts.Line]:
+def _series(found: list[PipelineOutput], name: str) -> list[charts.Line]:
     return [
         (
             harmless(f"{output.pipeline}/{output.output}"),
@@ -163,7 +163,7 @@ def _series(found: list[Output], name: str) -> list[charts.Line]:
     ]
 
 
-def output_cells(output: Output, now_ms: int) -> TableRow:
+def output_cells(output: PipelineOutput, now_ms: int) -> TableRow:
     """An output as the table shows it."""
     last = output.last
     return {
@@ -189,6 +189,6 @@ def register(board: Board) -> None:
 
     @ui.page("/pipeline")
     async def pipeline(only: str = "", rejects: str = "") -> None:
-        frame = Frame(board, "Pipeline", "pipeline")
+        frame = PageFrame(board, "Pipeline", "pipeline")
         view = PipelineView(frame, only, parse_name(rejects))
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

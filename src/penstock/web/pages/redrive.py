@@ -1,4 +1,4 @@
-"""A dialog that asks where rejects go, before they are sent back."""
+"""The dialog that sends rejects back to a stream."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from nicegui import ui
 from penstock.web.changes.resend import Reject, plan_redrive
 from penstock.web.http.names import parse_name
 from penstock.web.pages.dialogs import Done, answer_buttons, propose, tell, titled_dialog
-from penstock.web.pages.frame import Frame
+from penstock.web.pages.frame import PageFrame
 
 Find = Callable[[], Awaitable[Sequence[Reject]]]
 
 
-async def redrive(frame: Frame, find: Find, done: Done) -> None:
-    """Ask, and propose to send rejects back."""
+async def redrive(frame: PageFrame, find: Find, done: Done) -> None:
+    """Ask for the target, and propose to send the rejects there."""
     chosen: list[Reject] = []
 
     async def read() -> None:
@@ -24,13 +24,13 @@ async def redrive(frame: Frame, find: Find, done: Done) -> None:
     if not await frame.attempt(read):
         return
     if not chosen:
-        tell("no entry is chosen", good=False)
+        tell("no entry is selected", good=False)
         return
-    with titled_dialog(frame, "Redrive chosen") as dialog:
-        target = ui.input("into which stream; empty: where each was first")
+    with titled_dialog(frame, "Redrive selected") as dialog:
+        target = ui.input("target stream (empty: the original stream of each)")
         target.props("dense outlined autofocus").classes("full-width")
-        delete = ui.checkbox("delete the rejects when they are added")
-        answer_buttons(dialog, "Show what is sent", lambda: (target.value, delete.value))
+        delete = ui.checkbox("delete the rejects afterwards")
+        answer_buttons(dialog, "Preview", lambda: (target.value, delete.value))
     given = await dialog
     if given is not None:
         server = frame.board.server

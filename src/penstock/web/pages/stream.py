@@ -1,4 +1,4 @@
-"""/stream: the entries of a stream, page by page or as they come."""
+"""/stream: the entries of a stream, page by page or as they arrive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from penstock.human.show import age_text, harmless, size_text, time_text
 from penstock.human.where import Condition, parse_conditions
 from penstock.web.board import Board
 from penstock.web.changes.resend import is_reject
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.stream_page import (
@@ -29,22 +29,26 @@ from penstock.web.model.tailing import Tail
 from penstock.web.model.values import preview
 from penstock.web.pages.dialogs import tell
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import Frame, show_url
+from penstock.web.pages.frame import PageFrame, show_url
 from penstock.web.pages.stream_actions import StreamActions
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 TAIL_SECONDS = 0.4
 REFRESH_SECONDS = 3.0
 
-COLUMNS = [Column("id", "id"), Column("time", "time (UTC)"), Column("fields", "fields", wraps=True)]
+COLUMNS = [
+    DataColumn("id", "id"),
+    DataColumn("time", "time (UTC)"),
+    DataColumn("fields", "fields", wraps=True),
+]
 SEEK_HINT = "start, end, an id, @ms, 2024-05-01T12:00, 10m"
-WHERE_HINT = "field=value, field!=value, field~regex, body$.a.b=value; several with &&"
+WHERE_HINT = "field=value, field!=value, field~regex, body$.a.b=value; combine with &&"
 
 
 class StreamView:
-    """Entries of one stream. Either a page of it, or its tail."""
+    """Entries of one stream: a page of it, or its tail."""
 
-    def __init__(self, frame: Frame, name: bytes, reading: Reading, where: str) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, reading: Reading, where: str) -> None:
         self._frame = frame
         self._server = frame.board.server
         self._name = name
@@ -83,7 +87,7 @@ class StreamView:
             self._tail_button.props("no-caps outline")
 
     async def refresh(self) -> None:
-        """Ask for the page that is shown anew."""
+        """Read the current page again."""
         self._facts = await one_stream(self._server, self._name)
         self._frame.board.catalogue.note_now(self._facts)
         self._show_about(self._facts, await self._server.now_ms())
@@ -94,34 +98,34 @@ class StreamView:
             self._server, self._name, self._reading, self._facts.mean_bytes, self._conditions
         )
         self._show(self._page.entries)
-        self._next.set_enabled(self._page.onwards is not None)
+        self._next.set_enabled(self._page.following is not None)
         self._back.set_enabled(self._reading not in (NEWEST, OLDEST))
         self._note.set_text(self._note_text())
 
     async def tick(self) -> None:
-        """The tail's clock."""
+        """Update the tail."""
         tail = self._tail
         if tail is None or tail.paused:
             return
-        # A tail that shows nothing new sends nothing to the browser.
+        # Send nothing to the browser if nothing changed.
         if await tail.step():
             conditions = self._conditions
             shown = [
                 entry for entry in tail.shown if all(test(entry.fields) for test in conditions)
             ]
             self._show(shown)
-        skipped = f"; {tail.skipped:,} came too fast to be shown" if tail.skipped else ""
+        skipped = f"; {tail.skipped:,} arrived too fast to be shown" if tail.skipped else ""
         self._note.set_text(f"tail: the newest {len(tail.shown)} entries{skipped}")
 
     async def turn_tail(self) -> None:
-        """Start the tail, pause it, go on."""
+        """Start, pause or resume the tail."""
         if self._tail is None:
             self._tail = Tail(self._server, self._name)
             await self._frame.attempt(self.tick)
         else:
             self._tail.paused = not self._tail.paused
         going = not self._tail.paused
-        self._tail_button.set_text("Pause" if going else "Go on")
+        self._tail_button.set_text("Pause" if going else "Resume")
         self._tail_button.set_icon("pause" if going else "play_arrow")
         self._back.set_enabled(False)
         self._next.set_enabled(False)
@@ -155,8 +159,8 @@ class StreamView:
             await self._go(self._reading)
 
     async def _turn_on(self) -> None:
-        if self._page.onwards is not None:
-            await self._go(self._page.onwards)
+        if self._page.following is not None:
+            await self._go(self._page.following)
 
     async def _turn_back(self) -> None:
         found: list[Reading] = []
@@ -170,10 +174,10 @@ class StreamView:
             if found:
                 await self._go(found[0])
             else:
-                tell("nothing lies before this page")
+                tell("this is the first page")
 
     async def _open(self, key: str) -> None:
-        """Show an entry, also one that has left the table meanwhile."""
+        """Show an entry, even if it has left the table in the meantime."""
 
         async def find() -> None:
             found = [entry for entry in self._entries if str(entry.id) == key]
@@ -199,7 +203,7 @@ class StreamView:
         return [parse(key.encode()) for key in self._table.chosen]
 
     async def changed(self) -> None:
-        """Show what a change has made of the page; what was chosen for it is not any more."""
+        """Refresh the page after a change and clear the selection."""
         self._table.choose_none()
         await self.refresh()
 
@@ -227,17 +231,17 @@ class StreamView:
         self._about.set_text(harmless("; ".join(parts)))
 
     def _note_text(self) -> str:
-        way = "upwards" if self._reading.rising else "newest first"
+        way = "oldest first" if self._reading.rising else "newest first"
         text = f"{len(self._page.entries)} entries, {way}"
         if self._conditions:
-            text += f", out of {self._page.scanned:,} that were looked at"
-            if self._page.onwards is not None and len(self._page.entries) == 0:
-                text += "; Next looks further"
+            text += f" of {self._page.scanned:,} checked"
+            if self._page.following is not None and len(self._page.entries) == 0:
+                text += "; use Next to search further"
         return text
 
 
 def entry_cells(entry: Entry) -> TableRow:
-    """An entry as the table shows it; ids are text, for a browser's numbers end at 2^53."""
+    """A row of the table. Ids are text, because JavaScript numbers are exact only up to 2^53."""
     id_ = str(entry.id)
     return {
         "key": id_,
@@ -248,7 +252,7 @@ def entry_cells(entry: Entry) -> TableRow:
 
 
 def _is_command(held: KeyboardModifiers) -> bool:
-    """With these held, a letter means something to the browser."""
+    """Whether a modifier makes the key a shortcut of the browser."""
     return held.ctrl or held.alt or held.meta
 
 
@@ -259,11 +263,11 @@ def register(board: Board) -> None:
     async def stream(
         name: str | None = None, at: str = "", where: str = "", tail: str = ""
     ) -> None:
-        words = Words()
-        key, reading = words.name(name), words.reading("at", at)
-        tails = words.number("tail", tail, 0)
-        frame = Frame(board, f"Entries of {harmless(key)}", "stream", key)
-        frame.mind(words, link("stream", key, where=where))
+        query = QueryReader()
+        key, reading = query.name(name), query.reading("at", at)
+        tails = query.number("tail", tail, 0)
+        frame = PageFrame(board, f"Entries of {harmless(key)}", "stream", key)
+        frame.warn_about(query, link("stream", key, where=where))
         view = StreamView(frame, key, reading, where)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)
         if tails:

@@ -1,4 +1,4 @@
-"""What can be done with a stream: export; where writes are allowed also add, delete, trim, redrive."""
+"""The buttons of a stream: export, and with --allow-writes add, delete, trim and redrive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from penstock.web.model.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.stream_page import read_ids
 from penstock.web.pages.dialogs import answer_buttons, propose, titled_dialog
-from penstock.web.pages.frame import Frame
+from penstock.web.pages.frame import PageFrame
 from penstock.web.pages.redrive import redrive
 from penstock.web.refusal import Refused
 
@@ -39,7 +39,7 @@ class Shown(Protocol):
 class StreamActions:
     """A row of buttons below the entries."""
 
-    def __init__(self, frame: Frame, name: bytes, shown: Shown) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, shown: Shown) -> None:
         self._frame = frame
         self._name = name
         self._shown = shown
@@ -47,15 +47,17 @@ class StreamActions:
             ui.button("Export", icon="download", on_click=self._export).props("flat no-caps")
             if frame.board.settings.allow_writes:
                 ui.button("Add an entry", on_click=self._add).props("flat no-caps")
-                ui.button("Delete chosen", on_click=self._delete).props("flat no-caps")
+                ui.button("Delete selected", on_click=self._delete).props("flat no-caps")
                 ui.button("Trim", on_click=self._trim).props("flat no-caps")
-                self._redrive_button = ui.button("Redrive chosen", on_click=self._redrive)
+                self._redrive_button = ui.button("Redrive selected", on_click=self._redrive)
                 self._redrive_button.props("flat no-caps").set_visibility(False)
             else:
-                ui.label("read-only: start with --allow-writes to change anything").classes("muted")
+                ui.label(
+                    "read-only: start the dashboard with --allow-writes to change data"
+                ).classes("muted")
 
     def offer_redrive(self, has_rejects: bool) -> None:
-        """Entries that say why they were rejected can be sent back."""
+        """Show the button if the page has rejects, which can be sent back."""
         if self._frame.board.settings.allow_writes:
             self._redrive_button.set_visibility(has_rejects)
 
@@ -64,10 +66,10 @@ class StreamActions:
         with titled_dialog(self._frame, "Export") as dialog:
             start = ui.input("from (included)", value="start").props("dense outlined")
             end = ui.input("to (included)", value="end").props("dense outlined")
-            limit = ui.number("entries at most", value=LIMIT_DEFAULT, min=1, format="%d")
+            limit = ui.number("maximum number of entries", value=LIMIT_DEFAULT, min=1, format="%d")
             limit.props("dense outlined")
             if chosen:
-                ui.label(f"{len(chosen)} entries are chosen: only they are exported")
+                ui.label(f"Exports only the {len(chosen)} selected entries")
                 for box in (start, end, limit):
                     box.disable()
             with ui.row():
@@ -94,9 +96,9 @@ class StreamActions:
     async def _add(self) -> None:
         with titled_dialog(self._frame, "Add an entry") as dialog:
             id_ = ui.input("id", value="*").props("dense outlined")
-            text = ui.textarea("fields, one a line: name=value").props("outlined autofocus")
+            text = ui.textarea("fields, one per line: name=value").props("outlined autofocus")
             text.classes("full-width")
-            answer_buttons(dialog, "Show what is sent", lambda: (id_.value, text.value))
+            answer_buttons(dialog, "Preview", lambda: (id_.value, text.value))
         given = await dialog
         if given is None:
             return
@@ -124,10 +126,11 @@ class StreamActions:
     async def _trim(self) -> None:
         first = self._shown.first_shown()
         with titled_dialog(self._frame, "Trim the stream") as dialog:
-            way = ui.radio({"before": "all before", "newest": "all but the newest"}, value="before")
-            what = ui.input("an id, a moment, or how many", value=str(first) if first else "")
+            ways = {"before": "delete entries before", "newest": "keep only the newest"}
+            way = ui.radio(ways, value="before")
+            what = ui.input("an id, a time, or a number", value=str(first) if first else "")
             what.props("dense outlined autofocus").classes("full-width")
-            answer_buttons(dialog, "Show what goes", lambda: (way.value, what.value))
+            answer_buttons(dialog, "Preview", lambda: (way.value, what.value))
         given = await dialog
         if given is not None:
             await propose(self._frame, lambda: self._plan_trim(*given), self._shown.changed)
@@ -137,7 +140,7 @@ class StreamActions:
         facts = await one_stream(server, self._name)
         if way == "newest":
             if not text.strip().isdecimal():
-                raise Refused("how many entries stay? Write a number")
+                raise Refused("enter the number of entries to keep")
             return await plan_trim_to_length(server, facts, int(text))
         return await plan_trim_before(server, facts, await self._id_of(text.strip(), facts))
 
@@ -158,6 +161,6 @@ def parse_fields(text: str) -> list[tuple[bytes, bytes]]:
             continue
         name, equals, value = line.partition("=")
         if not equals:
-            raise Refused(f"{line!r} has no equals sign: write name=value")
+            raise Refused(f"{line!r} is not a field: write name=value")
         fields.append((name.strip().encode(), value.encode()))
     return fields

@@ -7,35 +7,35 @@ from nicegui import ui
 from penstock.client.replies import Entry
 from penstock.human.show import age_text, harmless, size_text
 from penstock.web.board import Board
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
-from penstock.web.model.catalogue import SORTS, Page, Row, names_of
+from penstock.web.model.catalogue import SORTS, CataloguePage, StreamRow, names_of
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.rates import rate_text
-from penstock.web.pages.frame import Frame, show_url
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.frame import PageFrame, show_url
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 ROWS = 50
 REFRESH_SECONDS = 2.0
 
 COLUMNS = [
-    Column("name", "stream", sorts=True),
-    Column("length", "length", numeric=True, sorts=True),
-    Column("bytes", "bytes", numeric=True, sorts=True),
-    Column("in", "in", numeric=True, sorts=True),
-    Column("spark", "rate in"),
-    Column("out", "out", numeric=True, sorts=True),
-    Column("first", "first entry", numeric=True, sorts=True),
-    Column("last", "last entry", numeric=True, sorts=True),
-    Column("groups", "groups", numeric=True, sorts=True),
-    Column("lag", "worst lag", numeric=True, sorts=True),
+    DataColumn("name", "stream", sorts=True),
+    DataColumn("length", "length", numeric=True, sorts=True),
+    DataColumn("bytes", "bytes", numeric=True, sorts=True),
+    DataColumn("in", "in", numeric=True, sorts=True),
+    DataColumn("spark", "rate in"),
+    DataColumn("out", "out", numeric=True, sorts=True),
+    DataColumn("first", "first entry", numeric=True, sorts=True),
+    DataColumn("last", "last entry", numeric=True, sorts=True),
+    DataColumn("groups", "groups", numeric=True, sorts=True),
+    DataColumn("lag", "worst lag", numeric=True, sorts=True),
 ]
 
 
 class StreamsView:
-    """The table and its controls; what it shows is in the address."""
+    """The table and its controls. Their state is in the URL."""
 
-    def __init__(self, frame: Frame, search: str, sort: str, page: int) -> None:
+    def __init__(self, frame: PageFrame, search: str, sort: str, page: int) -> None:
         self._frame = frame
         self._catalogue = frame.board.catalogue
         self._search = search
@@ -53,12 +53,12 @@ class StreamsView:
             self._pager = ui.pagination(1, 1, value=1, direction_links=True, on_change=self._turned)
             self._pager.props("max-pages=7 active-design=outline")
             ui.label(
-                "Out counts entries delivered to groups, all of them together. Where a lag is unknown, the"
-                " groups of the stream say why."
+                "Out counts entries delivered to all groups together. If a lag is unknown, the page of the"
+                " stream's groups explains why."
             ).classes("muted text-caption")
 
     async def refresh(self) -> None:
-        """Ask for the rows on the screen anew; the others are as old as the last sweep."""
+        """Refresh the rows on the screen. The others are as old as the last sweep."""
         page = self._current()
         await self._catalogue.look(names_of(page.rows))
         if not self._catalogue.swept and not page.rows:
@@ -66,12 +66,12 @@ class StreamsView:
         now_ms = await self._frame.board.server.now_ms()
         self._show(self._current(), now_ms)
 
-    def _current(self) -> Page:
+    def _current(self) -> CataloguePage:
         page = self._catalogue.page(self._search, self._sort, self._descending, self._page, ROWS)
         self._page = page.number
         return page
 
-    def _show(self, page: Page, now_ms: int) -> None:
+    def _show(self, page: CataloguePage, now_ms: int) -> None:
         total = f"{page.total:,} streams" if page.total != 1 else "1 stream"
         self._count.set_text(total + ("" if self._catalogue.swept else " so far"))
         self._pager.set_visibility(page.pages > 1)
@@ -85,7 +85,7 @@ class StreamsView:
         await self._changed()
 
     async def _sort_by(self, name: str) -> None:
-        # Numbers are looked at from the largest down.
+        # Numbers are sorted from the largest down at first.
         self._descending = not self._descending if name == self._sort else name != "name"
         self._sort = name
         self._page = 1
@@ -107,7 +107,7 @@ class StreamsView:
         show_url(link("streams", search=self._search, sort=sort, page=page))
 
 
-def row_cells(row: Row, now_ms: int) -> TableRow:
+def row_cells(row: StreamRow, now_ms: int) -> TableRow:
     """A stream as the table shows it."""
     facts, meter = row.facts, row.meter
     lag = facts.worst_lag
@@ -127,7 +127,7 @@ def row_cells(row: Row, now_ms: int) -> TableRow:
 
 
 def _unknown(facts: StreamFacts) -> dict[str, str]:
-    """Why is said where the groups are."""
+    """A link to the page that explains why."""
     return {"text": "unknown", "href": link("groups", facts.name)}
 
 
@@ -141,10 +141,10 @@ def register(board: Board) -> None:
     @ui.page("/")
     @ui.page("/streams")
     async def streams(search: str = "", sort: str = "", page: str = "") -> None:
-        words = Words()
-        order = words.one_of("sort", sort, SORTS, "name")
-        number = words.number("page", page, 1)
-        frame = Frame(board, "Streams", "streams")
-        frame.mind(words, link("streams", search=search))
+        query = QueryReader()
+        order = query.one_of("sort", sort, SORTS, "name")
+        number = query.number("page", page, 1)
+        frame = PageFrame(board, "Streams", "streams")
+        frame.warn_about(query, link("streams", search=search))
         view = StreamsView(frame, search, order, number)
         await frame.keep_fresh(view.refresh, REFRESH_SECONDS)

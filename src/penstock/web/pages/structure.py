@@ -1,4 +1,4 @@
-"""/structure: the radix tree of a stream, its nodes, their bytes, and where the memory goes."""
+"""/structure: the radix tree, nodes, bytes and memory of a stream."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
 from penstock.web.board import Board
 from penstock.web.colours import pieces_css
-from penstock.web.http.address import Words
+from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.structure import (
@@ -23,21 +23,21 @@ from penstock.web.model.structure import (
     tree_options,
     trims,
 )
-from penstock.web.pages.frame import Frame, heading, show_url
+from penstock.web.pages.frame import PageFrame, heading, show_url
 from penstock.web.pages.groups import draw
-from penstock.web.pages.table import Column, DataTable, TableRow
+from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 NODE_COLUMNS = [
-    Column("id", "node"),
-    Column("live", "live", numeric=True),
-    Column("deleted", "deleted", numeric=True),
-    Column("bytes", "bytes", numeric=True),
+    DataColumn("id", "node"),
+    DataColumn("live", "live", numeric=True),
+    DataColumn("deleted", "deleted", numeric=True),
+    DataColumn("bytes", "bytes", numeric=True),
 ]
 PART_COLUMNS = [
-    Column("part", "part"),
-    Column("bytes", "bytes", numeric=True),
-    Column("share", "share", numeric=True),
-    Column("meaning", "what it is", wraps=True),
+    DataColumn("part", "part"),
+    DataColumn("bytes", "bytes", numeric=True),
+    DataColumn("share", "share", numeric=True),
+    DataColumn("meaning", "content", wraps=True),
 ]
 
 CSS = """
@@ -49,15 +49,15 @@ CSS = """
   rgba(200,0,0,.10) 0 6px, transparent 6px 12px); }
 .bytes li.deleted > div { color: var(--gone); opacity: 1; }
 .p { display: inline-block; padding: 0 3px; margin: 1px 0; border-radius: 3px; max-width: 100%; }
-.piece-told:not(:empty) { position: sticky; bottom: 0; padding: 4px 8px; background: var(--card);
+.piece-title:not(:empty) { position: sticky; bottom: 0; padding: 4px 8px; background: var(--card);
   border-top: 1px solid rgba(128,128,128,.5); }
 .p i { font-style: normal; font-weight: 700; margin-left: .5em; }
 """ + pieces_css()
-# What a piece of bytes is stands in its title, which only a mouse would find. So a click or a tap tells it as
-# well, and from the list, which takes the focus once, the arrow keys go from piece to piece.
+# The title of a piece describes its bytes, but only a mouse shows titles. So a click or tap shows it too, and
+# the arrow keys move between pieces when the list has the focus.
 TELL_JS = """(event) => {
   const piece = event.target.closest('.p[title]');
-  if (piece) document.querySelector('.piece-told').textContent = piece.title;
+  if (piece) document.querySelector('.piece-title').textContent = piece.title;
 }"""
 STEP_JS = """(event) => {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
@@ -68,7 +68,7 @@ STEP_JS = """(event) => {
   if (!piece) return;
   event.preventDefault();
   piece.focus();
-  document.querySelector('.piece-told').textContent = piece.title;
+  document.querySelector('.piece-title').textContent = piece.title;
 }"""
 LEGEND = (
     ("total", "listpack header and end"),
@@ -83,9 +83,9 @@ LEGEND = (
 
 
 class StructureView:
-    """A window of nodes and one of them in full."""
+    """A window of nodes, and the bytes of one of them."""
 
-    def __init__(self, frame: Frame, name: bytes, start: StreamID, chosen: str) -> None:
+    def __init__(self, frame: PageFrame, name: bytes, start: StreamID, chosen: str) -> None:
         self._frame = frame
         self._name = name
         self._start = start
@@ -98,11 +98,10 @@ class StructureView:
                 ui.button("First nodes", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
                 self._next = ui.button("Next nodes", on_click=self._turn_on).props("flat no-caps")
                 ui.button("Newest", on_click=self._go_last).props("flat no-caps")
-                ui.button("Read again", on_click=lambda: self._go(self._start)).props(
-                    "flat no-caps"
-                )
+                ui.button("Refresh", on_click=lambda: self._go(self._start)).props("flat no-caps")
             with ui.element("div").classes("full-width").style("overflow-x: auto") as scrolled:
-                # What scrolls must be reached by keys; what the tree opens, the table of nodes opens too.
+                # Scrollable elements need keyboard focus. The table of nodes opens the same nodes as the
+                # tree.
                 scrolled.props('tabindex="0" role="group" aria-label="radix tree"')
                 self._tree = ui.echart({}, on_point_click=self._clicked).classes("full-width")
                 self._tree.style("min-width: 46rem")
@@ -111,15 +110,15 @@ class StructureView:
                     self._nodes = DataTable(NODE_COLUMNS, "nodes")
                     self._nodes.on_open(self._open)
                 with ui.column().classes("col-12 col-md"):
-                    self._parts = DataTable(PART_COLUMNS, "where the memory goes")
+                    self._parts = DataTable(PART_COLUMNS, "memory by use")
                     self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
             self._title = heading("", "text-subtitle1 text-weight-bold mono wrap")
             self._title.props('tabindex="-1"').set_visibility(False)
-            # bytes_html escapes all that was stored; a second pass in the browser would take as long again.
+            # bytes_html escapes all stored data; sanitizing it again in the browser would double the time.
             self._bytes = ui.html("", sanitize=False).classes("full-width")
             self._bytes.on("keydown", js_handler=STEP_JS).on("click", js_handler=TELL_JS)
-            ui.label().classes("piece-told wrap mono").props('role="status"')
+            ui.label().classes("piece-title wrap mono").props('role="status"')
 
     def _legend(self) -> None:
         with ui.row().classes("gap-1"):
@@ -127,7 +126,7 @@ class StructureView:
                 ui.label(text).classes(f"p {kind}")
 
     async def refresh(self) -> None:
-        """Read the window anew."""
+        """Read the window again and redraw the page."""
         facts = await one_stream(self._frame.board.server, self._name)
         self._window = window = await read_window(self._frame.board.server, facts, self._start)
         self._about.set_text(about_text(facts, window))
@@ -136,7 +135,7 @@ class StructureView:
         self._nodes.show([node_cells(node) for node in window.nodes])
         self._parts.show(part_rows(window))
         self._saved.set_text(saved_text(window, facts.length))
-        self._next.set_enabled(window.onwards is not None)
+        self._next.set_enabled(window.following is not None)
         self._show_bytes()
 
     def _show_bytes(self) -> None:
@@ -156,8 +155,8 @@ class StructureView:
         self._show_url()
 
     async def _turn_on(self) -> None:
-        if self._window is not None and self._window.onwards is not None:
-            await self._go(self._window.onwards)
+        if self._window is not None and self._window.following is not None:
+            await self._go(self._window.following)
 
     async def _go_last(self) -> None:
         async def find() -> None:
@@ -173,7 +172,7 @@ class StructureView:
         self._show_bytes()
         self._show_url()
         self._title.run_method("scrollIntoView")
-        self._title.run_method("focus", {"preventScroll": True})  # reading goes on there
+        self._title.run_method("focus", {"preventScroll": True})  # screen readers continue there
 
     def _clicked(self, event: EChartPointClickEventArguments) -> None:
         data: object = event.data
@@ -186,12 +185,12 @@ class StructureView:
 
 
 def about_text(facts: StreamFacts, window: Window) -> str:
-    """What is drawn, of how much."""
-    text = f"{facts.tree_keys:,} nodes, found through a radix tree of {facts.tree_nodes:,}; "
+    """How much of the stream is shown."""
+    text = f"{facts.tree_keys:,} nodes in a radix tree of {facts.tree_nodes:,} nodes; "
     if window.is_whole:
-        text += "all of it is drawn"
+        text += "all are shown"
     else:
-        text += f"drawn is the tree of {len(window.nodes)} of the nodes (at most {WINDOW_NODES} at a time)"
+        text += f"{len(window.nodes)} are shown (at most {WINDOW_NODES} at a time)"
     return "; ".join([text, *window.notes])
 
 
@@ -208,7 +207,7 @@ def node_cells(node: RawNode) -> TableRow:
 
 
 def part_rows(window: Window) -> list[TableRow]:
-    """Where the bytes of these nodes are."""
+    """The bytes of the nodes, by use."""
     total = window.memory.total_bytes
     return [
         {
@@ -224,20 +223,20 @@ def part_rows(window: Window) -> list[TableRow]:
 
 
 def saved_text(window: Window, length: int) -> str:
-    """What the header's names save, what an entry costs, and what a trim would free."""
+    """The bytes per entry, what names in headers save, and what a trim would free."""
     memory = window.memory
     lines = []
     if memory.entries:
-        lines.append(f"{memory.total_bytes / memory.entries:.1f} bytes an entry in these nodes")
+        lines.append(f"{memory.total_bytes / memory.entries:.1f} bytes per entry in these nodes")
     lines.append(
-        f"names are written once a node, which saves {size_text(max(memory.names_saved_net, 0))};"
+        f"names are stored once per node, which saves {size_text(max(memory.names_saved_net, 0))};"
         f" {memory.tombstones:,} tombstones take {size_text(memory.parts['tombstones'])}"
     )
     for trim in trims(window, length):
         way = "~" if trim.approximate else "="
         lines.append(
-            f"XTRIM MAXLEN {way} {trim.length_max:,} would free {size_text(max(trim.bytes_freed, 0))}: drop"
-            f" {trim.nodes_dropped:,} nodes, make {trim.tombstones_made:,} tombstones"
+            f"XTRIM MAXLEN {way} {trim.length_max:,} would free {size_text(max(trim.bytes_freed, 0))}: it"
+            f" drops {trim.nodes_dropped:,} nodes and creates {trim.tombstones_made:,} tombstones"
         )
     return "\n".join(lines)
 
@@ -247,9 +246,9 @@ def register(board: Board) -> None:
 
     @ui.page("/structure")
     async def structure(name: str | None = None, at: str = "", node: str = "") -> None:
-        words = Words()
-        key, start = words.name(name), words.identifier("at", at)
-        frame = Frame(board, f"Structure of {harmless(key)}", "structure", key)
-        frame.mind(words, link("structure", key))
+        query = QueryReader()
+        key, start = query.name(name), query.identifier("at", at)
+        frame = PageFrame(board, f"Structure of {harmless(key)}", "structure", key)
+        frame.warn_about(query, link("structure", key))
         view = StructureView(frame, key, start, node)
         await frame.load(view.refresh)

@@ -1,4 +1,4 @@
-// A table whose rows keep their elements, and so the focus, when others come and go. See table.py for the cells.
+// A table whose rows keep their elements, and so the focus, when other rows change. See table.py for the cells.
 export default {
   template: `
     <div>
@@ -7,7 +7,7 @@ export default {
         <thead>
           <tr>
             <th v-if="chooses" scope="col" class="choose">
-              <q-checkbox dense aria-label="choose all" :model-value="allChosen" @update:model-value="chooseAll" />
+              <q-checkbox dense aria-label="select all" :model-value="allChosen" @update:model-value="chooseAll" />
             </th>
             <th v-for="column in columns" :key="column.name" scope="col" :class="column.align"
               :aria-sort="column.sorted">
@@ -20,7 +20,7 @@ export default {
         <tbody>
           <tr v-for="row in rows" :key="row.key" :class="{ chosen: chosen.includes(row.key) }">
             <td v-if="chooses" class="choose">
-              <q-checkbox dense :aria-label="'choose ' + text(row[columns[0].name])"
+              <q-checkbox dense :aria-label="'select ' + text(row[columns[0].name])"
                 :model-value="chosen.includes(row.key)" @update:model-value="choose(row.key)" />
             </td>
             <td v-for="column in columns" :key="column.name" :class="[column.align, column.wraps && 'wrap']">
@@ -35,11 +35,11 @@ export default {
               <template v-else>{{ text(row[column.name]) }}</template>
             </td>
           </tr>
-          <tr v-if="!rows.length"><td :colspan="columns.length + (chooses ? 1 : 0)">nothing here</td></tr>
+          <tr v-if="!rows.length"><td :colspan="columns.length + (chooses ? 1 : 0)">none</td></tr>
         </tbody>
       </q-markup-table>
       <div v-if="chosen.length" class="muted" role="status">
-        {{ chosen.length }} chosen <button class="open" tabindex="0" @click="chooseNone">choose none</button>
+        {{ chosen.length }} selected <button class="open" tabindex="0" @click="chooseNone">clear selection</button>
       </div>
     </div>
   `,
@@ -53,7 +53,7 @@ export default {
     },
   },
   watch: {
-    // Nobody is to act on what is out of sight.
+    // Rows that are no longer shown are deselected.
     rows(rows) {
       const kept = this.chosen.filter((key) => rows.some((row) => row.key == key));
       if (kept.length < this.chosen.length) this.tell(kept);

@@ -1,12 +1,11 @@
-"""Tables with the semantics of tables, and rows that stay the same elements when others change.
+"""Accessible tables whose rows keep their elements when other rows change.
 
-That is why they are a component of their own (table.js). Cells drawn by templates of NiceGUI's are made anew
-with every update of a page, twice a second at times, and whoever works by keys loses the place each time.
+They are a custom component (table.js). NiceGUI's table templates recreate cells with every update, up to
+twice a second, and keyboard users lose the focus each time.
 
-A cell's value is text or a number, {"text", "href"} for a link, {"text", "open"} for a button that opens
-the row ("open" tells where: in a "dialog" or "below"), or {"points", "text"} for a sparkline. All of it is
-put in as text, never as markup. Columns that sort do so on our side: a heading is a button that names its
-column.
+A cell is text or a number, {"text", "href"} for a link, {"text", "open"} for a button that opens the row
+("open" is where: in a "dialog" or "below"), or {"points", "text"} for a sparkline. Values are inserted as
+text, never as markup. Sorting happens on the server: a heading is a button that sends the name of its column.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ TableRow = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """A column: what it is called in a row, and over it."""
+class DataColumn:
+    """A column: `name` is its key in a row, `label` its heading."""
 
     name: str
     label: str
@@ -32,7 +31,7 @@ class Column:
 
 
 class TableElement(Element, component="table.js"):
-    """What the browser shows."""
+    """The element in the browser."""
 
     def send(self, **properties: object) -> None:
         self._props.update(properties)
@@ -40,46 +39,48 @@ class TableElement(Element, component="table.js"):
 
 
 class DataTable:
-    """A table whose rows are given to it, each with a `key`; it does not sort, filter or page by itself."""
+    """A table. The caller sorts, filters and pages the rows; each row has a `key`."""
 
-    def __init__(self, columns: list[Column], label: str, chooses: bool = False) -> None:
+    def __init__(self, columns: list[DataColumn], label: str, chooses: bool = False) -> None:
         self._columns = columns
         self._rows: list[TableRow] = []
         self.chosen: list[str] = []
         self.element = TableElement().classes("full-width")
-        self.element.send(label=label, chooses=chooses, rows=[], columns=self._told())
+        self.element.send(label=label, chooses=chooses, rows=[], columns=self._column_props())
         self.element.on("choose", lambda event: self._choose(event.args))
 
     def show(self, rows: list[TableRow]) -> None:
-        """Replace the rows; nothing is sent if they are the same."""
+        """Replace the rows. Nothing is sent if they are the same."""
         if rows != self._rows:
             self._rows = rows
             self.element.send(rows=rows)
             self._choose(self.chosen)
 
     def choose_none(self) -> None:
-        """What was chosen is done with."""
+        """Clear the selection."""
         self.element.run_method("chooseNone")
         self.chosen = []
 
     def mark_sorted(self, name: str, descending: bool) -> None:
         """Show which column the rows are sorted by."""
-        self.element.send(columns=self._told(name, "descending" if descending else "ascending"))
+        self.element.send(
+            columns=self._column_props(name, "descending" if descending else "ascending")
+        )
 
     def on_open(self, act: Callable[[str], Any]) -> None:
-        """Call `act` with the key of the row whose {"open"} cell was used."""
+        """Call `act` with the key of a row when its {"open"} cell is clicked."""
         self.element.on("open", lambda event: act(str(event.args)))
 
     def on_sort(self, act: Callable[[str], Any]) -> None:
-        """Call `act` with the name of the column whose heading was used."""
+        """Call `act` with the name of a column when its heading is clicked."""
         self.element.on("sort-by", lambda event: act(str(event.args)))
 
     def _choose(self, keys: object) -> None:
-        """Of what a browser names only what is shown: the rows may have changed while it told."""
+        """Select rows. Keys that are not shown are ignored, because rows may have changed in the meantime."""
         self.chosen = shown_keys(keys, self._rows)
 
-    def _told(self, sorted_by: str = "", direction: str = "") -> list[dict[str, Any]]:
-        """The columns as the component takes them."""
+    def _column_props(self, sorted_by: str = "", direction: str = "") -> list[dict[str, Any]]:
+        """The columns as the component expects them."""
         return [
             {
                 "name": column.name,
@@ -94,7 +95,7 @@ class DataTable:
 
 
 def shown_keys(keys: object, rows: list[TableRow]) -> list[str]:
-    """Those of the keys that a row has; none where there is no list of keys."""
+    """The keys that belong to a row. Empty if `keys` is not a list."""
     if not isinstance(keys, list):
         return []
     shown = {row["key"] for row in rows}

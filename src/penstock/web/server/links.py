@@ -1,8 +1,8 @@
-"""Connections to one server, or to all of a Redis Cluster: commands in, replies as RESP2 has them out.
+"""Connections to one server or to a Redis Cluster. Replies are returned as RESP2 carries them.
 
-On a cluster each command goes to the node that has its key, and SCAN walks one node after the other: its
-cursor is `NODE:CURSOR`, the number of a node among the primaries in the order of their names. What has no
-key (TIME) goes to any.
+On a cluster, each command goes to the node of its key. A command without a key (TIME) goes to any node. SCAN
+walks one node after the other; its cursor is `NODE:CURSOR`, where NODE is the number of a primary in the
+order of their names.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ CONNECTIONS_MAX = 32
 
 Replies: TypeAlias = "list[Reply | redis.RedisError]"
 
-# What redis-py needs to find its way in a cluster; every other reply stays as it came.
+# redis-py needs these replies parsed to route commands in a cluster. All other replies stay unparsed.
 _TOPOLOGY = ("CLUSTER SLOTS", "CLUSTER SHARDS", "COMMAND", "COMMAND INFO")
 
 
-class Link(Protocol):
-    """What a Server asks through."""
+class ServerLink(Protocol):
+    """Connections to one server or cluster."""
 
     name: str
 
     async def send(self, commands: Sequence[Sequence[Word]]) -> Replies:
-        """The replies in the order of the commands; a refusal stands where its reply would."""
+        """Send commands. A command that fails has its error in place of its reply."""
 
     async def scan(self, cursor: bytes, words: Sequence[Word]) -> tuple[bytes, Reply]:
-        """Where to go on, `0` at the end, and the names that SCAN gave."""
+        """The next cursor, `0` at the end, and some names."""
 
     async def close(self) -> None: ...
 
@@ -72,15 +72,15 @@ class SingleLink:
         (reply,) = await self.send([("SCAN", cursor, *words)])
         if isinstance(reply, redis.RedisError):
             raise reply
-        onwards, names = parts(reply, 2)
-        return blob(onwards), names
+        next_cursor, names = parts(reply, 2)
+        return blob(next_cursor), names
 
     async def close(self) -> None:
         await self._client.aclose(close_connection_pool=True)
 
 
 class ClusterLink:
-    """All primaries of a cluster; the URL names any of its nodes."""
+    """All primaries of a cluster. The URL names any node."""
 
     def __init__(self, url: str) -> None:
         server = parse_url(url)
@@ -90,7 +90,7 @@ class ClusterLink:
         settings.pop("db", None)
         self.name = f"cluster at {server.name}"
         settings["ssl"] = server.is_tls
-        # redis-py refuses what finds no connection, where the other kind of client waits.
+        # redis-py's cluster client fails if no connection is free, where the other one waits.
         self._turn = asyncio.Semaphore(CONNECTIONS_MAX // 2)
         self._client: Any = RedisCluster(**settings)
         for command in set(self._client.response_callbacks) - set(_TOPOLOGY):
@@ -117,20 +117,20 @@ class ClusterLink:
         nodes: list[ClusterNode] = sorted(self._client.get_primaries(), key=lambda node: node.name)
         number, _, inner = cursor.rpartition(b":")
         place = min(int(number or 0), len(nodes) - 1)
-        # The node itself: what the cluster's client makes of SCAN has one cursor for all nodes.
+        # Ask the node directly: the cluster client's own SCAN has one cursor for all nodes.
         reply = cast("Reply", await nodes[place].execute_command("SCAN", inner, *words))
         cursor_reply, names = parts(reply, 2)
-        onwards = blob(cursor_reply)
-        if onwards == b"0":
+        next_cursor = blob(cursor_reply)
+        if next_cursor == b"0":
             place += 1
-        return b"0" if place == len(nodes) else b"%d:%s" % (place, onwards), names
+        return b"0" if place == len(nodes) else b"%d:%s" % (place, next_cursor), names
 
     async def close(self) -> None:
         await self._client.aclose()
 
 
 def _as_server_says(error: redis.RedisError, words: Sequence[Word]) -> redis.ResponseError:
-    """A refusal of redis-py's own, which sends no command that the cluster does not list, as a server's."""
+    """redis-py's error for a command that the cluster does not list, worded like a server's error."""
     if "doesn't exist" in str(error):
         return redis.ResponseError(f"ERR unknown command '{words[0]!s}'")
     return redis.ResponseError(str(error))
@@ -139,6 +139,6 @@ def _as_server_says(error: redis.RedisError, words: Sequence[Word]) -> redis.Res
 def _settings(server: ServerUrl) -> dict[str, Any]:
     """Arguments for redis-py's asynchronous connections."""
     settings = server.client_settings(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
-    # Our limit wins over one in the URL: a page waits for it.
+    # Overrides a limit in the URL, because a page waits for the connection.
     settings["socket_connect_timeout"] = CONNECT_SECONDS_MAX
     return settings | {"retry": Retry(NoBackoff(), 0), "max_connections": CONNECTIONS_MAX}
