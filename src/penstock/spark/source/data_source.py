@@ -22,6 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
 from penstock.spark.option_words import OptionError
+from penstock.spark.runtime.worker_python import use_driver_python
 from penstock.spark.sink.options import SinkOptions, parse_sink_options
 from penstock.spark.sink.rows import SinkRows
 from penstock.spark.sink.staging import SinkError
@@ -37,7 +38,8 @@ NAME = "penstock"
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source known to a session; where the package is installed Spark finds it by itself."""
+    """Make the source known to a session. On a local master, workers then run the Python of this process."""
+    use_driver_python(spark)
     spark.dataSource.register(PenstockSource)
 
 
