@@ -1,7 +1,7 @@
 """Lets Spark find the data source "penstock" without a call of `register`.
 
-Spark searches the Python of its workers for top-level modules named pyspark_* with a `DefaultSource`. An import
-error here would end that search, also for the sources of other packages, so it only warns.
+Spark searches the Python of its workers for top-level modules named pyspark_* with a `DefaultSource`. An
+import error here would end that search, also for the sources of other packages, so it only warns.
 """
 
 import warnings

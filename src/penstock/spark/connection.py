@@ -23,7 +23,7 @@ from redis.exceptions import AskError, MovedError, TryAgainError
 from penstock.client.bounded_replies import understood
 from penstock.client.bulk import is_native
 from penstock.client.replies import array, blob, parts
-from penstock.spark.source.options import Place
+from penstock.spark.place import Place
 
 T = TypeVar("T")
 Word = str | bytes | int

@@ -34,9 +34,9 @@ from penstock.spark.lake.files import LakeFiles, literal
 from penstock.spark.lake.manifest import INTENTS, Manifest
 from penstock.spark.option_words import Words
 from penstock.spark.pipeline.frames import REASON, SOURCE_ID, SOURCE_STREAM
+from penstock.spark.place import CONNECTION, parse_place
 from penstock.spark.sink.writer import batch_write
 from penstock.spark.source.data_source import NAME
-from penstock.spark.source.options import CONNECTION, parse_place
 
 STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:binary,value:binary>>"
 _OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", SOURCE_STREAM, SOURCE_ID)

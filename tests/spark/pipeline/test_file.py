@@ -173,7 +173,7 @@ window = "1 minute"
     assert '15: trim must be "never" or "archived" or "acked"' in found
     assert "16: there is no column nothing; there are day" in found
     assert "17: [reject] needs stream" in found
-    assert "18: [aggregate] needs watermark" in found
+    assert "18: [[aggregate]] needs watermark" in found
     assert "20: extra is unknown; allowed are source, schema, valid" in everything
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -17,6 +18,7 @@ from tests.support.source_tree import ROOT
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
+from penstock.spark.runtime.java import provide_java
 from penstock.spark.runtime.worker_python import WorkerPythonUnknown, use_driver_python
 
 RUN_SECONDS_MAX = 300
@@ -71,12 +73,14 @@ def test_a_session_of_spark_connect_is_left_alone() -> None:
 def test_the_first_script_of_the_docs_runs_without_an_activated_environment(
     penstock: Broker, tmp_path: Path
 ) -> None:
-    keep = ("HOME", "JAVA_HOME", "JDK_JAVA_OPTIONS", "LANG", "TMPDIR")
+    java_home = provide_java() or Path(shutil.which("java") or "").resolve().parents[1]
+    keep = ("HOME", "JDK_JAVA_OPTIONS", "LANG", "TMPDIR")
     environment = {name: os.environ[name] for name in keep if name in os.environ}
     # An installed package is found by its Python alone; the source tree needs PYTHONPATH.
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     environment |= {
         "PATH": "/usr/bin:/bin",
+        "JAVA_HOME": str(java_home),
         "PYTHONPATH": os.pathsep.join(str(Path(path).absolute()) for path in paths if path),
         "PENSTOCK_URL": penstock.options["url"],
     }

@@ -47,7 +47,7 @@ def test_what_spark_adds_for_a_query_is_left_to_spark() -> None:
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({}, "option stream: '' is not allowed; expected the name of a stream, or a column"),
+        ({}, "option stream is missing; expected the name of a stream, or a column `stream`"),
         ({"stream": " "}, "option stream: ''"),
         ({"stream": "s", "maxlen": "-1"}, "option maxlen: '-1' is not allowed"),
         ({"stream": "s", "minid": "x"}, "option minid: 'x' is not allowed; expected an id"),

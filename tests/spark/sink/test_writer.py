@@ -262,7 +262,7 @@ def test_a_stream_that_runs_out_of_ids_gets_nothing_of_a_batch(
 
 
 def test_overwriting_is_refused(penstock: Broker, spark: Any, write: Any) -> None:
-    with pytest.raises(Exception, match="mode overwrite: a stream is only added to"):
+    with pytest.raises(Exception, match="a stream can only be appended to"):
         write(penstock, spark.range(1), mode="overwrite", stream="out")
 
 

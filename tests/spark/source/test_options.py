@@ -108,7 +108,7 @@ def test_offsets_are_words_ids_or_a_moment() -> None:
 
 def test_offsets_of_a_stream_that_is_not_read_are_refused() -> None:
     for name in ("oders", "my:orders", "10.0.0.7:6379/0 orders"):
-        with pytest.raises(OptionError, match="streams that are read: orders"):
+        with pytest.raises(OptionError, match="a stream of this read: orders"):
             options(startingOffsets=f'{{"{name}": "5"}}')
     urls = "redis://10.0.0.7,redis://10.0.0.8"
     of_one = options(url=urls, startingOffsets='{"10.0.0.7:6379/0 orders": "5"}').starting

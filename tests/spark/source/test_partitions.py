@@ -22,7 +22,7 @@ options_module = pytest.importorskip("penstock.spark.source.options")
 planning = pytest.importorskip("penstock.spark.source.planning")
 schema = pytest.importorskip("penstock.spark.source.schema")
 
-COLUMNS = schema.Columns(pa.schema([("_id", pa.string()), ("v", pa.int32())]))
+COLUMNS = schema.EntrySchema(pa.schema([("_id", pa.string()), ("v", pa.int32())]))
 
 
 def reader_of(**options: str) -> Any:

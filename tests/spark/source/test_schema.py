@@ -15,7 +15,7 @@ TEXT_MAP = pa.map_(pa.string(), pa.string())
 
 
 def rows(fields: list[Any], entries: list[Any], **options: Any) -> list[dict[str, Any]]:
-    columns = pickle.loads(pickle.dumps(schema.Columns(pa.schema(fields), **options)))
+    columns = pickle.loads(pickle.dumps(schema.EntrySchema(pa.schema(fields), **options)))
     batch = columns.batch(schema.Page(b"orders", entries))
     assert batch.schema == pa.schema(fields)
     batch.validate(full=True)
@@ -106,4 +106,4 @@ def test_ten_thousand_characters_and_no_entries_at_all_are_no_special_case() -> 
 )
 def test_a_column_that_cannot_be_is_refused(field: Any, word: str) -> None:
     with pytest.raises(schema.SchemaError, match=word):
-        schema.Columns(pa.schema([field]))
+        schema.EntrySchema(pa.schema([field]))

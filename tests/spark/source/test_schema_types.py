@@ -243,7 +243,7 @@ def test_pages_and_nodes_make_the_same_batch(
     page = [
         [entry_id, [piece for pair in fields for piece in pair]] for entry_id, fields in entries
     ]
-    sure = schema_module.Columns(made_schema).batch(schema_module.Page(b"s", page))
+    sure = schema_module.EntrySchema(made_schema).batch(schema_module.Page(b"s", page))
     quick = batches.by_nodes(stream, BatchBuilder(made_schema, b"s"))
     assert same(batches.pylist([sure]), batches.pylist(quick))
 

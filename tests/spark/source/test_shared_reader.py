@@ -63,7 +63,7 @@ def reader_of(spark: Any, broker: Broker, **options: Any) -> Any:
     """What Spark's driver has: the reader itself."""
     parsed = options_module.parse_options({**broker.options, **SHARED, **options})
     schema = spark.createDataFrame([], SCHEMA).schema
-    return shared_module.SharedReader(parsed, source_module.columns_of(schema, parsed))
+    return shared_module.SharedReader(parsed, source_module.entry_schema(schema, parsed))
 
 
 def test_what_was_claimed_for_no_batch_comes_first_after_a_restart(

@@ -83,5 +83,5 @@ def test_a_whole_column_says_what_its_single_values_say(kind: object, text: byte
 
 
 def test_a_type_without_a_text_is_refused() -> None:
-    with pytest.raises(TypeError, match="cannot be read out of a text"):
+    with pytest.raises(TypeError, match="cannot be read from text"):
         values.parser_of(pa.month_day_nano_interval())

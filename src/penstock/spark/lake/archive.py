@@ -55,7 +55,7 @@ from penstock.spark.lake.manifest import (
     parse_manifest,
     parse_versioned,
 )
-from penstock.spark.sink.writer import QUERY_ID
+from penstock.spark.runtime.query_properties import QUERY_ID
 
 log = logging.getLogger(__name__)
 

@@ -40,9 +40,9 @@ from penstock.spark.pipeline.outputs import state_problems
 from penstock.spark.pipeline.rules import OWN_COLUMNS, rule_problems, sources_of
 from penstock.spark.pipeline.toml_lines import KeyPath
 from penstock.spark.pipeline.toml_table import Problem
+from penstock.spark.place import Place
 from penstock.spark.runtime.causes import cause_of
-from penstock.spark.source.options import Place
-from penstock.spark.source.schema import Columns, SchemaError
+from penstock.spark.source.schema import EntrySchema, SchemaError
 from penstock.spark.source.stream_state import group_in_use_or_none
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -99,7 +99,7 @@ class _SqlCheck:
                 continue
             try:
                 kind = frames.parse_type(self._spark, text)
-                Columns(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
+                EntrySchema(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
                 columns[name] = kind
                 if name in self._pipeline.archive.partition_by and not _names_directories(kind):
                     what = f"{name} is {kind.simpleString()}, which no directory can be named by"
@@ -166,6 +166,8 @@ class _SqlCheck:
         checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
         mode = java.org.apache.spark.sql.streaming.OutputMode.Append()
         for at, one in enumerate(self._pipeline.aggregates):
+            if not (one.window and one.watermark):
+                continue  # reported with the file: Spark's text for it would be "should be str, got str"
             try:
                 made = frames.aggregate(stream, self._pipeline, one)
                 checker.checkForStreaming(made._jdf.queryExecution().analyzed(), mode)

@@ -32,7 +32,8 @@ from penstock.errors import PenstockError
 from penstock.spark.option_words import OptionError
 from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
 from penstock.spark.pipeline.toml_table import Problem, Problems, Table
-from penstock.spark.source.options import CONNECTION, NAMES, Place, parse_options
+from penstock.spark.place import CONNECTION, Place
+from penstock.spark.source.options import NAMES, parse_options
 
 METRICS_STREAM = "penstock:metrics"
 TIME_DEFAULT = "_timestamp"

@@ -32,8 +32,8 @@ from pyspark.sql.streaming.listener import (
 )
 
 from penstock.spark.connection import Servers, StreamName, stream_of
+from penstock.spark.place import Place
 from penstock.spark.source.offsets import Offset, OffsetError, parse_offset
-from penstock.spark.source.options import Place
 from penstock.spark.source.stream_state import state_of
 
 log = logging.getLogger(__name__)

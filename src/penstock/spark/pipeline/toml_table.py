@@ -68,7 +68,8 @@ class Table:
         """A text, or nothing."""
         value = self.values.get(name)
         if value is None and needed:
-            self._problems.add(self.path, f"[{self.path[0]}] needs {name}")
+            head = f"[[{self.path[0]}]]" if len(self.path) > 1 else f"[{self.path[0]}]"
+            self._problems.add(self.path, f"{head} needs {name}")
         elif value is not None:
             if isinstance(value, str) and value.strip():
                 return value.strip()

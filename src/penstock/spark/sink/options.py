@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from penstock.core.stream_id import parse
 from penstock.errors import CommandError
-from penstock.spark.option_words import OptionError, Words
-from penstock.spark.source.options import CONNECTION, Place, parse_place
+from penstock.spark.option_words import OptionError, Words, missing_option
+from penstock.spark.place import CONNECTION, Place, parse_place
 
 NAMES = (
     *CONNECTION,
@@ -53,9 +53,7 @@ def parse_sink_options(
     if "stream" in words and not stream:
         raise OptionError("stream", stream, "the name of a stream")
     if not stream and not set(STREAM_COLUMNS) & set(columns):
-        raise OptionError(
-            "stream", stream, "the name of a stream, or a column `stream` that has it"
-        )
+        raise missing_option("stream", "the name of a stream, or a column `stream` with it")
     write_id = words.text("writeId")
     if "writeId" in words and (is_streaming or not write_id):
         allowed = "a name for a batch write; a streaming query has its checkpoint instead"

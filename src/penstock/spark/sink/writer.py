@@ -23,14 +23,13 @@ from pyspark.sql.datasource import (
 )
 
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.runtime.query_properties import BATCH_ID, QUERY_ID
+from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.sink.commit import append_batch
 from penstock.spark.sink.options import SinkOptions
 from penstock.spark.sink.rows import SinkRows
 from penstock.spark.sink.staging import SinkError, Stage, StagingKey, Write, discard
 
-# What Spark tells every job and task of a streaming query about it.
-QUERY_ID = "sql.streaming.queryId"
-BATCH_ID = "streaming.sql.batchId"
 WRITE_BATCH = 1  # a batch write has one batch
 
 Messages = list[WriterCommitMessage | None]
@@ -45,6 +44,7 @@ class Staged(WriterCommitMessage):
     keys: dict[bytes, StagingKey] = field(default_factory=dict)
 
 
+@short_errors
 class BatchSink(DataSourceArrowWriter):
     """`df.write`."""
 
@@ -70,6 +70,7 @@ class BatchSink(DataSourceArrowWriter):
         _discard(self._options, messages)
 
 
+@short_errors
 class StreamSink(DataSourceStreamArrowWriter):
     """`df.writeStream`."""
 

@@ -1,20 +1,20 @@
-"""What a reader was asked for: the options of `format("penstock")`, checked once.
+"""The options of a read with `format("penstock")`.
 
     url                    redis://[user:password@]host:port/db, rediss://, unix://path; several, by commas
     username, password     for every url that names none; Spark hides an option of this name in its plans
     cluster                true: the urls are nodes of one Redis Cluster
-    stream, streamPattern  keys, by commas or as a JSON array; or a glob, looked at again for every batch
-    startingOffsets        earliest, latest, or {"stream": "id"}: the first entry that is read
-    endingOffsets          the same for a batch: the last entry that is read
-    startingTimestamp, endingTimestamp    the same by ms since the epoch; both included, as XRANGE has it
+    stream, streamPattern  keys, by commas or as a JSON array; or a glob, matched again for every batch
+    startingOffsets        earliest, latest, or {"stream": "id"}: the first entry to read
+    endingOffsets          the same for a batch: the last entry to read
+    startingTimestamp, endingTimestamp    the same in ms since the epoch; both inclusive, as in XRANGE
     maxEntriesPerTrigger, minPartitions, fetchSize, failOnDataLoss
     mode, group, consumer, claimIdleMs    exclusive, or shared with the other consumers of a group
-    fieldsType             string, binary, entries: the type of the column `fields` where no schema is given
-    onParseError           null, fail: what becomes of a value that does not fit its column
+    fieldsType             string, binary, entries: the type of the column `fields` without a schema
+    onParseError           null, fail: what to do with a value that does not fit its column
 
-A batch reads from earliest to latest unless told otherwise; a stream begins at latest, as the Kafka
-source does. Streams that a JSON object does not name are read from their beginning, or to their end. Where
-there are several servers, "host:port/db stream" is the stream of one, and "stream" that of each.
+By default a batch reads from earliest to latest, and a stream starts at latest, like Spark's Kafka source. A
+JSON object may leave out streams: they are read from their beginning, or to their end. With several servers,
+"host:port/db stream" is the stream of one server, and "stream" is that stream on every server.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.client.address import URL_FORMS, BadUrl, ServerUrl, parse_url
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
-from penstock.spark.option_words import OptionError, Words
+from penstock.spark.option_words import OptionError, Words, missing_option
+from penstock.spark.place import CONNECTION, Place, parse_place
 
-CONNECTION = ("url", "username", "password", "cluster")
 NAMES = (
     *CONNECTION,
     *("stream", "streamPattern"),
@@ -45,16 +44,8 @@ CLAIM_IDLE_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Which servers, and how they belong together."""
-
-    servers: tuple[ServerUrl, ...]
-    cluster: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Bound:
-    """Where reading begins or ends: a word for all streams, or an id for each; ids are included."""
+    """Where a read starts or ends: one word for all streams, or an id for each. Ids are inclusive."""
 
     word: str
     ids: dict[str, StreamID] = field(default_factory=dict)
@@ -83,19 +74,21 @@ class SourceOptions:
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
-    """Check everything that was given. Raises: OptionError."""
+    """Read and check all options. Raises: OptionError."""
     words = Words(given, NAMES)
     streams, pattern = words.names("stream"), words.text("streamPattern")
-    if bool(streams) == bool(pattern):
-        both = f"{','.join(streams)} and {pattern}" if pattern else ""
-        raise OptionError("stream", both, "either stream or streamPattern, and not both")
+    if not streams and not pattern:
+        raise missing_option("stream", "the name of a stream, or the option streamPattern")
+    if streams and pattern:
+        both = f"{','.join(streams)} and {pattern}"
+        raise OptionError("stream", both, "either stream or streamPattern, not both")
     shared = words.one_of("mode", ("exclusive", "shared"), "exclusive") == "shared"
     group = words.text("group")
     if shared and not group:
-        raise OptionError("group", group, "the name of the consumer group to join, for mode shared")
+        raise missing_option("group", "the name of the consumer group to join in mode shared")
     for name in ("consumer", "claimIdleMs"):
         if name in words and not shared:
-            raise OptionError(name, words.text(name), "mode shared with it, or no such option")
+            raise OptionError(name, words.text(name), "no such option without mode=shared")
     bounds = [_bound_or_none(words, which) for which in ("starting", "ending")]
     place = parse_place(words)
     several = () if place.cluster or len(place.servers) == 1 else place.servers
@@ -104,7 +97,7 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         for name in bound.ids if bound is not None and streams else ():
             if name not in known:
                 raise OptionError(
-                    f"{which}Offsets", name, f"streams that are read: {', '.join(known)}"
+                    f"{which}Offsets", name, f"a stream of this read: {', '.join(known)}"
                 )
     return SourceOptions(
         place=place,
@@ -123,22 +116,6 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         fields_type=words.one_of("fieldsType", ("string", "binary", "entries"), "string"),
         fail_on_parse_error=words.one_of("onParseError", ("null", "fail"), "null") == "fail",
     )
-
-
-def parse_place(words: Words) -> Place:
-    """The servers that `url`, `username`, `password` and `cluster` name. Raises: OptionError."""
-    text = words.required("url", URL_FORMS)
-    login = (words.text("username"), words.text("password"))
-    try:
-        servers = tuple(parse_url(part.strip(), *login) for part in text.split(","))
-    except BadUrl as error:
-        raise OptionError("url", "", str(error)) from None
-    cluster = words.truth("cluster", False)
-    if cluster and any(server.is_unix or server.database for server in servers):
-        raise OptionError("url", text, "redis:// or rediss:// and database 0 for a cluster")
-    if not cluster and len({server.label for server in servers}) < len(servers):
-        raise OptionError("url", text, "each server once")
-    return Place(servers, cluster)
 
 
 def _bound_or_none(words: Words, which: str) -> Bound | None:

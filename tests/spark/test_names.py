@@ -1,0 +1,26 @@
+"""The names that penstock.spark exports."""
+
+from __future__ import annotations
+
+import pytest
+
+import penstock.spark
+from tests.spark.conftest import NO_PYSPARK
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+
+
+@pytest.mark.parametrize("name", penstock.spark.__all__)
+def test_every_exported_name_resolves(name: str) -> None:
+    assert getattr(penstock.spark, name).__name__ == name
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = penstock.spark.nothing
+
+
+def test_spark_finds_the_source_without_register() -> None:
+    import pyspark_penstock
+
+    assert pyspark_penstock.DefaultSource is penstock.spark.PenstockSource
