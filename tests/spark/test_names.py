@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import penstock.spark
+import pyspark_penstock
 from tests.spark.conftest import NO_PYSPARK
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
@@ -21,6 +22,4 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_spark_finds_the_source_without_register() -> None:
-    import pyspark_penstock
-
     assert pyspark_penstock.DefaultSource is penstock.spark.PenstockSource

@@ -73,6 +73,10 @@ def test_a_sound_pipeline_has_no_problem(check: Check, server: Broker) -> None:
     assert check(url=server.options["url"]) == []
 
 
+def test_a_missing_watermark_is_reported_once_and_by_name(check: Check) -> None:
+    assert check(('watermark = "5 minutes"\n', "")) == ["14: [[aggregate]] needs watermark"]
+
+
 @pytest.mark.parametrize(
     ("old", "new", "problem"),
     [

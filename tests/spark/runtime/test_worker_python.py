@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -15,13 +12,11 @@ import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker
 from tests.support.source_tree import ROOT
+from tests.support.spark.scripts import run_script
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
-from penstock.spark.runtime.java import provide_java
 from penstock.spark.runtime.worker_python import WorkerPythonUnknown, use_driver_python
-
-RUN_SECONDS_MAX = 300
 
 
 class FakeConf(dict[str, str]):
@@ -73,26 +68,8 @@ def test_a_session_of_spark_connect_is_left_alone() -> None:
 def test_the_first_script_of_the_docs_runs_without_an_activated_environment(
     penstock: Broker, tmp_path: Path
 ) -> None:
-    java_home = provide_java() or Path(shutil.which("java") or "").resolve().parents[1]
-    keep = ("HOME", "JDK_JAVA_OPTIONS", "LANG", "TMPDIR")
-    environment = {name: os.environ[name] for name in keep if name in os.environ}
-    # An installed package is found by its Python alone; the source tree needs PYTHONPATH.
-    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    environment |= {
-        "PATH": "/usr/bin:/bin",
-        "JAVA_HOME": str(java_home),
-        "PYTHONPATH": os.pathsep.join(str(Path(path).absolute()) for path in paths if path),
-        "PENSTOCK_URL": penstock.options["url"],
-    }
-    run = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "read_with_spark.py")],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=RUN_SECONDS_MAX,
-        check=False,
-    )
+    script = ROOT / "examples" / "read_with_spark.py"
+    run = run_script(script, tmp_path, penstock.options["url"])
     assert run.returncode == 0, run.stderr[-3000:]
     rows = [line.replace(" ", "") for line in run.stdout.splitlines() if line.startswith("|")]
     assert rows == ["|sku|sum(qty)|", "|A1|7|", "|B7|1|"]

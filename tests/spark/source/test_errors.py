@@ -10,11 +10,14 @@ from typing import Any
 import pytest
 
 from tests.spark.conftest import NO_PYSPARK, Broker, fill
+from tests.support.spark.scripts import run_script
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
+from pyspark.errors import PySparkException
 from pyspark.sql.types import StringType, StructField, StructType
 
+from penstock.errors import PenstockError
 from penstock.spark.connection import StreamName
 from penstock.spark.source.batch_reader import BatchReader, missing_streams
 from penstock.spark.source.data_source import entry_schema
@@ -22,11 +25,21 @@ from penstock.spark.source.options import parse_options
 from penstock.spark.source.planning import StreamState
 
 NO_SERVER = {"url": "redis://127.0.0.1:1"}
+COUNT_A_MISSING_STREAM = """
+import os
+from pyspark.sql import SparkSession
+import penstock.spark
+
+spark = SparkSession.builder.master("local[1]").getOrCreate()
+penstock.spark.register(spark)
+frame = spark.read.format("penstock").options(url=os.environ["PENSTOCK_URL"], stream="ordres").load()
+print(frame.count(), "rows")
+"""
 LINES_MAX = 5  # Spark's own head, one frame, the message, SQLSTATE
 
 
 def error_of(act: Callable[[], object]) -> list[str]:
-    with pytest.raises(Exception, match="") as caught:
+    with pytest.raises((PySparkException, PenstockError)) as caught:
         act()
     return str(caught.value).splitlines()
 
@@ -86,11 +99,12 @@ def test_a_batch_read_of_a_missing_stream_warns_once(
     assert caplog.messages == [f"the stream ordres does not exist on {where}: it has no rows"]
 
 
-def test_the_warning_reaches_the_terminal_of_the_driver(
-    penstock: Broker, read: Callable[..., Any], capfd: pytest.CaptureFixture[str]
-) -> None:
-    assert read(penstock, stream="ordres").count() == 0
-    assert capfd.readouterr().err.count("the stream ordres does not exist") == 1
+def test_the_warning_reaches_the_terminal_once(penstock: Broker, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(COUNT_A_MISSING_STREAM)
+    run = run_script(script, tmp_path, penstock.options["url"])
+    assert run.stdout == "0 rows\n", run.stderr[-3000:]
+    assert run.stderr.count("the stream ordres does not exist") == 1
 
 
 def test_a_stream_on_one_of_several_servers_is_not_missing() -> None:

@@ -174,7 +174,7 @@ def test_a_stream_that_was_filled_anew_does_not_stand_still(
     drain(server, tmp_path, SCHEMA, **options)
     server.client.delete("s")
     fill(server.client, "s", 5, 9)
-    with pytest.raises(Exception, match="has had 5 entries, and 9 were read"):
+    with pytest.raises(Exception, match="has had 5 entries, but 9 were read"):
         drain(server, tmp_path, SCHEMA, **options)
     rows = drain(server, tmp_path, SCHEMA, failOnDataLoss="false", **options)
     assert sorted(row.v for row in rows) == list(range(14))

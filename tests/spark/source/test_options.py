@@ -63,8 +63,8 @@ def test_several_streams_are_separated_by_commas_or_a_json_array() -> None:
         ({"stream": "a,,b"}, "names separated by commas"),
         ({"stream": "[1]"}, "names separated by commas"),
         ({"streamPattern": "o*"}, "either stream or streamPattern"),
-        ({"consumer": "c"}, "mode shared"),
-        ({"claimIdleMs": "1"}, "mode shared"),
+        ({"consumer": "c"}, "without mode=shared"),
+        ({"claimIdleMs": "1"}, "without mode=shared"),
         ({"cluster": "1"}, "true or false"),
     ],
 )

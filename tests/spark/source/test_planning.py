@@ -106,5 +106,5 @@ def test_a_stream_that_was_replaced_is_a_loss() -> None:
     assert "deleted or replaced" in str(lost_or_none("s", Position(an_id(4), 4), StreamState()))
     refilled = StreamState(3, an_id(5), an_id(7), 3)
     lost = lost_or_none("s", Position(an_id(4), 4), refilled)
-    assert "has had 3 entries, and 4 were read" in str(lost)
+    assert "has had 3 entries, but 4 were read" in str(lost)
     assert lost_or_none("s", Position(an_id(4), 3), refilled) is None
