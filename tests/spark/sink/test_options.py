@@ -52,7 +52,7 @@ def test_what_spark_adds_for_a_query_is_left_to_spark() -> None:
         ({"stream": "s", "maxlen": "-1"}, "option maxlen: '-1' is not allowed"),
         ({"stream": "s", "minid": "x"}, "option minid: 'x' is not allowed; expected an id"),
         ({"stream": "s", "minid": "1", "maxlen": "1"}, "either maxlen or minid"),
-        ({"stream": "s", "approximate": "true"}, "expected maxlen or minid beside it"),
+        ({"stream": "s", "approximate": "true"}, "expected maxlen or minid with it"),
         ({"stream": "s", "maxlen": "1", "approximate": "maybe"}, "expected true or false"),
         ({"stream": "s", "writeId": ""}, "option writeId"),
         ({"stream": "s", "streamPattern": "s*"}, "option streamPattern: there is no such option"),

@@ -128,7 +128,7 @@ def test_a_batch_whose_staging_is_gone_is_refused_and_nothing_is_appended(server
     writer = sink(server)
     messages: list[Any] = [writer.write(iter([batch(n)])) for n in range(2)]
     server.client.delete(messages[1].keys[b"out"].name)
-    with pytest.raises(SinkError, match="has 0 blobs, and 1 were staged: it has expired"):
+    with pytest.raises(SinkError, match="has 0 blobs, but 1 were staged: it has expired"):
         writer.commit(messages)
     assert server.client.exists("out") == 0
 
@@ -149,7 +149,7 @@ def test_a_batch_whose_staging_has_another_length_is_refused_and_comes_whole_whe
     else:
         getattr(server.client, change)(key)
     left = server.client.llen(key)
-    with pytest.raises(SinkError, match=f"has {left} blobs, and {blobs} were staged"):
+    with pytest.raises(SinkError, match=f"has {left} blobs, but {blobs} were staged"):
         writer.commit(messages)
     assert server.client.exists("out") == 0
     writer.abort(messages)
@@ -186,7 +186,7 @@ def test_a_record_ahead_of_the_batch_refuses_it_for_all_of_its_streams(server: B
     query.commit([staged_for(server, {b"a": 1})], 6)
     query.commit([staged_for(server, {b"b": 2})], 8)
     message = staged_for(server, {b"a": 3, b"b": 4})
-    with pytest.raises(SinkError, match="batch 7 for stream 'b': the stream holds batches up to 8"):
+    with pytest.raises(SinkError, match="batch 7 for stream 'b': the stream has batches up to 8"):
         query.commit([message], 7)
     assert (numbers(server, "a"), numbers(server, "b")) == ([1], [2])
     assert len(staged(server)) == 2

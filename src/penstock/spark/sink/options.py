@@ -1,10 +1,10 @@
-"""What a writer was asked for: the options of `write` and `writeStream`, checked once.
+"""The options of `write` and `writeStream`.
 
 url, username, password, cluster    as for reading, but one server or one cluster
-stream               the stream that is written to; without it a column `stream`, or `_stream`, names it
-maxlen, minid        trim the stream behind every batch: to so many entries, or below an id
-approximate          true: whole nodes only, which is far cheaper and leaves a few entries more
-writeId              a batch only: a name under which the same write is done once, however often it runs
+stream               the target; without it a column `stream`, or `_stream`, names the target of each row
+maxlen, minid        trim the stream after each batch: to a length, or below an id
+approximate          true: trim whole nodes only, which is much cheaper and keeps a few more entries
+writeId              batch only: a name for the write; a write that is repeated under its name happens once
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ NAMES = (
     *("stream", "maxlen", "minid", "approximate", "writeId"),
 )
 STREAM_COLUMNS = ("stream", "_stream")
-# Spark hands its own options of a streaming query to the sink, too.
+# Spark also passes its own options of a streaming query to the sink.
 _SPARKS_OWN = ("checkpointlocation", "queryname")
 
 
@@ -39,7 +39,7 @@ class SinkOptions:
 def parse_sink_options(
     given: Mapping[str, str], columns: Iterable[str], is_streaming: bool
 ) -> SinkOptions:
-    """Check everything that was given, and that there is a stream to write to. Raises: OptionError."""
+    """Read and check all options, and that there is a target. Raises: OptionError."""
     own = {
         name: value
         for name, value in given.items()
@@ -62,9 +62,9 @@ def parse_sink_options(
 
 
 def _trim(words: Words) -> tuple[str, ...]:
-    """The options of XTRIM; none if nothing is to go."""
+    """The arguments of XTRIM, or none."""
     if "maxlen" in words and "minid" in words:
-        raise OptionError("minid", words.text("minid"), "either maxlen or minid, and not both")
+        raise OptionError("minid", words.text("minid"), "either maxlen or minid, not both")
     if "maxlen" in words:
         by, threshold = "MAXLEN", str(words.whole("maxlen", 0, 0))
     elif "minid" in words:
@@ -76,7 +76,7 @@ def _trim(words: Words) -> tuple[str, ...]:
                 "minid", threshold, "an id: 1700000000000 or 1700000000000-0"
             ) from None
     elif "approximate" in words:
-        raise OptionError("approximate", words.text("approximate"), "maxlen or minid beside it")
+        raise OptionError("approximate", words.text("approximate"), "maxlen or minid with it")
     else:
         return ()
     if words.truth("approximate", True):
