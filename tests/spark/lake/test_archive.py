@@ -163,9 +163,7 @@ def test_another_query_is_refused_with_both_remedies(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     write(frame_of(spark, range(4)), 0)
-    text = (
-        f"by the query {QUERY}, and this is the query {OTHER}.*Restore the old checkpoint, or go on"
-    )
+    text = f"by query {QUERY}, but this is query {OTHER}.*Restore the old checkpoint, or archive"
     with pytest.raises(manifests.ArchiveError, match=text):
         write(frame_of(spark, range(4)), 0, OTHER)
     with pytest.raises(manifests.ArchiveError, match=text):
@@ -179,7 +177,7 @@ def test_what_another_query_has_begun_is_not_undone(
     with pytest.raises(lakes.Crash):
         write(frame_of(spark, range(4)), 0, files_of=lambda one: lakes.FailingFiles(one, 8))
     before = lakes.files_seen(tmp_path / "lake")
-    with pytest.raises(manifests.ArchiveError, match="written by the query"):
+    with pytest.raises(manifests.ArchiveError, match="written by query"):
         write(frame_of(spark, range(4)), 0, OTHER)
     assert before
     assert lakes.files_seen(tmp_path / "lake") == before
@@ -188,13 +186,13 @@ def test_what_another_query_has_begun_is_not_undone(
 def test_a_checkpoint_that_is_older_than_the_lake_is_refused(spark: Any, write: Write) -> None:
     write(frame_of(spark, range(4)), 0)
     write(frame_of(spark, range(4, 8)), 1)
-    with pytest.raises(manifests.ArchiveError, match="up to 1, and its query is back at batch 0"):
+    with pytest.raises(manifests.ArchiveError, match="up to 1, but its query is at batch 0"):
         write(frame_of(spark, range(6)), 0)
 
 
 def test_a_directory_with_other_data_is_refused(spark: Any, write: Write, tmp_path: Path) -> None:
     frame_of(spark, range(4)).write.parquet(str(tmp_path / "lake"))
-    with pytest.raises(manifests.ArchiveError, match="no manifest, but it is not empty"):
+    with pytest.raises(manifests.ArchiveError, match="no manifest but is not empty"):
         write(frame_of(spark, range(4)), 0)
 
 
@@ -209,13 +207,13 @@ def test_a_column_that_changed_its_type_is_refused_before_anything_is_written(
     write(frame_of(spark, range(4)), 0)
     before = sorted(tmp_path.rglob("*"))
     wider = frame_of(spark, range(4, 8)).selectExpr("_id", "_timestamp", "cast(v as bigint) as v")
-    with pytest.raises(manifests.ArchiveError, match="column v is bigint now, and int in the lake"):
+    with pytest.raises(manifests.ArchiveError, match="column v is bigint, but int in the lake"):
         write(wider, 1)
     other = frame_of(spark, range(4, 8)).withColumnRenamed("v", "V")
-    with pytest.raises(manifests.ArchiveError, match="column V: the lake has it as v"):
+    with pytest.raises(manifests.ArchiveError, match="column V: the lake spells it v"):
         write(other, 1)
     with pytest.raises(
-        manifests.ArchiveError, match="is partitioned by day, and this query by noth"
+        manifests.ArchiveError, match="is partitioned by day, but this query by noth"
     ):
         write(frame_of(spark, range(4, 8)), 1, partition_by=())
     assert sorted(tmp_path.rglob("*")) == before
@@ -235,7 +233,7 @@ def test_a_missing_column_is_null_and_a_new_one_is_taken(
 @pytest.mark.parametrize(
     ("partition_by", "text"),
     [
-        (("_id",), "readers skip directories that begin with '_'"),
+        (("_id",), "readers skip directories that start with '_'"),
         (("sku",), "no such column; its columns are _id, _timestamp, v"),
         (("v", "_timestamp", "_id"), "readers skip"),
     ],

@@ -94,7 +94,7 @@ def test_an_empty_place_has_no_newest() -> None:
         ("", "is damaged: restore it"),
         ("[]", "is damaged"),
         ('{"version": 1}', "is damaged"),
-        ('{"version": 2}', "has version 2; this penstock reads version 1"),
+        ('{"version": 2}', "has version 2, and this penstock reads version 1"),
     ],
 )
 def test_what_cannot_be_read_is_refused_by_name(text: str, says: str) -> None:

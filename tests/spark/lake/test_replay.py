@@ -176,7 +176,7 @@ def test_what_no_manifest_counts_is_not_replayed(spark: Any, tmp_path: Path) -> 
 
     stopping(0)
     assert lakes.files_seen(lake)
-    with pytest.raises(NotReplayable, match="no batch yet that is finished"):
+    with pytest.raises(NotReplayable, match="no finished batch yet"):
         fields_of(spark, lake)
     archive_rows(spark, lake, silver(range(0)))
     assert fields_of(spark, lake) == []
@@ -199,7 +199,7 @@ def test_of_other_parquet_the_names_of_directories_are_taken_as_they_are(
 
 
 @pytest.mark.parametrize(
-    ("columns", "reason"), [("a int", "no column _id"), ("_id string", "no columns beside the id")]
+    ("columns", "reason"), [("a int", "no column _id"), ("_id string", "no columns except the id")]
 )
 def test_what_is_no_archive_is_refused(
     spark: Any, penstock: Broker, tmp_path: Path, columns: str, reason: str

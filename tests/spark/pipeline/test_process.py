@@ -70,8 +70,8 @@ def test_a_check_tells_all_and_nothing_else(penstock: Broker, tmp_path: Path) ->
     assert json.loads(out) == {
         "file": str(file),
         "problems": [
-            {"line": 3, "text": "the key orders holds a string, no stream"},
-            {"line": 8, "text": "positive is int, and must be true or false"},
+            {"line": 3, "text": "the key orders holds a string, not a stream"},
+            {"line": 8, "text": "positive is int, but must be boolean"},
         ],
     }
 

@@ -334,7 +334,7 @@ def test_a_second_run_beside_the_first_is_refused(
     checkpoints = str(tmp_path / "lake" / "_checkpoints")
     with (
         held(checkpoints, AssertionError()),
-        pytest.raises(PipelineRunning, match="another run writes there"),
+        pytest.raises(PipelineRunning, match="another run is writing there"),
     ):
         run_pipeline(pipeline, spark, once=True)
 
