@@ -229,7 +229,7 @@ def test_sections_that_are_missing_are_named(write: Write) -> None:
         (
             "max_entries",
             "starting = 'latest'\nmax_entries",
-            "that no output has: with it, starting",
+            "that no output has read: set starting",
         ),
         ("max_entries", "starting = 'now'\nmax_entries", "expected earliest, latest, or a JSON"),
     ],

@@ -42,7 +42,7 @@ def test_workers_on_this_machine_run_the_drivers_python(master: str) -> None:
 
 
 def test_a_python_that_the_user_has_chosen_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    configured = session("local[2]", **{"spark.pyspark.python": "/opt/python"})
+    configured = session("local[2]", **{"spark.pyspark.python": "python3.12"})
     monkeypatch.setenv("PYSPARK_PYTHON", "python3")
     by_variable = session("local[2]")
     for spark in (configured, by_variable):

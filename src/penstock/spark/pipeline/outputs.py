@@ -150,7 +150,7 @@ def _stream_problems(pipeline: Pipeline, files: LakeFiles) -> list[Problem]:
         pipeline.problem(
             output.path or ("reject", "stream"),
             f"output {output.name}: its checkpoint {output.checkpoint} is missing, so {output.stream} would"
-            f" get all entries again. Restore the checkpoint; or, to write them again, delete {_begun(output)}",
+            f" get all entries again. Restore it; or, to write them again, delete {_begun(output)}",
         )
         for output in outputs_of(pipeline)
         if output.stream and files.exists(_begun(output)) and not _has_batches(files, output)
