@@ -67,7 +67,7 @@ def manifest(lake: Path, batch: int) -> dict[str, Any]:
     return found
 
 
-def test_batches_are_days_of_parquet_with_manifests(
+def test_batches_are_parquet_files_by_day_with_manifests(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -87,7 +87,7 @@ def test_batches_are_days_of_parquet_with_manifests(
     assert not list(tmp_path.glob("_lake.tmp/*/*"))
 
 
-def test_the_day_is_that_of_utc(spark: Any, write: Write, tmp_path: Path) -> None:
+def test_the_day_is_in_utc(spark: Any, write: Write, tmp_path: Path) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
     try:
@@ -99,7 +99,7 @@ def test_the_day_is_that_of_utc(spark: Any, write: Write, tmp_path: Path) -> Non
     assert str(next(iter(lakes.by_duckdb(tmp_path / "lake", "_timestamp"))).tzinfo) != "None"
 
 
-def test_a_batch_that_is_done_is_skipped(spark: Any, write: Write, tmp_path: Path) -> None:
+def test_a_finished_batch_is_skipped(spark: Any, write: Write, tmp_path: Path) -> None:
     write(frame_of(spark, range(4)), 0)
     before = lakes.files_seen(tmp_path / "lake")
     write(frame_of(spark, range(4)), 0)
@@ -117,7 +117,7 @@ def test_an_empty_batch_writes_nothing_but_its_manifest(
     assert lakes.seen(spark, tmp_path / "lake") == Counter(range(4))
 
 
-def test_killed_at_any_step_each_row_is_there_at_most_once_and_then_once(
+def test_killed_at_any_step_no_row_is_duplicated_and_a_repeat_completes_the_batch(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -171,7 +171,7 @@ def test_another_query_is_refused_with_both_remedies(
     assert lakes.seen(spark, tmp_path / "lake") == Counter(range(4))
 
 
-def test_what_another_query_has_begun_is_not_undone(
+def test_an_unfinished_batch_of_another_query_is_not_undone(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     with pytest.raises(lakes.Crash):
@@ -196,7 +196,7 @@ def test_a_directory_with_other_data_is_refused(spark: Any, write: Write, tmp_pa
         write(frame_of(spark, range(4)), 0)
 
 
-def test_without_a_streaming_query_it_says_what_it_is_for(spark: Any, tmp_path: Path) -> None:
+def test_outside_a_streaming_query_the_error_says_why(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(manifests.ArchiveError, match="foreachBatch of a streaming query"):
         archive.archive_writer(str(tmp_path / "lake"))(frame_of(spark, range(4)), 0)
 
@@ -219,7 +219,7 @@ def test_a_column_that_changed_its_type_is_refused_before_anything_is_written(
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_missing_column_is_null_and_a_new_one_is_taken(
+def test_a_missing_column_is_null_and_a_new_one_is_added(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -245,7 +245,7 @@ def test_a_partition_that_readers_could_not_see_is_refused(
         write(frame_of(spark, range(4)), 0, partition_by=partition_by)
 
 
-def test_what_has_no_time_lies_on_the_last_day(spark: Any, write: Write, tmp_path: Path) -> None:
+def test_rows_without_a_time_are_on_the_last_day(spark: Any, write: Write, tmp_path: Path) -> None:
     rows = spark.range(2).selectExpr(
         "if(id = 0, timestamp_millis(0), null) as _timestamp", "cast(id as int) as v"
     )
@@ -265,14 +265,12 @@ def test_values_with_slashes_and_colons_make_directories_that_readers_decode(
     assert lakes.by_duckdb(lake, "stream") == lakes.by_arrow(lake, "stream") == expected
 
 
-def test_a_lake_needs_a_place_beside_it(spark: Any) -> None:
+def test_a_lake_needs_a_parent_directory(spark: Any) -> None:
     with query_id(spark, QUERY), pytest.raises(manifests.ArchiveError, match="below it"):
         archive.archive_writer("/proc")(frame_of(spark, range(4)), 0)
 
 
-def test_a_day_that_was_made_is_told_from_one_that_came_with_the_rows(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_derived_day_differs_from_a_day_in_the_rows(spark: Any, tmp_path: Path) -> None:
     frame = frame_of(spark, range(4))
     own = frame.selectExpr("*", "date'2020-02-02' as day")
     with query_id(spark, QUERY):
@@ -336,7 +334,7 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) 
     raise AssertionError("it did not happen")
 
 
-def test_a_query_that_is_killed_archives_every_entry_once(
+def test_a_killed_query_archives_every_entry_once(
     spark: Any, penstock: Broker, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"

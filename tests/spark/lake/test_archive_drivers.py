@@ -48,7 +48,7 @@ class UncommittedFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_driver_that_was_thought_dead_commits_nothing_that_another_has_undone(
+def test_a_stale_driver_commits_nothing_that_another_has_undone(
     spark: Any, tmp_path: Path, is_killed: bool
 ) -> None:
     for act_at in range(1, CHANGES + 1):
@@ -77,7 +77,7 @@ def test_a_driver_that_was_thought_dead_commits_nothing_that_another_has_undone(
         assert not list(lake.glob("_intent/*.json"))
 
 
-def test_a_driver_whose_parquet_was_deleted_while_it_wrote_commits_no_part_of_a_batch(
+def test_a_driver_whose_parquet_was_deleted_commits_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
@@ -104,7 +104,7 @@ def write(spark: Any, lake: Path) -> None:
         archive.archive_writer(str(lake))(frame_of(spark, range(4)), 0)
 
 
-def test_where_a_rename_is_a_copy_an_intent_that_is_left_undoes_nothing_that_counts(
+def test_an_intent_left_by_a_copying_rename_undoes_nothing_committed(
     spark: Any, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -144,7 +144,7 @@ def test_manifests_are_listed_once_in_a_run_and_again_after_a_failure(
     assert lakes.seen(spark, tmp_path / "lake") == Counter(range(16))
 
 
-def test_a_batch_is_on_disk_before_it_counts(
+def test_a_batch_is_synced_before_it_is_committed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, str]] = []

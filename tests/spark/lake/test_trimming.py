@@ -33,7 +33,7 @@ def left(broker: Broker, stream: str = "s") -> list[str]:
     return [one.decode() for one, _ in broker.client.xrange(stream)]
 
 
-def test_entries_up_to_the_offset_go_and_no_more(broker: Broker) -> None:
+def test_exactly_the_entries_up_to_the_offset_are_removed(broker: Broker) -> None:
     a, b = fill(broker.client, "a", 5), fill(broker.client, "b", 3)
     assert trim(broker, {"a": a[2], "b": "0-0", "gone": "5-5"}) == {"a": 3, "b": 0, "gone": 0}
     assert (left(broker, "a"), left(broker, "b")) == (a[3:], b)
@@ -57,7 +57,7 @@ def test_acked_stops_at_the_smallest_pending_entry_of_any_group(broker: Broker) 
     assert left(broker) == added[8:]
 
 
-def test_a_group_that_was_set_back_needs_what_it_will_read_again(server: Broker) -> None:
+def test_a_group_that_was_set_back_keeps_the_entries_it_will_read_again(server: Broker) -> None:
     added = fill(server.client, "s", 5)
     server.client.xgroup_create("s", "g", "0")
     server.client.xreadgroup("g", "c", {"s": ">"})
@@ -66,13 +66,13 @@ def test_a_group_that_was_set_back_needs_what_it_will_read_again(server: Broker)
     assert trim(server, {"s": added[4]}, "acked") == {"s": 2}
 
 
-def test_an_offset_at_the_largest_id_takes_everything(server: Broker) -> None:
+def test_an_offset_at_the_largest_id_removes_everything(server: Broker) -> None:
     largest = f"{2**64 - 1}-{2**64 - 1}"
     server.client.xadd("s", {"v": 1}, id=largest)
     assert trim(server, {"s": largest}) == {"s": 1}
 
 
-def test_another_word_for_the_mode_is_refused() -> None:
+def test_an_unknown_mode_is_refused() -> None:
     broker = Broker("none", {"url": "redis://127.0.0.1:1"}, None)
     with pytest.raises(
         option_words.OptionError, match="'never' is not allowed; expected archived or"
@@ -109,7 +109,7 @@ def committed(query: Any) -> Any:
 
 
 @pytest.mark.parametrize("mode", ["archived", "acked"])
-def test_a_running_query_finds_nothing_lost(
+def test_a_running_query_detects_no_loss(
     spark: Any, server: Broker, tmp_path: Path, mode: str
 ) -> None:
     place = options.parse_options({**server.options, "stream": "s"}).place

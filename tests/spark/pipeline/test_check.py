@@ -67,7 +67,7 @@ def check(session: Any, tmp_path: Path) -> Check:
     return checking
 
 
-def test_a_sound_pipeline_has_no_problem(check: Check, server: Broker) -> None:
+def test_a_valid_pipeline_has_no_problems(check: Check, server: Broker) -> None:
     assert check(url=server.options["url"]) == []
     server.client.xadd("orders", {"a": 1})
     assert check(url=server.options["url"]) == []
@@ -118,16 +118,16 @@ def test_a_mistake_is_found_with_its_line(check: Check, old: str, new: str, prob
     assert found.startswith(problem)
 
 
-def test_a_group_by_cannot_be_a_column_that_the_aggregate_makes(check: Check) -> None:
+def test_a_group_by_column_must_not_be_a_column_of_the_aggregate(check: Check) -> None:
     changes = (('sku = "string"', 'day = "string"'), ('["sku"]', '["day"]'))
     assert check(*changes) == ["19: the aggregate already has a column day: rename it in [schema]"]
 
 
-def test_words_that_only_look_like_a_clock_are_no_clock(check: Check) -> None:
+def test_words_in_quotes_that_look_like_a_clock_are_allowed(check: Check) -> None:
     assert check(("qty > 0", "sku <> 'now()' and qty > 0")) == []
 
 
-def test_a_group_through_which_others_read_is_refused(check: Check, server: Broker) -> None:
+def test_a_group_with_other_consumers_is_refused(check: Check, server: Broker) -> None:
     server.client.xadd("orders", {"a": 1})
     server.client.xgroup_create("orders", "lake", "0")
     change = ('stream = "orders"', 'stream = "orders"\ngroup = "lake"')
@@ -151,12 +151,12 @@ def test_all_mistakes_are_found_at_once(check: Check) -> None:
     assert [one.split(":")[0] for one in check(*changes)] == ["6", "9", "17"]
 
 
-def test_a_server_that_is_away_is_told(check: Check) -> None:
+def test_a_server_that_is_down_is_reported(check: Check) -> None:
     (found,) = check(url="redis://127.0.0.1:1")
     assert found == "2: 127.0.0.1:1/0: cannot be reached: Connection refused"
 
 
-def test_keys_that_are_no_streams_are_told(check: Check, server: Broker) -> None:
+def test_keys_that_are_not_streams_are_reported(check: Check, server: Broker) -> None:
     server.client.set("orders", "x")
     server.client.rpush("minutes", "x")
     assert check(url=server.options["url"]) == [
@@ -175,7 +175,7 @@ def locked() -> Iterator[int]:
     ("login", "refusal"),
     [("", "Authentication required"), (":wrong-secret@", "invalid username-password pair")],
 )
-def test_a_login_that_is_refused_is_told_without_it(
+def test_a_refused_login_is_reported_without_the_password(
     check: Check, locked: int, login: str, refusal: str
 ) -> None:
     (found,) = check(url=f"redis://{login}127.0.0.1:{locked}")
@@ -183,7 +183,7 @@ def test_a_login_that_is_refused_is_told_without_it(
     assert "secret" not in found
 
 
-def test_a_password_from_the_environment_lets_in(
+def test_a_password_from_the_environment_is_used(
     check: Check, locked: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ORDERS_PASSWORD", "hunter2")

@@ -39,13 +39,13 @@ def test_the_pipeline_was_killed_and_the_accounts_hold(said: str) -> None:
     assert re.search(rf"archived \(bronze\)\D+{ORDERS:,}\D+{ORDERS:,}\D+ok", said)
 
 
-def test_it_says_where_everything_is(said: str, place: Path) -> None:
+def test_the_output_names_all_directories(said: str, place: Path) -> None:
     for path in (place / "lake", place / "orders.toml", place / "data"):
         assert str(path) in said
         assert path.exists()
 
 
-def test_accounts_that_do_not_add_up_are_found(said: str, place: Path) -> None:
+def test_wrong_accounts_are_found(said: str, place: Path) -> None:
     sent = Tally()
     for producer in range(4):
         for order in orders_of(Share(1, producer, 4, ORDERS)):
@@ -65,7 +65,7 @@ def test_accounts_that_do_not_add_up_are_found(said: str, place: Path) -> None:
     ]
 
 
-def test_a_directory_that_is_there_is_refused(said: str, place: Path) -> None:
+def test_an_existing_directory_is_refused(said: str, place: Path) -> None:
     words = penstock_command("demo", "--dir", str(place))
     ended = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -71,7 +71,7 @@ def told(path: Path) -> list[str]:
     return [f"{one.line}: {one.text}" for one in sorted(problems)]
 
 
-def test_a_file_says_what_is_run(write: Write, tmp_path: Path) -> None:
+def test_a_file_is_read_into_a_pipeline(write: Write, tmp_path: Path) -> None:
     pipeline = load_pipeline(write(GOOD))
     assert pipeline.name == "orders"
     assert pipeline.source.options == {
@@ -99,7 +99,7 @@ def test_a_file_says_what_is_run(write: Write, tmp_path: Path) -> None:
     assert told(write(GOOD)) == []
 
 
-def test_the_example_is_sound() -> None:
+def test_the_example_has_no_problems() -> None:
     assert told(ROOT / "examples/orders.toml") == []
 
 
@@ -117,7 +117,7 @@ def test_values_come_from_the_environment(write: Write, monkeypatch: pytest.Monk
     assert SECRET not in repr(pipeline)
 
 
-def test_what_the_environment_lacks_is_told(write: Write) -> None:
+def test_a_missing_variable_is_reported(write: Write) -> None:
     text = GOOD.replace("redis://127.0.0.1:7000", "redis://:${NO_SUCH_NAME}@127.0.0.1")
     assert told(write(text)) == [
         "3: the variable NO_SUCH_NAME is not set: set it, or write ${NO_SUCH_NAME:-default}"
@@ -184,18 +184,18 @@ window = "1 minute"
         ("\n\na = [1,\n", "3: not TOML"),
     ],
 )
-def test_what_is_no_toml_is_refused_with_its_line(write: Write, text: str, problem: str) -> None:
+def test_invalid_toml_is_refused_with_its_line(write: Write, text: str, problem: str) -> None:
     (found,) = told(write(text))
     assert found.startswith(problem)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_bytes(b"a = 1\nb = '\xff'\n")
     assert told(path) == ["2: a TOML file must be UTF-8, and this byte is not"]
 
 
-def test_sections_that_are_missing_are_named(write: Write) -> None:
+def test_missing_sections_are_named(write: Write) -> None:
     assert told(write("")) == [
         f"1: [{name}] is missing" for name in ("archive", "schema", "source")
     ]
@@ -234,12 +234,12 @@ def test_sections_that_are_missing_are_named(write: Write) -> None:
         ("max_entries", "starting = 'now'\nmax_entries", "expected earliest, latest, or a JSON"),
     ],
 )
-def test_what_does_not_go_together_is_told(write: Write, old: str, new: str, problem: str) -> None:
+def test_conflicting_keys_are_reported(write: Write, old: str, new: str, problem: str) -> None:
     found = told(write(GOOD.replace(old, new, 1)))
     assert any(problem in one for one in found), found
 
 
-def test_a_pattern_must_not_match_what_is_written(write: Write) -> None:
+def test_a_pattern_must_not_match_an_output(write: Write) -> None:
     found = told(write(GOOD.replace('stream = ["orders", "a,b"]', 'streamPattern = "re*"')))
     assert found == [
         "22: rejected is read by [source]: the pipeline would read what it writes",

@@ -51,7 +51,7 @@ def pipeline(broker: Broker, *words: str) -> Iterator[subprocess.Popen[bytes]]:
                 process.kill()
 
 
-def test_a_check_notes_a_stream_that_is_not_there_yet(penstock: Broker, tmp_path: Path) -> None:
+def test_a_check_mentions_a_missing_stream(penstock: Broker, tmp_path: Path) -> None:
     file = tmp_path / "orders.toml"
     file.write_text(TEXT)
     with pipeline(penstock, "check", str(file)) as process:
@@ -60,7 +60,7 @@ def test_a_check_notes_a_stream_that_is_not_there_yet(penstock: Broker, tmp_path
     assert b"nothing is wrong with it" in out
 
 
-def test_a_check_tells_all_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:
+def test_a_check_prints_all_problems_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:
     file = tmp_path / "orders.toml"
     file.write_text(TEXT.replace("qty > 0", "qty + 1"))
     penstock.client.set("orders", "no stream")

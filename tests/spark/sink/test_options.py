@@ -31,7 +31,7 @@ def test_trimming_is_by_length_or_by_id(given: dict[str, str], trim: tuple[str, 
     assert options(stream="out", **given).trim == trim
 
 
-def test_a_name_of_a_stream_may_hold_a_comma() -> None:
+def test_the_name_of_a_stream_may_contain_a_comma() -> None:
     assert options(stream="a,b").stream == "a,b"
 
 
@@ -40,7 +40,7 @@ def test_a_column_may_name_the_stream(column: str) -> None:
     assert options(columns=f"v {column}").stream == ""
 
 
-def test_what_spark_adds_for_a_query_is_left_to_spark() -> None:
+def test_options_that_spark_adds_are_ignored() -> None:
     assert streaming_options(checkpointLocation="/x").write_id == ""
 
 
@@ -60,7 +60,7 @@ def test_what_spark_adds_for_a_query_is_left_to_spark() -> None:
         ({"stream": "s", "url": "redis://a,redis://b"}, "expected one server to write to"),
     ],
 )
-def test_what_cannot_be_used_is_refused(given: dict[str, str], text: str) -> None:
+def test_wrong_options_are_refused(given: dict[str, str], text: str) -> None:
     with pytest.raises(OptionError) as caught:
         options(**given)
     assert text in str(caught.value)

@@ -71,7 +71,7 @@ def slot_of(key: bytes) -> int:
 @pytest.mark.parametrize(
     "key", [b"orders", b"{a}b", b"a{b}c", b"{}a", b"a}b", b"}", b"", b"{", b"a{b", b"\xff{\xfe}"]
 )
-def test_keys_beside_a_stream_share_its_slot(key: bytes) -> None:
+def test_staging_keys_share_the_slot_of_the_stream(key: bytes) -> None:
     assert slot_of(b"penstock:staging:{%b}:x" % hash_tag(key)) == slot_of(key)
     assert slot_of(Write("query", 3).record_key(key)) == slot_of(key)
 
@@ -90,7 +90,7 @@ def test_staging_expires_unless_it_is_committed(server: Broker) -> None:
     assert staged(server) == [key]
 
 
-def test_a_task_that_fails_half_way_leaves_nothing_and_its_next_attempt_counts_alone(
+def test_a_failed_attempt_leaves_nothing_and_only_the_next_one_is_appended(
     server: Broker,
 ) -> None:
     writer = sink(server)
@@ -124,7 +124,7 @@ def test_a_commit_that_is_repeated_appends_nothing(server: Broker) -> None:
     assert numbers(server) == [1, 2]
 
 
-def test_a_batch_whose_staging_is_gone_is_refused_and_nothing_is_appended(server: Broker) -> None:
+def test_a_batch_without_its_staging_keys_appends_nothing(server: Broker) -> None:
     writer = sink(server)
     messages: list[Any] = [writer.write(iter([batch(n)])) for n in range(2)]
     server.client.delete(messages[1].keys[b"out"].name)
@@ -134,7 +134,7 @@ def test_a_batch_whose_staging_is_gone_is_refused_and_nothing_is_appended(server
 
 
 @pytest.mark.parametrize("change", ["lpop", "rpop", "rpush"])
-def test_a_batch_whose_staging_has_another_length_is_refused_and_comes_whole_when_it_runs_again(
+def test_a_batch_with_incomplete_staging_is_refused_and_complete_when_repeated(
     server: Broker, change: str
 ) -> None:
     """As after a failover to a replica that lacks the last writes."""
@@ -157,7 +157,7 @@ def test_a_batch_whose_staging_has_another_length_is_refused_and_comes_whole_whe
     assert numbers(server) == list(range(200_000))
 
 
-def test_a_batch_whose_staging_is_damaged_is_refused_and_nothing_is_appended(
+def test_a_batch_with_damaged_staging_appends_nothing(
     server: Broker,
 ) -> None:
     writer = sink(server)
@@ -180,7 +180,7 @@ def staged_for(broker: Broker, streams: dict[bytes, int]) -> Any:
         return Staged("q", 0, stage.finish())
 
 
-def test_a_record_ahead_of_the_batch_refuses_it_for_all_of_its_streams(server: Broker) -> None:
+def test_a_record_ahead_of_the_batch_stops_it_for_all_streams(server: Broker) -> None:
     """Numbers that come again after a restore of the checkpoint may stand for other rows."""
     query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))
     query.commit([staged_for(server, {b"a": 1})], 6)
@@ -216,7 +216,7 @@ def test_partitions_are_appended_in_their_order(server: Broker) -> None:
     assert numbers(server) == [0, 1, 2]
 
 
-def test_a_row_that_a_script_cannot_add_is_refused_before_it_is_staged(server: Broker) -> None:
+def test_a_row_too_wide_for_the_script_is_refused_before_staging(server: Broker) -> None:
     schema = pa.schema([("fields", pa.map_(pa.string(), pa.string()))])
     pairs = [(f"f{n}", "v") for n in range(5000)]
     rows = pa.record_batch([pa.array([pairs], schema[0].type)], schema=schema)
@@ -232,7 +232,7 @@ def test_a_row_that_a_script_cannot_add_is_refused_before_it_is_staged(server: B
 
 
 @pytest.mark.parametrize("record", ["text", "list"])
-def test_a_record_that_is_none_is_refused(server: Broker, record: str) -> None:
+def test_a_record_that_is_not_a_number_is_refused(server: Broker, record: str) -> None:
     options = options_of(server)
     write = Write("q", 1)
     key = write.record_key(b"out")
@@ -255,7 +255,7 @@ def test_a_record_that_is_none_is_refused(server: Broker, record: str) -> None:
 
 @pytest.mark.parametrize("has_record", [False, True])
 @pytest.mark.parametrize("command", ["set", "xtrim", "del"])
-def test_a_user_who_may_not_finish_a_batch_appends_nothing_of_it(
+def test_a_user_without_all_permissions_appends_nothing(
     redis_broker: Broker, command: str, has_record: bool
 ) -> None:
     """What a script has done stays when its next call is refused."""
@@ -292,12 +292,14 @@ def test_a_user_who_may_not_finish_a_batch_appends_nothing_of_it(
         (pa.map_(pa.struct([("x", pa.int32())]), pa.int32()), "column c: keys of type"),
     ],
 )
-def test_a_type_without_a_text_is_refused_before_anything_runs(kind: Any, text: str) -> None:
+def test_a_type_that_text_cannot_express_is_refused_before_anything_runs(
+    kind: Any, text: str
+) -> None:
     with pytest.raises(RowError, match=text):
         SinkRows(pa.schema([("c", kind)]), "out")
 
 
-def test_a_moment_that_could_not_be_read_back_is_refused() -> None:
+def test_a_timestamp_that_cannot_be_read_back_is_refused() -> None:
     kind = pa.timestamp("us", "UTC")
     rows = SinkRows(pa.schema([pa.field("at", kind)]), "out")
     beyond = pa.record_batch([pa.array([None, 2**58], kind)], names=["at"])

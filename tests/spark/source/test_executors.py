@@ -87,7 +87,7 @@ def test_executors_read_every_entry_once(run: Path, places: Any, name: str, kind
     assert sorted(f"{stream} {one}" for one, stream, _ in rows) == places[1][name]
 
 
-def test_both_executors_had_a_part_in_it(run: Path) -> None:
+def test_both_executors_ran_tasks(run: Path) -> None:
     used = {
         event["Task Info"]["Executor ID"]
         for event in events(run)
@@ -96,7 +96,7 @@ def test_both_executors_had_a_part_in_it(run: Path) -> None:
     assert used == {"0", "1"}
 
 
-def test_no_password_is_in_anything_that_spark_writes(run: Path) -> None:
+def test_nothing_that_spark_writes_has_a_password(run: Path) -> None:
     files = [path for path in run.rglob("*") if path.is_file()]  # links are not followed
     names = {path.name for path in files}
     assert {"driver.log", "plan.txt", "error.txt", "stderr"} <= names
