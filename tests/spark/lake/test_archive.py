@@ -1,4 +1,4 @@
-"""The archive's writer: each row once for every reader, whatever step it is killed at."""
+"""The archive: each row exactly once for every reader, at whichever step the writer is killed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Write = Callable[..., None]
 
 @contextmanager
 def query_id(spark: Any, query: str) -> Iterator[None]:
-    """What Spark sets in the thread of a streaming query."""
+    """Set the query id, as Spark does in the thread of a streaming query."""
     spark.sparkContext.setLocalProperty(archive.QUERY_ID, query)
     try:
         yield
@@ -43,7 +43,7 @@ def query_id(spark: Any, query: str) -> Iterator[None]:
 
 
 def frame_of(spark: Any, values: range) -> Any:
-    """One row a value, on two days, in two partitions."""
+    """One row per value, on two days, in two partitions."""
     return spark.range(values.start, values.stop, 1, 2).selectExpr(
         f"concat(id % 2 * {DAY_MS} + id, '-0') as _id",
         f"timestamp_millis(id % 2 * {DAY_MS} + id) as _timestamp",
@@ -53,7 +53,7 @@ def frame_of(spark: Any, values: range) -> Any:
 
 @pytest.fixture
 def write(spark: Any, tmp_path: Path) -> Write:
-    """write(frame, batch): one batch of a query into tmp_path/lake, perhaps with files that fail."""
+    """write(frame, batch): write a batch of a query into tmp_path/lake, optionally with failing files."""
 
     def writing(frame: Any, batch: int, query: str = QUERY, **options: Any) -> None:
         with query_id(spark, query):
@@ -95,7 +95,7 @@ def test_the_day_is_in_utc(spark: Any, write: Write, tmp_path: Path) -> None:
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     assert (tmp_path / "lake/day=1970-01-01").exists()
-    # A time with its zone, and not one that readers would take for local.
+    # A timestamp with time zone, so that readers do not take it for local time.
     assert str(next(iter(lakes.by_duckdb(tmp_path / "lake", "_timestamp"))).tzinfo) != "None"
 
 
@@ -140,7 +140,7 @@ def test_killed_at_any_step_no_row_is_duplicated_and_a_repeat_completes_the_batc
         done += new
         assert lakes.seen(spark, lake) == done, f"after a stop at {stop_at}"
         batch += 1
-    # The claim and its end, an intent of two steps, two data files, the commit, a deletion before and after.
+    # Claim and its deletion, an intent in two steps, two data files, the commit, a deletion before and after.
     assert stop_at == 10
     assert lakes.seen(spark, lake) == done + new
 
@@ -310,7 +310,7 @@ query.awaitTermination()
 
 @contextmanager
 def running_query(broker: Broker, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver in a group of processes of its own: its Java dies with it."""
+    """A driver in its own process group, so that its Java dies with it."""
     words = [sys.executable, "-c", QUERY_PROGRAM, broker.options["url"], str(folder)]
     process = subprocess.Popen(words, start_new_session=True)
     try:
@@ -322,7 +322,7 @@ def running_query(broker: Broker, folder: Path) -> Iterator[subprocess.Popen[byt
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    """Wait for something that a process does; the process's end is waited for too."""
+    """Wait for a condition, or for the end of the process."""
     for _ in range(WAIT_SECONDS_MAX * 100):
         if condition():
             return

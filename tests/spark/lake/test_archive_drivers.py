@@ -1,4 +1,4 @@
-"""The archive's writer among others: drivers that were thought dead, what it lists, what is on disk when."""
+"""The archive with stale drivers, the number of listings, and the order of syncs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGES = 9  # of one batch with two files
 
 
 class OvertakenFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
-    """Before the n-th change somebody else acts; then it goes on, as a driver that was thought dead."""
+    """Lets another driver act before the n-th change, then continues, as a stale driver does."""
 
     def __init__(self, spark: Any, act_at: int, act: Callable[[], None]) -> None:
         super().__init__(spark)
@@ -39,7 +39,7 @@ class OvertakenFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
 
 
 class UncommittedFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
-    """Stops where a batch would count."""
+    """Stops before the commit of a batch."""
 
     def rename(self, path: str, target: str) -> None:
         if "/_manifest/" in target:
@@ -65,7 +65,7 @@ def test_a_stale_driver_commits_nothing_that_another_has_undone(
             return OvertakenFiles(one, at, act)
 
         with query_id(spark, QUERY):
-            # Until it has claimed the lake it cannot be undone, and after the commit it need not be.
+            # Before its claim it cannot be undone, and after its commit it must not be.
             is_safe = act_at == CHANGES or (is_killed and act_at < 3)
             with nullcontext() if is_safe else pytest.raises(manifests.ArchiveError):
                 archive.ArchiveWriter(str(lake), files_of=old_files)(frame, 0)
@@ -88,7 +88,7 @@ def test_a_driver_whose_parquet_was_deleted_commits_nothing(
         monkeypatch.setattr(archive, "write_parquet", write_parquet)
         with pytest.raises(lakes.Crash):
             archive.ArchiveWriter(str(lake), files_of=UncommittedFiles)(frame, 0)
-        write_parquet(whole.where("v > 1"), *place)  # what tasks write that end after the deletion
+        write_parquet(whole.where("v > 1"), *place)  # written by tasks that end after the deletion
 
     monkeypatch.setattr(archive, "write_parquet", overtaken)
     with query_id(spark, QUERY):

@@ -1,4 +1,4 @@
-"""Compaction: fewer files, the same rows, whatever step it is killed at."""
+"""Compaction: fewer files with the same rows, at whichever step it is killed."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_small_files_of_each_day_become_one(spark: Any, lake: Path) -> None:
 
 def test_the_query_continues_after_a_compaction(spark: Any, lake: Path) -> None:
     compaction.compact(spark, str(lake))
-    write(spark, lake, 2)  # run again: it is in the base
+    write(spark, lake, 2)  # repeated: the base has it
     write(spark, lake, 3)
     assert lakes.seen(spark, lake) == Counter(range(16))
     done = compaction.compact(spark, str(lake))
@@ -87,7 +87,7 @@ def test_killed_at_any_step_no_row_is_duplicated_and_the_next_call_completes_it(
     seconds: int,
     steps: int,
 ) -> None:
-    monkeypatch.setattr(compaction, "COMMIT_SECONDS", seconds)  # a commit a day, or one for all
+    monkeypatch.setattr(compaction, "COMMIT_SECONDS", seconds)  # a commit per merge, or one for all
     rows = Counter(range(12))
     stop_at = 0
     while True:

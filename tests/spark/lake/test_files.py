@@ -1,4 +1,4 @@
-"""A lake's file operations: what they return, what they refuse, and what two at once cannot spoil."""
+"""File operations of a lake: results, errors and concurrent writers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def files(spark: Any) -> Any:
 
 
 class Standing:
-    """A file system in the place of Hadoop's, with one stream."""
+    """A fake of Hadoop's file system with one stream."""
 
     is_closed = False
 
@@ -126,4 +126,4 @@ def test_a_killed_concurrent_writer_leaves_the_file_intact(spark: Any, tmp_path:
 def test_a_failed_sync_is_an_error(files: Any, tmp_path: Path) -> None:
     with pytest.raises(manifests.ArchiveError, match="cannot sync"):
         files.sync(files.qualify(str(tmp_path / "nowhere")))
-    files.sync("hdfs://nowhere/file")  # not here
+    files.sync("hdfs://nowhere/file")  # not a local path

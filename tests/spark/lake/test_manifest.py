@@ -1,4 +1,4 @@
-"""Manifests: what earlier versions wrote, which of them count, and refusals. No Spark is needed."""
+"""Manifests: earlier versions, which ones are valid, errors. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIXTURES = ROOT / "tests" / "fixtures" / "lake"
 
 
 class TextFiles:
-    """Files in memory, by path; some vanish when they are first read."""
+    """Files in memory, by path. Some vanish at the first read."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts

@@ -1,4 +1,4 @@
-"""Entries once more: from a stream, from rejects, from a lake."""
+"""Replays from a stream, from rejects and from a lake."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_lake_is_replayed_in_the_order_of_its_ids(
     client = penstock.client
     ids = [client.xadd("a", {"v": at}, id=f"{at}-{2**64 - 1 - at}") for at in (9, 10, 100)]
     frame = spark.read.format("penstock").options(**penstock.options, stream="a").load()
-    frame.orderBy("_id").write.parquet(str(tmp_path / "lake"))  # as texts: 10 before 9
+    frame.orderBy("_id").write.parquet(str(tmp_path / "lake"))  # as text, 10 comes before 9
     what = Replay(None, str(tmp_path / "lake"), "b", last=StreamID(99, 0))
     assert replay(spark, penstock, what) == 2
     found = entries(penstock, "b")
@@ -113,7 +113,7 @@ def archive_rows(
 
 
 def fields_of(spark: Any, lake: Path) -> list[dict[str, Any]]:
-    """The fields that entries would get, in their order, but for those that say where they were first."""
+    """The fields of the replayed entries, in order, without those that name the original."""
     rows = frame_of(spark, Replay(None, str(lake), "b"), {}).collect()
     found = [row.asDict() for row in rows]
     return [{name: one[name] for name in one if not name.startswith("_source")} for one in found]
@@ -153,7 +153,9 @@ def test_a_killed_compaction_is_finished_before_a_replay(spark: Any, tmp_path: P
         killed = compaction.Compaction(lakes.FailingFiles(spark, stop_at), spark, str(place))
         with pytest.raises(lakes.Crash):
             killed.run()
-        is_less = not lakes.files_seen(place)  # what was merged is deleted, and not yet replaced
+        is_less = not lakes.files_seen(
+            place
+        )  # the old files are deleted, the merged one is not there yet
         assert fields_of(spark, place) == everything
         if is_less:
             return
@@ -163,7 +165,7 @@ def test_a_killed_compaction_is_finished_before_a_replay(spark: Any, tmp_path: P
 def test_files_without_a_manifest_are_not_replayed(spark: Any, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
 
-    def stopping(batch: int) -> None:  # with its file in the lake
+    def stopping(batch: int) -> None:  # after its file is in the lake
         writer = archive.ArchiveWriter(str(lake), files_of=lambda one: lakes.FailingFiles(one, 7))
         with query_id(spark, QUERY), pytest.raises(lakes.Crash):
             writer(spark.createDataFrame(silver(range(2)), SILVER).coalesce(1), batch)

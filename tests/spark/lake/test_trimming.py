@@ -1,4 +1,4 @@
-"""Trimming what is archived: no entry goes too soon, and the source finds nothing lost."""
+"""Trimming archived entries: none is removed too early, and the source detects no loss."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_exactly_the_entries_up_to_the_offset_are_removed(broker: Broker) -> Non
 
 def test_acked_stops_at_the_smallest_pending_entry_of_any_group(broker: Broker) -> None:
     added = fill(broker.client, "s", 10)
-    assert trim(broker, {"s": added[0]}, "acked") == {"s": 1}  # no group holds it back
+    assert trim(broker, {"s": added[0]}, "acked") == {"s": 1}  # there is no group
     broker.client.xgroup_create("s", "fast", added[8])
     broker.client.xgroup_create("s", "slow", "0")
     assert trim(broker, {"s": added[7]}, "acked") == {"s": 0}
@@ -51,9 +51,9 @@ def test_acked_stops_at_the_smallest_pending_entry_of_any_group(broker: Broker) 
     assert trim(broker, {"s": added[7]}, "acked") == {"s": 3}
     assert left(broker) == added[4:]
     broker.client.xack("s", "slow", *added[4:6])
-    assert trim(broker, {"s": added[7]}, "acked") == {"s": 3}  # delivered so far, and no further
+    assert trim(broker, {"s": added[7]}, "acked") == {"s": 3}  # up to the last delivered entry
     broker.client.xgroup_setid("s", "slow", added[9])
-    assert trim(broker, {"s": added[7]}, "acked") == {"s": 1}  # never above the offset
+    assert trim(broker, {"s": added[7]}, "acked") == {"s": 1}  # never beyond the offset
     assert left(broker) == added[8:]
 
 
@@ -103,7 +103,7 @@ def running(spark: Any, broker: Broker, folder: Path, rows: list[int]) -> Iterat
 
 
 def committed(query: Any) -> Any:
-    """The offset that the last batch ended at."""
+    """The end offset of the last batch."""
     done = [one for one in query.recentProgress if one["numInputRows"]]
     return offsets.parse_offset(json.loads(done[-1]["sources"][0]["endOffset"]))
 
@@ -115,7 +115,7 @@ def test_a_running_query_detects_no_loss(
     place = options.parse_options({**server.options, "stream": "s"}).place
     rows: list[int] = []
     trimmed = count = 0
-    for _ in range(2):  # the second run begins where the first was stopped
+    for _ in range(2):  # the second run continues the first
         with running(spark, server, tmp_path, rows) as query:
             for _ in range(3):
                 fill(server.client, "s", 10, count)
@@ -124,5 +124,5 @@ def test_a_running_query_detects_no_loss(
                 trimmed += trimming.trim_archived(place, committed(query), mode)["s"]
     assert rows == list(range(count))
     assert trimmed + server.client.xlen("s") == count
-    # The mirror follows with the next look at the stream, so that `acked` may be one batch behind.
+    # The group is updated with the next batch, so `acked` may be one batch behind.
     assert server.client.xlen("s") <= (7 if mode == "acked" else 0)

@@ -1,4 +1,4 @@
-"""A pipeline is checked before it runs: types, SQL, durations, servers and keys, each with its line."""
+"""Checks of a pipeline before it runs: types, SQL, durations, servers and keys, each with its line."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def session(spark: Any) -> Any:
 
 @pytest.fixture
 def check(session: Any, tmp_path: Path) -> Check:
-    """Check TEXT with some of it replaced; the problems as line: text."""
+    """Check TEXT after replacements. Returns the problems as "line: text"."""
 
     def checking(*changes: tuple[str, str], url: str = "") -> list[str]:
         text = TEXT.replace("URL", url or "redis://127.0.0.1:1")

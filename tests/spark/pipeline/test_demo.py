@@ -1,4 +1,4 @@
-"""`penstock demo` as a user runs it, small; and what it says when something does not add up."""
+"""`penstock demo` with few orders, and accounts that do not add up."""
 
 from __future__ import annotations
 

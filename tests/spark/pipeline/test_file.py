@@ -1,4 +1,4 @@
-"""A pipeline's file: what it means, and every mistake with its line. No Spark is needed."""
+"""Reading a pipeline file, and every mistake with its line. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def write(tmp_path: Path) -> Write:
 
 
 def told(path: Path) -> list[str]:
-    """Every problem as line: text."""
+    """All problems as "line: text"."""
     pipeline, problems = read_pipeline(path)
     if pipeline is not None:
         problems = [*problems, *rule_problems(pipeline)]

@@ -1,4 +1,4 @@
-"""`penstock pipeline` as processes: quiet on stderr, JSON on stdout, exit codes, a clean end by a signal."""
+"""`penstock pipeline` as a process: stderr, JSON on stdout, exit codes, signals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEADLINE_SECONDS = 600
 
 @contextmanager
 def pipeline(broker: Broker, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`penstock pipeline WORDS`, ended if the test does not end it."""
+    """Start `penstock pipeline WORDS`, and end it after the test."""
     with subprocess.Popen(
         [*PROGRAM, "pipeline", *words],
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""Records of batches: what Spark reports, what a server adds, what is published."""
+"""Records of batches: from Spark's reports, completed by the server, published."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_a_server_that_is_down_or_refuses_does_not_stop_the_pipeline(penstock: B
     metrics = Metrics(place, "lake", "penstock:metrics")
     given = record(offset(("orders", 1)))
     assert metrics.complete(given) == given
-    assert metrics.complete(given) == given  # not asked again so soon
+    assert metrics.complete(given) == given  # no retry yet
     assert metrics.lag_or_none(given.end) is None
     penstock.client.set("penstock:metrics", "no stream")
     place = parse_options({**penstock.options, "stream": "x"}).place

@@ -1,4 +1,4 @@
-"""A pipeline from a stream to lake, rejects and aggregates: nothing is lost, nothing is there twice."""
+"""Pipelines from a stream to lake, rejects and aggregates, without loss or duplicates."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def pipeline_of(tmp_path: Path) -> Any:
 
 
 def add(broker: Broker, minutes: float, **fields: Any) -> None:
-    """An order of so many minutes after noon, whose id has that time too."""
+    """Add an order some minutes after noon. Its id has the same time."""
     at = NOON + timedelta(minutes=minutes)
     order = {"sku": "A", "qty": 2, "price": "1.50", "at": at.isoformat()} | fields
     present = {name: value for name, value in order.items() if value is not None}
@@ -94,7 +94,7 @@ def add(broker: Broker, minutes: float, **fields: Any) -> None:
 
 
 def add_without_time(broker: Broker, minutes: float, at: float) -> None:
-    """An order that comes late: its own time lies before that of its id."""
+    """Add a late order: its own time is before the time of its id."""
     add(broker, minutes, at=(NOON + timedelta(minutes=at)).isoformat())
 
 
@@ -112,7 +112,7 @@ def rejected(broker: Broker) -> list[dict[str, str]]:
 
 
 def accounted(spark: Any, lake: Path, broker: Broker) -> tuple[int, int, int]:
-    """How many rows bronze, silver and the rejects have, each entry once."""
+    """The number of rows in bronze, silver and the rejects. Checks for duplicates."""
     bronze = {row._id for row in rows(spark, lake / "bronze")}
     silver = {row._id for row in rows(spark, lake / "silver")}
     refused = {one["_source_id"] for one in rejected(broker)}
@@ -157,7 +157,7 @@ def test_every_entry_is_archived_and_valid_or_rejected(
     assert rejected(server)[3]["note"] == "kept"
 
     add(server, 9)
-    add_without_time(server, 9.5, at=0.5)  # its window is long closed
+    add_without_time(server, 9.5, at=0.5)  # its window is closed
     add(server, 20)
     again = run_pipeline(pipeline, spark, True, records.append)
     assert accounted(spark, lake, server) == (25, 21, 4)
@@ -225,7 +225,7 @@ def test_a_changed_aggregate_is_refused_by_name(
     changed = pipeline_of(penstock, TEXT + AGGREGATE.replace("sum(qty * price)", "sum(qty)"))
     with pytest.raises(PipelineFileError) as caught:
         run_pipeline(changed, spark, True)
-    problems = caught.value.problems  # minute.stream comes before minute: they are in order
+    problems = caught.value.problems  # sorted: minute.stream comes before minute
     assert [one.line for one in problems] == [24, 24]
     assert problems[1].text.startswith("output minute: measures was {")
     assert "lake/_checkpoints/minute and" in problems[1].text

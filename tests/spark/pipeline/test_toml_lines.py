@@ -1,4 +1,4 @@
-"""Every key of a TOML text is found on its line."""
+"""Finding the line of each key in a TOML text."""
 
 from __future__ import annotations
 

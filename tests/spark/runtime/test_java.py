@@ -1,4 +1,4 @@
-"""A Java for Spark, found or provided; a session's settings."""
+"""Finding a Java for Spark, and the settings of a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_java(home: Path, script: str) -> Path:
 
 @pytest.fixture
 def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without any."""
+    """A machine without Java."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(java, "bundled_home_or_none", lambda: None)
@@ -74,7 +74,7 @@ def test_the_private_java_drops_only_the_module_argument(tmp_path: Path) -> None
     bundled = tmp_path / "bundled"
     make_java(bundled, 'for word do printf "<%s>" "$word"; done')
     (bundled / "lib").mkdir()
-    for _ in range(2):  # the second finds what the first has made
+    for _ in range(2):  # the second call finds the files of the first
         home = java.make_private_home(bundled, tmp_path / "private")
     words = ["-x", "--add-modules=jdk.incubator.vector", "a b", "", "$HOME"]
     run = subprocess.run([home / "bin" / "java", *words], capture_output=True, check=True)

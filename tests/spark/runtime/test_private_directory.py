@@ -1,4 +1,4 @@
-"""A directory in a shared place that no other user can have prepared."""
+"""A temporary directory that no other user can have prepared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.spark.runtime.test_java import make_java
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary directory for everybody."""
+    """A shared temporary directory."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     tmp_path.chmod(0o1777)
     return tmp_path

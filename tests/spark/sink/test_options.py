@@ -1,4 +1,4 @@
-"""Options of a writer: what they become, and refusals that say what is wrong."""
+"""Options of the sink, and the errors for wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging and the last step of a batch, without Spark's own machinery: tasks that fail, and orphans."""
+"""Staging and commit of a batch without Spark: failed tasks, repeats and orphans."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from penstock.spark.sink.staging import (  # noqa: E402
 from penstock.spark.sink.writer import BatchSink, Staged, StreamSink  # noqa: E402
 
 SCHEMA = pa.schema([("v", pa.int64())])
-# What docs/spark.md says that a user of Redis needs.
+# The permissions that docs/spark.md lists for a user of Redis.
 NEEDED = (
     *("+rpush", "+expire", "+get", "+set", "+del", "+type", "+llen", "+lindex"),
     *("+xadd", "+xinfo", "+xtrim", "+eval", "+evalsha"),
@@ -60,7 +60,7 @@ def numbers(broker: Broker, stream: str = "out") -> list[int]:
 
 
 def slot_of(key: bytes) -> int:
-    """As the specification of Redis Cluster says it."""
+    """The slot of a key, by the specification of Redis Cluster."""
     start = key.find(b"{")
     end = key.find(b"}", start + 1)
     if start >= 0 and end > start + 1:
@@ -137,7 +137,7 @@ def test_a_batch_without_its_staging_keys_appends_nothing(server: Broker) -> Non
 def test_a_batch_with_incomplete_staging_is_refused_and_complete_when_repeated(
     server: Broker, change: str
 ) -> None:
-    """As after a failover to a replica that lacks the last writes."""
+    """The situation after a failover to a replica without the last writes."""
     writer = sink(server, writeId="whole")
     rows = batch(*range(200_000))
     messages: list[Any] = [writer.write(iter([rows]))]
@@ -171,7 +171,7 @@ def test_a_batch_with_damaged_staging_appends_nothing(
 
 
 def staged_for(broker: Broker, streams: dict[bytes, int]) -> Any:
-    """The message of a task of the query q that has staged a row for each of these streams."""
+    """The message of a task of query q that has staged one row for each stream."""
     with Servers(options_of(broker).place) as servers:
         stage = Stage(servers, Write("q", 0), 0)
         for stream, value in streams.items():
@@ -181,7 +181,7 @@ def staged_for(broker: Broker, streams: dict[bytes, int]) -> Any:
 
 
 def test_a_record_ahead_of_the_batch_stops_it_for_all_streams(server: Broker) -> None:
-    """Numbers that come again after a restore of the checkpoint may stand for other rows."""
+    """After a restore of the checkpoint the same batch numbers may have other rows."""
     query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))
     query.commit([staged_for(server, {b"a": 1})], 6)
     query.commit([staged_for(server, {b"b": 2})], 8)
@@ -196,7 +196,7 @@ def test_a_record_ahead_of_the_batch_stops_it_for_all_streams(server: Broker) ->
 
 
 def test_a_batch_that_reached_one_of_two_streams_is_completed(server: Broker) -> None:
-    """As after a crash of the driver between the two."""
+    """The situation after a crash of the driver between the two streams."""
     query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))
     query.commit([staged_for(server, {b"a": 1})], 7)
     for _ in range(2):
@@ -258,7 +258,7 @@ def test_a_record_that_is_not_a_number_is_refused(server: Broker, record: str) -
 def test_a_user_without_all_permissions_appends_nothing(
     redis_broker: Broker, command: str, has_record: bool
 ) -> None:
-    """What a script has done stays when its next call is refused."""
+    """A script is not rolled back if one of its calls is refused."""
     client = redis_broker.client
     client.flushall()
     client.acl_setuser(

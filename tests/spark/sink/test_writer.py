@@ -1,4 +1,4 @@
-"""Writing to streams of each kind of server: which fields come out, where, and that it happens once."""
+"""Writing to each kind of server: fields, targets, trimming, exactly once."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_no_error_shows_a_password(spark: Any, write: Any) -> None:
 
 
 def pump(broker: Broker, spark: Any, folder: Path, entries_max: int = 40, **options: Any) -> None:
-    """Run a query from the stream `in` to the stream `out` over all there is."""
+    """Run a query from the stream `in` to the stream `out` over all existing entries."""
     frame = (
         spark.readStream.format("penstock")
         .options(**broker.options, stream="in", startingOffsets="earliest")
@@ -310,7 +310,7 @@ def test_a_query_appends_new_rows_and_continues_from_its_checkpoint(
 def test_a_committed_batch_appends_nothing_when_repeated(
     broker: Broker, spark: Any, tmp_path: Path
 ) -> None:
-    """As after a crash between the sink's commit and Spark's own note of it."""
+    """The situation after a crash between the sink's commit and Spark's commit."""
     fill(broker.client, "in", 100)
     pump(broker, spark, tmp_path)
     notes = sorted((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
@@ -325,7 +325,7 @@ def test_a_committed_batch_appends_nothing_when_repeated(
 def test_a_checkpoint_older_than_the_stream_is_refused_and_the_newer_one_works(
     server: Broker, spark: Any, tmp_path: Path
 ) -> None:
-    """As after a restore of yesterday's checkpoint: batch 1 would now hold what came since, too."""
+    """The situation after restoring an old checkpoint: batch 1 would now have later entries too."""
     checkpoint, backup, newer = (tmp_path / name for name in ("checkpoint", "backup", "newer"))
     fill(server.client, "in", 40)
     pump(server, spark, checkpoint)

@@ -1,4 +1,4 @@
-"""A batch in Spark: the rows are the entries, from every kind of server, in every type."""
+"""Batch reads through Spark: every kind of server, every type, bounds and patterns."""
 
 from __future__ import annotations
 

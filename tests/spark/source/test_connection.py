@@ -1,4 +1,4 @@
-"""Which streams match a pattern, and how often a server is asked for that."""
+"""Searching for the streams of a pattern, and how often the server is asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streaming in mode exclusive: every entry once, limits, restarts, losses, the group's position."""
+"""Streaming in mode exclusive: each entry once, limits, restarts, losses, the position of the group."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_query_continues_from_its_checkpoint(
     assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
     added += fill(broker.client, "s", 30, 50)
     assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
-    # With nothing new, Spark says that the last batch is finished, and the group says so too.
+    # Without new entries Spark commits the last batch, and the group follows.
     assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
     found = group(broker, "s")
     assert found["last-delivered-id"].decode() == added[-1]
@@ -170,7 +170,7 @@ def test_a_stream_that_was_deleted_is_a_loss(
 def test_a_stream_that_was_created_again_is_a_loss(
     server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
-    """By numbers of entries alone, nothing of it would be new until it had as many as the old one."""
+    """Without this check the new stream would be ignored until it had as many entries as the old one."""
     fill(server.client, "s", 9)
     options = {"stream": "s", "maxEntriesPerTrigger": "4"}
     drain(server, tmp_path, SCHEMA, **options)

@@ -1,4 +1,4 @@
-"""What crosses processes: real executors read from a server and from a cluster, and leak no password."""
+"""Executor processes read from a server and from a cluster, and write no password anywhere."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 SECRET = "not-to-be-seen-0451"
 ENTRIES = 100
-STREAMS = ("a", "b", "c", "d")  # of a cluster of three, no node has them all
+STREAMS = ("a", "b", "c", "d")  # no node of a cluster of three has all of them
 SECONDS_MAX = 900.0
 
 
 @pytest.fixture(scope="module")
 def places() -> Iterator[tuple[dict[str, dict[str, str]], dict[str, list[str]]]]:
-    """The options of a server and of a cluster, both with a password, and the ids that they hold."""
+    """Options of a server and of a cluster, both with a password, and the ids of their entries."""
     problem = cluster_problem_or_none()
     if problem is not None:
         pytest.skip(problem)
@@ -57,7 +57,7 @@ def places() -> Iterator[tuple[dict[str, dict[str, str]], dict[str, list[str]]]]
 
 @pytest.fixture(scope="module")
 def run(places: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which a session with executors has left everything."""
+    """The directory with everything that a session with executors has written."""
     folder = tmp_path_factory.mktemp("executors")
     command = [sys.executable, "-m", "tests.spark.on_executors", str(folder)]
     with (folder / "driver.log").open("wb") as log:

@@ -1,4 +1,4 @@
-"""A batch out of files, through Spark."""
+"""Batch reads of files through Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    """A snapshot of Redis's with a stream, a group and what is pending in it."""
+    """A snapshot of Redis with a stream, a group and pending entries."""
     if redis_program_or_none() is None:
         pytest.skip("no redis-server on PATH")
     with running_redis("--dir", str(tmp_path)) as server:

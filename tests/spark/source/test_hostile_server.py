@@ -1,4 +1,4 @@
-"""Whatever a server answers, `penstock pipeline check` has a line for it."""
+"""`penstock pipeline check` reports every wrong answer of a server on one line."""
 
 from __future__ import annotations
 

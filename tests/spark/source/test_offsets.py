@@ -1,4 +1,4 @@
-"""Offsets: what a checkpoint holds, of this and every earlier version."""
+"""Offsets in checkpoints, of this and every earlier version."""
 
 from __future__ import annotations
 

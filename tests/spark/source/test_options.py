@@ -1,4 +1,4 @@
-"""Options: every one of the table, and refusals that say what is wrong."""
+"""Options of the source, and the errors for wrong ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading a partition as a worker does: connections, pages, losses that a plan could not see."""
+"""Reading a partition as a worker does: connections, pages, losses after planning."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ COLUMNS = schema.EntrySchema(pa.schema([("_id", pa.string()), ("v", pa.int32())]
 
 
 def reader_of(**options: str) -> Any:
-    """As it arrives in a worker."""
+    """A copy through pickle, as in a worker."""
     made = batch.BatchReader(options_module.parse_options({"stream": "s", **options}), COLUMNS)
     return pickle.loads(pickle.dumps(made))
 

@@ -1,4 +1,4 @@
-"""Plans: ranges that meet without a gap, limits that are kept, losses that are seen."""
+"""Planning: ranges without gaps, limits, detection of losses."""
 
 from __future__ import annotations
 
@@ -82,13 +82,13 @@ def state(first: int | None, last: int, length: int, added: int) -> StreamState:
     ("found", "lost"),
     [
         (state(1, 9, 9, 9), False),
-        (state(4, 9, 6, 9), False),  # trimmed up to what was read, that one stayed
-        (state(5, 9, 5, 9), False),  # that one went too
+        (state(4, 9, 6, 9), False),  # trimmed up to the last entry read, which is still there
+        (state(5, 9, 5, 9), False),  # that entry is gone too
         (state(7, 9, 3, 9), True),
         (state(None, 9, 0, 9), True),  # all gone
-        (state(None, 4, 0, 4), False),  # all gone, and all read
-        (state(1, 9, 5, 9), False),  # single ones deleted, the head is whole
-        (StreamState(3, StreamID(4, 1), an_id(9), 9), False),  # the next one is there
+        (state(None, 4, 0, 4), False),  # all gone after all were read
+        (state(1, 9, 5, 9), False),  # XDEL only, the head is complete
+        (StreamState(3, StreamID(4, 1), an_id(9), 9), False),  # the next entry is there
     ],
 )
 def test_a_trim_of_unread_entries_is_detected(found: StreamState, lost: bool) -> None:

@@ -1,4 +1,4 @@
-"""Columns: from a page of entries to a batch of exactly the schema that was asked for."""
+"""Turning pages of entries into batches of the requested schema."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Every type of Spark's, read from servers: both ways of decoding say the same, and what the rules say.
+"""Every type of Spark, read from servers by both decoders: the compiled one and the one in Python.
 
-The compiled decoders read a schema whose types they all know; one column that they do not know
-(`_deliveries`) sends the same query through the other way.
+The compiled decoder is used if it knows all types of a schema. Adding a column that it does not know
+(`_deliveries`) sends the same query through the decoder in Python.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def ddl(columns: dict[str, str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Rows as tuples, however deep, and moments of any zone as UTC without one."""
+    """Rows as nested tuples, with timestamps in UTC without time zone."""
     if isinstance(value, tuple):
         return tuple(plain(one) for one in value)
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -116,7 +116,7 @@ def add(broker: Broker, entry_id: str, *pairs: tuple[bytes, bytes]) -> None:
 
 
 def both_ways(read: Read, broker: Broker, columns: dict[str, str], **options: Any) -> list[Any]:
-    """The rows by the compiled decoders, which must be those of the other way too."""
+    """The rows of the compiled decoder. Checks that the decoder in Python gives the same."""
     quick: list[Any] = read(broker, ddl(columns), stream="s", **options).collect()
     sure = read(broker, ddl({**columns, "_deliveries": "bigint"}), stream="s", **options).collect()
     assert [tuple(row) for row in quick] == [tuple(row)[:-1] for row in sure]
@@ -213,7 +213,7 @@ def test_a_time_of_day_is_read_if_spark_has_the_type(
     assert row.v == time(2, 29, 9, 250_000)
 
 
-# --- Without a server: the two ways, and the rules written a third time, over any texts --------------------
+# --- Without a server: both decoders and a reference implementation, over random texts ---------------------
 
 KINDS = [*batches.ALL_TYPES.values(), pa.decimal128(38, 38)]
 NESTED = pa.struct([("v", pa.list_(pa.float64()))])

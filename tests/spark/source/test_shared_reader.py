@@ -1,4 +1,4 @@
-"""Streaming in mode shared: competing with others, acknowledging, claiming what was left."""
+"""Streaming in mode shared: other consumers, acknowledgements, claims."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_missing_group_is_created_at_the_starting_offset(
 
 
 def reader_of(spark: Any, broker: Broker, **options: Any) -> Any:
-    """What Spark's driver has: the reader itself."""
+    """The reader as Spark's driver has it."""
     parsed = options_module.parse_options({**broker.options, **SHARED, **options})
     schema = spark.createDataFrame([], SCHEMA).schema
     return shared_module.SharedReader(parsed, source_module.entry_schema(schema, parsed))
@@ -75,7 +75,7 @@ def test_entries_claimed_for_no_batch_are_read_first_after_a_restart(
     start = reader.initialOffset()
     lost = reader.latestOffset(start, limits.ReadMaxRows(2))
     assert lost["claimed"]["s"]["ids"] == added[:2]
-    # The process ends here: the offset was never written down.
+    # The process ends here, before the offset is written.
     again = reader_of(spark, broker, claimIdleMs="1000000")
     end = again.latestOffset(start, limits.ReadMaxRows(4))
     assert end["claimed"]["s"]["ids"] == added[:4]

@@ -1,4 +1,4 @@
-"""Values: what is a value of which type, the quick way and the sure way alike."""
+"""Parsing values of each type, with the compiled decoder and in Python."""
 
 from __future__ import annotations
 
