@@ -117,5 +117,5 @@ def test_a_failure_is_one_line(penstock: Broker, tmp_path: Path) -> None:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert (process.returncode, out) == (1, b"")
     assert err.startswith(b"penstock: output bronze: ")
-    assert b"somebody else has written there" in err
+    assert b"another program has written there" in err
     assert err.count(b"\n") == 1

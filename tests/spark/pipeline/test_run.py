@@ -229,7 +229,7 @@ def test_a_changed_aggregate_is_refused_by_name(
     assert [one.line for one in problems] == [24, 24]
     assert problems[1].text.startswith("output minute: measures was {")
     assert "lake/_checkpoints/minute and" in problems[1].text
-    assert "name the aggregate anew" in problems[1].text
+    assert "rename the aggregate" in problems[1].text
 
 
 def test_entries_that_all_outputs_have_are_trimmed(
@@ -286,7 +286,7 @@ def test_an_output_that_fails_stops_all_and_says_why(
         run_pipeline(pipeline_of(penstock), spark, True)
     assert caught.value.output == "silver"
     assert str(caught.value).startswith("output silver: ")
-    assert "somebody else has written there" in str(caught.value)
+    assert "another program has written there" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not [one for one in spark.streams.active if one.name and one.name.startswith("shop/")]
 

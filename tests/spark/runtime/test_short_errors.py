@@ -1,4 +1,4 @@
-"""Errors that Spark shows have one frame; errors that nobody expects keep all of theirs."""
+"""Errors that Spark shows have one frame; unexpected errors keep their traceback."""
 
 from __future__ import annotations
 

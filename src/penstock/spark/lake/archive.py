@@ -18,8 +18,7 @@ batch:
 
     killed in      left over                              the next run
     1 2            claim, Parquet next to the lake        deletes both
-    3 4            intent, some of the files              deletes the files that the intent names, then the
-    intent
+    3 4            intent, some of the files              deletes the files named in the intent, then it
     5 6            manifest                               skips the batch
 
 A stale driver may resume while a new one undoes its batch and writes it again. A driver has a claim or an

@@ -54,10 +54,12 @@ for at = 3, #KEYS do
       .. '; it has expired, or the batch was given up')
   end
   for place = 0, blobs - 1 do cmsgpack.unpack(redis.call('LINDEX', KEYS[at], place)) end
-end -- A script is not rolled back if a later call is refused, for example by an ACL. So each call is tried
-first in a -- form without effect. SET comes first because memory is checked only before the first write.
-redis.call('SET', record, ARGV[1], last and 'NX' or 'XX') if #ARGV > 1 then redis.call('XTRIM', stream,
-'MAXLEN', '9223372036854775807') end if redis.acl_check_cmd and not redis.acl_check_cmd('DEL', KEYS[3]) then
+end
+-- A script is not rolled back if a later call is refused, for example by an ACL. So each call is tried first
+-- in a form without effect. SET comes first because memory is checked only before the first write.
+redis.call('SET', record, ARGV[1], last and 'NX' or 'XX')
+if #ARGV > 1 then redis.call('XTRIM', stream, 'MAXLEN', '9223372036854775807') end
+if redis.acl_check_cmd and not redis.acl_check_cmd('DEL', KEYS[3]) then
   return redis.error_reply("NOPERM this user has no permissions to run the 'del' command")
 end
 local added = 0

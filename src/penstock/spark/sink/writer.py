@@ -1,8 +1,7 @@
 """Appends the rows of a batch or a streaming query to streams, exactly once.
 
     task      rows -> text -> blobs -> staging keys; sends their names and lengths to the driver
-    driver    commit: for each stream, append the staging keys of all partitions in order, and record the
-    batch
+    driver    commit: for each stream, append the staging keys of all partitions in order, record the batch
 
 The id of a streaming query is in its checkpoint. If a batch is repeated after a crash, the record already has
 its number and nothing is appended. A batch write is identified by its `writeId`. Without one it gets a random
