@@ -6,15 +6,15 @@
 
 pyspark is imported on first use, so options, offsets and plans work without it.
 
-    source/       spark.read and spark.readStream
-    sink/         df.write and df.writeStream
-    lake/         the archive as Parquet
-    pipeline/     pipelines from TOML files
-    runtime/      Java, SPARK_HOME, sessions, workers, errors
-    place         the servers that the options name
-    connection    connections to servers, and which server has a stream
-    option_words  reads options and reports wrong ones
-    replay        writes old entries to a stream again
+    source/        spark.read and spark.readStream
+    sink/          df.write and df.writeStream
+    lake/          the archive as Parquet
+    pipeline/      pipelines from TOML files
+    runtime/       Java, SPARK_HOME, sessions, workers, errors
+    place          the servers that the options name
+    connection     connections to servers, and which server has a stream
+    option_reader  reads options and reports wrong ones
+    replay         writes old entries to a stream again
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from penstock.client.address import URL_FORMS, BadUrl, ServerUrl, parse_url
-from penstock.spark.option_words import OptionError, Words
+from penstock.spark.option_reader import OptionError, OptionReader
 
 CONNECTION = ("url", "username", "password", "cluster")
 
@@ -18,15 +18,15 @@ class Place:
     cluster: bool = False
 
 
-def parse_place(words: Words) -> Place:
+def parse_place(reader: OptionReader) -> Place:
     """Read the four options. Raises: OptionError."""
-    text = words.required("url", URL_FORMS)
-    login = (words.text("username"), words.text("password"))
+    text = reader.required("url", URL_FORMS)
+    login = (reader.text("username"), reader.text("password"))
     try:
         servers = tuple(parse_url(part.strip(), *login) for part in text.split(","))
     except BadUrl as error:
         raise OptionError("url", "", str(error)) from None
-    cluster = words.truth("cluster", False)
+    cluster = reader.boolean("cluster", False)
     if cluster and any(server.is_unix or server.database for server in servers):
         raise OptionError("url", text, "redis:// or rediss:// and database 0 for a cluster")
     if not cluster and len({server.label for server in servers}) < len(servers):

@@ -32,7 +32,7 @@ from penstock.spark.lake.columns import DAY, is_derived, quoted
 from penstock.spark.lake.compaction import load_finished
 from penstock.spark.lake.files import LakeFiles, literal
 from penstock.spark.lake.manifest import INTENTS, Manifest
-from penstock.spark.option_words import Words
+from penstock.spark.option_reader import OptionReader
 from penstock.spark.pipeline.frames import REASON, SOURCE_ID, SOURCE_STREAM
 from penstock.spark.place import CONNECTION, parse_place
 from penstock.spark.sink.writer import batch_write
@@ -91,21 +91,21 @@ def write_replay(frame: DataFrame, replay: Replay, name: str, connection: Mappin
 def is_done(connection: Mapping[str, str], replay: Replay, name: str) -> bool:
     """Whether a replay with this name has been written to its target."""
     target = replay.target.encode()
-    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+    with Servers(parse_place(OptionReader(connection, CONNECTION))) as servers:
         return bool(servers.ask(StreamName(target), "EXISTS", batch_write(name).record_key(target)))
 
 
 def kind_of(connection: Mapping[str, str], stream: str) -> str:
     """The type of a key, `none` if it does not exist."""
     key = stream.encode("utf-8", "surrogateescape")
-    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+    with Servers(parse_place(OptionReader(connection, CONNECTION))) as servers:
         return servers.type_of(StreamName(key))
 
 
 def forget(connection: Mapping[str, str], replay: Replay, name: str) -> None:
     """Delete the record of a replay, so that it can be written again."""
     target = replay.target.encode()
-    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+    with Servers(parse_place(OptionReader(connection, CONNECTION))) as servers:
         servers.ask(StreamName(target), "DEL", batch_write(name).record_key(target))
 
 

@@ -15,7 +15,7 @@ from tests.spark.conftest import NO_PYSPARK, Broker, fill
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 offsets = pytest.importorskip("penstock.spark.source.offsets")
 options = pytest.importorskip("penstock.spark.source.options")
-option_words = pytest.importorskip("penstock.spark.option_words")
+option_reader = pytest.importorskip("penstock.spark.option_reader")
 stream_id = pytest.importorskip("penstock.core.stream_id")
 trimming = pytest.importorskip("penstock.spark.lake.trimming")
 
@@ -75,7 +75,7 @@ def test_an_offset_at_the_largest_id_removes_everything(server: Broker) -> None:
 def test_an_unknown_mode_is_refused() -> None:
     broker = Broker("none", {"url": "redis://127.0.0.1:1"}, None)
     with pytest.raises(
-        option_words.OptionError, match="'never' is not allowed; expected archived or"
+        option_reader.OptionError, match="'never' is not allowed; expected archived or"
     ):
         trim(broker, {}, "never")
 

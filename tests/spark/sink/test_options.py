@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.sink.options import SinkOptions, parse_sink_options
 
 URL = "redis://127.0.0.1:7000"

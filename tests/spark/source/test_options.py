@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.source.options import SourceOptions, parse_options
 
 URL = "redis://127.0.0.1:7000/2"

@@ -13,7 +13,7 @@ from typing import Literal
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.spark.connection import Servers, StreamName, stream_of
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.place import Place
 from penstock.spark.source.offsets import Offset
 from penstock.spark.source.stream_state import groups_of

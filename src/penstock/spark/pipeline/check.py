@@ -33,7 +33,7 @@ from pyspark.sql.types import (
 from penstock.errors import PenstockError
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.lake.columns import quoted
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline import frames
 from penstock.spark.pipeline.file import Aggregate, Pipeline
 from penstock.spark.pipeline.outputs import state_problems

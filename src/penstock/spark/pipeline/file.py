@@ -28,7 +28,7 @@ from typing import Any
 from urllib.parse import quote
 
 from penstock.errors import PenstockError
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
 from penstock.spark.pipeline.toml_table import Problem, Problems, Table
 from penstock.spark.place import CONNECTION, Place

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from penstock.core.stream_id import parse
 from penstock.errors import CommandError
-from penstock.spark.option_words import OptionError, Words, missing_option
+from penstock.spark.option_reader import OptionError, OptionReader, missing_option
 from penstock.spark.place import CONNECTION, Place, parse_place
 
 NAMES = (
@@ -45,40 +45,40 @@ def parse_sink_options(
         for name, value in given.items()
         if not (is_streaming and name.lower() in _SPARKS_OWN)
     }
-    words = Words(own, NAMES)
-    place = parse_place(words)
+    reader = OptionReader(own, NAMES)
+    place = parse_place(reader)
     if len(place.servers) > 1 and not place.cluster:
         raise OptionError("url", "", "one server to write to, or the nodes of a cluster")
-    stream = words.text("stream")
-    if "stream" in words and not stream:
+    stream = reader.text("stream")
+    if "stream" in reader and not stream:
         raise OptionError("stream", stream, "the name of a stream")
     if not stream and not set(STREAM_COLUMNS) & set(columns):
         raise missing_option("stream", "the name of a stream, or a column `stream` with it")
-    write_id = words.text("writeId")
-    if "writeId" in words and (is_streaming or not write_id):
+    write_id = reader.text("writeId")
+    if "writeId" in reader and (is_streaming or not write_id):
         allowed = "a name for a batch write; a streaming query has its checkpoint instead"
         raise OptionError("writeId", write_id, allowed)
-    return SinkOptions(place, stream, _trim(words), write_id)
+    return SinkOptions(place, stream, _trim(reader), write_id)
 
 
-def _trim(words: Words) -> tuple[str, ...]:
+def _trim(reader: OptionReader) -> tuple[str, ...]:
     """The arguments of XTRIM, or none."""
-    if "maxlen" in words and "minid" in words:
-        raise OptionError("minid", words.text("minid"), "either maxlen or minid, not both")
-    if "maxlen" in words:
-        by, threshold = "MAXLEN", str(words.whole("maxlen", 0, 0))
-    elif "minid" in words:
-        by, threshold = "MINID", words.text("minid")
+    if "maxlen" in reader and "minid" in reader:
+        raise OptionError("minid", reader.text("minid"), "either maxlen or minid, not both")
+    if "maxlen" in reader:
+        by, threshold = "MAXLEN", str(reader.integer("maxlen", 0, 0))
+    elif "minid" in reader:
+        by, threshold = "MINID", reader.text("minid")
         try:
             parse(threshold.encode())
         except CommandError:
             raise OptionError(
                 "minid", threshold, "an id: 1700000000000 or 1700000000000-0"
             ) from None
-    elif "approximate" in words:
-        raise OptionError("approximate", words.text("approximate"), "maxlen or minid with it")
+    elif "approximate" in reader:
+        raise OptionError("approximate", reader.text("approximate"), "maxlen or minid with it")
     else:
         return ()
-    if words.truth("approximate", True):
+    if reader.boolean("approximate", True):
         return by, "~", threshold, "LIMIT", "0"
     return by, "=", threshold

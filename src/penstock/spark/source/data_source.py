@@ -24,7 +24,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.runtime.worker_python import use_driver_python
 from penstock.spark.sink.options import SinkOptions, parse_sink_options

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructType
 
 from penstock.client.rows import RowLimits
 from penstock.persist.offline import check_path
-from penstock.spark.option_words import OptionError, Words
+from penstock.spark.option_reader import OptionError, OptionReader
 from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.source.files import GROUPS, PENDING, WHATS, OfflineQuery, batches_in
 from penstock.spark.source.schema import DEFAULT_SCHEMAS
@@ -43,10 +43,10 @@ def is_offline(given: Mapping[str, str]) -> bool:
 
 def offline_schema(given: Mapping[str, str]) -> StructType | str:
     """The columns if the user gives no schema."""
-    words = Words(given, NAMES)
-    what = words.one_of("what", WHATS, "entries")
+    reader = OptionReader(given, NAMES)
+    what = reader.one_of("what", WHATS, "entries")
     if what == "entries":
-        kind = words.one_of("fieldsType", tuple(DEFAULT_SCHEMAS), "string")
+        kind = reader.one_of("fieldsType", tuple(DEFAULT_SCHEMAS), "string")
         return DEFAULT_SCHEMAS[kind]
     return from_arrow_schema(PENDING if what == "pending" else GROUPS)
 
@@ -56,14 +56,14 @@ class OfflineReader(DataSourceReader):
     """Reads each path as one partition."""
 
     def __init__(self, given: Mapping[str, str], schema: pa.Schema) -> None:
-        words = Words(given, NAMES)
-        self._path = words.required("path", "an RDB file, an AOF directory or a glob")
-        fails = words.one_of("onParseError", ("null", "fail"), "null") == "fail"
+        reader = OptionReader(given, NAMES)
+        self._path = reader.required("path", "an RDB file, an AOF directory or a glob")
+        fails = reader.one_of("onParseError", ("null", "fail"), "null") == "fail"
         self._schema = schema
         self._query = OfflineQuery(
-            words.one_of("what", WHATS, "entries"),
-            words.names("stream"),
-            words.whole("database", -1, 0, DATABASES_MAX),
+            reader.one_of("what", WHATS, "entries"),
+            reader.names("stream"),
+            reader.integer("database", -1, 0, DATABASES_MAX),
             limits=RowLimits(fail_on_error=fails),
         )
 

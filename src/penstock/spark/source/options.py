@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
-from penstock.spark.option_words import OptionError, Words, missing_option
+from penstock.spark.option_reader import OptionError, OptionReader, missing_option
 from penstock.spark.place import CONNECTION, Place, parse_place
 
 NAMES = (
@@ -75,22 +75,22 @@ class SourceOptions:
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
     """Read and check all options. Raises: OptionError."""
-    words = Words(given, NAMES)
-    streams, pattern = words.names("stream"), words.text("streamPattern")
+    reader = OptionReader(given, NAMES)
+    streams, pattern = reader.names("stream"), reader.text("streamPattern")
     if not streams and not pattern:
         raise missing_option("stream", "the name of a stream, or the option streamPattern")
     if streams and pattern:
         both = f"{','.join(streams)} and {pattern}"
         raise OptionError("stream", both, "either stream or streamPattern, not both")
-    shared = words.one_of("mode", ("exclusive", "shared"), "exclusive") == "shared"
-    group = words.text("group")
+    shared = reader.one_of("mode", ("exclusive", "shared"), "exclusive") == "shared"
+    group = reader.text("group")
     if shared and not group:
         raise missing_option("group", "the name of the consumer group to join in mode shared")
     for name in ("consumer", "claimIdleMs"):
-        if name in words and not shared:
-            raise OptionError(name, words.text(name), "no such option without mode=shared")
-    bounds = [_bound_or_none(words, which) for which in ("starting", "ending")]
-    place = parse_place(words)
+        if name in reader and not shared:
+            raise OptionError(name, reader.text(name), "no such option without mode=shared")
+    bounds = [_bound_or_none(reader, which) for which in ("starting", "ending")]
+    place = parse_place(reader)
     several = () if place.cluster or len(place.servers) == 1 else place.servers
     known = [*streams, *(f"{server.label} {one}" for server in several for one in streams)]
     for which, bound in zip(("starting", "ending"), bounds, strict=True):
@@ -105,35 +105,35 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         pattern=pattern,
         starting=bounds[0],
         ending=bounds[1],
-        entries_max=words.whole("maxEntriesPerTrigger", SHARED_ENTRIES if shared else None, 1),
-        partitions_min=words.whole("minPartitions", None, 1, 65_536),
-        fetch_size=words.whole("fetchSize", FETCH_SIZE, 1, 1_000_000),
-        fail_on_data_loss=words.truth("failOnDataLoss", True),
+        entries_max=reader.integer("maxEntriesPerTrigger", SHARED_ENTRIES if shared else None, 1),
+        partitions_min=reader.integer("minPartitions", None, 1, 65_536),
+        fetch_size=reader.integer("fetchSize", FETCH_SIZE, 1, 1_000_000),
+        fail_on_data_loss=reader.boolean("failOnDataLoss", True),
         shared=shared,
         group=group,
-        consumer=words.text("consumer"),
-        claim_idle_ms=words.whole("claimIdleMs", CLAIM_IDLE_MS, 0),
-        fields_type=words.one_of("fieldsType", ("string", "binary", "entries"), "string"),
-        fail_on_parse_error=words.one_of("onParseError", ("null", "fail"), "null") == "fail",
+        consumer=reader.text("consumer"),
+        claim_idle_ms=reader.integer("claimIdleMs", CLAIM_IDLE_MS, 0),
+        fields_type=reader.one_of("fieldsType", ("string", "binary", "entries"), "string"),
+        fail_on_parse_error=reader.one_of("onParseError", ("null", "fail"), "null") == "fail",
     )
 
 
-def _bound_or_none(words: Words, which: str) -> Bound | None:
+def _bound_or_none(reader: OptionReader, which: str) -> Bound | None:
     by_offset, by_time = f"{which}Offsets", f"{which}Timestamp"
-    if by_offset in words and by_time in words:
-        raise OptionError(by_time, words.text(by_time), f"either {by_offset} or {by_time}")
-    if by_time in words:
-        moment = words.whole(by_time, 0, 0, MAX64)
+    if by_offset in reader and by_time in reader:
+        raise OptionError(by_time, reader.text(by_time), f"either {by_offset} or {by_time}")
+    if by_time in reader:
+        moment = reader.integer(by_time, 0, 0, MAX64)
         return Bound("moment", moment_ms=moment)
-    if by_offset not in words:
+    if by_offset not in reader:
         return None
-    if words.text(by_offset).startswith("{"):
+    if reader.text(by_offset).startswith("{"):
         seq = 0 if which == "starting" else MAX64
-        ids = words.by_stream(by_offset, lambda text: _parse_id(text, seq), POSITION_FORMS)
+        ids = reader.by_stream(by_offset, lambda text: _parse_id(text, seq), POSITION_FORMS)
         return Bound("ids", ids)
-    word = words.text(by_offset).lower()
+    word = reader.text(by_offset).lower()
     if word not in ("earliest", "latest"):
-        raise OptionError(by_offset, words.text(by_offset), POSITION_FORMS)
+        raise OptionError(by_offset, reader.text(by_offset), POSITION_FORMS)
     return Bound(word)
 
 

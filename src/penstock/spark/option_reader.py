@@ -46,7 +46,7 @@ def _with_text(name: str, text: str) -> OptionError:
     return error
 
 
-class Words:
+class OptionReader:
     """The options of one reader or writer, under the names of the documentation."""
 
     def __init__(self, given: Mapping[str, str], names: Iterable[str]) -> None:
@@ -71,7 +71,7 @@ class Words:
             raise missing_option(name, allowed)
         return value
 
-    def whole(self, name: str, default: T, smallest: int, largest: int = 2**63 - 1) -> int | T:
+    def integer(self, name: str, default: T, smallest: int, largest: int = 2**63 - 1) -> int | T:
         """A whole number in a range, or the default."""
         if name not in self:
             return default
@@ -80,7 +80,7 @@ class Words:
             raise OptionError(name, value, f"a whole number from {smallest} to {largest}")
         return int(value)
 
-    def truth(self, name: str, default: bool) -> bool:
+    def boolean(self, name: str, default: bool) -> bool:
         """true or false."""
         return self.one_of(name, ("true", "false"), str(default).lower()) == "true"
 
