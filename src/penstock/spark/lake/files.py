@@ -39,9 +39,8 @@ class LakeFiles:
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         self._jvm = jvm
-        self._path = (
-            jvm.org.apache.hadoop.fs.Path
-        )  # cached: each attribute access is a call to Java
+        # Cached, because each attribute access is a call to Java.
+        self._path = jvm.org.apache.hadoop.fs.Path
         self._settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
 
     def qualify(self, path: str) -> str:

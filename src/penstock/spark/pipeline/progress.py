@@ -40,12 +40,10 @@ log = logging.getLogger(__name__)
 
 METRIC = "penstock"  # the observed metric with the number of rows that a query writes
 METRICS_ENTRIES_MAX = 10_000
-PENDING_STREAMS_MAX = (
-    100  # each takes one request per batch; with more streams `pending` is not reported
-)
-RETRY_SECONDS = (
-    10  # pause after a failure, so that a server that is down does not delay the pipeline
-)
+# Each stream takes one request per batch. With more streams `pending` is not reported.
+PENDING_STREAMS_MAX = 100
+# The pause after a failure: a server that is down must not delay the pipeline.
+RETRY_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)

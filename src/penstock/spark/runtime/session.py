@@ -41,9 +41,8 @@ def build_session(
     if is_local:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if is_local and not (master or "").startswith(
-        "local-cluster"
-    ):  # its executors log to SPARK_HOME
+    # Executors of a local-cluster write their logs to SPARK_HOME.
+    if is_local and not (master or "").startswith("local-cluster"):
         provide_home()
     builder = SparkSession.builder.appName(name)
     chosen = {**_QUIET, "spark.log.level": log_level.upper(), **(settings or {})}

@@ -30,7 +30,7 @@ def use_driver_python(spark: SparkSession) -> None:
     if context is None or os.environ.get("PYSPARK_PYTHON") or _is_set(context):
         return
     if context.master.startswith("local"):
-        # Spark has read PYSPARK_PYTHON already; what is registered from now on takes it from here.
+        # The session has already read PYSPARK_PYTHON. Sources registered from now on use this attribute.
         context.pythonExec = sys.executable
         return
     warnings.warn(

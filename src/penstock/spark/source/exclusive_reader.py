@@ -100,7 +100,7 @@ class ExclusiveReader(StreamReaderBase):
         return split_ranges(self.servers, ranges, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark has finished everything up to here."""
+        """Spark has finished all entries up to this offset."""
         self._mirror(parse_offset(end))
 
     def _look(self, begun: Offset) -> tuple[dict[str, Position], dict[str, Position]]:

@@ -135,7 +135,7 @@ def share_limit(waiting: Mapping[K, int], limit: int) -> dict[K, int]:
         return dict(waiting)
     shares = {key: min(count, count * limit // total) for key, count in waiting.items()}
     left = limit - sum(shares.values())
-    # Smallest shares first: otherwise a stream with one entry would wait forever beside a large one.
+    # Smallest shares first: otherwise a stream with one entry would wait forever next to a large one.
     for key in sorted(waiting, key=lambda one: shares[one]):
         if left and shares[key] < waiting[key]:
             shares[key] += 1

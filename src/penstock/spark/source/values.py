@@ -41,8 +41,8 @@ _INTERVAL = re.compile(
     rb"(-?)P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?"
     rb"(?:([0-9]{1,9})(?:\.([0-9]{1,6}))?S)?)?"
 )
-_INTERVAL_MAX = timedelta(microseconds=2**63 - 1)  # Spark's
-_EPOCH = datetime(1970, 1, 1)  # of timestamp_ntz, which has no zone
+_INTERVAL_MAX = timedelta(microseconds=2**63 - 1)  # Spark's limit
+_EPOCH = datetime(1970, 1, 1)  # timestamp_ntz has no time zone
 _EXACTLY = Context(prec=40)
 
 
