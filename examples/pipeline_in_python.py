@@ -1,11 +1,11 @@
-"""What a TOML file cannot say, in Python: a stream enriched by a table, and written to another stream.
+"""A pipeline in Python that a TOML file cannot express: joins a stream with a table, and writes to a stream.
 
-Written like a notebook: each block stands for a cell.
+Each block is a notebook cell.
 
     PENSTOCK_URL=redis://127.0.0.1:6379 python examples/pipeline_in_python.py
 """
 
-# %% A session. `build_session` makes a quiet local one; `register` makes the source known to any other.
+# %% A session. `build_session` builds a quiet one; `register` adds the source to any other session.
 import os
 import tempfile
 
@@ -19,7 +19,7 @@ register(spark)
 url = os.environ.get("PENSTOCK_URL", "redis://127.0.0.1:6379")
 checkpoint = os.environ.get("CHECKPOINT") or tempfile.mkdtemp(prefix="orders-")
 
-# %% The stream, typed. `_corrupt` has what did not parse.
+# %% The stream with types. `_corrupt` has the values that did not parse.
 orders = read_stream(
     spark,
     url=url,
@@ -28,7 +28,7 @@ orders = read_stream(
     schema="_id string, sku string, qty int, price decimal(10,2), _corrupt map<string,string>",
 )
 
-# %% A join with a table, which the TOML of a pipeline has no words for.
+# %% A join with a table, which a TOML pipeline does not support.
 weights = spark.createDataFrame([("A1", 250), ("B7", 900)], "sku string, grams int")
 parcels = (
     orders.where("_corrupt is null and qty > 0")
@@ -40,13 +40,13 @@ parcels = (
     )
 )
 
-# %% Into another stream, exactly once: run it again with the same checkpoint, and it goes on.
+# %% Write to another stream, exactly once. A second run with the same checkpoint continues from there.
 query = write_stream(parcels, checkpoint, url=url, stream="parcels")
 try:
     query.processAllAvailable()
 finally:
     query.stop()
 
-# %% A batch reads the same streams: how many parcels are there now?
+# %% Read the result as a batch, and count it.
 written = spark.read.format("penstock").options(url=url, stream="parcels").load()
 print(f"{written.count()} parcels")

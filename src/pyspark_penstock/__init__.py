@@ -1,5 +1,14 @@
-"""Where Spark finds the data source "penstock" by itself: in a top-level module named pyspark_*."""
+"""Lets Spark find the data source "penstock" without a call of `register`.
 
-from penstock.spark.source.data_source import PenstockSource as DefaultSource
+Spark searches the Python of its workers for top-level modules named pyspark_* with a `DefaultSource`. An
+import error here would end that search, also for the sources of other packages, so it only warns.
+"""
 
-__all__ = ["DefaultSource"]
+import warnings
+
+try:
+    from penstock.spark.source.data_source import PenstockSource as DefaultSource
+except ImportError as error:
+    warnings.warn(f"the data source penstock is not available: {error}", stacklevel=1)
+else:
+    __all__ = ["DefaultSource"]

@@ -1,4 +1,4 @@
-"""The orders of the demonstration are the same for the same seed, and wrong in the ways they say."""
+"""The orders of the demonstration depend only on the seed, and are malformed as they claim."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def orders(producers: int = 1, seed: int = 1) -> list[Order]:
 
 
 def reason_of(fields: dict[str, str]) -> str | None:
-    """What the pipeline's schema and conditions would say."""
+    """The first reason for which the pipeline would reject the order."""
     if not fields["qty"].isdigit():
         return "parse:qty"
     if "sku" not in fields:
@@ -28,7 +28,7 @@ def reason_of(fields: dict[str, str]) -> str | None:
     return None if Decimal(fields["price"]) > 0 else "price_positive"
 
 
-def test_a_seed_makes_the_same_orders_again_and_another_makes_others() -> None:
+def test_orders_depend_only_on_the_seed() -> None:
     assert orders() == orders()
     assert orders() != orders(seed=2)
 
@@ -38,7 +38,7 @@ def test_producers_share_the_orders() -> None:
     assert sorted(ids) == sorted(order.fields["order_id"] for order in orders())
 
 
-def test_every_order_is_as_good_or_as_bad_as_it_says() -> None:
+def test_every_order_has_the_reason_it_claims() -> None:
     made = orders()
     assert [reason_of(order.fields) for order in made] == [order.reason for order in made]
     assert {order.reason for order in made} == {None, *REASONS}
@@ -46,16 +46,16 @@ def test_every_order_is_as_good_or_as_bad_as_it_says() -> None:
 
 
 def test_a_tally_adds_up() -> None:
-    one, all_of_it = Tally(), Tally()
+    one, total = Tally(), Tally()
     for number, order in enumerate(orders()):
         one.count(order)
         if number % 7_000 == 0:
-            all_of_it.add(one)
+            total.add(one)
             one = Tally()
-    all_of_it.add(one)
+    total.add(one)
     whole = Tally()
     for order in orders():
         whole.count(order)
-    assert all_of_it == whole
+    assert total == whole
     assert whole.orders == ORDERS
     assert whole.valid_cents == sum(order.cents for order in orders() if order.reason is None)

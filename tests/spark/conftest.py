@@ -1,4 +1,4 @@
-"""One Spark session and one of each kind of server for all tests of this folder."""
+"""Fixtures: one Spark session and one server of each kind for all tests in this directory."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_cluster import cluster_problem_or_none, running_cluster
 from tests.support.servers.redis_server import redis_program_or_none, running_redis
 
-# A Java that lives for a minute is not worth tuning: this halves what it takes to start. All of them get it,
-# those of commands that a test runs as well.
+# Less optimisation in Java halves the start-up time. The variable also reaches commands that a test runs.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 NO_PYSPARK = "pyspark is not installed: make build, or pip install penstock[spark]"
@@ -23,7 +22,7 @@ NO_PYSPARK = "pyspark is not installed: make build, or pip install penstock[spar
 
 @dataclass(frozen=True)
 class Broker:
-    """A server, or a cluster of them, as the source and as an ordinary client sees it."""
+    """A server or a cluster: the options for the source, and an ordinary client."""
 
     kind: str
     options: dict[str, str]
@@ -32,7 +31,7 @@ class Broker:
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
-    """A session on two cores."""
+    """A session with two cores."""
     pytest.importorskip("pyspark", reason=NO_PYSPARK)
     session_module = pytest.importorskip("penstock.spark.runtime.session")
     settings = {
@@ -69,7 +68,7 @@ def cluster_broker() -> Iterator[Broker]:
 
 @pytest.fixture(params=["penstock", "redis", "cluster"])
 def broker(request: pytest.FixtureRequest) -> Broker:
-    """Each kind in turn, emptied."""
+    """Each kind of server in turn, empty."""
     found: Broker = request.getfixturevalue(f"{request.param}_broker")
     found.client.flushall()
     return found
@@ -77,7 +76,7 @@ def broker(request: pytest.FixtureRequest) -> Broker:
 
 @pytest.fixture(params=["penstock", "redis"])
 def server(request: pytest.FixtureRequest) -> Broker:
-    """One server of each make, emptied: for what a cluster does no other way, and Spark does slowly."""
+    """penstock and Redis in turn, empty: for slow tests that a cluster would only repeat."""
     found: Broker = request.getfixturevalue(f"{request.param}_broker")
     found.client.flushall()
     return found
@@ -85,7 +84,7 @@ def server(request: pytest.FixtureRequest) -> Broker:
 
 @pytest.fixture
 def penstock(penstock_broker: Broker) -> Broker:
-    """Our own server, emptied."""
+    """penstock's server, empty."""
     penstock_broker.client.flushall()
     return penstock_broker
 
@@ -103,7 +102,7 @@ def read(spark: Any) -> Callable[..., Any]:
 
 @pytest.fixture
 def drain(spark: Any) -> Callable[..., list[Any]]:
-    """Run a query over all there is, into Parquet at `folder`, and return all rows there."""
+    """Run a query over all existing entries into Parquet at `folder`, and return all rows there."""
 
     def draining(broker: Broker, folder: Any, schema: str, **options: Any) -> list[Any]:
         frame = (
@@ -126,7 +125,7 @@ def drain(spark: Any) -> Callable[..., list[Any]]:
 
 
 def fill(client: Any, stream: str, count: int, begin: int = 0) -> list[str]:
-    """Add entries with the field v counting up; their ids."""
+    """Add entries with an increasing field v. Returns their ids."""
     with client.pipeline(transaction=False) as pipeline:
         for number in range(begin, begin + count):
             pipeline.xadd(stream, {"v": number})

@@ -1,9 +1,9 @@
-"""A session with two executor processes, run by test_executors.py: a process has one master for all its life.
+"""Runs a session with two executor processes, for test_executors.py. A process cannot change its master.
 
     python -m tests.spark.on_executors FOLDER   < {"name": {options of the source}, ...}
 
-It prints what it found as JSON. Everything that Spark writes down (event log, logs of the driver and of the
-executors, plans, errors) is left in FOLDER, for the test to look for what must not be there.
+It prints its results as JSON. Everything that Spark writes (event log, logs of the driver and the executors,
+plans, errors) stays in FOLDER, where the test searches for passwords.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ def settings(folder: Path) -> dict[str, str]:
     quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
     return {
         "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false",  # what is compressed cannot be searched
+        "spark.eventLog.compress": "false",  # so that it can be searched
         "spark.eventLog.dir": events.as_uri(),
         "spark.driver.extraJavaOptions": quick,
         "spark.executor.extraJavaOptions": quick,
         "spark.executor.memory": "512m",
-        # Both executors get work, however fast the first one is there.
+        # Wait for both executors, so that both get tasks.
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.task.maxFailures": "1",
     }
 
 
 def spark_home(folder: Path) -> Path:
-    """Spark's own folder, by links: executors write their logs to `work` in there, and nowhere else."""
+    """A SPARK_HOME of links. Executors write their logs to its directory `work`."""
     folder.mkdir()
     for part in ("bin", "jars", "python"):
         (folder / part).symlink_to(Path(pyspark.__file__).parent / part)
@@ -48,7 +48,7 @@ def spark_home(folder: Path) -> Path:
 
 
 def found_in(spark: Any, options: dict[str, str], folder: Path) -> dict[str, Any]:
-    """Rows of a batch and of a query, what explain shows, and the text of an error in a task."""
+    """The rows of a batch and of a query, the output of explain, and the error of a task."""
     frame = spark.read.format("penstock").options(**options).schema(SCHEMA).load()
     lake = folder / "lake"
     query = (

@@ -1,9 +1,9 @@
 """The demonstration behind `make run`.
 
 run         the steps
-orders      the orders: same seed, same orders
-producers   the processes that send orders
-children    the server and the pipeline as processes
-accounting  compares what was sent with what arrived
-show        the output
+orders      generates orders from a seed
+producers   processes that send orders
+children    the server and pipeline processes
+accounting  compares the orders sent with those stored
+show        the output on the terminal
 """

@@ -1,7 +1,7 @@
-"""The accounts: what was produced must be in the lake and in the streams, each once.
+"""Checks that each order is in the lake and in the streams exactly once.
 
-Files are read as anybody would read them, by plain Parquet readers; the streams are asked directly. The
-pipeline's own numbers are not used.
+Files are read with an ordinary Parquet reader, and streams with an ordinary client. The pipeline's own
+numbers are not used.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from penstock.errors import PenstockError
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The streams, the group and the places of the demonstration's pipeline."""
+    """Streams, group and paths of the pipeline."""
 
     stream: str
     group: str
@@ -36,7 +36,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One claim: what is counted, what it must be, and what was found."""
+    """One line of the accounts: a count, its expected value and the value found."""
 
     what: str
     expected: str
@@ -44,25 +44,25 @@ class Line:
 
     @property
     def holds(self) -> bool:
-        """Whether it is so."""
+        """Whether the values are equal."""
         return self.expected == self.found
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """All claims, and what the chart shows: revenue by minute."""
+    """All lines, and the revenue per minute for the chart."""
 
     lines: list[Line]
     revenue: list[tuple[datetime, float]]
 
     @property
     def hold(self) -> bool:
-        """Whether all of them are so."""
+        """Whether all lines hold."""
         return all(line.holds for line in self.lines)
 
 
 def settle(client: redis.Redis, names: Names, sent: Tally) -> Accounts:
-    """Count everything. Raises: PenstockError if a table of the lake is not there."""
+    """Count everything. Raises: PenstockError if a table of the lake is missing."""
     bronze = _table(names.lake / "bronze", ["_id"])
     silver = _table(names.lake / "silver", ["_id", "qty", "price"])
     gold = _table(names.lake / "gold" / names.aggregate, ["window_start", "orders", "revenue"])
@@ -73,17 +73,17 @@ def settle(client: redis.Redis, names: Names, sent: Tally) -> Accounts:
     lines = [
         Line("in the stream", _n(sent.orders), _n(client.xlen(names.stream))),
         Line("archived (bronze)", _n(sent.orders), _n(bronze.num_rows)),
-        Line("ids in the archive, each once", _n(sent.orders), _n(_distinct(bronze))),
+        Line("distinct ids in the archive", _n(sent.orders), _n(_distinct(bronze))),
         Line("valid (silver)", _n(sent.orders - _sum(sent.rejected)), _n(_distinct(silver))),
-        Line("rejected, to the dead-letter stream", _n(_sum(sent.rejected)), _n(rejected)),
+        Line("rejected (dead-letter stream)", _n(_sum(sent.rejected)), _n(rejected)),
         *(
-            Line(f"  because of {reason}", _n(count), _n(reasons.get(reason, 0)))
+            Line(f"  reason {reason}", _n(count), _n(reasons.get(reason, 0)))
             for reason, count in sorted(sent.rejected.items())
         ),
         Line("valid + rejected", _n(sent.orders), _n(silver.num_rows + rejected)),
-        Line("revenue of the valid", _money(sent.valid_cents), _money(int((cents or 0) * 100))),
+        Line("revenue of valid orders", _money(sent.valid_cents), _money(int((cents or 0) * 100))),
         Line(
-            "minutes in lake and gold stream",
+            "minutes (gold table = gold stream)",
             _n(gold.num_rows),
             _n(client.xlen(names.gold_stream)),
         ),
@@ -114,9 +114,8 @@ def _reasons(client: redis.Redis, stream: str) -> dict[str, int]:
         if not entries:
             return found
         for _, fields in entries:
-            reason = _text(fields[b"_reason"]).split(",")[
-                0
-            ]  # no quantity is no positive one either
+            # The first reason: a quantity that does not parse also fails qty_positive.
+            reason = _text(fields[b"_reason"]).split(",")[0]
             found[reason] = found.get(reason, 0) + 1
         start = f"({_text(entries[-1][0])}"
 

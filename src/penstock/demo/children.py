@@ -1,7 +1,7 @@
-"""The other processes of the demonstration: a server, and a pipeline that can be killed.
+"""The server and pipeline processes of the demonstration.
 
-Each is this very program, in a session of its own: a kill reaches all that it has started, and a Ctrl-C at
-the terminal reaches only us, who end them in order.
+Each is this program in its own session. A kill of the session reaches all its processes. Ctrl-C at the
+terminal reaches only the parent, which ends the others.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from penstock.errors import PenstockError
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 SHOWN_LINES = 5
-# For a Java that lives for a minute the second compiler costs more than it saves: a fifth of all the time.
+# Java's second compiler does not pay off in a process that runs for a minute: it takes a fifth of the time.
 QUICK_START = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 
 class ChildFailed(PenstockError):
-    """A process of the demonstration ended as it should not; the text quotes the end of its log."""
+    """A process failed. The text quotes the end of its log."""
 
 
 @contextmanager
 def running_server(directory: Path) -> Iterator[str]:
-    """A durable server in a directory of its own; yields its url, and ends it in order."""
+    """Run a durable server in its own directory. Yields its url."""
     port = _free_port()
     words = ["serve", "--port", str(port), "--dir", str(directory / "data")]
     log = directory / "server.log"
@@ -55,7 +55,7 @@ def running_server(directory: Path) -> Iterator[str]:
 
 
 class PipelineRun:
-    """`penstock pipeline run --json` as a process: its reports one by one, and its end."""
+    """A process that runs `penstock pipeline run --json`."""
 
     def __init__(self, file: Path, url: str, once: bool) -> None:
         self._log = file.with_name("pipeline.log")
@@ -65,7 +65,7 @@ class PipelineRun:
             self._process = _start(words, subprocess.PIPE, output, {"PENSTOCK_URL": url})
 
     def reports(self) -> Iterator[dict[str, Any]]:
-        """One for each batch of each output, as they come, until the process ends."""
+        """Yield a report for each batch of each output, until the process ends."""
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if not line.endswith(b"}\n"):  # a killed process may leave half a line
@@ -75,13 +75,13 @@ class PipelineRun:
                 yield report
 
     def kill(self) -> None:
-        """SIGKILL, for Python and Java alike."""
+        """Send SIGKILL to Python and Java."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def finish(self) -> None:
-        """Wait for the end. Raises: ChildFailed, if it did not end well."""
+        """Wait for the end. Raises: ChildFailed on a non-zero exit status."""
         if self._process.wait() != 0:
             raise ChildFailed(f"the pipeline failed: {_last_lines(self._log)}")
 
@@ -121,4 +121,4 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
 
 def _last_lines(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()
-    return " | ".join(lines[-SHOWN_LINES:]) or f"it said nothing; {log}"
+    return " | ".join(lines[-SHOWN_LINES:]) or f"{log} is empty"

@@ -1,8 +1,8 @@
-"""The orders of the demonstration: the same for the same seed, some malformed, some late.
+"""Generates the orders of the demonstration from a seed. Some are malformed, some are late.
 
-A shop that is open for two hours, with two rushes: order i of n has its place in that time. Malformed orders
-lack what the pipeline's schema or its conditions ask for, each in one way, so that the rejects can be counted
-by reason.
+The shop is open for two hours with two rushes, and order i of n has a fixed time in it. A malformed order
+violates the schema or one condition of the pipeline in exactly one way, so that rejects can be counted by
+reason.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import NamedTuple
 OPENING = datetime(2026, 1, 5, 9, tzinfo=UTC)
 OPEN_SECONDS = 2 * 3600
 JITTER_SECONDS = 20
-RUSH = 0.05  # below 1/(4 pi), so that time never runs backwards
+RUSH = 0.05  # below 1/(4 pi), so that times increase
 LATE_SHARE = 0.005
 LATE_MINUTES = (30, 90)
 MALFORMED_SHARE = 0.01
 CUSTOMERS = 5_000
 SKUS = tuple(f"{shelf}{number}" for shelf in "ABCDEFGH" for number in range(1, 6))
 
-# What goes wrong with an order, and the reason under which the pipeline rejects it.
+# How an order is malformed: the reason for which the pipeline rejects it.
 REASONS = ("parse:qty", "has_sku", "qty_positive", "price_positive")
 
 
 class Order(NamedTuple):
-    """One event: its fields, and what the producer knows about it."""
+    """One order: its fields, and what the accounts need to know about it."""
 
     fields: dict[str, str]
     reason: str | None
@@ -49,7 +49,7 @@ class Share:
 
 @dataclass(slots=True)
 class Tally:
-    """What was sent, for the accounts."""
+    """Totals of the orders sent, for the accounts."""
 
     orders: int = 0
     late: int = 0
@@ -66,7 +66,7 @@ class Tally:
             self.rejected[order.reason] = self.rejected.get(order.reason, 0) + 1
 
     def add(self, other: Tally) -> None:
-        """Add what another has counted."""
+        """Add the totals of another producer."""
         self.orders += other.orders
         self.late += other.late
         self.valid_cents += other.valid_cents
@@ -75,7 +75,7 @@ class Tally:
 
 
 def orders_of(share: Share) -> Iterator[Order]:
-    """The orders of one producer, in the order in which they are sent."""
+    """The orders of one producer, in the order they are sent."""
     dice = random.Random(f"{share.seed}/{share.producer}")
     for number in range(share.producer, share.orders, share.producers):
         yield _order(dice, number, share.orders)
@@ -103,7 +103,7 @@ def _order(dice: random.Random, number: int, orders: int) -> Order:
 
 
 def _time_of_day(part: float) -> float:
-    """When a part of the orders has been placed: steadily rising, now slower, now faster."""
+    """The time at which a part of the orders has been placed. Increases at a varying rate."""
     return part + RUSH * math.sin(4 * math.pi * part)
 
 

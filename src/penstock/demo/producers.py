@@ -1,4 +1,4 @@
-"""Several processes that send orders, and tell how far they are."""
+"""Sends orders from several processes and reports progress."""
 
 from __future__ import annotations
 
@@ -16,16 +16,14 @@ PIPELINE = 500
 
 
 class ProducerLost(PenstockError):
-    """A producer ended before it had sent its share."""
+    """A producer ended before it had sent all its orders."""
 
 
 def produce_all(
     url: str, stream: str, shares: list[Share], on_sent: Callable[[int], None]
 ) -> Tally:
-    """Send all orders, and return what was sent; `on_sent` gets the number of each message."""
-    context = multiprocessing.get_context(
-        "spawn"
-    )  # this process has threads: a fork may not have them
+    """Send all orders and return the totals. `on_sent` gets the number of orders in each pipeline."""
+    context = multiprocessing.get_context("spawn")  # fork is not safe in a process with threads
     total = Tally()
     waiting: dict[Connection, multiprocessing.process.BaseProcess] = {}
     for share in shares:
@@ -40,9 +38,9 @@ def produce_all(
             try:
                 news = ready.recv()
             except EOFError:
-                raise ProducerLost("a producer ended before it had sent its share") from None
+                raise ProducerLost("a producer ended before it had sent all its orders") from None
             if isinstance(news, str):
-                raise ProducerLost(f"a producer could not go on: {news}")
+                raise ProducerLost(f"a producer failed: {news}")
             if isinstance(news, Tally):
                 total.add(news)
                 waiting.pop(ready).join()
@@ -51,15 +49,15 @@ def produce_all(
     return total
 
 
-def _produce(url: str, stream: str, share: Share, told: Connection) -> None:
-    """Runs in a process: tells of each message, then of all together, or why it could not."""
+def _produce(url: str, stream: str, share: Share, results: Connection) -> None:
+    """Runs in a process. Sends the number of orders of each pipeline, then the totals or an error text."""
     try:
-        told.send(_send_all(url, stream, share, told))
+        results.send(_send_all(url, stream, share, results))
     except redis.RedisError as error:
-        told.send(str(error))
+        results.send(str(error))
 
 
-def _send_all(url: str, stream: str, share: Share, told: Connection) -> Tally:
+def _send_all(url: str, stream: str, share: Share, results: Connection) -> Tally:
     tally = Tally()
     client = redis.Redis.from_url(url)
     orders = orders_of(share)
@@ -71,6 +69,6 @@ def _send_all(url: str, stream: str, share: Share, told: Connection) -> Tally:
             pipeline.execute()
         for order in some:
             tally.count(order)
-        told.send(len(some))
+        results.send(len(some))
     client.close()
     return tally

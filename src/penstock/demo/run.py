@@ -1,10 +1,10 @@
-"""The order of the demonstration.
+"""Runs the steps of the demonstration.
 
-1. a durable server in a fresh directory;
-2. producers send orders, and the pipeline of orders.toml reads them meanwhile;
-3. when a part of them is archived the pipeline is killed (SIGKILL: driver, Java and workers);
-4. it is started again and works off the rest;
-5. the accounts.
+1. Start a durable server in a new directory.
+2. Producers send orders while the pipeline of orders.toml reads them.
+3. Kill the pipeline (driver, Java and workers) when a part of the orders is archived.
+4. Start it again; it processes the rest.
+5. Check the accounts.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KILL_SHARE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was asked for."""
+    """The settings of a run."""
 
     directory: Path
     orders: int
@@ -43,17 +43,17 @@ class Plan:
 
     @property
     def lake(self) -> Path:
-        """Where the tables are."""
+        """The directory of the tables."""
         return self.directory / "lake"
 
     def shares(self) -> list[Share]:
-        """What each producer sends."""
+        """The share of each producer."""
         return [Share(self.seed, n, self.producers, self.orders) for n in range(self.producers)]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of it."""
+    """The result of a run."""
 
     accounts: Accounts
     sent: Tally
@@ -62,7 +62,7 @@ class Outcome:
 
 
 class Watcher:
-    """Whoever shows how far it is: `step` says what begins, `count` how many rows an output got."""
+    """Shows progress: `step` announces a step, `count` adds rows to an output."""
 
     def __init__(self, step: Callable[[str], None], count: Callable[[str, int], None]) -> None:
         self.step = step
@@ -70,21 +70,21 @@ class Watcher:
 
 
 def run_demo(plan: Plan, watcher: Watcher) -> Outcome:
-    """All of it. Raises: PenstockError if a part of it fails."""
+    """Run all steps. Raises: PenstockError if one fails."""
     began = time.monotonic()
     file = plan.directory / FILE
     file.write_text(files("penstock.demo").joinpath(FILE).read_text())
-    watcher.step(f"a durable server, its data in {plan.directory / 'data'}")
+    watcher.step(f"starting a durable server, data in {plan.directory / 'data'}")
     with running_server(plan.directory) as url:
         first = PipelineRun(file, url, once=False)
         producing = Producing(url, plan, watcher, on_failure=first.kill)
         producing.start()
         watcher.step(
-            f"{plan.producers} producers send {plan.orders:,} orders, the pipeline reads them"
+            f"{plan.producers} producers send {plan.orders:,} orders while the pipeline reads them"
         )
         killed_at = run_and_kill(first, producing, plan, watcher)
         sent = producing.result()
-        watcher.step("the pipeline starts again where it stopped")
+        watcher.step("restarting the pipeline: it continues from its checkpoint")
         again = PipelineRun(file, url, once=True)
         try:
             for report in again.reports():
@@ -92,7 +92,7 @@ def run_demo(plan: Plan, watcher: Watcher) -> Outcome:
             again.finish()
         finally:
             again.kill()
-        watcher.step("the accounts")
+        watcher.step("checking the accounts")
         with redis.Redis.from_url(url) as client:
             names = Names(STREAM, GROUP, REJECTS, GOLD_STREAM, plan.lake, AGGREGATE)
             accounts = settle(client, names, sent)
@@ -100,7 +100,7 @@ def run_demo(plan: Plan, watcher: Watcher) -> Outcome:
 
 
 def run_and_kill(first: PipelineRun, producing: Producing, plan: Plan, watcher: Watcher) -> int:
-    """Let the pipeline run until a part of the orders is archived, and kill it; how many that were."""
+    """Kill the pipeline once a part of the orders is archived. Returns how many were."""
     archived = 0
     try:
         for report in first.reports():
@@ -108,17 +108,17 @@ def run_and_kill(first: PipelineRun, producing: Producing, plan: Plan, watcher: 
             if report["output"] == "bronze":
                 archived += report["rows"]
             if archived >= plan.orders * KILL_SHARE:
-                watcher.step(f"kill -9 for the pipeline, with {archived:,} orders archived")
+                watcher.step(f"killing the pipeline (kill -9) with {archived:,} orders archived")
                 return archived
     finally:
         first.kill()
-    producing.check()  # it may have ended the pipeline, for there was nothing to wait for
+    producing.check()  # a producer that failed has ended the pipeline
     first.finish()
     return archived
 
 
 class Producing(threading.Thread):
-    """The producers, beside the pipeline; `on_failure` is called if one of them cannot go on."""
+    """The thread of the producers. Calls `on_failure` if a producer fails."""
 
     def __init__(
         self, url: str, plan: Plan, watcher: Watcher, on_failure: Callable[[], None]
@@ -130,20 +130,20 @@ class Producing(threading.Thread):
         self._error: Exception | None = None
 
     def run(self) -> None:
-        """Send everything."""
+        """Send all orders."""
         try:
             self._sent = produce_all(*self._work)
-        except Exception as error:  # noqa: BLE001 (it is raised in the thread that waits)
+        except Exception as error:  # noqa: BLE001 (raised again in the thread that waits)
             self._error = error
             self._on_failure()
 
     def check(self) -> None:
-        """Raises: what stopped a producer, if one was."""
+        """Raises: the error of a producer, if one failed."""
         if self._error is not None:
             raise self._error
 
     def result(self) -> Tally:
-        """Wait for the end of it. Raises: what stopped a producer."""
+        """Wait for the producers. Raises: the error of a producer."""
         self.join()
         self.check()
         assert self._sent is not None

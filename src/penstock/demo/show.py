@@ -1,4 +1,4 @@
-"""The demonstration on a terminal: steps, bars, the table of accounts and a small chart."""
+"""Shows the demonstration on a terminal: steps, progress bars, the accounts and a chart."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHART_STEP = timedelta(minutes=10)
 
 @contextmanager
 def watching(console: Console, plan: Plan) -> Iterator[Watcher]:
-    """Bars for what is produced and for each output."""
+    """Progress bars for the producers and each output."""
     columns = (
         TextColumn("{task.description:>10}"),
         BarColumn(),
@@ -44,8 +44,8 @@ def watching(console: Console, plan: Plan) -> Iterator[Watcher]:
 
 
 def show_accounts(console: Console, accounts: Accounts) -> None:
-    """The table that must add up."""
-    table = Table(title="The accounts", title_justify="left")
+    """Print the accounts as a table."""
+    table = Table(title="Accounts", title_justify="left")
     table.add_column("what")
     table.add_column("expected", justify="right")
     table.add_column("found", justify="right")
@@ -57,14 +57,14 @@ def show_accounts(console: Console, accounts: Accounts) -> None:
 
 
 def show_chart(console: Console, revenue: list[tuple[datetime, float]]) -> None:
-    """Revenue since the shop opened, some minutes to a line."""
+    """Print the revenue since the shop opened, one line per ten minutes."""
     sums: dict[datetime, float] = {}
     for at, amount in revenue:
         if at >= OPENING:
             begin = OPENING + (at - OPENING) // CHART_STEP * CHART_STEP
             sums[begin] = sums.get(begin, 0) + amount
     largest = max(sums.values(), default=0) or 1
-    console.print("Revenue by ten minutes, out of the gold table", highlight=False)
+    console.print("Revenue per ten minutes, from the gold table", highlight=False)
     for begin, amount in sums.items():
         bar = "█" * round(CHART_WIDTH * amount / largest)
         console.print(f"  {begin:%H:%M} [cyan]{bar}[/cyan] {amount:,.0f}", highlight=False)

@@ -1,19 +1,20 @@
-"""Streams in Spark: the data source "penstock", and what is built on it.
+"""penstock for Spark: the data source "penstock", the Parquet archive and pipelines.
 
     import penstock.spark
     penstock.spark.register(spark)
     spark.read.format("penstock").option("url", "redis://127.0.0.1:6379").option("stream", "orders").load()
 
-pyspark is imported on first use: options, offsets and plans work, and can be tested, without it.
+pyspark is imported on first use, so options, offsets and plans work without it.
 
-    source/       spark.read and spark.readStream
-    sink/         df.write and df.writeStream
-    lake/         the archive as Parquet
-    pipeline/     pipelines from TOML files
-    runtime/      Java, SPARK_HOME, sessions
-    connection    connections to servers, and which server holds a stream
-    option_words  reads options and reports wrong ones
-    replay        sends entries again
+    source/        spark.read and spark.readStream
+    sink/          df.write and df.writeStream
+    lake/          the archive as Parquet
+    pipeline/      pipelines from TOML files
+    runtime/       Java, SPARK_HOME, sessions, workers, errors
+    place          the servers that the options name
+    connection     connections to servers, and which server has a stream
+    option_reader  reads options and reports wrong ones
+    replay         writes old entries to a stream again
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""Servers, and which of them has a stream.
+"""Connections to the servers of a source or sink.
 
-A stream is a key on a server. With one url, or a cluster, that is the key alone; with several servers the
-same key may be a stream on each of them, and offsets tell them apart by the server's label, which holds
-no secret.
+A stream is a key on a server. With several independent servers the same key may be a stream on each of them.
+Offsets then name a stream by the server's label and the key; the label holds no secret. With one url, or a
+cluster, the key alone is the name.
 
-In a cluster the node that has the key is asked directly, by an ordinary client: replies, pipelines and
-raw sockets are then the same everywhere. When slots have moved, their places are asked for again.
+In a cluster an ordinary client asks the node that has the key, so replies, pipelines and raw sockets are the
+same as with one server. After a redirection the slots are looked up again.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from redis.exceptions import AskError, MovedError, TryAgainError
 from penstock.client.bounded_replies import understood
 from penstock.client.bulk import is_native
 from penstock.client.replies import array, blob, parts
-from penstock.spark.source.options import Place
+from penstock.spark.place import Place
 
 T = TypeVar("T")
 Word = str | bytes | int
@@ -40,37 +40,37 @@ REPLY_SECONDS_MAX = 120  # a page of large entries from a busy server
 
 @dataclass(frozen=True, slots=True, order=True)
 class StreamName:
-    """A key, and the number of its server among the urls."""
+    """A key, and the index of its server in the urls."""
 
     key: bytes
     server: int = 0
 
     @property
     def text(self) -> str:
-        """The key for people, and for options."""
+        """The key as text, as in options and messages."""
         return self.key.decode("utf-8", "surrogateescape")
 
 
 def text_of(place: Place, stream: StreamName) -> str:
-    """How offsets name a stream."""
+    """The name of a stream in offsets."""
     if place.cluster or len(place.servers) == 1:
         return stream.text
     return f"{place.servers[stream.server].label} {stream.text}"
 
 
 def stream_of(place: Place, text: str) -> StreamName:
-    """The stream that offsets name so. Raises: LookupError if it lies on no server that is known."""
+    """The stream with a name in offsets. Raises: LookupError if its server is not among the urls."""
     if place.cluster or len(place.servers) == 1:
         return StreamName(text.encode("utf-8", "surrogateescape"))
     for number, server in enumerate(place.servers):
         if text.startswith(server.label + " "):
             key = text[len(server.label) + 1 :]
             return StreamName(key.encode("utf-8", "surrogateescape"), number)
-    raise LookupError(f"the checkpoint names {text!r}, whose server is not among the urls any more")
+    raise LookupError(f"the checkpoint has {text!r}, and the option url no longer names its server")
 
 
 class Servers:
-    """Connections to all servers of a place, made when they are first used. Close it, or use `with`."""
+    """Connections to all servers of a place, opened on first use. Close it, or use `with`."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -91,7 +91,7 @@ class Servers:
         self.close()
 
     def close(self) -> None:
-        """Close everything; what is used again afterwards connects again."""
+        """Close all connections. A later call opens them again."""
         for client in self._clients.values():
             client.close()
         self._clients.clear()
@@ -100,13 +100,13 @@ class Servers:
             self._cluster = None
 
     def ask(self, stream: StreamName, *words: Word) -> Any:
-        """The reply to one command about a stream, as it came."""
+        """Send one command about a stream, and return its raw reply."""
         return self._following_moves(
             lambda: self.client(stream).execute_command(*words)  # type: ignore[no-untyped-call]
         )
 
     def ask_all(self, stream: StreamName, commands: Sequence[Sequence[Word]]) -> list[Any]:
-        """The replies to many commands about a stream, sent at once; repeated as a whole if it has moved."""
+        """Send commands about a stream in one pipeline. All are sent again if the stream has moved."""
 
         def act() -> list[Any]:
             with self.client(stream).pipeline(transaction=False) as pipeline:
@@ -117,7 +117,7 @@ class Servers:
         return self._following_moves(act)
 
     def is_native(self, stream: StreamName) -> bool:
-        """Whether the stream's server knows the commands PENSTOCK ..."""
+        """Whether the stream's server has the PENSTOCK commands."""
         if self._place.cluster:
             return False
         if stream.server not in self._native:
@@ -125,15 +125,15 @@ class Servers:
         return self._native[stream.server]
 
     def type_of(self, stream: StreamName) -> str:
-        """What the key of a stream holds, as TYPE has it."""
+        """The type of the key, as TYPE returns it."""
         kind = self.ask(stream, "TYPE", stream.key)
         return kind.decode("utf-8", "backslashreplace") if isinstance(kind, bytes) else str(kind)
 
     def matching(self, pattern: str) -> list[StreamName]:
-        """Every stream whose key matches a glob, in order.
+        """The streams whose keys match a glob, in order.
 
-        They are asked for several times a second. A search through very many keys is good for ten times as
-        long as it took, so that it does not keep their server busy all the time.
+        Called several times a second. After a search through very many keys the result is kept for ten times
+        as long as the search took, so that the server is not busy with SCAN all the time.
         """
         known, until = self._matches.get(pattern, ([], 0.0))
         began = time.monotonic()
@@ -145,7 +145,7 @@ class Servers:
         return known
 
     def _search(self, pattern: str) -> tuple[list[StreamName], int]:
-        """What is there, and in how many pages of SCAN it was found."""
+        """The streams that match, and the number of SCAN calls."""
         found: set[StreamName] = set()
         pages = 0
         if self._place.cluster:
@@ -160,7 +160,7 @@ class Servers:
         return sorted(found), pages
 
     def client(self, stream: StreamName) -> redis.Redis:
-        """The client of the server that has the stream."""
+        """The client for the server that has the stream."""
         if self._place.cluster:
             node = self._topology().get_node_from_key(stream.key)  # type: ignore[no-untyped-call]
             if node is None:
@@ -206,7 +206,7 @@ class Servers:
                 if self._cluster is not None:
                     self._cluster.close()
                     self._cluster = None
-                time.sleep(MOVE_PAUSE_SECONDS)  # a slot on its way: soon it has one owner again
+                time.sleep(MOVE_PAUSE_SECONDS)  # the slot is being moved
         return understood(act)
 
 

@@ -1,14 +1,14 @@
-"""Entries again: from a range of a stream, from a dead-letter stream, or from a lake into a stream.
+"""Replay: writes entries of a stream, a dead-letter stream or a lake to a stream again.
 
-A replayed entry has the fields of the first one, and `_source_stream` and `_source_id`, which say where it
-was first. What a pipeline adds to a reject (`_reason`) is left out, so that an entry that was mended by a new
-condition goes the way of all others. Ids are new: the order is that of the old ones.
+A replayed entry has the fields of the original, plus `_source_stream` and `_source_id`, which name the
+original. The field `_reason`, which a pipeline adds to rejected entries, is left out, so that the entry is
+processed like any other. Entries get new ids, in the order of the old ones.
 
-Of a lake of ours that is what its manifests count, with the types that they say; of any other Parquet what
-Spark finds, and what a directory's name says (`store=001`) is text.
+From an archive of penstock, a replay reads the files and types in its manifests. From other Parquet it reads
+whatever Spark finds, and values in directory names (`store=001`) are text.
 
-One replay is one write: it appears in the target as a whole or not at all. Its name makes sure that it
-is done once: after a crash the same command is run again.
+A replay is one write: it appears in the target completely or not at all. A replay with the same name is
+written only once, so after a crash the same command can be run again.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from penstock.spark.lake.columns import DAY, is_derived, quoted
 from penstock.spark.lake.compaction import load_finished
 from penstock.spark.lake.files import LakeFiles, literal
 from penstock.spark.lake.manifest import INTENTS, Manifest
-from penstock.spark.option_words import Words
+from penstock.spark.option_reader import OptionReader
 from penstock.spark.pipeline.frames import REASON, SOURCE_ID, SOURCE_STREAM
+from penstock.spark.place import CONNECTION, parse_place
 from penstock.spark.sink.writer import batch_write
 from penstock.spark.source.data_source import NAME
-from penstock.spark.source.options import CONNECTION, parse_place
 
 STREAM_SCHEMA = "_stream string, _id string, fields array<struct<name:binary,value:binary>>"
 _OWN = ("_stream", "_id", "_timestamp", "_corrupt", "_raw", SOURCE_STREAM, SOURCE_ID)
@@ -44,12 +44,12 @@ _GUESSES = "spark.sql.sources.partitionColumnTypeInference.enabled"
 
 
 class NotReplayable(PenstockError):
-    """A lake or a stream out of which no entries can be made."""
+    """A lake or stream that cannot be replayed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is replayed: from a stream (`url`) or a lake, where to, and between which ids, both included."""
+    """The origin (a stream or a lake), the target, and the range of ids, both inclusive."""
 
     stream: str | None
     lake: str | None
@@ -59,7 +59,7 @@ class Replay:
 
 
 def default_name(replay: Replay, *words: str) -> str:
-    """The same for the same replay; `words` are its bounds as they were asked for, `1h` and not an id."""
+    """Equal for equal replays. `words` are the bounds as the user typed them: `1h`, not an id."""
     lake = replay.lake and str(PurePath(replay.lake))
     origin = ("stream", replay.stream) if lake is None else ("lake", lake)
     text = json.dumps([*origin, *words, replay.target])
@@ -67,11 +67,11 @@ def default_name(replay: Replay, *words: str) -> str:
 
 
 def frame_of(spark: SparkSession, replay: Replay, connection: Mapping[str, str]) -> DataFrame:
-    """The entries, in order: a column `fields` of names and values. Raises: NotReplayable."""
+    """The entries in order, as a column `fields` of names and values. Raises: NotReplayable."""
     if replay.lake is None:
         assert replay.stream is not None
         reader = spark.read.format(NAME).schema(STREAM_SCHEMA).options(**connection)
-        # A name may hold a comma, and a stream that is not there has nothing to replay.
+        # As JSON, because a name may contain a comma.
         reader = reader.option("stream", json.dumps([replay.stream]))
         reader = reader.option("startingOffsets", json.dumps({replay.stream: str(replay.first)}))
         reader = reader.option("endingOffsets", json.dumps({replay.stream: str(replay.last)}))
@@ -80,7 +80,7 @@ def frame_of(spark: SparkSession, replay: Replay, connection: Mapping[str, str])
 
 
 def write_replay(frame: DataFrame, replay: Replay, name: str, connection: Mapping[str, str]) -> int:
-    """Append everything, once for each name; how many entries those were."""
+    """Append all entries, once per name. Returns their number."""
     counted = Observation()
     writer = frame.observe(counted, f.count(f.lit(1)).alias("rows")).write.format(NAME)
     writer = writer.mode("append").options(**connection)
@@ -89,23 +89,23 @@ def write_replay(frame: DataFrame, replay: Replay, name: str, connection: Mappin
 
 
 def is_done(connection: Mapping[str, str], replay: Replay, name: str) -> bool:
-    """Whether a replay of this name has been written to its target."""
+    """Whether a replay with this name has been written to its target."""
     target = replay.target.encode()
-    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+    with Servers(parse_place(OptionReader(connection, CONNECTION))) as servers:
         return bool(servers.ask(StreamName(target), "EXISTS", batch_write(name).record_key(target)))
 
 
 def kind_of(connection: Mapping[str, str], stream: str) -> str:
-    """What the key of a stream holds; `none` if there is none."""
+    """The type of a key, `none` if it does not exist."""
     key = stream.encode("utf-8", "surrogateescape")
-    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+    with Servers(parse_place(OptionReader(connection, CONNECTION))) as servers:
         return servers.type_of(StreamName(key))
 
 
 def forget(connection: Mapping[str, str], replay: Replay, name: str) -> None:
-    """Let a replay of this name be written once more."""
+    """Delete the record of a replay, so that it can be written again."""
     target = replay.target.encode()
-    with Servers(parse_place(Words(connection, CONNECTION))) as servers:
+    with Servers(parse_place(OptionReader(connection, CONNECTION))) as servers:
         servers.ask(StreamName(target), "DEL", batch_write(name).record_key(target))
 
 
@@ -113,7 +113,7 @@ def _lake_frame(spark: SparkSession, replay: Replay) -> DataFrame:
     assert replay.lake is not None
     table, made = _table_of(spark, replay.lake)
     if "_id" not in table.columns:
-        raise NotReplayable(f"{replay.lake} has no column _id: it is no archive of a stream")
+        raise NotReplayable(f"{replay.lake} has no column _id: it is not the archive of a stream")
     halves = f.split("_id", "-")
     ms, seq = (halves[n].cast("decimal(20,0)") for n in (0, 1))
     kept = table.where(_not_below(ms, seq, replay.first) & _not_above(ms, seq, replay.last))
@@ -124,14 +124,14 @@ def _lake_frame(spark: SparkSession, replay: Replay) -> DataFrame:
         return rows.select(_with_origin(_entries(table)).alias("fields"))
     values = [quoted(name) for name in table.columns if name not in (*_OWN, *made)]
     if not values:
-        raise NotReplayable(f"{replay.lake} has no columns beside the id")
+        raise NotReplayable(f"{replay.lake} has no columns except the id")
     return rows.select(
         *values, f.col("_stream").alias(SOURCE_STREAM), f.col("_id").alias(SOURCE_ID)
     )
 
 
 def _table_of(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
-    """The rows of a lake, and which of its columns were made when it was written."""
+    """The rows of a lake, and the columns that were added when it was written."""
     files = LakeFiles(spark)
     root = files.qualify(path)
     lake = load_finished(files, root)
@@ -139,7 +139,7 @@ def _table_of(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
         if lake.newest is not None:
             return _archived(spark, root, lake.newest, [file.path for file in lake.files])
         if files.exists(f"{root}/{INTENTS}"):
-            raise NotReplayable(f"{path} has no batch yet that is finished")
+            raise NotReplayable(f"{path} has no finished batch yet")
         return _found(spark, path)
     except AnalysisException as error:
         raise NotReplayable(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
@@ -148,7 +148,7 @@ def _table_of(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
 def _archived(
     spark: SparkSession, root: str, newest: Manifest, paths: list[str]
 ) -> tuple[DataFrame, list[str]]:
-    """An archive of ours: the files and the columns that its manifests name, and nothing else."""
+    """An archive of penstock: only the files and columns in its manifests."""
     schema = StructType.fromJson(dict(newest.schema))
     made = [field.name for field in schema if is_derived(field)]
     if not paths:
@@ -159,11 +159,11 @@ def _archived(
 
 
 def _found(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
-    """Any Parquet. The names of directories are taken as they are: Spark would make 1 of 001."""
+    """Other Parquet. Values in directory names stay text: Spark would turn 001 into 1."""
     before = spark.conf.get(_GUESSES)
     spark.conf.set(_GUESSES, "false")
     try:
-        # Columns may have come with later files.
+        # Later files may have more columns.
         table = spark.read.option("mergeSchema", "true").parquet(path)
     finally:
         spark.conf.set(_GUESSES, str(before))
@@ -173,7 +173,7 @@ def _found(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
 
 
 def _entries(table: DataFrame) -> Column:
-    """The column `fields` as names and values, whatever it is in the lake; `_raw` goes before it."""
+    """The column `fields` as names and values, whatever its type. `_raw` has precedence."""
     kind = table.schema["fields"].dataType
     if isinstance(kind, MapType):
         pairs = f.transform(f.map_entries("fields"), lambda one: _field(one["key"], one["value"]))
@@ -181,7 +181,7 @@ def _entries(table: DataFrame) -> Column:
         pairs = f.transform("fields", lambda one: _field(one["name"], one["value"]))
     else:
         raise NotReplayable(
-            f"column fields is {kind.simpleString()}; it must be a map, or an array of name and value"
+            f"column fields is {kind.simpleString()}; it must be a map or an array of (name, value)"
         )
     if "_raw" not in table.columns:
         return pairs
@@ -190,7 +190,7 @@ def _entries(table: DataFrame) -> Column:
 
 
 def _with_origin(fields: Column) -> Column:
-    """Without the reason of a reject, and with the place where the entry was first."""
+    """The fields without `_reason`, and with the stream and id of the original."""
     kept = f.filter(fields, lambda one: one["name"] != f.lit(REASON.encode()))
     first = f.array(
         _field(f.lit(SOURCE_STREAM), f.col("_stream")), _field(f.lit(SOURCE_ID), f.col("_id"))
@@ -212,9 +212,8 @@ def _not_above(ms: Column, seq: Column, last: StreamID) -> Column:
 
 
 def _number(value: int) -> Column:
-    return f.lit(Decimal(value)).cast(
-        "decimal(20,0)"
-    )  # half of an id may be above what a bigint holds
+    # Each half of an id is an unsigned 64-bit number, which a bigint cannot hold.
+    return f.lit(Decimal(value)).cast("decimal(20,0)")
 
 
 def _first_line(error: Exception) -> str:

@@ -75,7 +75,7 @@ def test_syntax_errors_are_reported_without_spark(penstock: CommandLine, file: P
     file.write_text("[source]\nurl = \n")
     result = penstock.run("pipeline", "check", str(file))
     assert result.exit_code == 2
-    assert result.stdout == f"{file}:2: no TOML: Invalid value\n"
+    assert result.stdout == f"{file}:2: not TOML: Invalid value\n"
 
 
 def test_the_table_shows_the_last_batch_of_each_output_and_all_rows() -> None:

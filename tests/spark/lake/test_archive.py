@@ -1,4 +1,4 @@
-"""The archive's writer: each row once for every reader, whatever step it is killed at."""
+"""The archive: each row exactly once for every reader, at whichever step the writer is killed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Write = Callable[..., None]
 
 @contextmanager
 def query_id(spark: Any, query: str) -> Iterator[None]:
-    """What Spark sets in the thread of a streaming query."""
+    """Set the query id, as Spark does in the thread of a streaming query."""
     spark.sparkContext.setLocalProperty(archive.QUERY_ID, query)
     try:
         yield
@@ -43,7 +43,7 @@ def query_id(spark: Any, query: str) -> Iterator[None]:
 
 
 def frame_of(spark: Any, values: range) -> Any:
-    """One row a value, on two days, in two partitions."""
+    """One row per value, on two days, in two partitions."""
     return spark.range(values.start, values.stop, 1, 2).selectExpr(
         f"concat(id % 2 * {DAY_MS} + id, '-0') as _id",
         f"timestamp_millis(id % 2 * {DAY_MS} + id) as _timestamp",
@@ -53,7 +53,7 @@ def frame_of(spark: Any, values: range) -> Any:
 
 @pytest.fixture
 def write(spark: Any, tmp_path: Path) -> Write:
-    """write(frame, batch): one batch of a query into tmp_path/lake, perhaps with files that fail."""
+    """write(frame, batch): write a batch of a query into tmp_path/lake, optionally with failing files."""
 
     def writing(frame: Any, batch: int, query: str = QUERY, **options: Any) -> None:
         with query_id(spark, query):
@@ -67,7 +67,7 @@ def manifest(lake: Path, batch: int) -> dict[str, Any]:
     return found
 
 
-def test_batches_are_days_of_parquet_with_manifests(
+def test_batches_are_parquet_files_by_day_with_manifests(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -87,7 +87,7 @@ def test_batches_are_days_of_parquet_with_manifests(
     assert not list(tmp_path.glob("_lake.tmp/*/*"))
 
 
-def test_the_day_is_that_of_utc(spark: Any, write: Write, tmp_path: Path) -> None:
+def test_the_day_is_in_utc(spark: Any, write: Write, tmp_path: Path) -> None:
     zone = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Pacific/Kiritimati")
     try:
@@ -95,11 +95,11 @@ def test_the_day_is_that_of_utc(spark: Any, write: Write, tmp_path: Path) -> Non
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone)
     assert (tmp_path / "lake/day=1970-01-01").exists()
-    # A time with its zone, and not one that readers would take for local.
+    # A timestamp with time zone, so that readers do not take it for local time.
     assert str(next(iter(lakes.by_duckdb(tmp_path / "lake", "_timestamp"))).tzinfo) != "None"
 
 
-def test_a_batch_that_is_done_is_skipped(spark: Any, write: Write, tmp_path: Path) -> None:
+def test_a_finished_batch_is_skipped(spark: Any, write: Write, tmp_path: Path) -> None:
     write(frame_of(spark, range(4)), 0)
     before = lakes.files_seen(tmp_path / "lake")
     write(frame_of(spark, range(4)), 0)
@@ -117,7 +117,7 @@ def test_an_empty_batch_writes_nothing_but_its_manifest(
     assert lakes.seen(spark, tmp_path / "lake") == Counter(range(4))
 
 
-def test_killed_at_any_step_each_row_is_there_at_most_once_and_then_once(
+def test_killed_at_any_step_no_row_is_duplicated_and_a_repeat_completes_the_batch(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -140,7 +140,7 @@ def test_killed_at_any_step_each_row_is_there_at_most_once_and_then_once(
         done += new
         assert lakes.seen(spark, lake) == done, f"after a stop at {stop_at}"
         batch += 1
-    # The claim and its end, an intent of two steps, two data files, the commit, a deletion before and after.
+    # Claim and its deletion, an intent in two steps, two data files, the commit, a deletion before and after.
     assert stop_at == 10
     assert lakes.seen(spark, lake) == done + new
 
@@ -163,9 +163,7 @@ def test_another_query_is_refused_with_both_remedies(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     write(frame_of(spark, range(4)), 0)
-    text = (
-        f"by the query {QUERY}, and this is the query {OTHER}.*Restore the old checkpoint, or go on"
-    )
+    text = f"by query {QUERY}, but this is query {OTHER}.*Restore the old checkpoint, or archive"
     with pytest.raises(manifests.ArchiveError, match=text):
         write(frame_of(spark, range(4)), 0, OTHER)
     with pytest.raises(manifests.ArchiveError, match=text):
@@ -173,13 +171,13 @@ def test_another_query_is_refused_with_both_remedies(
     assert lakes.seen(spark, tmp_path / "lake") == Counter(range(4))
 
 
-def test_what_another_query_has_begun_is_not_undone(
+def test_an_unfinished_batch_of_another_query_is_not_undone(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     with pytest.raises(lakes.Crash):
         write(frame_of(spark, range(4)), 0, files_of=lambda one: lakes.FailingFiles(one, 8))
     before = lakes.files_seen(tmp_path / "lake")
-    with pytest.raises(manifests.ArchiveError, match="written by the query"):
+    with pytest.raises(manifests.ArchiveError, match="written by query"):
         write(frame_of(spark, range(4)), 0, OTHER)
     assert before
     assert lakes.files_seen(tmp_path / "lake") == before
@@ -188,17 +186,17 @@ def test_what_another_query_has_begun_is_not_undone(
 def test_a_checkpoint_that_is_older_than_the_lake_is_refused(spark: Any, write: Write) -> None:
     write(frame_of(spark, range(4)), 0)
     write(frame_of(spark, range(4, 8)), 1)
-    with pytest.raises(manifests.ArchiveError, match="up to 1, and its query is back at batch 0"):
+    with pytest.raises(manifests.ArchiveError, match="up to 1, but its query is at batch 0"):
         write(frame_of(spark, range(6)), 0)
 
 
 def test_a_directory_with_other_data_is_refused(spark: Any, write: Write, tmp_path: Path) -> None:
     frame_of(spark, range(4)).write.parquet(str(tmp_path / "lake"))
-    with pytest.raises(manifests.ArchiveError, match="no manifest, but it is not empty"):
+    with pytest.raises(manifests.ArchiveError, match="no manifest but is not empty"):
         write(frame_of(spark, range(4)), 0)
 
 
-def test_without_a_streaming_query_it_says_what_it_is_for(spark: Any, tmp_path: Path) -> None:
+def test_outside_a_streaming_query_the_error_says_why(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(manifests.ArchiveError, match="foreachBatch of a streaming query"):
         archive.archive_writer(str(tmp_path / "lake"))(frame_of(spark, range(4)), 0)
 
@@ -209,19 +207,19 @@ def test_a_column_that_changed_its_type_is_refused_before_anything_is_written(
     write(frame_of(spark, range(4)), 0)
     before = sorted(tmp_path.rglob("*"))
     wider = frame_of(spark, range(4, 8)).selectExpr("_id", "_timestamp", "cast(v as bigint) as v")
-    with pytest.raises(manifests.ArchiveError, match="column v is bigint now, and int in the lake"):
+    with pytest.raises(manifests.ArchiveError, match="column v is bigint, but int in the lake"):
         write(wider, 1)
     other = frame_of(spark, range(4, 8)).withColumnRenamed("v", "V")
-    with pytest.raises(manifests.ArchiveError, match="column V: the lake has it as v"):
+    with pytest.raises(manifests.ArchiveError, match="column V: the lake spells it v"):
         write(other, 1)
     with pytest.raises(
-        manifests.ArchiveError, match="is partitioned by day, and this query by noth"
+        manifests.ArchiveError, match="is partitioned by day, but this query by noth"
     ):
         write(frame_of(spark, range(4, 8)), 1, partition_by=())
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_missing_column_is_null_and_a_new_one_is_taken(
+def test_a_missing_column_is_null_and_a_new_one_is_added(
     spark: Any, write: Write, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -235,7 +233,7 @@ def test_a_missing_column_is_null_and_a_new_one_is_taken(
 @pytest.mark.parametrize(
     ("partition_by", "text"),
     [
-        (("_id",), "readers skip directories that begin with '_'"),
+        (("_id",), "readers skip directories that start with '_'"),
         (("sku",), "no such column; its columns are _id, _timestamp, v"),
         (("v", "_timestamp", "_id"), "readers skip"),
     ],
@@ -247,7 +245,7 @@ def test_a_partition_that_readers_could_not_see_is_refused(
         write(frame_of(spark, range(4)), 0, partition_by=partition_by)
 
 
-def test_what_has_no_time_lies_on_the_last_day(spark: Any, write: Write, tmp_path: Path) -> None:
+def test_rows_without_a_time_are_on_the_last_day(spark: Any, write: Write, tmp_path: Path) -> None:
     rows = spark.range(2).selectExpr(
         "if(id = 0, timestamp_millis(0), null) as _timestamp", "cast(id as int) as v"
     )
@@ -267,14 +265,12 @@ def test_values_with_slashes_and_colons_make_directories_that_readers_decode(
     assert lakes.by_duckdb(lake, "stream") == lakes.by_arrow(lake, "stream") == expected
 
 
-def test_a_lake_needs_a_place_beside_it(spark: Any) -> None:
+def test_a_lake_needs_a_parent_directory(spark: Any) -> None:
     with query_id(spark, QUERY), pytest.raises(manifests.ArchiveError, match="below it"):
         archive.archive_writer("/proc")(frame_of(spark, range(4)), 0)
 
 
-def test_a_day_that_was_made_is_told_from_one_that_came_with_the_rows(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_derived_day_differs_from_a_day_in_the_rows(spark: Any, tmp_path: Path) -> None:
     frame = frame_of(spark, range(4))
     own = frame.selectExpr("*", "date'2020-02-02' as day")
     with query_id(spark, QUERY):
@@ -314,7 +310,7 @@ query.awaitTermination()
 
 @contextmanager
 def running_query(broker: Broker, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A driver in a group of processes of its own: its Java dies with it."""
+    """A driver in its own process group, so that its Java dies with it."""
     words = [sys.executable, "-c", QUERY_PROGRAM, broker.options["url"], str(folder)]
     process = subprocess.Popen(words, start_new_session=True)
     try:
@@ -326,7 +322,7 @@ def running_query(broker: Broker, folder: Path) -> Iterator[subprocess.Popen[byt
 
 
 def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) -> None:
-    """Wait for something that a process does; the process's end is waited for too."""
+    """Wait for a condition, or for the end of the process."""
     for _ in range(WAIT_SECONDS_MAX * 100):
         if condition():
             return
@@ -338,7 +334,7 @@ def wait_until(condition: Callable[[], bool], process: subprocess.Popen[bytes]) 
     raise AssertionError("it did not happen")
 
 
-def test_a_query_that_is_killed_archives_every_entry_once(
+def test_a_killed_query_archives_every_entry_once(
     spark: Any, penstock: Broker, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"

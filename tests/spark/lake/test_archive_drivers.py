@@ -1,4 +1,4 @@
-"""The archive's writer among others: drivers that were thought dead, what it lists, what is on disk when."""
+"""The archive with stale drivers, the number of listings, and the order of syncs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGES = 9  # of one batch with two files
 
 
 class OvertakenFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
-    """Before the n-th change somebody else acts; then it goes on, as a driver that was thought dead."""
+    """Lets another driver act before the n-th change, then continues, as a stale driver does."""
 
     def __init__(self, spark: Any, act_at: int, act: Callable[[], None]) -> None:
         super().__init__(spark)
@@ -39,7 +39,7 @@ class OvertakenFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
 
 
 class UncommittedFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
-    """Stops where a batch would count."""
+    """Stops before the commit of a batch."""
 
     def rename(self, path: str, target: str) -> None:
         if "/_manifest/" in target:
@@ -48,7 +48,7 @@ class UncommittedFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_driver_that_was_thought_dead_commits_nothing_that_another_has_undone(
+def test_a_stale_driver_commits_nothing_that_another_has_undone(
     spark: Any, tmp_path: Path, is_killed: bool
 ) -> None:
     for act_at in range(1, CHANGES + 1):
@@ -65,7 +65,7 @@ def test_a_driver_that_was_thought_dead_commits_nothing_that_another_has_undone(
             return OvertakenFiles(one, at, act)
 
         with query_id(spark, QUERY):
-            # Until it has claimed the lake it cannot be undone, and after the commit it need not be.
+            # Before its claim it cannot be undone, and after its commit it must not be.
             is_safe = act_at == CHANGES or (is_killed and act_at < 3)
             with nullcontext() if is_safe else pytest.raises(manifests.ArchiveError):
                 archive.ArchiveWriter(str(lake), files_of=old_files)(frame, 0)
@@ -77,7 +77,7 @@ def test_a_driver_that_was_thought_dead_commits_nothing_that_another_has_undone(
         assert not list(lake.glob("_intent/*.json"))
 
 
-def test_a_driver_whose_parquet_was_deleted_while_it_wrote_commits_no_part_of_a_batch(
+def test_a_driver_whose_parquet_was_deleted_commits_nothing(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
@@ -88,11 +88,11 @@ def test_a_driver_whose_parquet_was_deleted_while_it_wrote_commits_no_part_of_a_
         monkeypatch.setattr(archive, "write_parquet", write_parquet)
         with pytest.raises(lakes.Crash):
             archive.ArchiveWriter(str(lake), files_of=UncommittedFiles)(frame, 0)
-        write_parquet(whole.where("v > 1"), *place)  # what tasks write that end after the deletion
+        write_parquet(whole.where("v > 1"), *place)  # written by tasks that end after the deletion
 
     monkeypatch.setattr(archive, "write_parquet", overtaken)
     with query_id(spark, QUERY):
-        with pytest.raises(manifests.ArchiveError, match="another driver has begun batch 0 anew"):
+        with pytest.raises(manifests.ArchiveError, match="another driver has started batch 0"):
             archive.archive_writer(str(lake))(frame, 0)
         archive.archive_writer(str(lake))(frame, 0)
     assert lakes.seen(spark, lake) == Counter(range(4))
@@ -104,7 +104,7 @@ def write(spark: Any, lake: Path) -> None:
         archive.archive_writer(str(lake))(frame_of(spark, range(4)), 0)
 
 
-def test_where_a_rename_is_a_copy_an_intent_that_is_left_undoes_nothing_that_counts(
+def test_an_intent_left_by_a_copying_rename_undoes_nothing_committed(
     spark: Any, tmp_path: Path
 ) -> None:
     lake = tmp_path / "lake"
@@ -144,7 +144,7 @@ def test_manifests_are_listed_once_in_a_run_and_again_after_a_failure(
     assert lakes.seen(spark, tmp_path / "lake") == Counter(range(16))
 
 
-def test_a_batch_is_on_disk_before_it_counts(
+def test_a_batch_is_synced_before_it_is_committed(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done: list[tuple[str, str]] = []

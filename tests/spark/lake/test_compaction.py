@@ -1,4 +1,4 @@
-"""Compaction: fewer files, the same rows, whatever step it is killed at."""
+"""Compaction: fewer files with the same rows, at whichever step it is killed."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def test_the_small_files_of_each_day_become_one(spark: Any, lake: Path) -> None:
     assert lakes.by_spark(spark, lake, "day") == lakes.by_duckdb(lake, "day")
 
 
-def test_the_query_goes_on_behind_a_compaction(spark: Any, lake: Path) -> None:
+def test_the_query_continues_after_a_compaction(spark: Any, lake: Path) -> None:
     compaction.compact(spark, str(lake))
-    write(spark, lake, 2)  # run again: it is in the base
+    write(spark, lake, 2)  # repeated: the base has it
     write(spark, lake, 3)
     assert lakes.seen(spark, lake) == Counter(range(16))
     done = compaction.compact(spark, str(lake))
@@ -69,17 +69,17 @@ def test_the_query_goes_on_behind_a_compaction(spark: Any, lake: Path) -> None:
     assert lakes.seen(spark, lake) == Counter(range(16))
 
 
-def test_a_second_compaction_beside_the_first_is_refused(spark: Any, lake: Path) -> None:
+def test_a_second_compaction_at_the_same_time_is_refused(spark: Any, lake: Path) -> None:
     with (
         held(str(lake), AssertionError()),
-        pytest.raises(manifests.ArchiveError, match="another compaction is at work"),
+        pytest.raises(manifests.ArchiveError, match="another compaction is running"),
     ):
         compaction.compact(spark, str(lake))
     assert compaction.compact(spark, str(lake)).files_before == 6
 
 
 @pytest.mark.parametrize(("seconds", "steps"), [(0, 20), (600, 15)])
-def test_killed_at_any_step_no_row_is_there_twice_and_the_next_call_puts_it_right(
+def test_killed_at_any_step_no_row_is_duplicated_and_the_next_call_completes_it(
     spark: Any,
     lake: Path,
     tmp_path: Path,
@@ -87,7 +87,7 @@ def test_killed_at_any_step_no_row_is_there_twice_and_the_next_call_puts_it_righ
     seconds: int,
     steps: int,
 ) -> None:
-    monkeypatch.setattr(compaction, "COMMIT_SECONDS", seconds)  # a commit a day, or one for all
+    monkeypatch.setattr(compaction, "COMMIT_SECONDS", seconds)  # a commit per merge, or one for all
     rows = Counter(range(12))
     stop_at = 0
     while True:
@@ -138,7 +138,7 @@ def test_merged_rows_are_in_the_order_of_their_ids(spark: Any, tmp_path: Path) -
     assert pq.read_table(merged)["_id"].to_pylist() == ["9-9", "9-10", "9-100", "10-0"]
 
 
-def test_ids_that_are_no_ids_of_a_stream_are_merged_too(spark: Any, tmp_path: Path) -> None:
+def test_rows_with_malformed_ids_are_merged_too(spark: Any, tmp_path: Path) -> None:
     with query_id(spark, QUERY):
         for batch, one in enumerate(["7", "order-x", "1-2-3"]):
             frame = spark.createDataFrame([(one, batch)], "_id string, v int")
@@ -171,7 +171,7 @@ def test_the_command_line_compacts_and_shows(lake: Path) -> None:
     assert lakes.by_duckdb(lake) == Counter(range(12))
 
 
-def test_a_column_that_came_later_is_in_merged_files(spark: Any, lake: Path) -> None:
+def test_a_later_column_is_in_merged_files(spark: Any, lake: Path) -> None:
     frame = frame_of(spark, range(12, 16)).selectExpr("*", "v * 2 as w")
     with query_id(spark, QUERY):
         archive.archive_writer(str(lake))(frame, 3)
@@ -180,14 +180,14 @@ def test_a_column_that_came_later_is_in_merged_files(spark: Any, lake: Path) -> 
     assert lakes.by_duckdb(lake, "w") == lakes.by_arrow(lake, "w")
 
 
-def test_a_file_that_lost_rows_stops_it_before_anything_is_changed(spark: Any, lake: Path) -> None:
+def test_a_file_with_missing_rows_stops_it_before_any_change(spark: Any, lake: Path) -> None:
     path = lake / "_manifest/0000000001.json"
     given = json.loads(path.read_text())
     given["files"][0]["rows"] += 1
     path.write_text(json.dumps(given))
     path.with_name(f".{path.name}.crc").unlink()
     before = lakes.files_seen(lake)
-    with pytest.raises(manifests.ArchiveError, match="by their manifests; they stay as they are"):
+    with pytest.raises(manifests.ArchiveError, match="in their manifests; they were not changed"):
         compaction.compact(spark, str(lake))
     assert lakes.files_seen(lake) == before
 
@@ -206,7 +206,7 @@ def test_files_that_cannot_be_deleted_are_not_replaced(spark: Any, lake: Path) -
     assert lakes.seen(spark, lake) == Counter(range(12))
 
 
-def test_what_is_no_archive_is_refused(spark: Any, tmp_path: Path) -> None:
+def test_a_directory_without_manifest_is_refused(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(manifests.ArchiveError, match="it has no manifest"):
         compaction.compact(spark, str(tmp_path))
 

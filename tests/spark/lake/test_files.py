@@ -1,4 +1,4 @@
-"""A lake's file operations: what they return, what they refuse, and what two at once cannot spoil."""
+"""File operations of a lake: results, errors and concurrent writers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def files(spark: Any) -> Any:
 
 
 class Standing:
-    """A file system in the place of Hadoop's, with one stream."""
+    """A fake of Hadoop's file system with one stream."""
 
     is_closed = False
 
@@ -48,7 +48,7 @@ def standing_in(files: Any, monkeypatch: pytest.MonkeyPatch) -> Standing:
     return system
 
 
-def test_names_are_in_order_whatever_signs_they_have(files: Any, tmp_path: Path) -> None:
+def test_names_with_special_characters_are_in_order(files: Any, tmp_path: Path) -> None:
     names = ["a b", "a,b", "a\nb", "a\\b", "b%20[0]{1}*?", "day=1", "\u00fc\U0001f40b"]
     for name in names:
         (tmp_path / name).touch()
@@ -58,7 +58,7 @@ def test_names_are_in_order_whatever_signs_they_have(files: Any, tmp_path: Path)
     assert files.names(f"{root}/inner") == files.names(f"{root}/nowhere") == []
 
 
-def test_a_thousand_names_are_no_thousand_calls_to_java(
+def test_listing_a_thousand_names_takes_few_calls_to_java(
     files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(1000):
@@ -88,7 +88,7 @@ def test_data_files_have_their_paths_and_sizes(files: Any, tmp_path: Path) -> No
     assert files.data_files(f"{root}/nowhere") == []
 
 
-def test_a_deletion_that_the_file_system_refuses_is_an_error(
+def test_a_refused_deletion_is_an_error(
     files: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "inner").mkdir()
@@ -111,9 +111,7 @@ def test_a_file_that_cannot_be_written_is_closed(
     assert system.is_closed
 
 
-def test_who_writes_the_same_file_at_once_and_is_killed_leaves_it_whole(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_killed_concurrent_writer_leaves_the_file_intact(spark: Any, tmp_path: Path) -> None:
     class Beside(lake_files.LakeFiles):  # type: ignore[name-defined, misc]
         def rename(self, path: str, target: str) -> None:
             with pytest.raises(lakes.Crash):
@@ -125,7 +123,7 @@ def test_who_writes_the_same_file_at_once_and_is_killed_leaves_it_whole(
     assert (tmp_path / "file").read_text() == "text"
 
 
-def test_what_cannot_be_synced_is_an_error(files: Any, tmp_path: Path) -> None:
+def test_a_failed_sync_is_an_error(files: Any, tmp_path: Path) -> None:
     with pytest.raises(manifests.ArchiveError, match="cannot sync"):
         files.sync(files.qualify(str(tmp_path / "nowhere")))
-    files.sync("hdfs://nowhere/file")  # not here
+    files.sync("hdfs://nowhere/file")  # not a local path

@@ -1,4 +1,4 @@
-"""Manifests: what earlier versions wrote, which of them count, and refusals. No Spark is needed."""
+"""Manifests: earlier versions, which ones are valid, errors. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FIXTURES = ROOT / "tests" / "fixtures" / "lake"
 
 
 class TextFiles:
-    """Files in memory, by path; some vanish when they are first read."""
+    """Files in memory, by path. Some vanish at the first read."""
 
     def __init__(self, texts: dict[str, str]) -> None:
         self.texts = texts
@@ -52,7 +52,7 @@ def files_of(*found: Manifest) -> TextFiles:
     return TextFiles({f"lake/{one.name}": text_of(one) for one in found})
 
 
-def test_what_version_1_wrote_is_read_and_written_as_it_was() -> None:
+def test_version_1_is_read_and_written_unchanged() -> None:
     texts = {f"lake/_manifest/{path.name}": path.read_text() for path in FIXTURES.iterdir()}
     lake = load_lake(TextFiles(texts), "lake")
     assert [(one.batch, one.generation, one.rows) for one in lake.manifests] == [
@@ -63,7 +63,7 @@ def test_what_version_1_wrote_is_read_and_written_as_it_was() -> None:
     assert lake.files[1].partition == "day=2026-11-16"
 
 
-def test_the_base_of_the_highest_generation_counts_and_the_batches_behind_it() -> None:
+def test_the_base_of_the_highest_generation_and_later_batches_are_valid() -> None:
     names = ["base-0000000009-0000000003.json", "base-0000000010-0000000005.json", "_x.json.tmp"]
     names += [f"{batch:010d}.json" for batch in (12, 5, 6, 4, 100)]
     assert order_names(names) == (
@@ -74,7 +74,7 @@ def test_the_base_of_the_highest_generation_counts_and_the_batches_behind_it() -
     assert order_names([]) == (None, [])
 
 
-def test_manifests_that_are_replaced_while_they_are_read_are_read_again() -> None:
+def test_manifests_replaced_while_reading_are_read_again() -> None:
     files = files_of(manifest(0, 0, "a"), manifest(1, 0, "b"))
     after = files_of(manifest(1, 1, "ab"))
     files.instead["lake/_manifest/0000000000.json"] = after.texts
@@ -84,7 +84,7 @@ def test_manifests_that_are_replaced_while_they_are_read_are_read_again() -> Non
     assert (newest.batch, newest.generation) == (1, 1)
 
 
-def test_an_empty_place_has_no_newest() -> None:
+def test_an_empty_directory_has_no_newest_manifest() -> None:
     assert load_newest_or_none(TextFiles({}), "lake") is None
 
 
@@ -94,9 +94,9 @@ def test_an_empty_place_has_no_newest() -> None:
         ("", "is damaged: restore it"),
         ("[]", "is damaged"),
         ('{"version": 1}', "is damaged"),
-        ('{"version": 2}', "has version 2; this penstock reads version 1"),
+        ('{"version": 2}', "has version 2, and this penstock reads version 1"),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_name(text: str, says: str) -> None:
+def test_a_damaged_manifest_is_named(text: str, says: str) -> None:
     with pytest.raises(ArchiveError, match=f"lake/_manifest/0000000000.json {says}"):
         load_lake(TextFiles({"lake/_manifest/0000000000.json": text}), "lake")

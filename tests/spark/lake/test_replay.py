@@ -1,4 +1,4 @@
-"""Entries once more: from a stream, from rejects, from a lake."""
+"""Replays from a stream, from rejects and from a lake."""
 
 from __future__ import annotations
 
@@ -37,9 +37,7 @@ def entries(broker: Broker, stream: str) -> list[tuple[bytes, dict[bytes, bytes]
     return found
 
 
-def test_a_range_of_a_stream_keeps_its_order_and_tells_its_origin(
-    spark: Any, broker: Broker
-) -> None:
+def test_a_range_of_a_stream_keeps_its_order_and_has_its_origin(spark: Any, broker: Broker) -> None:
     ids = fill(broker.client, "{a}", 50)
     first, last = (StreamID(*map(int, ids[at].split("-"))) for at in (10, 39))
     assert replay(spark, broker, Replay("{a}", None, "{a}:again", first, last)) == 30
@@ -49,7 +47,7 @@ def test_a_range_of_a_stream_keeps_its_order_and_tells_its_origin(
     assert {fields[b"_source_stream"] for fields in found} == {b"{a}"}
 
 
-def test_a_replay_is_done_once_for_its_name_until_it_is_forgotten(
+def test_a_replay_is_written_once_per_name_until_it_is_forgotten(
     spark: Any, server: Broker
 ) -> None:
     fill(server.client, "a", 5)
@@ -65,7 +63,7 @@ def test_a_replay_is_done_once_for_its_name_until_it_is_forgotten(
     assert len(entries(server, "b")) == 10
 
 
-def test_a_reject_goes_back_without_its_reason_and_keeps_its_first_origin(
+def test_a_reject_is_replayed_without_its_reason_and_keeps_its_origin(
     spark: Any, penstock: Broker
 ) -> None:
     reject = {"v": b"\xff\x00", "_reason": "even", "_source_stream": "a", "_source_id": "7-1"}
@@ -81,7 +79,7 @@ def test_a_lake_is_replayed_in_the_order_of_its_ids(
     client = penstock.client
     ids = [client.xadd("a", {"v": at}, id=f"{at}-{2**64 - 1 - at}") for at in (9, 10, 100)]
     frame = spark.read.format("penstock").options(**penstock.options, stream="a").load()
-    frame.orderBy("_id").write.parquet(str(tmp_path / "lake"))  # as texts: 10 before 9
+    frame.orderBy("_id").write.parquet(str(tmp_path / "lake"))  # as text, 10 comes before 9
     what = Replay(None, str(tmp_path / "lake"), "b", last=StreamID(99, 0))
     assert replay(spark, penstock, what) == 2
     found = entries(penstock, "b")
@@ -115,7 +113,7 @@ def archive_rows(
 
 
 def fields_of(spark: Any, lake: Path) -> list[dict[str, Any]]:
-    """The fields that entries would get, in their order, but for those that say where they were first."""
+    """The fields of the replayed entries, in order, without those that name the original."""
     rows = frame_of(spark, Replay(None, str(lake), "b"), {}).collect()
     found = [row.asDict() for row in rows]
     return [{name: one[name] for name in one if not name.startswith("_source")} for one in found]
@@ -135,9 +133,7 @@ def test_a_partition_of_an_archive_keeps_its_type(spark: Any, tmp_path: Path) ->
     ]
 
 
-def test_a_day_is_left_out_of_an_archive_only_if_it_was_made_there(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_only_a_derived_day_is_left_out(spark: Any, tmp_path: Path) -> None:
     archive_rows(spark, tmp_path / "made", silver(range(2)))
     assert fields_of(spark, tmp_path / "made") == [{"v": 0}, {"v": 1}]
     for by in (("day",), ()):
@@ -146,9 +142,7 @@ def test_a_day_is_left_out_of_an_archive_only_if_it_was_made_there(
         assert fields_of(spark, tmp_path / f"own-{len(by)}") == [{"day": "monday", "v": 1}]
 
 
-def test_a_compaction_that_was_killed_is_finished_before_its_lake_is_replayed(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_a_killed_compaction_is_finished_before_a_replay(spark: Any, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     for batch in range(2):
         archive_rows(spark, lake, silver(range(batch * 2, batch * 2 + 2)), batch)
@@ -159,24 +153,26 @@ def test_a_compaction_that_was_killed_is_finished_before_its_lake_is_replayed(
         killed = compaction.Compaction(lakes.FailingFiles(spark, stop_at), spark, str(place))
         with pytest.raises(lakes.Crash):
             killed.run()
-        is_less = not lakes.files_seen(place)  # what was merged is deleted, and not yet replaced
+        is_less = not lakes.files_seen(
+            place
+        )  # the old files are deleted, the merged one is not there yet
         assert fields_of(spark, place) == everything
         if is_less:
             return
     raise AssertionError("no rows were ever missing")
 
 
-def test_what_no_manifest_counts_is_not_replayed(spark: Any, tmp_path: Path) -> None:
+def test_files_without_a_manifest_are_not_replayed(spark: Any, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
 
-    def stopping(batch: int) -> None:  # with its file in the lake
+    def stopping(batch: int) -> None:  # after its file is in the lake
         writer = archive.ArchiveWriter(str(lake), files_of=lambda one: lakes.FailingFiles(one, 7))
         with query_id(spark, QUERY), pytest.raises(lakes.Crash):
             writer(spark.createDataFrame(silver(range(2)), SILVER).coalesce(1), batch)
 
     stopping(0)
     assert lakes.files_seen(lake)
-    with pytest.raises(NotReplayable, match="no batch yet that is finished"):
+    with pytest.raises(NotReplayable, match="no finished batch yet"):
         fields_of(spark, lake)
     archive_rows(spark, lake, silver(range(0)))
     assert fields_of(spark, lake) == []
@@ -184,9 +180,7 @@ def test_what_no_manifest_counts_is_not_replayed(spark: Any, tmp_path: Path) -> 
     assert fields_of(spark, lake) == []
 
 
-def test_of_other_parquet_the_names_of_directories_are_taken_as_they_are(
-    spark: Any, tmp_path: Path
-) -> None:
+def test_directory_names_of_other_parquet_stay_text(spark: Any, tmp_path: Path) -> None:
     table = spark.createDataFrame(
         [("1-0", "001", "2026-11-16", 1)], "_id string, store string, day string, `v.w` int"
     )
@@ -199,9 +193,9 @@ def test_of_other_parquet_the_names_of_directories_are_taken_as_they_are(
 
 
 @pytest.mark.parametrize(
-    ("columns", "reason"), [("a int", "no column _id"), ("_id string", "no columns beside the id")]
+    ("columns", "reason"), [("a int", "no column _id"), ("_id string", "no columns except the id")]
 )
-def test_what_is_no_archive_is_refused(
+def test_parquet_that_is_not_an_archive_is_refused(
     spark: Any, penstock: Broker, tmp_path: Path, columns: str, reason: str
 ) -> None:
     spark.createDataFrame([], columns).write.parquet(str(tmp_path / "other"))
@@ -209,6 +203,6 @@ def test_what_is_no_archive_is_refused(
         replay(spark, penstock, Replay(None, str(tmp_path / "other"), "b"))
 
 
-def test_a_lake_that_is_not_there_is_refused(spark: Any, penstock: Broker, tmp_path: Path) -> None:
+def test_a_missing_lake_is_refused(spark: Any, penstock: Broker, tmp_path: Path) -> None:
     with pytest.raises(NotReplayable, match="cannot be read as Parquet"):
         replay(spark, penstock, Replay(None, str(tmp_path / "none"), "b"))

@@ -1,4 +1,4 @@
-"""Trimming what is archived: no entry goes too soon, and the source finds nothing lost."""
+"""Trimming archived entries: none is removed too early, and the source detects no loss."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.spark.conftest import NO_PYSPARK, Broker, fill
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 offsets = pytest.importorskip("penstock.spark.source.offsets")
 options = pytest.importorskip("penstock.spark.source.options")
-option_words = pytest.importorskip("penstock.spark.option_words")
+option_reader = pytest.importorskip("penstock.spark.option_reader")
 stream_id = pytest.importorskip("penstock.core.stream_id")
 trimming = pytest.importorskip("penstock.spark.lake.trimming")
 
@@ -33,7 +33,7 @@ def left(broker: Broker, stream: str = "s") -> list[str]:
     return [one.decode() for one, _ in broker.client.xrange(stream)]
 
 
-def test_entries_up_to_the_offset_go_and_no_more(broker: Broker) -> None:
+def test_exactly_the_entries_up_to_the_offset_are_removed(broker: Broker) -> None:
     a, b = fill(broker.client, "a", 5), fill(broker.client, "b", 3)
     assert trim(broker, {"a": a[2], "b": "0-0", "gone": "5-5"}) == {"a": 3, "b": 0, "gone": 0}
     assert (left(broker, "a"), left(broker, "b")) == (a[3:], b)
@@ -42,7 +42,7 @@ def test_entries_up_to_the_offset_go_and_no_more(broker: Broker) -> None:
 
 def test_acked_stops_at_the_smallest_pending_entry_of_any_group(broker: Broker) -> None:
     added = fill(broker.client, "s", 10)
-    assert trim(broker, {"s": added[0]}, "acked") == {"s": 1}  # no group holds it back
+    assert trim(broker, {"s": added[0]}, "acked") == {"s": 1}  # there is no group
     broker.client.xgroup_create("s", "fast", added[8])
     broker.client.xgroup_create("s", "slow", "0")
     assert trim(broker, {"s": added[7]}, "acked") == {"s": 0}
@@ -51,13 +51,13 @@ def test_acked_stops_at_the_smallest_pending_entry_of_any_group(broker: Broker) 
     assert trim(broker, {"s": added[7]}, "acked") == {"s": 3}
     assert left(broker) == added[4:]
     broker.client.xack("s", "slow", *added[4:6])
-    assert trim(broker, {"s": added[7]}, "acked") == {"s": 3}  # delivered so far, and no further
+    assert trim(broker, {"s": added[7]}, "acked") == {"s": 3}  # up to the last delivered entry
     broker.client.xgroup_setid("s", "slow", added[9])
-    assert trim(broker, {"s": added[7]}, "acked") == {"s": 1}  # never above the offset
+    assert trim(broker, {"s": added[7]}, "acked") == {"s": 1}  # never beyond the offset
     assert left(broker) == added[8:]
 
 
-def test_a_group_that_was_set_back_needs_what_it_will_read_again(server: Broker) -> None:
+def test_a_group_that_was_set_back_keeps_the_entries_it_will_read_again(server: Broker) -> None:
     added = fill(server.client, "s", 5)
     server.client.xgroup_create("s", "g", "0")
     server.client.xreadgroup("g", "c", {"s": ">"})
@@ -66,16 +66,16 @@ def test_a_group_that_was_set_back_needs_what_it_will_read_again(server: Broker)
     assert trim(server, {"s": added[4]}, "acked") == {"s": 2}
 
 
-def test_an_offset_at_the_largest_id_takes_everything(server: Broker) -> None:
+def test_an_offset_at_the_largest_id_removes_everything(server: Broker) -> None:
     largest = f"{2**64 - 1}-{2**64 - 1}"
     server.client.xadd("s", {"v": 1}, id=largest)
     assert trim(server, {"s": largest}) == {"s": 1}
 
 
-def test_another_word_for_the_mode_is_refused() -> None:
+def test_an_unknown_mode_is_refused() -> None:
     broker = Broker("none", {"url": "redis://127.0.0.1:1"}, None)
     with pytest.raises(
-        option_words.OptionError, match="'never' is not allowed; expected archived or"
+        option_reader.OptionError, match="'never' is not allowed; expected archived or"
     ):
         trim(broker, {}, "never")
 
@@ -103,19 +103,19 @@ def running(spark: Any, broker: Broker, folder: Path, rows: list[int]) -> Iterat
 
 
 def committed(query: Any) -> Any:
-    """The offset that the last batch ended at."""
+    """The end offset of the last batch."""
     done = [one for one in query.recentProgress if one["numInputRows"]]
     return offsets.parse_offset(json.loads(done[-1]["sources"][0]["endOffset"]))
 
 
 @pytest.mark.parametrize("mode", ["archived", "acked"])
-def test_a_running_query_finds_nothing_lost(
+def test_a_running_query_detects_no_loss(
     spark: Any, server: Broker, tmp_path: Path, mode: str
 ) -> None:
     place = options.parse_options({**server.options, "stream": "s"}).place
     rows: list[int] = []
     trimmed = count = 0
-    for _ in range(2):  # the second run begins where the first was stopped
+    for _ in range(2):  # the second run continues the first
         with running(spark, server, tmp_path, rows) as query:
             for _ in range(3):
                 fill(server.client, "s", 10, count)
@@ -124,5 +124,5 @@ def test_a_running_query_finds_nothing_lost(
                 trimmed += trimming.trim_archived(place, committed(query), mode)["s"]
     assert rows == list(range(count))
     assert trimmed + server.client.xlen("s") == count
-    # The mirror follows with the next look at the stream, so that `acked` may be one batch behind.
+    # The group is updated with the next batch, so `acked` may be one batch behind.
     assert server.client.xlen("s") <= (7 if mode == "acked" else 0)

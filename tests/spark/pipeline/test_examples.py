@@ -1,4 +1,4 @@
-"""The examples run as they stand."""
+"""The examples run unchanged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_the_pipeline_in_python_runs(
     monkeypatch.setenv("CHECKPOINT", str(tmp_path))
     for sku, qty in (("A1", 2), ("B7", 1), ("C3", 1), ("A1", "many"), ("A1", 0)):
         penstock.client.xadd("orders", {"sku": sku, "qty": qty, "price": "1.00"})
-    for _ in range(2):  # the second run finds everything done
+    for _ in range(2):  # the second run has nothing to do
         runpy.run_path(str(EXAMPLES / "pipeline_in_python.py"))
         assert capsys.readouterr().out == "3 parcels\n"
     parcels = [fields for _, fields in penstock.client.xrange("parcels")]

@@ -1,4 +1,4 @@
-"""A pipeline's file: what it means, and every mistake with its line. No Spark is needed."""
+"""Reading a pipeline file, and every mistake with its line. Needs no Spark."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def write(tmp_path: Path) -> Write:
 
 
 def told(path: Path) -> list[str]:
-    """Every problem as line: text."""
+    """All problems as "line: text"."""
     pipeline, problems = read_pipeline(path)
     if pipeline is not None:
         problems = [*problems, *rule_problems(pipeline)]
     return [f"{one.line}: {one.text}" for one in sorted(problems)]
 
 
-def test_a_file_says_what_is_run(write: Write, tmp_path: Path) -> None:
+def test_a_file_is_read_into_a_pipeline(write: Write, tmp_path: Path) -> None:
     pipeline = load_pipeline(write(GOOD))
     assert pipeline.name == "orders"
     assert pipeline.source.options == {
@@ -99,7 +99,7 @@ def test_a_file_says_what_is_run(write: Write, tmp_path: Path) -> None:
     assert told(write(GOOD)) == []
 
 
-def test_the_example_is_sound() -> None:
+def test_the_example_has_no_problems() -> None:
     assert told(ROOT / "examples/orders.toml") == []
 
 
@@ -117,10 +117,10 @@ def test_values_come_from_the_environment(write: Write, monkeypatch: pytest.Monk
     assert SECRET not in repr(pipeline)
 
 
-def test_what_the_environment_lacks_is_told(write: Write) -> None:
+def test_a_missing_variable_is_reported(write: Write) -> None:
     text = GOOD.replace("redis://127.0.0.1:7000", "redis://:${NO_SUCH_NAME}@127.0.0.1")
     assert told(write(text)) == [
-        "3: the environment has no NO_SUCH_NAME: set it, or write ${NO_SUCH_NAME:-default}"
+        "3: the variable NO_SUCH_NAME is not set: set it, or write ${NO_SUCH_NAME:-default}"
     ]
 
 
@@ -164,40 +164,38 @@ window = "1 minute"
         "streem is unknown in [source] (did you mean stream?); allowed are url, stream"
         in everything
     )
-    assert "2: [source] needs stream or streamPattern, and not both" in found
+    assert "2: [source] needs either stream or streamPattern" in found
     assert "5: max_entries must be a whole number, at least 1" in found
-    assert (
-        "8: a pipeline does not take the option mode: its outputs all read the same" in everything
-    )
-    assert "9: stream stands in [source], as stream" in found
+    assert "8: a pipeline does not allow the option mode: all outputs read the same" in everything
+    assert "9: set stream in [source], as stream" in found
     assert '15: trim must be "never" or "archived" or "acked"' in found
     assert "16: there is no column nothing; there are day" in found
     assert "17: [reject] needs stream" in found
-    assert "18: [aggregate] needs watermark" in found
+    assert "18: [[aggregate]] needs watermark" in found
     assert "20: extra is unknown; allowed are source, schema, valid" in everything
 
 
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('[source]\nurl = "x\n', "2: no TOML: Illegal character '\\n'"),
-        ("a = 1\na = 2\n", "2: no TOML: Cannot overwrite a value"),
-        ("[source\n", "1: no TOML"),
-        ("\n\na = [1,\n", "3: no TOML"),
+        ('[source]\nurl = "x\n', "2: not TOML: Illegal character '\\n'"),
+        ("a = 1\na = 2\n", "2: not TOML: Cannot overwrite a value"),
+        ("[source\n", "1: not TOML"),
+        ("\n\na = [1,\n", "3: not TOML"),
     ],
 )
-def test_what_is_no_toml_is_refused_with_its_line(write: Write, text: str, problem: str) -> None:
+def test_invalid_toml_is_refused_with_its_line(write: Write, text: str, problem: str) -> None:
     (found,) = told(write(text))
     assert found.startswith(problem)
 
 
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
+def test_bytes_that_are_not_utf8_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_bytes(b"a = 1\nb = '\xff'\n")
-    assert told(path) == ["2: no UTF-8, and a TOML file is"]
+    assert told(path) == ["2: a TOML file must be UTF-8, and this byte is not"]
 
 
-def test_sections_that_are_missing_are_named(write: Write) -> None:
+def test_missing_sections_are_named(write: Write) -> None:
     assert told(write("")) == [
         f"1: [{name}] is missing" for name in ("archive", "schema", "source")
     ]
@@ -207,37 +205,41 @@ def test_sections_that_are_missing_are_named(write: Write) -> None:
     ("old", "new", "problem"),
     [
         ('"rejected"', '"orders"', "is read by [source]: the pipeline would read what it writes"),
-        ('"minutes"', '"rejected"', "rejected is another output's stream already"),
-        ('"minutes"', '"penstock:metrics"', "penstock:metrics is another output's stream already"),
-        ('name = "minute"', 'name = "silver"', "there is an output silver already"),
-        ('name = "minute"', 'name = "a/b"', "an aggregate's name has letters"),
+        ('"minutes"', '"rejected"', "rejected is already the stream of another output"),
+        (
+            '"minutes"',
+            '"penstock:metrics"',
+            "penstock:metrics is already the stream of another output",
+        ),
+        ('name = "minute"', 'name = "silver"', "there is already an output silver"),
+        ('name = "minute"', 'name = "a/b"', "the name of an aggregate may have letters"),
         ('name = "minute"', 'name = "m"\npath = "lake/silver"', "collides with silver"),
         ('name = "minute"', 'name = "m"\npath = "lake"', "collides with bronze"),
-        ("positive =", '"a,b" =', "a condition's name has letters"),
-        ("qty =", "fields =", "fields is the source's own column"),
+        ("positive =", '"a,b" =', "the name of a condition may have letters"),
+        ("qty =", "fields =", "fields is a column of the source itself"),
         ("qty =", "SKU =", "SKU and sku are the same column to Spark"),
-        ("pieces =", "day =", "the aggregate has a column day already"),
+        ("pieces =", "day =", "the aggregate already has a column day"),
         ('group_by = "sku"', 'group_by = "sk"', "there is no column sk; there are _stream"),
         ("window =", 'time = "when"\nwindow =', "there is no column when"),
         ("[reject]", "[rejects]", "rejects is unknown (did you mean reject?)"),
-        ('path = "lake"', 'path = "orders.toml"', "orders.toml is no directory"),
+        ('path = "lake"', 'path = "orders.toml"', "orders.toml is not a directory"),
         ("[schema]", "[source.more]\n[schema]", "more is unknown in [source]"),
-        ("[[aggregate]]", "[aggregate]", "aggregate is an array of tables: [[aggregate]]"),
+        ("[[aggregate]]", "[aggregate]", "aggregate must be an array of tables: [[aggregate]]"),
         ("fetchsize = 100", "fetchsiz = 100", "did you mean fetchSize?"),
         (
             "max_entries",
             "starting = 'latest'\nmax_entries",
-            "that no output has: with it, starting",
+            "that no output has read: set starting",
         ),
         ("max_entries", "starting = 'now'\nmax_entries", "expected earliest, latest, or a JSON"),
     ],
 )
-def test_what_does_not_go_together_is_told(write: Write, old: str, new: str, problem: str) -> None:
+def test_conflicting_keys_are_reported(write: Write, old: str, new: str, problem: str) -> None:
     found = told(write(GOOD.replace(old, new, 1)))
     assert any(problem in one for one in found), found
 
 
-def test_a_pattern_must_not_match_what_is_written(write: Write) -> None:
+def test_a_pattern_must_not_match_an_output(write: Write) -> None:
     found = told(write(GOOD.replace('stream = ["orders", "a,b"]', 'streamPattern = "re*"')))
     assert found == [
         "22: rejected is read by [source]: the pipeline would read what it writes",

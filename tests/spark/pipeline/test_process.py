@@ -1,4 +1,4 @@
-"""`penstock pipeline` as processes: quiet on stderr, JSON on stdout, exit codes, a clean end by a signal."""
+"""`penstock pipeline` as a process: stderr, JSON on stdout, exit codes, signals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DEADLINE_SECONDS = 600
 
 @contextmanager
 def pipeline(broker: Broker, *words: str) -> Iterator[subprocess.Popen[bytes]]:
-    """`penstock pipeline WORDS`, ended if the test does not end it."""
+    """Start `penstock pipeline WORDS`, and end it after the test."""
     with subprocess.Popen(
         [*PROGRAM, "pipeline", *words],
         stdin=subprocess.DEVNULL,
@@ -51,7 +51,7 @@ def pipeline(broker: Broker, *words: str) -> Iterator[subprocess.Popen[bytes]]:
                 process.kill()
 
 
-def test_a_check_notes_a_stream_that_is_not_there_yet(penstock: Broker, tmp_path: Path) -> None:
+def test_a_check_mentions_a_missing_stream(penstock: Broker, tmp_path: Path) -> None:
     file = tmp_path / "orders.toml"
     file.write_text(TEXT)
     with pipeline(penstock, "check", str(file)) as process:
@@ -60,7 +60,7 @@ def test_a_check_notes_a_stream_that_is_not_there_yet(penstock: Broker, tmp_path
     assert b"no problems" in out
 
 
-def test_a_check_tells_all_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:
+def test_a_check_prints_all_problems_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:
     file = tmp_path / "orders.toml"
     file.write_text(TEXT.replace("qty > 0", "qty + 1"))
     penstock.client.set("orders", "no stream")
@@ -70,8 +70,8 @@ def test_a_check_tells_all_and_nothing_else(penstock: Broker, tmp_path: Path) ->
     assert json.loads(out) == {
         "file": str(file),
         "problems": [
-            {"line": 3, "text": "the key orders holds a string, no stream"},
-            {"line": 8, "text": "positive is int, and must be true or false"},
+            {"line": 3, "text": "the key orders holds a string, not a stream"},
+            {"line": 8, "text": "positive is int, but must be boolean"},
         ],
     }
 
@@ -117,5 +117,5 @@ def test_a_failure_is_one_line(penstock: Broker, tmp_path: Path) -> None:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert (process.returncode, out) == (1, b"")
     assert err.startswith(b"penstock: output bronze: ")
-    assert b"somebody else has written there" in err
+    assert b"another program has written there" in err
     assert err.count(b"\n") == 1

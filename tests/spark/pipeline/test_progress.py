@@ -1,4 +1,4 @@
-"""Records of batches: what Spark reports, what a server adds, what is published."""
+"""Records of batches: from Spark's reports, completed by the server, published."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_record_has_the_numbers_of_its_batch() -> None:
     assert found.end == offset(("a", 100))
 
 
-def test_a_lag_that_is_not_known_is_none() -> None:
+def test_an_unknown_lag_is_none() -> None:
     assert lag_or_none(offset(("a", 1), ("b", 2)), offset(("a", 4), ("b", 2))) == 3
     assert lag_or_none(offset(("a", 1)), offset(("a", 1), ("new", 5))) == 5
     assert lag_or_none(offset(("a", None)), offset(("a", 4))) is None
@@ -110,7 +110,7 @@ def test_a_record_is_completed_and_published(server: Broker) -> None:
     assert b"end" not in fields
 
 
-def test_a_group_that_is_not_there_has_nothing_pending(server: Broker) -> None:
+def test_a_missing_group_has_no_pending_entries(server: Broker) -> None:
     fill(server.client, "orders", 1)
     place = parse_options({**server.options, "stream": "x"}).place
     metrics = Metrics(place, "lake", "")
@@ -119,12 +119,12 @@ def test_a_group_that_is_not_there_has_nothing_pending(server: Broker) -> None:
     metrics.close()
 
 
-def test_a_server_that_is_away_or_refuses_stops_nothing(penstock: Broker) -> None:
+def test_a_server_that_is_down_or_refuses_does_not_stop_the_pipeline(penstock: Broker) -> None:
     place = parse_options({"url": "redis://127.0.0.1:1", "stream": "x"}).place
     metrics = Metrics(place, "lake", "penstock:metrics")
     given = record(offset(("orders", 1)))
     assert metrics.complete(given) == given
-    assert metrics.complete(given) == given  # not asked again so soon
+    assert metrics.complete(given) == given  # no retry yet
     assert metrics.lag_or_none(given.end) is None
     penstock.client.set("penstock:metrics", "no stream")
     place = parse_options({**penstock.options, "stream": "x"}).place
@@ -133,7 +133,7 @@ def test_a_server_that_is_away_or_refuses_stops_nothing(penstock: Broker) -> Non
     metrics.close()
 
 
-def test_a_listener_tells_the_queries_of_its_pipeline(
+def test_a_listener_reports_only_the_queries_of_its_pipeline(
     spark: Any, penstock: Broker, tmp_path: Any
 ) -> None:
     fill(penstock.client, "orders", 20)

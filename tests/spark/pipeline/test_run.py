@@ -1,4 +1,4 @@
-"""A pipeline from a stream to lake, rejects and aggregates: nothing is lost, nothing is there twice."""
+"""Pipelines from a stream to lake, rejects and aggregates, without loss or duplicates."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def pipeline_of(tmp_path: Path) -> Any:
 
 
 def add(broker: Broker, minutes: float, **fields: Any) -> None:
-    """An order of so many minutes after noon, whose id has that time too."""
+    """Add an order some minutes after noon. Its id has the same time."""
     at = NOON + timedelta(minutes=minutes)
     order = {"sku": "A", "qty": 2, "price": "1.50", "at": at.isoformat()} | fields
     present = {name: value for name, value in order.items() if value is not None}
@@ -94,7 +94,7 @@ def add(broker: Broker, minutes: float, **fields: Any) -> None:
 
 
 def add_without_time(broker: Broker, minutes: float, at: float) -> None:
-    """An order that comes late: its own time lies before that of its id."""
+    """Add a late order: its own time is before the time of its id."""
     add(broker, minutes, at=(NOON + timedelta(minutes=at)).isoformat())
 
 
@@ -112,7 +112,7 @@ def rejected(broker: Broker) -> list[dict[str, str]]:
 
 
 def accounted(spark: Any, lake: Path, broker: Broker) -> tuple[int, int, int]:
-    """How many rows bronze, silver and the rejects have, each entry once."""
+    """The number of rows in bronze, silver and the rejects. Checks for duplicates."""
     bronze = {row._id for row in rows(spark, lake / "bronze")}
     silver = {row._id for row in rows(spark, lake / "silver")}
     refused = {one["_source_id"] for one in rejected(broker)}
@@ -157,7 +157,7 @@ def test_every_entry_is_archived_and_valid_or_rejected(
     assert rejected(server)[3]["note"] == "kept"
 
     add(server, 9)
-    add_without_time(server, 9.5, at=0.5)  # its window is long closed
+    add_without_time(server, 9.5, at=0.5)  # its window is closed
     add(server, 20)
     again = run_pipeline(pipeline, spark, True, records.append)
     assert accounted(spark, lake, server) == (25, 21, 4)
@@ -180,7 +180,7 @@ def test_every_entry_is_archived_and_valid_or_rejected(
     assert {fields[b"output"].decode() for _, fields in published} == set(first.outputs)
 
 
-def test_a_value_that_can_name_no_directory_is_rejected_and_stops_nothing(
+def test_a_value_that_cannot_name_a_directory_is_rejected(
     spark: Any, server: Broker, pipeline_of: Any, tmp_path: Path
 ) -> None:
     text = TEXT.replace('path = "lake"', 'path = "lake"\npartition_by = ["sku"]')
@@ -217,7 +217,7 @@ def test_a_stream_on_two_servers_has_its_group_on_both(
         assert (group["name"], group["lag"], group["pending"]) == (b"lake", 0, 0)
 
 
-def test_an_aggregate_that_has_changed_is_refused_by_name(
+def test_a_changed_aggregate_is_refused_by_name(
     spark: Any, penstock: Broker, pipeline_of: Any
 ) -> None:
     add(penstock, 0)
@@ -225,14 +225,16 @@ def test_an_aggregate_that_has_changed_is_refused_by_name(
     changed = pipeline_of(penstock, TEXT + AGGREGATE.replace("sum(qty * price)", "sum(qty)"))
     with pytest.raises(PipelineFileError) as caught:
         run_pipeline(changed, spark, True)
-    problems = caught.value.problems  # minute.stream comes before minute: they are in order
+    problems = caught.value.problems  # sorted: minute.stream comes before minute
     assert [one.line for one in problems] == [24, 24]
     assert problems[1].text.startswith("output minute: measures was {")
     assert "lake/_checkpoints/minute and" in problems[1].text
-    assert "name the aggregate anew" in problems[1].text
+    assert "rename the aggregate" in problems[1].text
 
 
-def test_what_all_outputs_have_is_trimmed(spark: Any, server: Broker, pipeline_of: Any) -> None:
+def test_entries_that_all_outputs_have_are_trimmed(
+    spark: Any, server: Broker, pipeline_of: Any
+) -> None:
     for minute in range(10):
         add(server, minute)
     summary = run_pipeline(pipeline_of(server, trim="archived"), spark, True)
@@ -242,7 +244,7 @@ def test_what_all_outputs_have_is_trimmed(spark: Any, server: Broker, pipeline_o
     assert (summary.outputs["silver"].rows, server.client.xlen("orders")) == (1, 0)
 
 
-def test_a_running_pipeline_is_stopped_and_goes_on(
+def test_a_stopped_pipeline_continues(
     spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
 ) -> None:
     pipeline = pipeline_of(penstock)
@@ -284,12 +286,12 @@ def test_an_output_that_fails_stops_all_and_says_why(
         run_pipeline(pipeline_of(penstock), spark, True)
     assert caught.value.output == "silver"
     assert str(caught.value).startswith("output silver: ")
-    assert "somebody else has written there" in str(caught.value)
+    assert "another program has written there" in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not [one for one in spark.streams.active if one.name and one.name.startswith("shop/")]
 
 
-def test_a_query_of_which_spark_loses_the_last_report_has_ended_or_failed_all_the_same(
+def test_a_query_without_a_last_report_still_ends_or_fails(
     spark: Any,
     penstock: Broker,
     pipeline_of: Any,
@@ -318,7 +320,7 @@ def test_a_file_with_problems_is_not_run(
     assert not (tmp_path / "lake").exists()
 
 
-def test_the_smallest_of_offsets_has_what_all_have() -> None:
+def test_the_smallest_offset_has_the_streams_of_all() -> None:
     def offset(**ids: int) -> Offset:
         return Offset({name: Position(StreamID(ms, 0), ms) for name, ms in ids.items()})
 
@@ -326,7 +328,7 @@ def test_the_smallest_of_offsets_has_what_all_have() -> None:
     assert smallest([offset(a=3), offset(b=3)]) == offset()
 
 
-def test_a_second_run_beside_the_first_is_refused(
+def test_a_second_run_at_the_same_time_is_refused(
     spark: Any, penstock: Broker, tmp_path: Path, pipeline_of: Any
 ) -> None:
     penstock.client.xadd("orders", {"sku": "A"})
@@ -334,12 +336,12 @@ def test_a_second_run_beside_the_first_is_refused(
     checkpoints = str(tmp_path / "lake" / "_checkpoints")
     with (
         held(checkpoints, AssertionError()),
-        pytest.raises(PipelineRunning, match="another run writes there"),
+        pytest.raises(PipelineRunning, match="another run is writing there"),
     ):
         run_pipeline(pipeline, spark, once=True)
 
 
-def test_bronze_holds_every_byte_and_a_replay_brings_it_back(
+def test_bronze_keeps_every_byte_and_a_replay_restores_it(
     spark: Any, penstock: Broker, tmp_path: Path, pipeline_of: Any
 ) -> None:
     plain, odd = [b"a", b"1", "ü".encode(), b"\\xff"], [b"a", b"1", b"b", b"\xff\x00", b"a", b"2"]

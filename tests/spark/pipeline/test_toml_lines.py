@@ -1,4 +1,4 @@
-"""Every key of a TOML text is found on its line."""
+"""Finding the line of each key in a TOML text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_key_is_found_on_its_line() -> None:
     assert lines.of(("aggregate", 1, "measures", "sum")) == 21
 
 
-def test_what_is_missing_has_the_line_of_what_it_would_stand_in() -> None:
+def test_a_missing_key_has_the_line_of_its_table() -> None:
     lines = KeyLines(TEXT)
     assert lines.of(("source", "missing")) == 3
     assert lines.of(("aggregate", 1, "window")) == 18

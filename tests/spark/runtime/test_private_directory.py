@@ -1,4 +1,4 @@
-"""A directory in a shared place that no other user can have prepared."""
+"""A temporary directory that no other user can have prepared."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.spark.runtime.test_java import make_java
 
 @pytest.fixture
 def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A temporary directory for everybody."""
+    """A shared temporary directory."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     tmp_path.chmod(0o1777)
     return tmp_path
@@ -58,14 +58,14 @@ def test_a_private_directory_is_used_again(shared: Path) -> None:
 
 
 @pytest.mark.parametrize("prepare", TRAPS)
-def test_what_others_may_have_prepared_is_not_used(
+def test_a_directory_that_others_may_have_prepared_is_not_used(
     shared: Path, prepare: object, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     assert callable(prepare)
     usual = shared / f"penstock-x-{os.getuid()}"
     theirs = tmp_path_factory.mktemp("theirs")
     prepare(usual, theirs)
-    with pytest.warns(ForeignDirectory, match="is used instead") as said:
+    with pytest.warns(ForeignDirectory, match="using .* instead") as said:
         made = private_directory("x")
     assert str(usual) in str(said[0].message)
     assert made != usual
@@ -82,7 +82,7 @@ def test_a_directory_of_another_user_is_not_used(shared: Path) -> None:
         assert private_directory("x") != usual
 
 
-def test_spark_is_not_started_from_a_link_of_somebody_else(
+def test_spark_is_not_started_from_a_link_of_another_user(
     shared: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     home = pytest.importorskip("penstock.spark.runtime.spark_home", reason=NO_PYSPARK)
@@ -96,7 +96,7 @@ def test_spark_is_not_started_from_a_link_of_somebody_else(
     assert (made / "jars").is_dir()
 
 
-def test_java_is_not_started_from_a_link_of_somebody_else(
+def test_java_is_not_started_from_a_link_of_another_user(
     shared: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     theirs = tmp_path_factory.mktemp("theirs")
@@ -107,7 +107,7 @@ def test_java_is_not_started_from_a_link_of_somebody_else(
     assert not made.resolve().is_relative_to(theirs)
 
 
-def test_the_command_line_says_it_although_java_has_stderr(
+def test_the_command_line_shows_the_warning(
     capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     log = tmp_path / "java.log"

@@ -1,7 +1,7 @@
-"""Every entry once in the lake and once in the sink, whoever is killed: driver, executor or server.
+"""Every entry is once in the lake and once in the sink when driver, executors or server are killed.
 
-The pipeline runs on real executor processes. A failure names its seed; PENSTOCK_SEED plays it again, as far
-as processes can be made to do the same twice.
+The pipeline runs on executor processes. A failure names its seed; PENSTOCK_SEED repeats the run, as far as
+the timing of processes can be repeated.
 """
 
 from __future__ import annotations
@@ -31,11 +31,9 @@ PIPELINED = 1_000
 BATCHES = 40 if SOAK else 8
 VICTIMS = ["driver", "executor", "server"]
 KILLS = 12 if SOAK else len(VICTIMS)
-# Executors are processes that can be killed; in `make test` plain Redis does without them, to save minutes.
+# Executors are processes that can be killed. In `make test`, plain Redis runs without them to save time.
 EXECUTORS, THREADS = "local-cluster[2,1,1024]", "local[2]"
-QUICK = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # a Java that lives for a minute is not worth tuning
-)
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # Java starts faster
 
 PIPELINE = """
 [source]
@@ -59,7 +57,7 @@ stream = "odd"
 
 
 class Server(Protocol):
-    """What can be killed and started again, on a new port."""
+    """A server that can be killed and started again, on a new port."""
 
     port: int
 
@@ -101,7 +99,7 @@ def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(kind: str, tmp_pat
 
 
 def kill_some(dice: random.Random, server: Server, file: Path, master: str) -> None:
-    """Run the pipeline, and kill each victim at some moment of its work."""
+    """Run the pipeline, and kill each victim at a random moment."""
     victims = dice.sample(VICTIMS, len(VICTIMS)) + dice.choices(VICTIMS, k=KILLS - len(VICTIMS))
     run = started(server, file, master)
     try:
@@ -133,7 +131,7 @@ def kill_process(pid: int) -> None:
 
 
 def fill(server: Server) -> list[str]:
-    """Number the entries; their ids."""
+    """Add numbered entries. Returns their ids."""
     ids: list[str] = []
     with redis.Redis(port=server.port) as client:
         for begin in range(0, ENTRIES, PIPELINED):
@@ -151,7 +149,7 @@ def ids_in(table: Path) -> list[str]:
 
 
 def differences(found: list[str], expected: list[str]) -> list[tuple[str, int]]:
-    """Ids that are not there just once, and how often they are; the first few of them."""
+    """The first few ids that do not appear exactly once, with their counts."""
     counts = Counter(found)
     counts.subtract(expected)
     return [(one, count + 1) for one, count in counts.items() if count][:5]

@@ -1,10 +1,10 @@
-"""Options of a writer: what they become, and refusals that say what is wrong."""
+"""Options of the sink, and the errors for wrong ones."""
 
 from __future__ import annotations
 
 import pytest
 
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.sink.options import SinkOptions, parse_sink_options
 
 URL = "redis://127.0.0.1:7000"
@@ -31,7 +31,7 @@ def test_trimming_is_by_length_or_by_id(given: dict[str, str], trim: tuple[str, 
     assert options(stream="out", **given).trim == trim
 
 
-def test_a_name_of_a_stream_may_hold_a_comma() -> None:
+def test_the_name_of_a_stream_may_contain_a_comma() -> None:
     assert options(stream="a,b").stream == "a,b"
 
 
@@ -40,19 +40,19 @@ def test_a_column_may_name_the_stream(column: str) -> None:
     assert options(columns=f"v {column}").stream == ""
 
 
-def test_what_spark_adds_for_a_query_is_left_to_spark() -> None:
+def test_options_that_spark_adds_are_ignored() -> None:
     assert streaming_options(checkpointLocation="/x").write_id == ""
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({}, "option stream: '' is not allowed; expected the name of a stream, or a column"),
+        ({}, "option stream is missing; expected the name of a stream, or a column `stream`"),
         ({"stream": " "}, "option stream: ''"),
         ({"stream": "s", "maxlen": "-1"}, "option maxlen: '-1' is not allowed"),
         ({"stream": "s", "minid": "x"}, "option minid: 'x' is not allowed; expected an id"),
         ({"stream": "s", "minid": "1", "maxlen": "1"}, "either maxlen or minid"),
-        ({"stream": "s", "approximate": "true"}, "expected maxlen or minid beside it"),
+        ({"stream": "s", "approximate": "true"}, "expected maxlen or minid with it"),
         ({"stream": "s", "maxlen": "1", "approximate": "maybe"}, "expected true or false"),
         ({"stream": "s", "writeId": ""}, "option writeId"),
         ({"stream": "s", "streamPattern": "s*"}, "option streamPattern: there is no such option"),
@@ -60,7 +60,7 @@ def test_what_spark_adds_for_a_query_is_left_to_spark() -> None:
         ({"stream": "s", "url": "redis://a,redis://b"}, "expected one server to write to"),
     ],
 )
-def test_what_cannot_be_used_is_refused(given: dict[str, str], text: str) -> None:
+def test_wrong_options_are_refused(given: dict[str, str], text: str) -> None:
     with pytest.raises(OptionError) as caught:
         options(**given)
     assert text in str(caught.value)

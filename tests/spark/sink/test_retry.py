@@ -1,4 +1,4 @@
-"""Tasks that fail and are tried again by Spark itself, in a session of its own: local[2] tries only once."""
+"""Tasks that Spark retries, in a separate session because local[2] does not retry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Staging and the last step of a batch, without Spark's own machinery: tasks that fail, and orphans."""
+"""Staging and commit of a batch without Spark: failed tasks, repeats and orphans."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from penstock.spark.sink.staging import (  # noqa: E402
 from penstock.spark.sink.writer import BatchSink, Staged, StreamSink  # noqa: E402
 
 SCHEMA = pa.schema([("v", pa.int64())])
-# What docs/spark.md says that a user of Redis needs.
+# The permissions that docs/spark.md lists for a user of Redis.
 NEEDED = (
     *("+rpush", "+expire", "+get", "+set", "+del", "+type", "+llen", "+lindex"),
     *("+xadd", "+xinfo", "+xtrim", "+eval", "+evalsha"),
@@ -60,7 +60,7 @@ def numbers(broker: Broker, stream: str = "out") -> list[int]:
 
 
 def slot_of(key: bytes) -> int:
-    """As the specification of Redis Cluster says it."""
+    """The slot of a key, by the specification of Redis Cluster."""
     start = key.find(b"{")
     end = key.find(b"}", start + 1)
     if start >= 0 and end > start + 1:
@@ -71,7 +71,7 @@ def slot_of(key: bytes) -> int:
 @pytest.mark.parametrize(
     "key", [b"orders", b"{a}b", b"a{b}c", b"{}a", b"a}b", b"}", b"", b"{", b"a{b", b"\xff{\xfe}"]
 )
-def test_keys_beside_a_stream_share_its_slot(key: bytes) -> None:
+def test_staging_keys_share_the_slot_of_the_stream(key: bytes) -> None:
     assert slot_of(b"penstock:staging:{%b}:x" % hash_tag(key)) == slot_of(key)
     assert slot_of(Write("query", 3).record_key(key)) == slot_of(key)
 
@@ -90,7 +90,7 @@ def test_staging_expires_unless_it_is_committed(server: Broker) -> None:
     assert staged(server) == [key]
 
 
-def test_a_task_that_fails_half_way_leaves_nothing_and_its_next_attempt_counts_alone(
+def test_a_failed_attempt_leaves_nothing_and_only_the_next_one_is_appended(
     server: Broker,
 ) -> None:
     writer = sink(server)
@@ -124,20 +124,20 @@ def test_a_commit_that_is_repeated_appends_nothing(server: Broker) -> None:
     assert numbers(server) == [1, 2]
 
 
-def test_a_batch_whose_staging_is_gone_is_refused_and_nothing_is_appended(server: Broker) -> None:
+def test_a_batch_without_its_staging_keys_appends_nothing(server: Broker) -> None:
     writer = sink(server)
     messages: list[Any] = [writer.write(iter([batch(n)])) for n in range(2)]
     server.client.delete(messages[1].keys[b"out"].name)
-    with pytest.raises(SinkError, match="has 0 blobs, and 1 were staged: it has expired"):
+    with pytest.raises(SinkError, match="has 0 blobs, but 1 were staged: it has expired"):
         writer.commit(messages)
     assert server.client.exists("out") == 0
 
 
 @pytest.mark.parametrize("change", ["lpop", "rpop", "rpush"])
-def test_a_batch_whose_staging_has_another_length_is_refused_and_comes_whole_when_it_runs_again(
+def test_a_batch_with_incomplete_staging_is_refused_and_complete_when_repeated(
     server: Broker, change: str
 ) -> None:
-    """As after a failover to a replica that lacks the last writes."""
+    """The situation after a failover to a replica without the last writes."""
     writer = sink(server, writeId="whole")
     rows = batch(*range(200_000))
     messages: list[Any] = [writer.write(iter([rows]))]
@@ -149,7 +149,7 @@ def test_a_batch_whose_staging_has_another_length_is_refused_and_comes_whole_whe
     else:
         getattr(server.client, change)(key)
     left = server.client.llen(key)
-    with pytest.raises(SinkError, match=f"has {left} blobs, and {blobs} were staged"):
+    with pytest.raises(SinkError, match=f"has {left} blobs, but {blobs} were staged"):
         writer.commit(messages)
     assert server.client.exists("out") == 0
     writer.abort(messages)
@@ -157,7 +157,7 @@ def test_a_batch_whose_staging_has_another_length_is_refused_and_comes_whole_whe
     assert numbers(server) == list(range(200_000))
 
 
-def test_a_batch_whose_staging_is_damaged_is_refused_and_nothing_is_appended(
+def test_a_batch_with_damaged_staging_appends_nothing(
     server: Broker,
 ) -> None:
     writer = sink(server)
@@ -171,7 +171,7 @@ def test_a_batch_whose_staging_is_damaged_is_refused_and_nothing_is_appended(
 
 
 def staged_for(broker: Broker, streams: dict[bytes, int]) -> Any:
-    """The message of a task of the query q that has staged a row for each of these streams."""
+    """The message of a task of query q that has staged one row for each stream."""
     with Servers(options_of(broker).place) as servers:
         stage = Stage(servers, Write("q", 0), 0)
         for stream, value in streams.items():
@@ -180,13 +180,13 @@ def staged_for(broker: Broker, streams: dict[bytes, int]) -> Any:
         return Staged("q", 0, stage.finish())
 
 
-def test_a_record_ahead_of_the_batch_refuses_it_for_all_of_its_streams(server: Broker) -> None:
-    """Numbers that come again after a restore of the checkpoint may stand for other rows."""
+def test_a_record_ahead_of_the_batch_stops_it_for_all_streams(server: Broker) -> None:
+    """After a restore of the checkpoint the same batch numbers may have other rows."""
     query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))
     query.commit([staged_for(server, {b"a": 1})], 6)
     query.commit([staged_for(server, {b"b": 2})], 8)
     message = staged_for(server, {b"a": 3, b"b": 4})
-    with pytest.raises(SinkError, match="batch 7 for stream 'b': the stream holds batches up to 8"):
+    with pytest.raises(SinkError, match="batch 7 for stream 'b': the stream has batches up to 8"):
         query.commit([message], 7)
     assert (numbers(server, "a"), numbers(server, "b")) == ([1], [2])
     assert len(staged(server)) == 2
@@ -196,7 +196,7 @@ def test_a_record_ahead_of_the_batch_refuses_it_for_all_of_its_streams(server: B
 
 
 def test_a_batch_that_reached_one_of_two_streams_is_completed(server: Broker) -> None:
-    """As after a crash of the driver between the two."""
+    """The situation after a crash of the driver between the two streams."""
     query = StreamSink(options_of(server), SinkRows(SCHEMA, "out"))
     query.commit([staged_for(server, {b"a": 1})], 7)
     for _ in range(2):
@@ -216,7 +216,7 @@ def test_partitions_are_appended_in_their_order(server: Broker) -> None:
     assert numbers(server) == [0, 1, 2]
 
 
-def test_a_row_that_a_script_cannot_add_is_refused_before_it_is_staged(server: Broker) -> None:
+def test_a_row_too_wide_for_the_script_is_refused_before_staging(server: Broker) -> None:
     schema = pa.schema([("fields", pa.map_(pa.string(), pa.string()))])
     pairs = [(f"f{n}", "v") for n in range(5000)]
     rows = pa.record_batch([pa.array([pairs], schema[0].type)], schema=schema)
@@ -232,7 +232,7 @@ def test_a_row_that_a_script_cannot_add_is_refused_before_it_is_staged(server: B
 
 
 @pytest.mark.parametrize("record", ["text", "list"])
-def test_a_record_that_is_none_is_refused(server: Broker, record: str) -> None:
+def test_a_record_that_is_not_a_number_is_refused(server: Broker, record: str) -> None:
     options = options_of(server)
     write = Write("q", 1)
     key = write.record_key(b"out")
@@ -255,10 +255,10 @@ def test_a_record_that_is_none_is_refused(server: Broker, record: str) -> None:
 
 @pytest.mark.parametrize("has_record", [False, True])
 @pytest.mark.parametrize("command", ["set", "xtrim", "del"])
-def test_a_user_who_may_not_finish_a_batch_appends_nothing_of_it(
+def test_a_user_without_all_permissions_appends_nothing(
     redis_broker: Broker, command: str, has_record: bool
 ) -> None:
-    """What a script has done stays when its next call is refused."""
+    """A script is not rolled back if one of its calls is refused."""
     client = redis_broker.client
     client.flushall()
     client.acl_setuser(
@@ -292,12 +292,14 @@ def test_a_user_who_may_not_finish_a_batch_appends_nothing_of_it(
         (pa.map_(pa.struct([("x", pa.int32())]), pa.int32()), "column c: keys of type"),
     ],
 )
-def test_a_type_without_a_text_is_refused_before_anything_runs(kind: Any, text: str) -> None:
+def test_a_type_that_text_cannot_express_is_refused_before_anything_runs(
+    kind: Any, text: str
+) -> None:
     with pytest.raises(RowError, match=text):
         SinkRows(pa.schema([("c", kind)]), "out")
 
 
-def test_a_moment_that_could_not_be_read_back_is_refused() -> None:
+def test_a_timestamp_that_cannot_be_read_back_is_refused() -> None:
     kind = pa.timestamp("us", "UTC")
     rows = SinkRows(pa.schema([pa.field("at", kind)]), "out")
     beyond = pa.record_batch([pa.array([None, 2**58], kind)], names=["at"])

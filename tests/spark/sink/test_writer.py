@@ -1,4 +1,4 @@
-"""Writing to streams of each kind of server: which fields come out, where, and that it happens once."""
+"""Writing to each kind of server: fields, targets, trimming, exactly once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_every_row_becomes_an_entry_in_the_order_of_partitions(
     assert list(broker.client.scan_iter(match="penstock:sink:*")) == []
 
 
-def test_columns_of_every_type_become_texts(server: Broker, spark: Any, write: Any) -> None:
+def test_columns_of_every_type_become_text(server: Broker, spark: Any, write: Any) -> None:
     moment = dt.datetime(2026, 11, 16, 2, 29, 9, 123456)
     schema = (
         "b boolean, t byte, s short, i int, l long, f float, d double, dec decimal(20,3), str string,"
@@ -91,7 +91,7 @@ def test_columns_of_every_type_become_texts(server: Broker, spark: Any, write: A
     ]
 
 
-def test_what_was_written_is_read_back_as_it_was(
+def test_written_values_are_read_back_unchanged(
     penstock: Broker, spark: Any, write: Any, read: Any
 ) -> None:
     schema = (
@@ -177,7 +177,7 @@ def test_with_the_option_the_column_stream_is_a_field(
     assert entries(penstock) == [{b"stream": b"x", b"v": b"1"}]
 
 
-def test_a_row_that_names_no_stream_is_refused(penstock: Broker, spark: Any, write: Any) -> None:
+def test_a_row_without_a_target_is_refused(penstock: Broker, spark: Any, write: Any) -> None:
     frame = spark.createDataFrame([("a", 1), (None, 2)], "stream string, v int").coalesce(1)
     with pytest.raises(Exception, match="column stream is null in a row"):
         write(penstock, frame)
@@ -205,14 +205,14 @@ def test_the_stream_is_trimmed(
     assert server.client.xlen("out") == left
 
 
-def test_an_approximate_trim_leaves_less_than_a_node_too_much(
+def test_an_approximate_trim_keeps_less_than_one_extra_node(
     server: Broker, spark: Any, write: Any
 ) -> None:
     write(server, spark.range(30_000).selectExpr("id as v"), stream="out", maxlen="100")
     assert 100 <= server.client.xlen("out") <= 200
 
 
-def test_long_values_and_many_fields_come_through(server: Broker, spark: Any, write: Any) -> None:
+def test_long_values_and_many_fields_are_written(server: Broker, spark: Any, write: Any) -> None:
     fields = ["repeat('x', int(id) * 70000) as v", *[f"{n} as f{n}" for n in range(300)]]
     write(server, spark.range(20, numPartitions=1).selectExpr(*fields), stream="out")
     assert [len(one[b"v"]) for one in entries(server)] == [n * 70000 for n in range(20)]
@@ -241,7 +241,7 @@ def test_a_write_id_that_reached_one_of_two_streams_is_completed(
     assert (numbers(server, "a"), numbers(server, "b")) == ([1], [2])
 
 
-def test_a_target_of_another_type_is_refused_and_nothing_stays(
+def test_a_target_of_another_type_is_refused_and_staging_is_deleted(
     server: Broker, spark: Any, write: Any
 ) -> None:
     server.client.set("out", "text")
@@ -251,9 +251,7 @@ def test_a_target_of_another_type_is_refused_and_nothing_stays(
     assert keys_left(server) == []
 
 
-def test_a_stream_that_runs_out_of_ids_gets_nothing_of_a_batch(
-    server: Broker, spark: Any, write: Any
-) -> None:
+def test_a_stream_without_enough_ids_gets_nothing(server: Broker, spark: Any, write: Any) -> None:
     server.client.xadd("out", {"v": 0}, id=f"{2**64 - 1}-{2**64 - 4}")
     with pytest.raises(Exception, match=r"stream 'out': .*(no more ids|exhausted)"):
         write(server, spark.range(10).selectExpr("id as v"), stream="out")
@@ -262,18 +260,18 @@ def test_a_stream_that_runs_out_of_ids_gets_nothing_of_a_batch(
 
 
 def test_overwriting_is_refused(penstock: Broker, spark: Any, write: Any) -> None:
-    with pytest.raises(Exception, match="mode overwrite: a stream is only added to"):
+    with pytest.raises(Exception, match="a stream can only be appended to"):
         write(penstock, spark.range(1), mode="overwrite", stream="out")
 
 
-def test_an_option_that_is_not_known_is_refused_before_anything_runs(
+def test_an_unknown_option_is_refused_before_anything_runs(
     penstock: Broker, spark: Any, write: Any
 ) -> None:
     with pytest.raises(Exception, match=r"option maxlength: .* \(did you mean maxlen\?\)"):
         write(penstock, spark.range(1), stream="out", maxLength="5")
 
 
-def test_a_password_is_in_no_error(spark: Any, write: Any) -> None:
+def test_no_error_shows_a_password(spark: Any, write: Any) -> None:
     broker = Broker("none", {"url": "redis://:s3cret@127.0.0.1:1"}, None)
     with pytest.raises(Exception) as refusal:  # noqa: PT011
         write(broker, spark.range(1), stream="out")
@@ -284,7 +282,7 @@ def test_a_password_is_in_no_error(spark: Any, write: Any) -> None:
 
 
 def pump(broker: Broker, spark: Any, folder: Path, entries_max: int = 40, **options: Any) -> None:
-    """Run a query from the stream `in` to the stream `out` over all there is."""
+    """Run a query from the stream `in` to the stream `out` over all existing entries."""
     frame = (
         spark.readStream.format("penstock")
         .options(**broker.options, stream="in", startingOffsets="earliest")
@@ -297,7 +295,7 @@ def pump(broker: Broker, spark: Any, folder: Path, entries_max: int = 40, **opti
     query.awaitTermination()
 
 
-def test_a_query_appends_what_comes_in_and_goes_on_where_it_was(
+def test_a_query_appends_new_rows_and_continues_from_its_checkpoint(
     broker: Broker, spark: Any, tmp_path: Path
 ) -> None:
     fill(broker.client, "in", 100)
@@ -309,10 +307,10 @@ def test_a_query_appends_what_comes_in_and_goes_on_where_it_was(
     assert keys_left(broker) == []
 
 
-def test_a_batch_that_was_committed_appends_nothing_when_it_runs_again(
+def test_a_committed_batch_appends_nothing_when_repeated(
     broker: Broker, spark: Any, tmp_path: Path
 ) -> None:
-    """As after a crash between the sink's commit and Spark's own note of it."""
+    """The situation after a crash between the sink's commit and Spark's commit."""
     fill(broker.client, "in", 100)
     pump(broker, spark, tmp_path)
     notes = sorted((tmp_path / "commits").glob("[0-9]*"), key=lambda path: int(path.name))
@@ -324,10 +322,10 @@ def test_a_batch_that_was_committed_appends_nothing_when_it_runs_again(
     assert keys_left(broker) == []
 
 
-def test_a_checkpoint_older_than_the_stream_is_refused_and_the_newer_one_goes_on(
+def test_a_checkpoint_older_than_the_stream_is_refused_and_the_newer_one_works(
     server: Broker, spark: Any, tmp_path: Path
 ) -> None:
-    """As after a restore of yesterday's checkpoint: batch 1 would now hold what came since, too."""
+    """The situation after restoring an old checkpoint: batch 1 would now have later entries too."""
     checkpoint, backup, newer = (tmp_path / name for name in ("checkpoint", "backup", "newer"))
     fill(server.client, "in", 40)
     pump(server, spark, checkpoint)
@@ -348,7 +346,7 @@ def test_a_checkpoint_older_than_the_stream_is_refused_and_the_newer_one_goes_on
     assert numbers(server) == list(range(130))
 
 
-def test_two_queries_to_one_stream_do_not_know_of_each_other(
+def test_two_queries_to_one_stream_do_not_interfere(
     server: Broker, spark: Any, tmp_path: Path
 ) -> None:
     fill(server.client, "in", 50)
@@ -357,7 +355,7 @@ def test_two_queries_to_one_stream_do_not_know_of_each_other(
     assert numbers(server) == [*range(50), *range(50)]
 
 
-def test_a_query_into_a_key_of_another_type_fails_and_goes_on_later(
+def test_a_query_into_a_key_of_another_type_fails_and_can_be_resumed(
     server: Broker, spark: Any, tmp_path: Path
 ) -> None:
     fill(server.client, "in", 10)

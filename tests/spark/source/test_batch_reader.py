@@ -1,4 +1,4 @@
-"""A batch in Spark: the rows are the entries, from every kind of server, in every type."""
+"""Batch reads through Spark: every kind of server, every type, bounds and patterns."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def entries(broker: Broker, stream: str) -> list[tuple[str, dict[str, str]]]:
     return [(i.decode(), {k.decode(): v.decode() for k, v in f.items()}) for i, f in found]
 
 
-def test_a_batch_is_what_xrange_says(broker: Broker, read: Read) -> None:
+def test_a_batch_has_the_entries_of_xrange(broker: Broker, read: Read) -> None:
     for number in range(20):
         broker.client.xadd("orders", {"n": number, "name": f"ä{number}"})
     frame = read(broker, stream="orders", minPartitions=3, fetchSize=4)
@@ -92,7 +92,7 @@ def test_every_type_is_read(penstock: Broker, read: Read) -> None:
     assert not any(value for name, value in missing.asDict().items())
 
 
-def test_names_twice_and_the_largest_id_are_kept(penstock: Broker, read: Read) -> None:
+def test_repeated_names_and_the_largest_id_are_kept(penstock: Broker, read: Read) -> None:
     largest = f"{2**64 - 1}-{2**64 - 1}"
     penstock.client.execute_command("XADD", "s", largest, "a", "1", "a", "2")
     (row,) = read(penstock, stream="s", fieldsType="entries").collect()
@@ -102,7 +102,7 @@ def test_names_twice_and_the_largest_id_are_kept(penstock: Broker, read: Read) -
     assert row.fields == {"a": bytearray(b"2")}
 
 
-def test_bounds_are_ids_or_times_and_included(broker: Broker, read: Read) -> None:
+def test_bounds_are_inclusive_ids_or_times(broker: Broker, read: Read) -> None:
     for ms in range(1, 10):
         broker.client.xadd("s", {"v": ms}, id=f"{ms}-0")
 
@@ -137,7 +137,7 @@ def test_several_servers_are_read_as_one(
     assert sorted(row.v for row in read(both, "v int", stream="s").collect()) == list(range(6))
 
 
-def test_of_several_servers_each_can_begin_and_end_elsewhere(
+def test_each_server_can_have_its_own_bounds(
     penstock: Broker, redis_broker: Broker, read: Read
 ) -> None:
     redis_broker.client.flushall()
@@ -156,7 +156,7 @@ def test_missing_streams_are_empty(broker: Broker, read: Read) -> None:
     assert read(broker, streamPattern="nothing*").collect() == []
 
 
-def test_a_bad_value_fails_the_job_if_it_is_to(penstock: Broker, read: Read) -> None:
+def test_a_bad_value_fails_the_job_with_on_parse_error_fail(penstock: Broker, read: Read) -> None:
     penstock.client.xadd("s", {"v": "x"}, id="7-1")
     with pytest.raises(Exception, match=r"stream s, entry 7-1: the field v is 'x'"):
         read(penstock, "v int", stream="s", onParseError="fail").collect()
@@ -169,7 +169,7 @@ def test_a_bad_option_is_named(penstock: Broker, read: Read) -> None:
         read(penstock, stream="s", mode="shared", group="g").collect()
 
 
-def test_a_password_is_in_no_plan_and_no_error(
+def test_no_plan_and_no_error_shows_a_password(
     spark: Any, penstock: Broker, capsys: pytest.CaptureFixture[str]
 ) -> None:
     url = penstock.options["url"].replace("redis://", "redis://nobody:sesame@")

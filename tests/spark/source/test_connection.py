@@ -1,4 +1,4 @@
-"""Which streams match a pattern, and how often a server is asked for that."""
+"""Searching for the streams of a pattern, and how often the server is asked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from penstock.spark.source.options import parse_options
 from tests.spark.conftest import Broker
 
 
-def test_a_search_through_many_keys_is_good_for_a_while(
+def test_the_result_of_a_long_search_is_kept_for_a_while(
     penstock: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(connection, "SEARCH_REST", 10**9)

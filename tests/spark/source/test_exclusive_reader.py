@@ -1,4 +1,4 @@
-"""Streaming in mode exclusive: every entry once, limits, restarts, losses, the group's position."""
+"""Streaming in mode exclusive: each entry once, limits, restarts, losses, the position of the group."""
 
 from __future__ import annotations
 
@@ -25,20 +25,22 @@ def group(broker: Broker, stream: str) -> dict[str, Any]:
     return dict(found)
 
 
-def test_a_query_goes_on_where_it_stopped(broker: Broker, drain: Drain, tmp_path: Path) -> None:
+def test_a_query_continues_from_its_checkpoint(
+    broker: Broker, drain: Drain, tmp_path: Path
+) -> None:
     added = fill(broker.client, "s", 50)
     options = {"stream": "s", "maxEntriesPerTrigger": 20, "minPartitions": 2, "group": "mirror"}
     assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
     added += fill(broker.client, "s", 30, 50)
     assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
-    # With nothing new, Spark says that the last batch is finished, and the group says so too.
+    # Without new entries Spark commits the last batch, and the group follows.
     assert ids(drain(broker, tmp_path, SCHEMA, **options)) == added
     found = group(broker, "s")
     assert found["last-delivered-id"].decode() == added[-1]
     assert (found["entries-read"], found["lag"], found["pending"]) == (80, 0, 0)
 
 
-def test_a_group_through_which_others_read_is_left_alone(
+def test_a_group_with_other_consumers_is_not_changed(
     server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
     fill(server.client, "s", 10)
@@ -50,7 +52,7 @@ def test_a_group_through_which_others_read_is_left_alone(
     assert group(server, "s")["last-delivered-id"] == before["last-delivered-id"]
 
 
-def test_a_stream_that_is_not_asked_for_any_more_is_not_read_on(
+def test_a_stream_removed_from_the_option_is_no_longer_read(
     server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
     added = fill(server.client, "a", 3)
@@ -81,7 +83,7 @@ def test_batches_keep_the_limit(spark: Any, server: Broker, tmp_path: Path) -> N
     assert sizes == [10, 10, 10]
 
 
-def test_a_stream_that_begins_at_latest_leaves_what_was_there(
+def test_a_query_that_starts_at_latest_skips_existing_entries(
     spark: Any, penstock: Broker, tmp_path: Path
 ) -> None:
     fill(penstock.client, "s", 5)
@@ -134,7 +136,7 @@ def test_a_new_stream_of_a_pattern_is_read_from_its_beginning(
         query.stop()
 
 
-def test_a_trim_of_what_was_not_read_is_an_error_that_names_it(
+def test_a_trim_of_unread_entries_is_an_error_that_names_them(
     server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
     added = fill(server.client, "s", 10)
@@ -147,7 +149,7 @@ def test_a_trim_of_what_was_not_read_is_an_error_that_names_it(
     assert ids(rows) == added[:10] + added[16:]
 
 
-def test_a_trim_of_what_was_read_is_no_loss(server: Broker, drain: Drain, tmp_path: Path) -> None:
+def test_a_trim_of_read_entries_is_not_a_loss(server: Broker, drain: Drain, tmp_path: Path) -> None:
     added = fill(server.client, "s", 10)
     drain(server, tmp_path, SCHEMA, stream="s")
     server.client.xtrim("s", maxlen=0, approximate=False)
@@ -165,16 +167,16 @@ def test_a_stream_that_was_deleted_is_a_loss(
         drain(penstock, tmp_path, SCHEMA, stream="s")
 
 
-def test_a_stream_that_was_filled_anew_does_not_stand_still(
+def test_a_stream_that_was_created_again_is_a_loss(
     server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
-    """By numbers of entries alone, nothing of it would be new until it had as many as the old one."""
+    """Without this check the new stream would be ignored until it had as many entries as the old one."""
     fill(server.client, "s", 9)
     options = {"stream": "s", "maxEntriesPerTrigger": "4"}
     drain(server, tmp_path, SCHEMA, **options)
     server.client.delete("s")
     fill(server.client, "s", 5, 9)
-    with pytest.raises(Exception, match="has had 5 entries, and 9 were read"):
+    with pytest.raises(Exception, match="has had 5 entries, but 9 were read"):
         drain(server, tmp_path, SCHEMA, **options)
     rows = drain(server, tmp_path, SCHEMA, failOnDataLoss="false", **options)
     assert sorted(row.v for row in rows) == list(range(14))

@@ -1,4 +1,4 @@
-"""What crosses processes: real executors read from a server and from a cluster, and leak no password."""
+"""Executor processes read from a server and from a cluster, and write no password anywhere."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 SECRET = "not-to-be-seen-0451"
 ENTRIES = 100
-STREAMS = ("a", "b", "c", "d")  # of a cluster of three, no node has them all
+STREAMS = ("a", "b", "c", "d")  # no node of a cluster of three has all of them
 SECONDS_MAX = 900.0
 
 
 @pytest.fixture(scope="module")
 def places() -> Iterator[tuple[dict[str, dict[str, str]], dict[str, list[str]]]]:
-    """The options of a server and of a cluster, both with a password, and the ids that they hold."""
+    """Options of a server and of a cluster, both with a password, and the ids of their entries."""
     problem = cluster_problem_or_none()
     if problem is not None:
         pytest.skip(problem)
@@ -57,7 +57,7 @@ def places() -> Iterator[tuple[dict[str, dict[str, str]], dict[str, list[str]]]]
 
 @pytest.fixture(scope="module")
 def run(places: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which a session with executors has left everything."""
+    """The directory with everything that a session with executors has written."""
     folder = tmp_path_factory.mktemp("executors")
     command = [sys.executable, "-m", "tests.spark.on_executors", str(folder)]
     with (folder / "driver.log").open("wb") as log:
@@ -87,7 +87,7 @@ def test_executors_read_every_entry_once(run: Path, places: Any, name: str, kind
     assert sorted(f"{stream} {one}" for one, stream, _ in rows) == places[1][name]
 
 
-def test_both_executors_had_a_part_in_it(run: Path) -> None:
+def test_both_executors_ran_tasks(run: Path) -> None:
     used = {
         event["Task Info"]["Executor ID"]
         for event in events(run)
@@ -96,7 +96,7 @@ def test_both_executors_had_a_part_in_it(run: Path) -> None:
     assert used == {"0", "1"}
 
 
-def test_no_password_is_in_anything_that_spark_writes(run: Path) -> None:
+def test_nothing_that_spark_writes_has_a_password(run: Path) -> None:
     files = [path for path in run.rglob("*") if path.is_file()]  # links are not followed
     names = {path.name for path in files}
     assert {"driver.log", "plan.txt", "error.txt", "stderr"} <= names

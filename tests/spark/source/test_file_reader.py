@@ -1,4 +1,4 @@
-"""A batch out of files, through Spark."""
+"""Batch reads of files through Spark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytest.importorskip("pyspark", reason=NO_PYSPARK)
 
 @pytest.fixture
 def dump(tmp_path: Path) -> Path:
-    """A snapshot of Redis's with a stream, a group and what is pending in it."""
+    """A snapshot of Redis with a stream, a group and pending entries."""
     if redis_program_or_none() is None:
         pytest.skip("no redis-server on PATH")
     with running_redis("--dir", str(tmp_path)) as server:
@@ -26,7 +26,9 @@ def dump(tmp_path: Path) -> Path:
     return tmp_path / "dump.rdb"
 
 
-def test_entries_groups_and_pending_come_out_of_a_snapshot(spark: Any, dump: Path) -> None:
+def test_entries_groups_and_pending_entries_are_read_from_a_snapshot(
+    spark: Any, dump: Path
+) -> None:
     def read(**options: str) -> Any:
         return spark.read.format("penstock").options(path=str(dump.parent / "*.rdb"), **options)
 
@@ -37,7 +39,7 @@ def test_entries_groups_and_pending_come_out_of_a_snapshot(spark: Any, dump: Pat
     assert [(row.group, row.pending) for row in read(what="groups").load().collect()] == [("g", 2)]
 
 
-def test_a_path_that_leads_nowhere_is_named(spark: Any, tmp_path: Path) -> None:
+def test_a_missing_path_is_named(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"option path: .*nothing"):
         spark.read.format("penstock").option("path", str(tmp_path / "nothing*")).load().collect()
 

@@ -1,4 +1,4 @@
-"""Whatever a server answers, `penstock pipeline check` has a line for it."""
+"""`penstock pipeline check` reports every wrong answer of a server on one line."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ path = "{place}/lake"
 
 
 @pytest.mark.parametrize("name", [*REPLIES, *REPEATED])
-def test_a_pipeline_says_what_is_wrong_with_its_server(name: str, tmp_path: Path) -> None:
+def test_a_check_reports_a_server_that_answers_wrongly(name: str, tmp_path: Path) -> None:
     check = pytest.importorskip("penstock.spark.pipeline.check", reason=NO_PYSPARK)
     file = pytest.importorskip("penstock.spark.pipeline.file", reason=NO_PYSPARK)
     with hostile(REPLIES.get(name, b""), answers=REPEATED.get(name, b"")) as server:

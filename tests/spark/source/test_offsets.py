@@ -1,4 +1,4 @@
-"""Offsets: what a checkpoint holds, of this and every earlier version."""
+"""Offsets in checkpoints, of this and every earlier version."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_shared_offset_of_version_1_is_read_and_written() -> None:
 
 
 def test_a_later_version_is_refused() -> None:
-    with pytest.raises(OffsetError, match="version 2; this penstock reads version 1"):
+    with pytest.raises(OffsetError, match="version 2, and this penstock reads version 1"):
         parse_offset({"version": 2, "streams": {}})
     with pytest.raises(OffsetError, match="version None"):
         parse_shared_offset({})

@@ -1,4 +1,4 @@
-"""Options: every one of the table, and refusals that say what is wrong."""
+"""Options of the source, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.source.options import SourceOptions, parse_options
 
 URL = "redis://127.0.0.1:7000/2"
@@ -23,7 +23,7 @@ def refusal(**given: str) -> str:
     return str(caught.value)
 
 
-def test_what_is_not_given_has_a_default() -> None:
+def test_missing_options_have_defaults() -> None:
     made = options()
     assert made.streams == ("orders",)
     assert made.place.servers[0].label == "127.0.0.1:7000/2"
@@ -33,7 +33,7 @@ def test_what_is_not_given_has_a_default() -> None:
     assert (made.fields_type, made.fail_on_parse_error) == ("string", False)
 
 
-def test_names_come_in_any_case() -> None:
+def test_names_are_case_insensitive() -> None:
     made = parse_options(
         {"URL": URL, "STREAM": "a", "minpartitions": "3", "FailOnDataLoss": "FALSE"}
     )
@@ -63,23 +63,23 @@ def test_several_streams_are_separated_by_commas_or_a_json_array() -> None:
         ({"stream": "a,,b"}, "names separated by commas"),
         ({"stream": "[1]"}, "names separated by commas"),
         ({"streamPattern": "o*"}, "either stream or streamPattern"),
-        ({"consumer": "c"}, "mode shared"),
-        ({"claimIdleMs": "1"}, "mode shared"),
+        ({"consumer": "c"}, "without mode=shared"),
+        ({"claimIdleMs": "1"}, "without mode=shared"),
         ({"cluster": "1"}, "true or false"),
     ],
 )
-def test_a_refusal_names_the_option_and_what_is_allowed(given: dict[str, str], word: str) -> None:
+def test_an_error_names_the_option_and_the_allowed_values(given: dict[str, str], word: str) -> None:
     text = refusal(**given)
     (name,) = given
     assert word in text
     assert name in text or name == "streamPattern"
 
 
-def test_a_name_that_does_not_exist_is_refused_with_the_nearest_that_does() -> None:
+def test_an_unknown_option_is_refused_with_the_nearest_known_one() -> None:
     assert "did you mean minPartitions?" in refusal(minPartition="3")
 
 
-def test_two_ways_to_say_where_it_begins_are_refused() -> None:
+def test_offsets_and_timestamps_together_are_refused() -> None:
     assert "either" in refusal(startingOffsets="earliest", startingTimestamp="1")
 
 
@@ -90,7 +90,7 @@ def test_mode_shared_needs_a_group() -> None:
     assert made.entries_max == 10_000
 
 
-def test_offsets_are_words_ids_or_a_moment() -> None:
+def test_offsets_are_words_ids_or_times() -> None:
     word = options(startingOffsets="Earliest").starting
     assert word is not None
     assert word.word == "earliest"
@@ -106,9 +106,9 @@ def test_offsets_are_words_ids_or_a_moment() -> None:
     assert moment.moment_ms == 17
 
 
-def test_offsets_of_a_stream_that_is_not_read_are_refused() -> None:
+def test_offsets_of_other_streams_are_refused() -> None:
     for name in ("oders", "my:orders", "10.0.0.7:6379/0 orders"):
-        with pytest.raises(OptionError, match="streams that are read: orders"):
+        with pytest.raises(OptionError, match="a stream of this read: orders"):
             options(startingOffsets=f'{{"{name}": "5"}}')
     urls = "redis://10.0.0.7,redis://10.0.0.8"
     of_one = options(url=urls, startingOffsets='{"10.0.0.7:6379/0 orders": "5"}').starting
@@ -137,7 +137,7 @@ def test_a_bad_url_is_refused_without_showing_it(url: str) -> None:
     assert "secret" not in text
 
 
-def test_a_password_is_in_no_text_of_the_options() -> None:
+def test_options_as_text_show_no_password() -> None:
     made = options(url="rediss://u:secret@host:1/0", password="other")
     assert "secret" not in repr(made)
     assert "other" not in repr(made)
@@ -145,13 +145,13 @@ def test_a_password_is_in_no_text_of_the_options() -> None:
     assert pickle.loads(pickle.dumps(made)) == made
 
 
-def test_a_password_option_is_for_urls_that_have_none() -> None:
+def test_the_password_option_applies_to_urls_without_one() -> None:
     made = options(url="redis://a:1,redis://b:1", username="u", password="p")
     assert [server.settings["password"] for server in made.place.servers] == ["p", "p"]
     assert [server.settings["username"] for server in made.place.servers] == ["u", "u"]
 
 
-def test_urls_of_every_kind_are_read() -> None:
+def test_all_kinds_of_urls_are_read() -> None:
     made = options(url="unix:///run/x.sock?db=3, rediss://h").place.servers
     assert [server.label for server in made] == ["/run/x.sock/3", "h:6379/0"]
     assert [(server.is_unix, server.is_tls) for server in made] == [(True, False), (False, True)]
@@ -163,7 +163,7 @@ def test_a_cluster_has_no_databases_and_no_unix_sockets() -> None:
     assert "each server once" in refusal(url="redis://a,redis://a:6379/0")
 
 
-def test_an_error_survives_the_way_to_the_driver() -> None:
+def test_an_error_survives_pickling() -> None:
     with pytest.raises(OptionError) as caught:
         options(minPartitions="x")
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -1,4 +1,4 @@
-"""Reading a partition as a worker does: connections, pages, losses that a plan could not see."""
+"""Reading a partition as a worker does: connections, pages, losses after planning."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ options_module = pytest.importorskip("penstock.spark.source.options")
 planning = pytest.importorskip("penstock.spark.source.planning")
 schema = pytest.importorskip("penstock.spark.source.schema")
 
-COLUMNS = schema.Columns(pa.schema([("_id", pa.string()), ("v", pa.int32())]))
+COLUMNS = schema.EntrySchema(pa.schema([("_id", pa.string()), ("v", pa.int32())]))
 
 
 def reader_of(**options: str) -> Any:
-    """As it arrives in a worker."""
+    """A copy through pickle, as in a worker."""
     made = batch.BatchReader(options_module.parse_options({"stream": "s", **options}), COLUMNS)
     return pickle.loads(pickle.dumps(made))
 
@@ -48,7 +48,7 @@ def test_partitions_cover_everything_once(broker: Broker) -> None:
         assert rows_of(reader) == list(range(103))
 
 
-def test_a_plan_is_as_small_for_many_entries_as_for_few(server: Broker) -> None:
+def test_the_size_of_a_plan_does_not_depend_on_the_number_of_entries(server: Broker) -> None:
     sizes = []
     for count in (10, 5_000):
         server.client.delete("s")
@@ -59,7 +59,7 @@ def test_a_plan_is_as_small_for_many_entries_as_for_few(server: Broker) -> None:
     assert max(sizes) - min(sizes) < 20  # numbers with more digits
 
 
-def test_a_partition_names_no_server_and_no_password(penstock: Broker) -> None:
+def test_a_partition_has_no_server_and_no_password(penstock: Broker) -> None:
     fill(penstock.client, "s", 3)
     (partition,) = reader_of(**penstock.options).partitions()
     assert b"127.0.0.1" not in pickle.dumps(partition)
@@ -80,7 +80,7 @@ def test_a_trim_between_plan_and_read_is_a_loss(how: str, request: pytest.Fixtur
     assert rows_of(careless, planned) == [15, 16, 17, 18, 19]
 
 
-def test_single_deletions_are_no_loss(broker: Broker) -> None:
+def test_deletions_by_xdel_are_not_a_loss(broker: Broker) -> None:
     added = fill(broker.client, "s", 20)
     reader = reader_of(**broker.options, minPartitions="2")
     planned = reader.partitions()
@@ -117,7 +117,7 @@ def with_tls(folder: Path) -> tuple[list[str], Callable[[int], dict[str, str]]]:
 
 
 @pytest.mark.parametrize("how", [with_password, with_unix_socket, with_tls])
-def test_a_server_is_reached_in_every_way(how: Any, tmp_path: Path) -> None:
+def test_a_server_is_reached_by_every_kind_of_url(how: Any, tmp_path: Path) -> None:
     if redis_program_or_none() is None:
         pytest.skip("no redis-server on PATH")
     arguments, options_of = how(tmp_path)
@@ -135,7 +135,7 @@ def test_a_server_is_reached_in_every_way(how: Any, tmp_path: Path) -> None:
         assert rows_of(reader_of(**options_of(port))) == [0, 1, 2, 3, 4]
 
 
-def test_a_start_in_the_middle_is_counted_so_that_a_trim_is_seen_and_the_work_is_cut(
+def test_a_start_in_the_middle_has_a_count_that_detects_trims_and_splits_the_work(
     penstock: Broker,
 ) -> None:
     exclusive = pytest.importorskip("penstock.spark.source.exclusive_reader")

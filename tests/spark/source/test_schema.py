@@ -1,4 +1,4 @@
-"""Columns: from a page of entries to a batch of exactly the schema that was asked for."""
+"""Turning pages of entries into batches of the requested schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TEXT_MAP = pa.map_(pa.string(), pa.string())
 
 
 def rows(fields: list[Any], entries: list[Any], **options: Any) -> list[dict[str, Any]]:
-    columns = pickle.loads(pickle.dumps(schema.Columns(pa.schema(fields), **options)))
+    columns = pickle.loads(pickle.dumps(schema.EntrySchema(pa.schema(fields), **options)))
     batch = columns.batch(schema.Page(b"orders", entries))
     assert batch.schema == pa.schema(fields)
     batch.validate(full=True)
@@ -23,7 +23,7 @@ def rows(fields: list[Any], entries: list[Any], **options: Any) -> list[dict[str
     return found
 
 
-def test_a_missing_field_is_null_and_of_two_the_last_counts() -> None:
+def test_a_missing_field_is_null_and_the_last_of_two_wins() -> None:
     made = rows(
         [("a", pa.int32()), ("b", pa.string())],
         [[b"1-0", [b"a", b"1"]], [b"2-0", [b"b", b"x", b"a", b"2", b"a", b"3"]]],
@@ -48,7 +48,7 @@ def test_stream_id_and_time_come_with_the_entry() -> None:
     assert made[1]["_timestamp"] is None
 
 
-def test_what_does_not_parse_is_null_and_kept_in_corrupt() -> None:
+def test_a_value_that_does_not_parse_is_null_and_in_corrupt() -> None:
     made = rows(
         [("a", pa.int32()), ("b", pa.string()), ("_corrupt", TEXT_MAP)],
         [[b"1-0", [b"a", b"x", b"b", b"\xff"]], [b"2-0", [b"a", b"1"]]],
@@ -57,14 +57,14 @@ def test_what_does_not_parse_is_null_and_kept_in_corrupt() -> None:
     assert made[1]["_corrupt"] is None
 
 
-def test_a_parse_error_can_be_an_error_that_says_where() -> None:
+def test_a_parse_error_can_fail_and_names_the_entry() -> None:
     with pytest.raises(
         schema.ParseError, match="stream orders, entry 1-0: the field a is 'x', which does not fit"
     ):
         rows([("a", pa.int32())], [[b"1-0", [b"a", b"x"]]], fail_on_parse_error=True)
 
 
-def test_a_column_that_may_not_be_null_is_an_error_where_it_would_be() -> None:
+def test_a_null_in_a_column_that_is_not_nullable_is_an_error() -> None:
     with pytest.raises(schema.ParseError, match="entry 2-0: the column a must not be null"):
         rows(
             [pa.field("a", pa.int32(), nullable=False)],
@@ -72,7 +72,7 @@ def test_a_column_that_may_not_be_null_is_an_error_where_it_would_be() -> None:
         )
 
 
-def test_fields_holds_all_of_them_in_the_form_that_was_asked_for() -> None:
+def test_the_column_fields_holds_all_fields_in_every_form() -> None:
     entry = [b"1-0", [b"a", b"1", b"b", b"\xff", b"a", b"2"]]
     binary = pa.map_(pa.string(), pa.binary())
     pairs = pa.list_(
@@ -88,7 +88,7 @@ def test_fields_holds_all_of_them_in_the_form_that_was_asked_for() -> None:
     assert made == {"fields": [("b", None), ("a", "2")], "_corrupt": [("b", "\\xff")]}
 
 
-def test_ten_thousand_characters_and_no_entries_at_all_are_no_special_case() -> None:
+def test_long_values_and_empty_pages_are_read() -> None:
     long = b"x" * 10_000
     assert rows([("a", pa.string())], [[b"1-0", [b"a", long]]]) == [{"a": long.decode()}]
     assert rows([("a", pa.string()), ("fields", TEXT_MAP)], []) == []
@@ -104,6 +104,6 @@ def test_ten_thousand_characters_and_no_entries_at_all_are_no_special_case() -> 
         (("when", pa.month_day_nano_interval()), "column when"),
     ],
 )
-def test_a_column_that_cannot_be_is_refused(field: Any, word: str) -> None:
+def test_an_impossible_column_is_refused(field: Any, word: str) -> None:
     with pytest.raises(schema.SchemaError, match=word):
-        schema.Columns(pa.schema([field]))
+        schema.EntrySchema(pa.schema([field]))

@@ -1,7 +1,7 @@
-"""Every type of Spark's, read from servers: both ways of decoding say the same, and what the rules say.
+"""Every type of Spark, read from servers by both decoders: the compiled one and the one in Python.
 
-The compiled decoders read a schema whose types they all know; one column that they do not know
-(`_deliveries`) sends the same query through the other way.
+The compiled decoder is used if it knows all types of a schema. Adding a column that it does not know
+(`_deliveries`) sends the same query through the decoder in Python.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def ddl(columns: dict[str, str]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Rows as tuples, however deep, and moments of any zone as UTC without one."""
+    """Rows as nested tuples, with timestamps in UTC without time zone."""
     if isinstance(value, tuple):
         return tuple(plain(one) for one in value)
     if isinstance(value, datetime) and value.tzinfo is not None:
@@ -116,14 +116,16 @@ def add(broker: Broker, entry_id: str, *pairs: tuple[bytes, bytes]) -> None:
 
 
 def both_ways(read: Read, broker: Broker, columns: dict[str, str], **options: Any) -> list[Any]:
-    """The rows by the compiled decoders, which must be those of the other way too."""
+    """The rows of the compiled decoder. Checks that the decoder in Python gives the same."""
     quick: list[Any] = read(broker, ddl(columns), stream="s", **options).collect()
     sure = read(broker, ddl({**columns, "_deliveries": "bigint"}), stream="s", **options).collect()
     assert [tuple(row) for row in quick] == [tuple(row)[:-1] for row in sure]
     return quick
 
 
-def test_every_simple_type_is_read_and_its_bad_texts_are_shown(server: Broker, read: Read) -> None:
+def test_every_simple_type_is_read_and_bad_values_are_in_corrupt(
+    server: Broker, read: Read
+) -> None:
     good = {name: GOOD[name] for name in SIMPLE}
     bad = [(name.encode(), text) for name, text in BAD.items() if name in SIMPLE]
     add(server, "1-1", *((name.encode(), text) for name, (text, _) in good.items()))
@@ -139,7 +141,7 @@ def test_every_simple_type_is_read_and_its_bad_texts_are_shown(server: Broker, r
     assert set(third) == {None}
 
 
-def test_what_only_json_and_intervals_can_say_is_read_too(server: Broker, read: Read) -> None:
+def test_nested_types_and_intervals_are_read(server: Broker, read: Read) -> None:
     names = list(OTHER)
     add(server, "1-1", *((name.encode(), GOOD[name][0]) for name in names))
     add(server, "1-2", *((name.encode(), BAD[name]) for name in names))
@@ -183,7 +185,7 @@ def test_names_values_and_ids_may_be_anything(server: Broker, read: Read) -> Non
 
 
 @pytest.mark.parametrize("more", [{}, {"_deliveries": "bigint"}], ids=["compiled", "other"])
-def test_a_bad_value_can_be_an_error_that_names_it(
+def test_a_bad_value_can_fail_and_is_named(
     server: Broker, read: Read, more: dict[str, str]
 ) -> None:
     add(server, "1-1", (b"whole", b"1"))
@@ -194,13 +196,15 @@ def test_a_bad_value_can_be_an_error_that_names_it(
 
 
 @pytest.mark.parametrize("kind", ["interval year to month", "variant"])
-def test_a_type_that_no_text_has_is_refused(penstock: Broker, read: Read, kind: str) -> None:
+def test_a_type_that_text_cannot_express_is_refused(
+    penstock: Broker, read: Read, kind: str
+) -> None:
     add(penstock, "1-1", (b"v", b"1"))
     with pytest.raises(Exception, match=r"(?i)unsupported|cannot be read"):
         read(penstock, f"v {kind}", stream="s").collect()
 
 
-def test_a_time_of_day_is_read_where_spark_knows_the_type(
+def test_a_time_of_day_is_read_if_spark_has_the_type(
     spark: Any, penstock: Broker, read: Read
 ) -> None:
     spark.conf.set("spark.sql.timeType.enabled", "true")
@@ -209,14 +213,14 @@ def test_a_time_of_day_is_read_where_spark_knows_the_type(
     assert row.v == time(2, 29, 9, 250_000)
 
 
-# --- Without a server: the two ways, and the rules written a third time, over any texts --------------------
+# --- Without a server: both decoders and a reference implementation, over random texts ---------------------
 
 KINDS = [*batches.ALL_TYPES.values(), pa.decimal128(38, 38)]
 NESTED = pa.struct([("v", pa.list_(pa.float64()))])
 
 
 @given(st.sampled_from(KINDS), batches.VALUES | st.from_regex(rb"[0-9TZ:.e+ -]{1,30}"))
-def test_columns_single_values_and_the_dumb_way_agree(kind: Any, text: bytes) -> None:
+def test_columns_single_values_and_the_reference_agree(kind: Any, text: bytes) -> None:
     try:
         expected = read(text, kind)
     except (ValueError, OverflowError):
@@ -243,12 +247,12 @@ def test_pages_and_nodes_make_the_same_batch(
     page = [
         [entry_id, [piece for pair in fields for piece in pair]] for entry_id, fields in entries
     ]
-    sure = schema_module.Columns(made_schema).batch(schema_module.Page(b"s", page))
+    sure = schema_module.EntrySchema(made_schema).batch(schema_module.Page(b"s", page))
     quick = batches.by_nodes(stream, BatchBuilder(made_schema, b"s"))
     assert same(batches.pylist([sure]), batches.pylist(quick))
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False)))
-def test_numbers_inside_of_json_are_read_by_the_same_rules(numbers: list[float]) -> None:
+def test_numbers_in_json_follow_the_same_rules(numbers: list[float]) -> None:
     column, bad = values.convert([json.dumps({"v": numbers}).encode()], NESTED)
     assert (column[0].as_py(), bad) == ({"v": numbers}, [])

@@ -1,4 +1,4 @@
-"""Streaming in mode shared: competing with others, acknowledging, claiming what was left."""
+"""Streaming in mode shared: other consumers, acknowledgements, claims."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_query_and_an_ordinary_consumer_share_a_group(
     assert pending(broker) == 0
 
 
-def test_what_a_dead_consumer_left_is_claimed_and_counted(
+def test_entries_of_a_dead_consumer_are_claimed_and_counted(
     server: Broker, drain: Drain, tmp_path: Path
 ) -> None:
     fill(server.client, "s", 5)
@@ -52,7 +52,7 @@ def test_what_a_dead_consumer_left_is_claimed_and_counted(
     assert {row.v: row._deliveries for row in rows} == {0: 2, 1: 2, 2: 1, 3: 1, 4: 1}
 
 
-def test_a_group_that_is_missing_begins_where_the_options_say(
+def test_a_missing_group_is_created_at_the_starting_offset(
     penstock: Broker, drain: Drain, tmp_path: Path
 ) -> None:
     fill(penstock.client, "s", 3)
@@ -60,13 +60,13 @@ def test_a_group_that_is_missing_begins_where_the_options_say(
 
 
 def reader_of(spark: Any, broker: Broker, **options: Any) -> Any:
-    """What Spark's driver has: the reader itself."""
+    """The reader as Spark's driver has it."""
     parsed = options_module.parse_options({**broker.options, **SHARED, **options})
     schema = spark.createDataFrame([], SCHEMA).schema
-    return shared_module.SharedReader(parsed, source_module.columns_of(schema, parsed))
+    return shared_module.SharedReader(parsed, source_module.entry_schema(schema, parsed))
 
 
-def test_what_was_claimed_for_no_batch_comes_first_after_a_restart(
+def test_entries_claimed_for_no_batch_are_read_first_after_a_restart(
     spark: Any, broker: Broker
 ) -> None:
     limits = pytest.importorskip("pyspark.sql.streaming.datasource")
@@ -75,7 +75,7 @@ def test_what_was_claimed_for_no_batch_comes_first_after_a_restart(
     start = reader.initialOffset()
     lost = reader.latestOffset(start, limits.ReadMaxRows(2))
     assert lost["claimed"]["s"]["ids"] == added[:2]
-    # The process ends here: the offset was never written down.
+    # The process ends here, before the offset is written.
     again = reader_of(spark, broker, claimIdleMs="1000000")
     end = again.latestOffset(start, limits.ReadMaxRows(4))
     assert end["claimed"]["s"]["ids"] == added[:4]
@@ -86,7 +86,7 @@ def test_what_was_claimed_for_no_batch_comes_first_after_a_restart(
     assert again.partitions(start, start) == []
 
 
-def test_an_entry_that_was_deleted_meanwhile_is_acknowledged(spark: Any, broker: Broker) -> None:
+def test_an_entry_deleted_after_the_claim_is_acknowledged(spark: Any, broker: Broker) -> None:
     limits = pytest.importorskip("pyspark.sql.streaming.datasource")
     added = fill(broker.client, "s", 2)
     reader = reader_of(spark, broker, startingOffsets="earliest")
@@ -99,9 +99,7 @@ def test_an_entry_that_was_deleted_meanwhile_is_acknowledged(spark: Any, broker:
     assert pending(broker) == 0
 
 
-def test_a_stream_that_never_runs_dry_leaves_room_for_the_others(
-    spark: Any, penstock: Broker
-) -> None:
+def test_a_busy_stream_does_not_starve_the_others(spark: Any, penstock: Broker) -> None:
     limits = pytest.importorskip("pyspark.sql.streaming.datasource")
     fill(penstock.client, "a", 20)
     fill(penstock.client, "b", 20)

@@ -1,4 +1,4 @@
-"""Values: what is a value of which type, the quick way and the sure way alike."""
+"""Parsing values of each type, with the compiled decoder and in Python."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "good", "bad"), CASES, ids=[str(case[0]) for case in CASES])
-def test_a_text_is_a_value_of_its_type_or_none(
+def test_a_text_is_a_value_of_its_type_or_null(
     kind: object, good: dict[bytes, object], bad: list[bytes]
 ) -> None:
     for text, expected in good.items():
@@ -73,7 +73,7 @@ TEXTS = st.binary(max_size=12) | st.from_regex(
 
 
 @given(st.sampled_from(KINDS), TEXTS)
-def test_a_whole_column_says_what_its_single_values_say(kind: object, text: bytes) -> None:
+def test_a_column_parses_like_its_single_values(kind: object, text: bytes) -> None:
     try:
         expected = values.parser_of(kind)(text)
     except (ValueError, OverflowError):
@@ -82,6 +82,6 @@ def test_a_whole_column_says_what_its_single_values_say(kind: object, text: byte
     assert made[0].as_py() == expected
 
 
-def test_a_type_without_a_text_is_refused() -> None:
-    with pytest.raises(TypeError, match="cannot be read out of a text"):
+def test_a_type_that_text_cannot_express_is_refused() -> None:
+    with pytest.raises(TypeError, match="cannot be read from text"):
         values.parser_of(pa.month_day_nano_interval())

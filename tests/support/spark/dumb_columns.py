@@ -1,4 +1,4 @@
-"""The dumb way from entries to rows, by Python objects, to compare the compiled one with."""
+"""A simple reference that turns entries into rows with Python objects, to compare the compiled code with."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ NOT_FINITE = re.compile(rb"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 
 
 def rows_of(entries: list[Entry], schema: pa.Schema, stream: bytes = b"s") -> list[dict[str, Any]]:
-    """What to_pylist() of the batches together should be."""
+    """The expected rows of all batches, as to_pylist() returns them."""
     return [_row(entry, schema, stream) for entry in entries]
 
 
 def _row(entry: Entry, schema: pa.Schema, stream: bytes) -> dict[str, Any]:
     entry_id, fields = entry
     last = dict(fields)
-    # Python keeps the place of the first of two equal names; a map has that of the last.
+    # A dict keeps the position of the first of two equal names, a map that of the last.
     ordered = {name: last[name] for name in reversed(dict(reversed(fields)))}
     bad: dict[str, str] = {}
     row: dict[str, Any] = {}
@@ -155,7 +155,7 @@ def _decimal(text: bytes, kind: pa.DataType) -> Decimal:
         fitted = value.quantize(Decimal(1).scaleb(-kind.scale))
         if fitted != value or abs(fitted.scaleb(kind.scale)) >= 10**kind.precision:
             raise ValueError
-    return fitted or abs(fitted)  # Arrow has no minus zero
+    return fitted or abs(fitted)  # Arrow has no negative zero
 
 
 READERS: list[tuple[Callable[[pa.DataType], bool], Callable[[bytes, pa.DataType], Any]]] = [
@@ -171,5 +171,5 @@ READERS: list[tuple[Callable[[pa.DataType], bool], Callable[[bytes, pa.DataType]
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal, and NaN is NaN, and -0.0 is not 0.0."""
+    """Equality in which NaN equals NaN and -0.0 differs from 0.0."""
     return repr(left) == repr(right)

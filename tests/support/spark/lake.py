@@ -1,4 +1,4 @@
-"""A lake as its readers see it, and file operations that stop at a chosen one."""
+"""Reads a lake with several readers, and fails file operations at a chosen one."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from penstock.spark.lake.files import LakeFiles
 
 
 class Crash(BaseException):
-    """The process ends here; nothing may catch it and tidy up."""
+    """Simulates the end of the process. No code may catch it and clean up."""
 
 
 class FailingFiles(LakeFiles):
-    """Stops before the n-th change (from 1); half of a file that it stops at is written."""
+    """Stops before the n-th change, counted from 1. A file that it stops at is half written."""
 
     def __init__(self, spark: Any, stop_at: int | None = None) -> None:
         super().__init__(spark)
@@ -46,7 +46,7 @@ class FailingFiles(LakeFiles):
 
 
 def files_seen(lake: Path) -> list[Path]:
-    """What a glob of Parquet finds, whatever its name begins with."""
+    """The files that a Parquet glob finds, including hidden ones."""
     return sorted(lake.rglob("*.parquet"))
 
 
@@ -71,13 +71,13 @@ def by_arrow(lake: Path, column: str = "v") -> Counter[Any]:
 def by_spark(spark: Any, lake: Path, column: str = "v") -> Counter[Any]:
     if not files_seen(lake):
         return Counter()
-    # A session that has listed the files before would not look again.
+    # A session caches the listing of files.
     rows = spark.newSession().read.parquet(str(lake)).select(column).collect()
     return Counter(row[0] for row in rows)
 
 
 def seen(spark: Any, lake: Path) -> Counter[Any]:
-    """The values of v with their number of rows, on which all readers agree."""
+    """The values of v with their counts. Checks that all readers agree."""
     found = by_duckdb(lake)
     assert by_arrow(lake) == found
     assert by_spark(spark, lake) == found

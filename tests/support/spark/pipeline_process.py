@@ -1,4 +1,4 @@
-"""`penstock pipeline run` as a process of its own, which a test watches and kills."""
+"""Runs `penstock pipeline run` as a process that a test can watch and kill."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ END_SECONDS_MAX = 300
 
 
 class PipelineProcess:
-    """One run of a pipeline. `batches` are its reports so far."""
+    """One run of a pipeline. `batches` has its reports so far."""
 
     def __init__(self, file: Path, url: str, *words: str) -> None:
         self.batches: list[dict[str, object]] = []
@@ -38,30 +38,30 @@ class PipelineProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing of it runs any more, by its own fault or by ours."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def wait_for_batches(self, count: int) -> None:
-        """Until it has reported so many, or has ended."""
+        """Wait until it has reported `count` batches or has ended."""
         deadline = time.monotonic() + END_SECONDS_MAX
         while len(self.batches) < count and not self.has_ended:
             assert time.monotonic() < deadline, self.log.read_text()[-2000:]
             time.sleep(0.05)
 
     def executors(self) -> list[int]:
-        """The processes that run its tasks, where the master has given it some."""
+        """The executor processes, if the master starts any."""
         return [pid for pid in _descendants(self._process.pid) if EXECUTOR in _words(pid)]
 
     def kill(self) -> None:
-        """SIGKILL for all of it."""
-        # Workers of Spark have groups of their own: they are told by their parents.
+        """Send SIGKILL to all its processes."""
+        # Workers of Spark have their own process groups, so they are found by their parents.
         for pid in [self._process.pid, *_descendants(self._process.pid)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         self.wait()
 
     def wait(self) -> int:
-        """Its exit status. It may take as long as it goes on reporting batches."""
+        """Wait for the end, as long as batches are reported. Returns the exit status."""
         while True:
             before = len(self.batches)
             try:
@@ -79,7 +79,7 @@ class PipelineProcess:
 
     def _read_lines(self, lines: IO[bytes]) -> None:
         for line in lines:
-            with suppress(json.JSONDecodeError):  # the last line of a killed process
+            with suppress(json.JSONDecodeError):  # a killed process may leave half a line
                 report = json.loads(line)
                 if "output" in report:  # the last line is the summary
                     self.batches.append(report)
@@ -97,5 +97,5 @@ def _descendants(pid: int) -> list[int]:
 def _words(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # it has just ended
+    except OSError:  # the process has ended
         return b""

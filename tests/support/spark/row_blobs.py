@@ -1,4 +1,4 @@
-"""Blobs of rows as any MessagePack library writes them, and the commands of an exactly-once sink."""
+"""Encodes rows as MessagePack blobs, and builds the commands of an exactly-once sink."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Row = Sequence[bytes | str]
 
 
 def text_of(text: bytes | str) -> bytes:
-    """One text, in the shortest form."""
+    """Encode a string in the shortest form."""
     data = text.encode() if isinstance(text, str) else text
     size = len(data)
     if size < 32:
@@ -20,7 +20,7 @@ def text_of(text: bytes | str) -> bytes:
 
 
 def array_of(items: Sequence[bytes]) -> bytes:
-    """An array of what is encoded already, in the shortest form."""
+    """Encode an array of encoded items in the shortest form."""
     count = len(items)
     if count < 16:
         head = bytes([0x90 | count])
@@ -37,5 +37,5 @@ def blob_of(*rows: Row) -> bytes:
 
 
 def append_batch(batch: int, *keys: str, trim: str = "") -> list[bytes | str | int]:
-    """The words of PENSTOCK APPENDBATCH: record, stream and staging, then the options."""
+    """The arguments of PENSTOCK APPENDBATCH: record, stream and staging keys, then options."""
     return ["PENSTOCK", "APPENDBATCH", batch, len(keys), *keys, *trim.split()]

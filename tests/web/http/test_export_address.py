@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
+from penstock.errors import InvalidID
 from penstock.web.refusal import Refused
 from tests.web.conftest import NO_UI, Live
 

@@ -1,34 +1,35 @@
-"""The archive: batches of a streaming query as Parquet that any reader can read, each row once.
+"""The archive: writes the batches of a streaming query as Parquet, each row exactly once for every reader.
 
     writer = archive_writer("lake/orders")
     frame.writeStream.foreachBatch(writer).option("checkpointLocation", ...).start()
 
-Spark's own Parquet sink is exactly-once for readers of its log only; others meet what a crash has left. Here
-the directory itself is right at every moment. One batch:
+Spark's own Parquet sink is exactly-once only for readers of its log. Other readers see the files that a crash
+has left. Here the directory itself is correct at any time. One batch:
 
-    1  finish a compaction that was begun, and undo a batch that was (below)
-    2  claim the lake, and write Parquet beside it, where no reader looks
-    3  write the intent, which is the manifest with the names that the files will have; give back the claim
+    1  finish an interrupted compaction, and undo an interrupted batch (see below)
+    2  create a claim, and write Parquet next to the lake, where no reader looks
+    3  write the intent, a manifest with the final names of the files; delete the claim
     4  rename each file into its directory
-    5  rename the intent to be the manifest: now the batch is done
-    6  delete what is left beside the lake
+    5  rename the intent to the manifest: this commits the batch
+    6  delete the temporary files
 
-A reader sees whole files, and a batch bit by bit during step 4. After a crash Spark runs it again:
+A reader sees only complete files, but during step 4 a part of the batch. After a crash Spark repeats the
+batch:
 
-    killed in      left                                   the next run
-    1 2            the claim, Parquet beside the lake     deletes both
-    3 4            the intent, some of the files          deletes them by their names, then the intent
-    5 6            the manifest                           skips the batch
+    killed in      left over                              the next run
+    1 2            claim, Parquet next to the lake        deletes both
+    3 4            intent, some of the files              deletes the files named in the intent, then it
+    5 6            manifest                               skips the batch
 
-A driver that was thought dead may live, and go on while another undoes its batch and writes it again. It has
-a claim or an intent of its own from before it writes until it is done; who undoes takes both away first, and
-a deletion or a rename of one file is done by one of two. So it stops at step 3 with a part of its Parquet
-deleted, or at step 5 with its files gone, and never counts. The intent is taken away by a rename, to
-`undone-`, so that undoing can itself be interrupted; then what lies beside the lake goes, so that nothing
-more can be renamed; then the files. Where a rename is no single step (S3), run one driver at a time.
+A stale driver may resume while a new one undoes its batch and writes it again. A driver has a claim or an
+intent from before its first write until the commit. The driver that undoes removes both first. Of two drivers
+that delete or rename a file, one succeeds. So the stale driver fails at step 3 because its claim is gone, or
+at step 5 because its intent is gone, and commits nothing. The intent is first renamed to `undone-`, so that
+undoing can be interrupted too. Then the temporary files are deleted, so that no further file can be renamed
+into the lake, and then the files. Where a rename is not atomic (S3), run one driver at a time.
 
-A query is known by the id in its checkpoint. With another checkpoint batches would have other contents
-under the same numbers, so a lake takes one query only.
+A query is identified by the id in its checkpoint. Under another checkpoint the same batch numbers would have
+other contents, so a lake accepts one query only.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ from penstock.spark.lake.manifest import (
     parse_manifest,
     parse_versioned,
 )
-from penstock.spark.sink.writer import QUERY_ID
+from penstock.spark.runtime.query_properties import QUERY_ID
 
 log = logging.getLogger(__name__)
 
@@ -69,17 +70,17 @@ FilesOf = Callable[[SparkSession], LakeFiles]
 def archive_writer(path: str, partition_by: Sequence[str] = ("day",)) -> BatchWriter:
     """A function for foreachBatch that archives batches at `path`, exactly once.
 
-    Partitioned by `day`, a frame without such a column gets the date of `_timestamp` in UTC.
-    It raises ArchiveError if the lake belongs to another query, or a column has changed its type.
+    A frame without a column `day` gets one if it is partitioned by it: the date of `_timestamp` in UTC. The
+    function raises ArchiveError if the lake belongs to another query or a column has changed its type.
     """
     return ArchiveWriter(path, partition_by)
 
 
 class ArchiveWriter:
-    """What `archive_writer` returns.
+    """The function that `archive_writer` returns.
 
-    It remembers the last manifest that it wrote, so that not every batch lists all of them. That is safe: a
-    batch that somebody else has written meanwhile is found by its manifest when this one is to be renamed.
+    It remembers the last manifest it wrote, so that a batch need not list all manifests. That is safe: if
+    another driver has written the batch, its manifest exists and the rename in step 5 fails.
     """
 
     def __init__(
@@ -94,17 +95,15 @@ class ArchiveWriter:
         spark = frame.sparkSession
         files = self._files_of(spark)
         root = files.qualify(self._path)
-        temporary_of(
-            root
-        )  # a place that has no room beside it is refused before anything is looked at
+        temporary_of(root)  # fails early if nothing can be written next to the lake
         query = _query_of(spark)
-        known, self._newest = self._newest, None  # whatever stops this batch, the next one looks
+        known, self._newest = self._newest, None  # if this batch fails, the next one lists again
         finish_compaction(files, root)
         if known is None or (known.query, known.batch + 1) != (query, batch):
             known = load_newest_or_none(files, root)
         newest = self._undo(files, root, known, (query, batch))
         if newest is not None and newest.batch == batch:
-            log.info("%s: batch %d is there already", root, batch)
+            log.info("%s: batch %d exists already", root, batch)
             return
         frame = fit(
             with_partitions(frame, self._partition_by), None if newest is None else newest.schema
@@ -116,7 +115,7 @@ class ArchiveWriter:
     def _undo(
         self, files: LakeFiles, root: str, newest: Manifest | None, now: tuple[str, int]
     ) -> Manifest | None:
-        """Step 1; the newest manifest afterwards, for who was to be undone may have been quicker."""
+        """Step 1. Returns the newest manifest: the driver to undo may have committed in the meantime."""
         while True:
             self._check(files, root, newest, now)
             if not _undo_batch(files, root, newest, now[0]):
@@ -126,32 +125,32 @@ class ArchiveWriter:
     def _check(
         self, files: LakeFiles, root: str, newest: Manifest | None, now: tuple[str, int]
     ) -> None:
-        """Whether this batch may go on where the lake ends. Raises: ArchiveError."""
+        """Check that this batch may follow the newest one. Raises: ArchiveError."""
         query, batch = now
         if newest is None:
             _check_empty(files, root)
             if batch > 0:
-                log.warning("%s begins with batch %d: it lacks all that came before", root, batch)
+                log.warning("%s starts with batch %d: earlier batches are missing", root, batch)
             return
         if newest.query != query:
             raise _another_query(root, newest.query, query)
         if newest.partition_by != self._partition_by:
             raise ArchiveError(
-                f"{root} is partitioned by {_listed(newest.partition_by)}, and this query by"
+                f"{root} is partitioned by {_listed(newest.partition_by)}, but this query by"
                 f" {_listed(self._partition_by)}: keep the old columns, or archive into another directory"
             )
         if batch < newest.batch:
             raise ArchiveError(
-                f"{root} holds batches up to {newest.batch}, and its query is back at batch {batch}:"
-                " its checkpoint is older than the lake, and the same numbers may mean other entries"
-                " now. Restore the newer checkpoint, or archive into another directory"
+                f"{root} has batches up to {newest.batch}, but its query is at batch {batch}: the"
+                " checkpoint is older than the lake, and the same batch numbers may have other entries."
+                " Restore the newer checkpoint, or archive into another directory"
             )
         if batch > newest.batch + 1:
-            log.warning("%s: batch %d comes behind batch %d", root, batch, newest.batch)
+            log.warning("%s: batch %d follows batch %d", root, batch, newest.batch)
 
 
 def _archive(files: LakeFiles, root: str, frame: DataFrame, empty: Manifest) -> Manifest:
-    """Steps 2 to 6; the manifest."""
+    """Steps 2 to 6. Returns the manifest."""
     temporary = _temporary_of(root)
     attempt = uuid4().hex[:HEX_DIGITS]
     claim, intent = (
@@ -165,8 +164,8 @@ def _archive(files: LakeFiles, root: str, frame: DataFrame, empty: Manifest) -> 
     files.write(intent, json.dumps(done.to_json()), aside=temporary)
     if not files.delete(claim):
         raise ArchiveError(
-            f"{root}: another driver has begun batch {empty.batch} anew while this one was writing it;"
-            " run one at a time"
+            f"{root}: another driver has started batch {empty.batch} while this one was writing it."
+            " Run one driver at a time"
         )
     for source, file in moves:
         files.rename(f"{staged}/{source}", f"{root}/{file.path}")
@@ -180,11 +179,11 @@ def _archive(files: LakeFiles, root: str, frame: DataFrame, empty: Manifest) -> 
 def _moves(
     files: LakeFiles, staged: str, empty: Manifest, attempt: str
 ) -> list[tuple[str, DataFile]]:
-    """What was written beside the lake, on disk by now, and what it will be in it."""
+    """The temporary files, synced to disk, and the data files they become."""
     moves: list[tuple[str, DataFile]] = []
     for source, size in files.data_files(staged):
         rows = files.rows(f"{staged}/{source}")
-        if rows:  # Spark writes a file without rows where there was no row at all
+        if rows:  # Spark writes a file without rows if the batch is empty
             name = (
                 f"{empty.batch:010d}-{empty.query[:HEX_DIGITS]}-{attempt}-{len(moves):05d}.parquet"
             )
@@ -196,7 +195,7 @@ def _moves(
 
 
 def _undo_batch(files: LakeFiles, root: str, newest: Manifest | None, query: str) -> bool:
-    """Remove what earlier attempts have left; whether there was any. Raises: ArchiveError if another's."""
+    """Undo interrupted attempts. Returns whether there were any. Raises: ArchiveError if another query's."""
     begun = _begun(files, root)
     for owner in begun.values():
         if owner != query:
@@ -204,7 +203,7 @@ def _undo_batch(files: LakeFiles, root: str, newest: Manifest | None, query: str
     for name in begun:
         if name.startswith(CLAIM):
             files.delete(f"{root}/{INTENTS}/{name}")
-    # Where a claim is gone, its intent may have come meanwhile.
+    # The owner of a claim may have written its intent in the meantime.
     for name in _begun(files, root) if begun else []:
         if name.startswith(INTENT):
             undone = UNDONE + name.removeprefix(INTENT)
@@ -217,11 +216,11 @@ def _undo_batch(files: LakeFiles, root: str, newest: Manifest | None, query: str
 
 
 def _remove_files(files: LakeFiles, root: str, path: str, newest: Manifest | None) -> None:
-    """What an intent names, but for what counts: where a rename is a copy, a crash leaves both names."""
+    """Delete the files of an intent, except committed ones: on S3 an interrupted rename leaves both names."""
     try:
         intent = parse_manifest(parse_versioned(files.read(path), path), path)
     except FileNotFoundError:
-        return  # somebody else has undone it meanwhile
+        return  # another driver has undone it
     counted = set()
     if newest is not None and newest.batch >= intent.batch:
         counted = {file.path for file in load_lake(files, root).files}
@@ -232,13 +231,13 @@ def _remove_files(files: LakeFiles, root: str, path: str, newest: Manifest | Non
 
 
 def _begun(files: LakeFiles, root: str) -> dict[str, str]:
-    """Claims and intents of batches: the query of each, by its name."""
+    """The names of claims and intents, each with its query."""
     found = (_BEGUN.fullmatch(name) for name in files.names(f"{root}/{INTENTS}"))
     return {one[0]: one["query"] for one in found if one}
 
 
 def _temporary_of(root: str) -> str:
-    """Apart from that of compactions, so that neither deletes what the other is writing."""
+    """Separate from the directory of compactions, so that neither deletes the other's files."""
     return f"{temporary_of(root)}/batch"
 
 
@@ -246,30 +245,30 @@ def _query_of(spark: SparkSession) -> str:
     found = spark.sparkContext.getLocalProperty(QUERY_ID)
     if not found:
         raise ArchiveError(
-            "the archive is written by foreachBatch of a streaming query, whose id tells a batch that"
-            " is run again from another; there is none here"
+            "archive_writer works only in foreachBatch of a streaming query: it needs the query id to"
+            " recognise a repeated batch, and there is none"
         )
     return str(found)
 
 
 def _check_empty(files: LakeFiles, root: str) -> None:
-    """A directory without a manifest must not hold data; what a first batch left is undone by its intent."""
+    """Check that a directory without a manifest has no data. Raises: ArchiveError."""
     if _begun(files, root):
         return
     others = [path for path, _ in files.data_files(root)]
     if others or files.exists(f"{root}/_spark_metadata"):
         shown = ", ".join(others[:3]) or "_spark_metadata"
         raise ArchiveError(
-            f"{root} has no manifest, but it is not empty ({shown}): somebody else has written there;"
-            " archive into another directory"
+            f"{root} has no manifest but is not empty ({shown}): another program has written there."
+            " Archive into another directory"
         )
 
 
 def _another_query(root: str, owner: str, query: str) -> ArchiveError:
     return ArchiveError(
-        f"{root} was written by the query {owner}, and this is the query {query}: the checkpoint was"
-        " deleted or another one is used, so entries would be archived twice. Restore the old"
-        " checkpoint, or go on with another directory"
+        f"{root} was written by query {owner}, but this is query {query}: the checkpoint was deleted or"
+        " another one is used, so entries would be archived twice. Restore the old checkpoint, or archive"
+        " into another directory"
     )
 
 

@@ -1,8 +1,8 @@
-"""Columns of a lake: what a batch brings, against what is there already.
+"""Fits the columns of a batch to the columns of the lake.
 
-Plain readers take the columns of one file for those of all. So a column keeps its type for ever, and a
-batch that lacks one gets it, full of nulls. A new column is taken: who reads the union by name sees it at
-once, others when older files are compacted.
+Many readers assume that all files have the columns of the first one. So a column never changes its type, and
+a batch without a column gets it with nulls. New columns are allowed: readers that merge schemas by name see
+them at once, others after older files are compacted.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ DAY = "day"
 TIMESTAMP = "_timestamp"
 _DERIVED = "derived"  # in a column's metadata, and so in the schema of a manifest
 
-# By arithmetic, for a date of Spark's own would be that of the session's time zone. What has no time, as an
-# id beyond the year 9999, gets the last day: pandas reads no directory of nulls beside one of dates.
+# By arithmetic, because a cast to date would use the session's time zone. A row without a time, such as an id
+# after the year 9999, gets the last day: pandas cannot read a directory of nulls next to directories of
+# dates.
 _DAY_OF_TIMESTAMP = (
     f"coalesce(date_from_unix_date(cast(floor(unix_seconds({TIMESTAMP}) / 86400) as int)),"
     " date'9999-12-31')"
@@ -29,34 +30,34 @@ _DAY_OF_TIMESTAMP = (
 
 
 def with_partitions(frame: DataFrame, partition_by: Sequence[str]) -> DataFrame:
-    """The frame with the columns that it is partitioned by. Raises: ArchiveError."""
+    """Check the partition columns and add `day` if it is missing. Raises: ArchiveError."""
     for name in partition_by:
         if name.startswith(("_", ".")):
             raise ArchiveError(
-                f"partition column {name}: readers skip directories that begin with {name[0]!r}; give"
-                " it another name"
+                f"partition column {name}: readers skip directories that start with {name[0]!r}; rename"
+                " the column"
             )
         if name in frame.columns:
             continue
         if name != DAY or TIMESTAMP not in frame.columns:
-            source = f" and no {TIMESTAMP} to make it of" if name == DAY else ""
+            source = f" and no {TIMESTAMP} to derive it from" if name == DAY else ""
             raise ArchiveError(
                 f"partition column {name}: the frame has no such column{source}; its columns are"
                 f" {', '.join(frame.columns)}"
             )
         frame = frame.withColumn(DAY, F.expr(_DAY_OF_TIMESTAMP)).withMetadata(DAY, {_DERIVED: True})
     if set(frame.columns) <= set(partition_by):
-        raise ArchiveError("every column is a partition: nothing is left to write into files")
+        raise ArchiveError("every column is a partition column: no column is left for the files")
     return frame
 
 
 def is_derived(field: StructField) -> bool:
-    """Whether a column was made of others here, and did not come with the rows."""
+    """Whether `with_partitions` added the column."""
     return bool((field.metadata or {}).get(_DERIVED))
 
 
 def fit(frame: DataFrame, known: Mapping[str, Any] | None) -> DataFrame:
-    """The frame with the lake's columns in their order, then its new ones. Raises: ArchiveError."""
+    """The frame with the lake's columns in order, followed by new ones. Raises: ArchiveError."""
     if known is None:
         return frame
     there = StructType.fromJson(dict(known))
@@ -76,23 +77,23 @@ def fit(frame: DataFrame, known: Mapping[str, Any] | None) -> DataFrame:
 def _check_same(there: StructField, mine: StructField) -> None:
     if there.name != mine.name:
         raise ArchiveError(
-            f"column {mine.name}: the lake has it as {there.name}; spell it so, for some readers tell"
-            " them apart and some do not"
+            f"column {mine.name}: the lake spells it {there.name}. Use that spelling, because some readers"
+            " distinguish case and some do not"
         )
     old, new = there.dataType.simpleString(), mine.dataType.simpleString()
     if old != new:
         raise ArchiveError(
-            f"column {mine.name} is {new} now, and {old} in the lake: cast it to {old}, give it another"
-            " name, or archive into another directory; nothing was written"
+            f"column {mine.name} is {new}, but {old} in the lake: cast it to {old}, rename it, or archive"
+            " into another directory. Nothing was written"
         )
 
 
 def data_schema(schema: Mapping[str, Any], partition_by: Sequence[str]) -> StructType:
-    """The columns that are in the files, and not in the names of directories."""
+    """The columns inside the files, without those in the names of directories."""
     whole = StructType.fromJson(dict(schema))
     return StructType([field for field in whole if field.name not in partition_by])
 
 
 def quoted(name: str) -> str:
-    """A column's name as Spark takes it literally."""
+    """A column name in backquotes, so that Spark takes it literally."""
     return "`" + name.replace("`", "``") + "`"

@@ -1,29 +1,28 @@
-"""Compaction: the small files of a lake merged into few, directory by directory.
+"""Compaction: merges the small files of each directory of a lake into larger ones.
 
-A query that archives every ten seconds leaves 8,640 files a day and more. Of each directory, files that
-are smaller than half of the target are merged in order, into files of about the target's size, each sorted
-by id.
+A query that archives every ten seconds writes 8,640 files a day or more. In each directory, files smaller
+than half the target size are merged in order, into files of about the target size, each sorted by id.
 
-    1  write merged files beside the lake, and count their rows
-    2  write the intent: which files replace which, and the base manifest that then holds
-    3  for each merged file: delete those that it replaces, and rename it into its directory
-    4  write the base, delete the manifests that it covers
-    5  delete the intent and what is left beside the lake
+    1  write merged files next to the lake, and count their rows
+    2  write the intent: which files replace which, and the new base manifest
+    3  for each merged file: delete the files it replaces, and rename it into its directory
+    4  write the base, delete the manifests it replaces
+    5  delete the intent and the temporary files
 
-Steps 2 to 5 write all names of the lake twice, so they are done once in a while: for what was merged in
-COMMIT_SECONDS, which is what a crash before the intent costs, and what lies there twice meanwhile.
+Steps 2 to 5 write all file names of the lake twice, so they run once every COMMIT_SECONDS for everything
+merged since. That bounds the work that a crash before the intent loses, and the disk space that is used
+twice.
 
-Killed before the intent is there, what it would have replaced is as it was. From then on everything can be
-done again from any point, and whoever comes next does so: a compaction, or the query's next batch. Both may
-even do so at once.
+Killed before the intent is written, a compaction has changed nothing. After that every step can be repeated,
+and the next compaction or the query's next batch does so. Both may do so at the same time.
 
-Many files cannot be exchanged for one in a single step that every reader would understand. So in step 3
-the rows of one merged file are missing for a moment, or after a crash until the next call. The other order
-would show them twice, and count them twice.
+No single step that all readers understand can replace many files by one. So in step 3 the rows of one merged
+file are missing for a moment, or after a crash until the next run. The other order would show these rows
+twice.
 
-Only files that a manifest names are touched. A query may go on writing meanwhile: its next batches come
-behind the base. Two compactions at once are kept apart on a disk of this machine, and elsewhere refused where
-they notice each other.
+Only files that a manifest names are changed. The query may keep writing: its next batches follow the base. On
+a local disk a lock excludes a second compaction. On other storage a compaction fails if it notices another
+one.
 """
 
 from __future__ import annotations
@@ -75,7 +74,7 @@ OnBytes = Callable[[int, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Files that become one; `staged` is where it lies beside the lake."""
+    """Files that become one. `staged` is the path of the new file among the temporary files."""
 
     old: tuple[str, ...]
     staged: str
@@ -84,7 +83,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """What a compaction did."""
+    """The result of a compaction."""
 
     files_before: int
     files_after: int
@@ -101,7 +100,7 @@ def compact(
 ) -> Compacted:
     """Merge the small files of a lake. Raises: ArchiveError.
 
-    `on_bytes` is told after each merged file: the bytes done, the bytes there are to do, the files done.
+    `on_bytes` is called after each merged file with the bytes done, the total bytes, and the files done.
     """
     return Compaction(LakeFiles(spark), spark, path).run(target_bytes, on_bytes)
 
@@ -111,19 +110,19 @@ class Compaction:
 
     def __init__(self, files: LakeFiles, spark: SparkSession, path: str) -> None:
         self._files = files
-        self._spark = spark.newSession()  # its settings are ours to change
+        self._spark = spark.newSession()  # its settings can be changed
         self._spark.conf.set("spark.sql.files.maxRecordsPerFile", "0")  # a merge makes one file
         self._root = files.qualify(path)
         self._temporary = temporary_for_compactions(self._root)
         self._done_bytes = self._done_files = 0
 
     def run(self, target_bytes: int = TARGET_BYTES, on_bytes: OnBytes | None = None) -> Compacted:
-        """Finish what was begun, then merge what is small."""
+        """Finish an interrupted compaction, then merge small files."""
         if target_bytes < 1:
-            raise ArchiveError(f"a target of {target_bytes} bytes; it must be 1 or more")
+            raise ArchiveError(f"the target is {target_bytes} bytes; it must be 1 or more")
         if not self._files.exists(self._root):
             raise _no_archive(self._root)
-        busy = ArchiveError(f"{self._root}: another compaction is at work; nothing was changed")
+        busy = ArchiveError(f"{self._root}: another compaction is running; nothing was changed")
         with held(self._root, busy):
             return self._run(target_bytes, on_bytes)
 
@@ -160,8 +159,8 @@ class Compaction:
         rows = self._files.rows(f"{staged}/{source}")
         if rows != sum(file.rows for file in files):
             raise ArchiveError(
-                f"{self._root}: {len(files)} files from {files[0].path} on have {rows} rows together,"
-                f" and {sum(file.rows for file in files)} by their manifests; they stay as they are"
+                f"{self._root}: {len(files)} files from {files[0].path} on have {rows} rows in total, but"
+                f" {sum(file.rows for file in files)} in their manifests; they were not changed"
             )
         self._files.sync(f"{staged}/{source}")
         self._files.sync_names(self._temporary, [f"{attempt}/{source}"])
@@ -172,14 +171,14 @@ class Compaction:
         return Merge(tuple(file.path for file in files), f"{attempt}/{source}", new)
 
     def _commit(self, lake: Lake, merges: Sequence[Merge]) -> Lake:
-        """Steps 2 to 5 for what was merged since the last time; the lake afterwards."""
+        """Steps 2 to 5 for the files merged since the last commit. Returns the new lake."""
         if not merges:
             return lake
         for merge in merges:
             if not self._files.exists(f"{self._temporary}/{merge.staged}"):
                 raise ArchiveError(
-                    f"{self._root}: another compaction is at work; {len(merge.old)} files from"
-                    f" {merge.old[0]} on stay as they are"
+                    f"{self._root}: another compaction is running; {len(merge.old)} files from"
+                    f" {merge.old[0]} on were not changed"
                 )
         base = _base_of(lake, merges)
         intent = {
@@ -197,13 +196,13 @@ class Compaction:
 
 
 def load_finished(files: LakeFiles, root: str) -> Lake:
-    """Everything, once no compaction is left half done. Raises: ArchiveError."""
+    """All manifests, after finishing an interrupted compaction. Raises: ArchiveError."""
     finish_compaction(files, root)
     return load_lake(files, root)
 
 
 def finish_compaction(files: LakeFiles, root: str) -> None:
-    """Steps 3 to 5, from wherever they stopped; nothing, if there is no intent."""
+    """Repeat steps 3 to 5 of an interrupted compaction, if there is one."""
     for name in files.names(f"{root}/{INTENTS}"):
         if _INTENT.fullmatch(name):
             _finish(files, root, f"{root}/{INTENTS}/{name}")
@@ -213,14 +212,14 @@ def _finish(files: LakeFiles, root: str, path: str) -> None:
     try:
         intended = _parse_intent(parse_versioned(files.read(path), path), path)
     except FileNotFoundError:
-        return  # somebody else has finished it meanwhile
+        return  # another process has finished it
     _carry_out(files, root, path, intended)
 
 
 def _carry_out(
     files: LakeFiles, root: str, path: str, intended: tuple[Sequence[Merge], Manifest]
 ) -> None:
-    """What the intent at a path says; each step may have been done already."""
+    """Carry out the intent at a path. Each step may have been done before."""
     merges, base = intended
     temporary = temporary_for_compactions(root)
     if not files.exists(f"{root}/{base.name}"):
@@ -236,7 +235,7 @@ def _carry_out(
 
 
 def temporary_for_compactions(root: str) -> str:
-    """Apart from the query's, so that neither deletes what the other is writing."""
+    """Separate from the query's directory, so that neither deletes the other's files."""
     return f"{temporary_of(root)}/compaction"
 
 
@@ -245,7 +244,7 @@ def _write_base(files: LakeFiles, root: str, base: Manifest) -> None:
         text = json.dumps(base.to_json())
         files.write(f"{root}/{base.name}", text, aside=temporary_for_compactions(root))
     except ArchiveError:
-        if not files.exists(f"{root}/{base.name}"):  # else somebody else was quicker
+        if not files.exists(f"{root}/{base.name}"):  # otherwise another process was faster
             raise
 
 
@@ -255,22 +254,22 @@ def _exchange(files: LakeFiles, root: str, staged: str, merge: Merge) -> None:
         return
     if not files.exists(staged):
         raise ArchiveError(
-            f"{staged} is missing, which the compaction of {root} has left unfinished: restore it"
-            f" there (it has {merge.new.rows} rows, and replaces {len(merge.old)} files)"
+            f"{staged} is missing. An interrupted compaction of {root} needs it: restore the file"
+            f" (it has {merge.new.rows} rows and replaces {len(merge.old)} files)"
         )
     for old in merge.old:
         files.delete(f"{root}/{old}")
     try:
         files.rename(staged, target)
     except ArchiveError:
-        if not files.exists(target):  # else whoever does the same at this moment was quicker
+        if not files.exists(target):  # otherwise another process was faster
             raise
 
 
 def plan_merges(
     files: Sequence[DataFile], target_bytes: int
 ) -> dict[str, list[tuple[DataFile, ...]]]:
-    """By directory: which files become one. Pure."""
+    """Which files to merge into one, by directory. A pure function."""
     small: dict[str, list[DataFile]] = {}
     for file in sorted(files, key=lambda one: one.path):
         if file.bytes * 2 < target_bytes:
@@ -292,7 +291,7 @@ def plan_merges(
 
 
 def _sorted(frame: DataFrame) -> DataFrame:
-    """By id, which as text would put 10 before 9."""
+    """Sort by id as numbers: as text, 10 would come before 9."""
     if "_id" not in frame.columns:
         return frame
     halves = F.split("_id", "-")
@@ -302,7 +301,7 @@ def _sorted(frame: DataFrame) -> DataFrame:
 
 
 def _base_of(lake: Lake, merges: Sequence[Merge]) -> Manifest:
-    """The lake's manifests as one, with the merged files in place of the old ones."""
+    """All manifests of the lake as one, with the merged files in place of the old ones."""
     newest = lake.newest
     assert newest is not None
     gone = {old for merge in merges for old in merge.old}
@@ -323,7 +322,7 @@ def _parse_intent(given: dict[str, Any], path: str) -> tuple[list[Merge], Manife
 
 
 def _no_archive(root: str) -> ArchiveError:
-    return ArchiveError(f"{root} is no archive: it has no manifest")
+    return ArchiveError(f"{root} is not an archive: it has no manifest")
 
 
 def _difference(before: Sequence[DataFile], after: Sequence[DataFile]) -> Compacted:

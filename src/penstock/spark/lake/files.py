@@ -1,10 +1,11 @@
-"""The few file operations that a lake needs, through Hadoop's FileSystem: file, hdfs:// and s3a:// alike.
+"""File operations of a lake through Hadoop's FileSystem: local files, hdfs:// and s3a://.
 
-A rename is the commit: on a disk and on HDFS it is atomic; on S3 it is a copy and a deletion, and the copy
-appears whole or not at all. Nothing is changed in place, and no name is ever used twice for other bytes.
+A rename is the commit. It is atomic on a local disk and on HDFS. On S3 it is a copy and a deletion, and the
+copy appears completely or not at all. Files are never changed in place, and a name is never reused for other
+content.
 
-The methods that change something are `create`, `rename` and `delete`; the crash tests stop at each of them.
-`sync` is for a disk of this machine, where a power cut may otherwise take what was renamed already.
+`create`, `rename` and `delete` are the methods that change something; the crash tests stop at each of them.
+`sync` is for a local disk, where a power failure may undo a rename.
 """
 
 from __future__ import annotations
@@ -23,31 +24,32 @@ from penstock.spark.lake.manifest import DATA_SUFFIX, ArchiveError
 
 _DISK = SystemDisk()
 
-HEX_DIGITS = 8  # of what tells attempts apart, in names of files
+HEX_DIGITS = 8  # of the random part of file names, which tells attempts apart
 
-# Two who delete a directory at once may each find it half gone, and are told that it was not deleted.
+# If two processes delete a directory at once, Hadoop may tell both that it was not deleted.
 DELETIONS_MAX = 3
 
-# Spark's default, INT96, is an old custom that other readers take for a time without a zone.
+# Other readers take INT96, Spark's default, for a timestamp without a time zone.
 _TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 
 
 class LakeFiles:
-    """Files by their qualified paths (`qualify`)."""
+    """File operations. Paths are qualified (`qualify`)."""
 
     def __init__(self, spark: SparkSession) -> None:
         jvm: Any = spark._jvm
         self._jvm = jvm
-        self._path = jvm.org.apache.hadoop.fs.Path  # kept: each point is a call to Java
+        # Cached, because each attribute access is a call to Java.
+        self._path = jvm.org.apache.hadoop.fs.Path
         self._settings: Any = spark._jsparkSession.sessionState().newHadoopConf()
 
     def qualify(self, path: str) -> str:
-        """The path with its scheme, and without a slash at its end."""
+        """The path with its scheme and without a trailing slash."""
         system, place = self._at(path)
         return str(system.makeQualified(place).toString()).rstrip("/")
 
     def names(self, directory: str) -> list[str]:
-        """What a directory holds, in order; nothing if there is none."""
+        """The names in a directory, in order. Empty if the directory does not exist."""
         system, place = self._at(directory)
         try:
             found = self._jvm.org.apache.hadoop.fs.FileUtil.stat2Paths(system.listStatus(place))
@@ -55,16 +57,16 @@ class LakeFiles:
             if _is_missing(error):
                 return []
             raise _failed("list", directory, error) from error
-        # As one text, for each name by itself would be several calls to Java. No name holds a NUL.
+        # One string for all names: each name by itself would take several calls to Java. No name has a NUL.
         paths = str(self._jvm.scala.Predef.genericWrapArray(found).mkString("\0"))
         return sorted(path.rpartition("/")[2] for path in paths.split("\0")) if paths else []
 
     def data_files(self, directory: str) -> list[tuple[str, int]]:
-        """Every Parquet file below a directory: its path from there, and its bytes; in order."""
+        """The Parquet files below a directory, in order: relative path and size in bytes."""
         system, place = self._at(directory)
         found = []
         try:
-            # Not listFiles, which on a disk starts a process for each file, to learn whose it is.
+            # Not listFiles: on a local disk it starts a process per file to find the owner.
             for one in system.listStatus(place):
                 name = str(one.getPath().getName())
                 if one.isDirectory():
@@ -78,12 +80,12 @@ class LakeFiles:
         return sorted(found)
 
     def exists(self, path: str) -> bool:
-        """Whether there is something."""
+        """Whether a file or directory exists."""
         system, place = self._at(path)
         return bool(system.exists(place))
 
     def read(self, path: str) -> str:
-        """A whole file, as text. Raises: FileNotFoundError."""
+        """The text of a file. Raises: FileNotFoundError."""
         system, place = self._at(path)
         try:
             stream = system.open(place)
@@ -97,7 +99,7 @@ class LakeFiles:
             raise _failed("read", path, error) from error
 
     def rows(self, path: str) -> int:
-        """How many rows a Parquet file has, by its footer."""
+        """The number of rows in a Parquet file, from its footer."""
         parquet = self._jvm.org.apache.parquet.hadoop
         _, place = self._at(path)
         try:
@@ -112,9 +114,9 @@ class LakeFiles:
             raise _failed("read", path, error) from error
 
     def write(self, path: str, text: str, aside: str | None = None) -> None:
-        """A small file that is there whole or not at all; a crash may leave a part of it in `aside`."""
+        """Write a small file atomically. A crash may leave an incomplete file in `aside`."""
         directory, _, name = path.rpartition("/")
-        # Two may write the same file at once, and neither may rename what the other has half written.
+        # Two processes may write the same file at once: each needs its own temporary name.
         unfinished = f"{aside or directory}/_{name}.{uuid4().hex[:HEX_DIGITS]}.tmp"
         self.create(unfinished, text)
         self.sync(unfinished)
@@ -122,7 +124,7 @@ class LakeFiles:
         self.sync_names(directory, [name])
 
     def create(self, path: str, text: str) -> None:
-        """A file, in place of one that was there; a crash may leave half of it."""
+        """Create or replace a file. A crash may leave it incomplete."""
         system, place = self._at(path)
         try:
             stream = system.create(place, True)
@@ -134,12 +136,12 @@ class LakeFiles:
             raise _failed("write", path, error) from error
 
     def rename(self, path: str, target: str) -> None:
-        """Move a file to a name that is free. Raises: ArchiveError."""
+        """Rename a file. Raises: ArchiveError if the target exists."""
         system, place = self._at(path)
         _, there = self._at(target)
-        if system.exists(there):  # a disk would put one over the other, HDFS would not
+        if system.exists(there):  # a local disk would replace it, HDFS would not
             raise ArchiveError(
-                f"{target} is there already: does another query or compaction use this lake?"
+                f"{target} exists already: does another query or compaction use this lake?"
             )
         try:
             system.mkdirs(there.getParent())
@@ -147,10 +149,10 @@ class LakeFiles:
         except Py4JJavaError as error:
             raise _failed("rename", path, error) from error
         if not moved:
-            raise ArchiveError(f"{path} cannot be renamed to {target}: is it gone?")
+            raise ArchiveError(f"{path} cannot be renamed to {target}: does it still exist?")
 
     def delete(self, path: str) -> bool:
-        """A file, or a directory with all that is in it; whether it was there. Raises: ArchiveError."""
+        """Delete a file or a whole directory. Returns whether it existed. Raises: ArchiveError."""
         system, place = self._at(path)
         try:
             for _ in range(DELETIONS_MAX):
@@ -163,11 +165,11 @@ class LakeFiles:
         raise ArchiveError(f"{path} cannot be deleted: the file system refuses it")
 
     def sync(self, path: str) -> None:
-        """A file outlasts a power cut; storage elsewhere sees to that itself. Raises: ArchiveError."""
+        """Sync a local file to disk. Other storage does that itself. Raises: ArchiveError."""
         if not path.startswith("file:"):
             return
         place = Path(path.removeprefix("file:"))
-        sums = place.with_name(f".{place.name}.crc")  # Hadoop's, which it reads the file by
+        sums = place.with_name(f".{place.name}.crc")  # Hadoop's checksums, needed to read the file
         try:
             for one in (place, sums) if sums.exists() else (place,):
                 file = _DISK.append_to(str(one))
@@ -179,7 +181,7 @@ class LakeFiles:
             raise ArchiveError(f"cannot sync {path}: {error}") from error
 
     def sync_names(self, root: str, paths: Iterable[str]) -> None:
-        """So do the names of files below a root, and those of the directories that they lie in."""
+        """Sync the directories of files below a root, so that the names survive a power failure."""
         if not root.startswith("file:"):
             return
         try:
@@ -197,7 +199,7 @@ class LakeFiles:
 
 
 def write_parquet(frame: DataFrame, directory: str, partition_by: Sequence[str]) -> None:
-    """Let Spark write a frame into a directory of its own."""
+    """Write a frame into a new directory."""
     settings = frame.sparkSession.conf
     key, wanted = _TIMESTAMPS
     before = settings.get(key)
@@ -209,22 +211,22 @@ def write_parquet(frame: DataFrame, directory: str, partition_by: Sequence[str])
 
 
 def literal(path: str) -> str:
-    """A path as Spark must be given it, which takes what it reads for patterns."""
+    """A path with glob characters escaped: Spark takes the paths it reads for patterns."""
     return re.sub(r"([\\\[\]{}*?])", r"\\\1", path)
 
 
 def temporary_of(root: str) -> str:
-    """Where a lake's unfinished Parquet lies: beside it, since readers' globs look everywhere inside."""
+    """The directory for unfinished Parquet: next to the lake, since readers' globs search inside it."""
     scheme, _, path = root.partition(":")
     parent, _, name = root.rpartition("/")
     if not parent or parent.endswith(":/"):
         raise ArchiveError(
-            f"{root}: use a directory below it, for temporary files lie beside the lake"
+            f"{root}: use a directory below it, because temporary files are written next to the lake"
         )
     if scheme == "file" and Path(path).is_mount():
         raise ArchiveError(
-            f"{root} is a mount point: use a directory below it, for temporary files lie beside the"
-            " lake and must be renamed into it"
+            f"{root} is a mount point: use a directory below it, because temporary files are written next to"
+            " the lake and renamed into it"
         )
     return f"{parent}/_{name}.tmp"
 

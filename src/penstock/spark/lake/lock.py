@@ -1,7 +1,7 @@
-"""One at a time: whoever writes to a lake on this machine holds a lock on a directory of it.
+"""Locks a directory of a lake, so that one process on this machine writes to it at a time.
 
-The system gives a lock back when its process ends, however it ends, and nothing is left in the lake. Storage
-that other machines reach too (`hdfs://`, `s3a://`) has no such lock: nobody is kept out there.
+The system releases the lock when the process ends, however it ends, and no file is left in the lake. There is
+no lock on `hdfs://` and `s3a://`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 
 @contextmanager
 def held(directory: str, refusal: Exception) -> Iterator[None]:
-    """Keep others out meanwhile. Raises: `refusal`, if another has it."""
+    """Hold the lock. Raises: `refusal`, if another process has it."""
     path = directory.removeprefix("file:")
     if "://" in path:
         yield

@@ -1,20 +1,20 @@
-"""Manifests: what a lake holds, batch by batch, as JSON beside the data. No Spark is needed to read them.
+"""Manifests: JSON files that list the contents of a lake, batch by batch. Reading them needs no Spark.
 
     orders/
       day=2026-11-16/0000000007-5f0c11aa-9b2e4d10-00000.parquet
-      _manifest/0000000007.json                  one a batch: its query, files, rows, bytes, the schema
-      _manifest/base-0000000002-0000000006.json  all of the lake up to batch 6, after 2 compactions
-      _intent/batch-*.json, _intent/compaction-*.json  what is being done right now; see archive, compaction
-    _orders.tmp/                                 beside the lake: Parquet that is being written
+      _manifest/0000000007.json                  one per batch: query, files, rows, bytes, schema
+      _manifest/base-0000000002-0000000006.json  the whole lake up to batch 6, after 2 compactions
+      _intent/batch-*.json, _intent/compaction-*.json  work in progress; see archive.py, compaction.py
+    _orders.tmp/                                 next to the lake: Parquet that is being written
 
-Readers of Parquet skip names that begin with an underscore, or (DuckDB, polars) take `**/*.parquet` and skip
-nothing: so what is not finished lies beside the lake, and nothing else in it ends in .parquet.
+Some readers of Parquet skip names that start with an underscore. Others (DuckDB, polars) read `**/*.parquet`
+and skip nothing. So unfinished files are next to the lake, and only data files inside it end in .parquet.
 
-A batch counts when its manifest is there. Batches have rising numbers, so the newest manifest says which
-are done, whose query they are, and which columns there are. A base replaces the manifests up to its batch;
-the one with the highest generation counts.
+A batch is part of the lake once its manifest exists. Batch numbers increase, so the newest manifest tells
+which batches are done, their query, and the columns. A base replaces all manifests up to its batch. Of
+several bases the one with the highest generation is valid.
 
-Version 1 is all there has been. A later version must read these: tests/fixtures/lake has one of each.
+1 is the only version so far. Later versions must read it: tests/fixtures/lake has one file of each kind.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MANIFESTS = "_manifest"
 INTENTS = "_intent"
 DATA_SUFFIX = ".parquet"
 
-# A compaction may replace manifests while they are read; it does so once in a while, not all the time.
+# A compaction may replace manifests while they are read, but only once in a while.
 TRIES_MAX = 10
 
 _BATCH = re.compile(r"(\d+)\.json")
@@ -40,22 +40,22 @@ _BASE = re.compile(r"base-(\d+)-(\d+)\.json")
 
 
 class ArchiveError(PenstockError):
-    """A lake that must not be written to as it is: what was found, and what to do."""
+    """The lake must not be written to. The text says what was found and what to do."""
 
 
 class Files(Protocol):
-    """What reading manifests needs of a file system; a path is the lake's and a name below it."""
+    """The file operations that reading manifests needs. A path is the lake's path and a name below it."""
 
     def names(self, directory: str) -> list[str]:
-        """What a directory holds; nothing if there is none."""
+        """The names in a directory. Empty if the directory does not exist."""
 
     def read(self, path: str) -> str:
-        """A whole file. Raises: FileNotFoundError."""
+        """The text of a file. Raises: FileNotFoundError."""
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """One Parquet file; its path is relative to the lake."""
+    """One Parquet file. Its path is relative to the lake."""
 
     path: str
     rows: int
@@ -63,13 +63,13 @@ class DataFile:
 
     @property
     def partition(self) -> str:
-        """The directory that it lies in: `day=2026-11-16`; nothing for the lake's own."""
+        """Its directory, such as `day=2026-11-16`; empty for the lake's root."""
         return self.path.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One batch; or a base: all batches up to and including one, when `generation` is not 0."""
+    """One batch. If `generation` is not 0 it is a base: all batches up to and including this one."""
 
     query: str
     batch: int
@@ -80,7 +80,7 @@ class Manifest:
 
     @property
     def name(self) -> str:
-        """Its file's name below the lake."""
+        """Its path relative to the lake."""
         if self.generation:
             return f"{MANIFESTS}/base-{self.generation:010d}-{self.batch:010d}.json"
         return f"{MANIFESTS}/{self.batch:010d}.json"
@@ -94,7 +94,7 @@ class Manifest:
         return sum(file.bytes for file in self.files)
 
     def to_json(self) -> dict[str, Any]:
-        """What its file holds."""
+        """The contents of its file."""
         return {
             "version": VERSION,
             "query": self.query,
@@ -110,7 +110,7 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """All that the manifests say, oldest first: a base if there is one, and the batches behind it."""
+    """All valid manifests, oldest first: a base if there is one, then the batches after it."""
 
     manifests: tuple[Manifest, ...] = ()
 
@@ -120,7 +120,7 @@ class Lake:
 
     @property
     def generation(self) -> int:
-        """How often it was compacted."""
+        """The number of compactions so far."""
         return self.manifests[0].generation if self.manifests else 0
 
     @property
@@ -129,12 +129,12 @@ class Lake:
 
 
 def file_json(file: DataFile) -> dict[str, Any]:
-    """A file as manifests and intents have it."""
+    """A file as JSON in manifests and intents."""
     return {"path": file.path, "rows": file.rows, "bytes": file.bytes}
 
 
 def parse_file(given: Mapping[str, Any]) -> DataFile:
-    """Read what `file_json` made."""
+    """The reverse of `file_json`."""
     return DataFile(str(given["path"]), int(given["rows"]), int(given["bytes"]))
 
 
@@ -147,14 +147,14 @@ def parse_versioned(text: str, path: str) -> dict[str, Any]:
         raise damaged(path) from None
     if version != VERSION:
         raise ArchiveError(
-            f"{path} has version {version!r}; this penstock reads version {VERSION}: use the penstock"
+            f"{path} has version {version!r}, and this penstock reads version {VERSION}: use the penstock"
             " that wrote it"
         )
     return dict(given)
 
 
 def parse_manifest(given: Mapping[str, Any], path: str) -> Manifest:
-    """Read what `Manifest.to_json` made. Raises: ArchiveError."""
+    """The reverse of `Manifest.to_json`. Raises: ArchiveError."""
     try:
         return Manifest(
             str(given["query"]),
@@ -169,17 +169,17 @@ def parse_manifest(given: Mapping[str, Any], path: str) -> Manifest:
 
 
 def damaged(path: str) -> ArchiveError:
-    """What is said of a file that is no JSON of ours."""
+    """The error for a file that cannot be parsed."""
     return ArchiveError(f"{path} is damaged: restore it, or archive into another directory")
 
 
 def load_lake(files: Files, root: str) -> Lake:
-    """Everything. Cost: one read for each batch since the last compaction."""
+    """All manifests. Cost: one read for each batch since the last compaction."""
     return _again_if_replaced(lambda: _load(files, root, newest_only=False))
 
 
 def load_newest_or_none(files: Files, root: str) -> Manifest | None:
-    """The manifest of the last batch, or the base if there is none behind it. Cost: one listing."""
+    """The manifest of the last batch, or the base if no batch follows it. Cost: one listing."""
     return _again_if_replaced(lambda: _load(files, root, newest_only=True)).newest
 
 
@@ -196,7 +196,7 @@ def _load(files: Files, root: str, newest_only: bool) -> Lake:
 
 
 def order_names(names: Iterable[str]) -> tuple[str | None, list[str]]:
-    """The base that counts, and the batches that it does not cover, in order."""
+    """The valid base, and the batches after it in order."""
     bases, batches = {}, {}
     for name in names:
         if found := _BASE.fullmatch(name):
@@ -208,7 +208,7 @@ def order_names(names: Iterable[str]) -> tuple[str | None, list[str]]:
 
 
 def superseded(names: Iterable[str], base: Manifest) -> list[str]:
-    """The manifests that a base makes superfluous."""
+    """The manifests that a base replaces."""
     old = []
     for name in names:
         if found := _BASE.fullmatch(name):

@@ -1,10 +1,10 @@
-"""Trimming what is archived: entries leave the server once they are in the lake.
+"""Trims entries from the server once they are archived.
 
-Hand over an offset that Spark has committed: the `endOffset` of a progress report, or what the batch before
-this one ended at. A batch that is run again reads its entries again, and trimmed ones would be missing.
+Pass an offset that Spark has committed: the `endOffset` of a progress report, or the end of the previous
+batch. A batch that is not committed may be repeated, and would miss trimmed entries.
 
-An exact trim at the id behind the offset takes all that was read, and the source counts exactly these as
-read: it finds nothing lost (planning.lost_or_none).
+The trim is exact: it removes all entries up to the offset and no others, so the source detects no loss
+(planning.lost_or_none).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Literal
 
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID, parse
 from penstock.spark.connection import Servers, StreamName, stream_of
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
+from penstock.spark.place import Place
 from penstock.spark.source.offsets import Offset
-from penstock.spark.source.options import Place
 from penstock.spark.source.stream_state import groups_of
 
 Mode = Literal["archived", "acked"]
@@ -23,10 +23,10 @@ MODES = ("archived", "acked")
 
 
 def trim_archived(place: Place, offset: Offset, mode: Mode) -> dict[str, int]:
-    """Trim every stream of an offset up to and including its id; how many entries went, by stream.
+    """Trim each stream of an offset up to and including its id. Returns the entries removed, by stream.
 
-    `acked`: no further than every group of the stream has acknowledged. A group that mirrors a query counts
-    too, with the position that it was set to.
+    With mode `acked` the trim stops at the first entry that a group of the stream has not acknowledged. A
+    group that mirrors a query counts too, with its position.
     """
     if mode not in MODES:
         raise OptionError("trim", str(mode), " or ".join(MODES))
@@ -40,10 +40,10 @@ def trim_archived(place: Place, offset: Offset, mode: Mode) -> dict[str, int]:
 
 
 def _acknowledged(servers: Servers, stream: StreamName, archived: StreamID) -> StreamID:
-    """The last id, up to the archived one, that no group needs any more."""
+    """The last archived id that every group has acknowledged."""
     last = archived
     for group in groups_of(servers, stream):
-        # A group that was set back has a position below what is pending, and will read from there again.
+        # A group that was set back will read from its position again, which may be below its pending entries.
         last = min(last, group.last_id)
         if group.pending:
             words = ("XPENDING", stream.key, group.name)
@@ -56,6 +56,6 @@ def _acknowledged(servers: Servers, stream: StreamName, archived: StreamID) -> S
 def _trim(servers: Servers, stream: StreamName, last: StreamID) -> int:
     if last == SMALLEST:
         return 0
-    # No id lies behind the largest one, so all entries are meant.
+    # There is no id after the largest one: trim everything.
     bound = ("MAXLEN", "=", 0) if last == LARGEST else ("MINID", "=", str(last.next()))
     return int(servers.ask(stream, "XTRIM", stream.key, *bound))

@@ -2,10 +2,10 @@
 
 file        reads a pipeline file
 toml_table  one table of the file, with type checks
-toml_lines  the line of a key
+toml_lines  finds the line of a key
 rules       names and targets that must not clash
-check       finds problems before anything runs
-frames      the rows of each output
+check       finds problems before a run
+frames      the DataFrame of each output
 outputs     the streaming query of each output
 run         runs all outputs
 progress    reports each batch

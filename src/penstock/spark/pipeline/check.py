@@ -1,11 +1,11 @@
-"""What is wrong with a pipeline, found before anything runs.
+"""Finds the problems of a pipeline before it runs.
 
     1  the file alone            file.py, rules.py
-    2  types and SQL             Spark analyses every expression over an empty frame of the schema
-    3  what is in the lake       aggregates must be what they were (outputs.py)
-    4  servers and their keys    can they be reached, is the login right, is every key a stream
+    2  types and SQL             Spark analyses each expression over an empty DataFrame of the schema
+    3  the lake                  aggregates must not have changed (outputs.py)
+    4  servers and keys          can the server be reached, is the login right, is each key a stream
 
-Each step reports all it finds. What follows from a mistake that is already reported is not reported again.
+Each step reports all problems it finds, except those that follow from another problem.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from pyspark.sql.types import (
 from penstock.errors import PenstockError
 from penstock.spark.connection import Servers, StreamName
 from penstock.spark.lake.columns import quoted
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline import frames
 from penstock.spark.pipeline.file import Aggregate, Pipeline
 from penstock.spark.pipeline.outputs import state_problems
 from penstock.spark.pipeline.rules import OWN_COLUMNS, rule_problems, sources_of
 from penstock.spark.pipeline.toml_lines import KeyPath
 from penstock.spark.pipeline.toml_table import Problem
+from penstock.spark.place import Place
 from penstock.spark.runtime.causes import cause_of
-from penstock.spark.source.options import Place
-from penstock.spark.source.schema import Columns, SchemaError
+from penstock.spark.source.schema import EntrySchema, SchemaError
 from penstock.spark.source.stream_state import group_in_use_or_none
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-_REPEATABLE = "silver and reject ask it separately, so it may depend on the entry only"
-# To Spark these are constants, of each query on its own.
+_REPEATABLE = "silver and reject evaluate it separately, so it must depend on the entry only"
+# Spark treats these as constants, with another value in each query.
 _CLOCK = re.compile(
     r"\b(now|curdate|localtimestamp|current_(timestamp|date|time|timezone|user|database))\b", re.I
 )
@@ -58,7 +58,7 @@ DURATION_FORM = 'a duration like "30 seconds", "1 minute", "2 hours", "1 day"'
 def check_pipeline(
     pipeline: Pipeline, spark: SparkSession, is_offline: bool = False
 ) -> list[Problem]:
-    """Everything beyond the file itself that is wrong with a pipeline, by line."""
+    """All problems beyond the syntax of the file, by line."""
     problems = rule_problems(pipeline)
     with quiet_analysis():
         found = sql_problems(pipeline, spark)
@@ -71,7 +71,7 @@ def check_pipeline(
 
 
 def sql_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
-    """Types, conditions and aggregates that Spark does not take."""
+    """Types, conditions and aggregates that Spark refuses."""
     check = _SqlCheck(pipeline, spark)
     columns = check.types()
     frame = spark.createDataFrame([], frames.typed_schema(columns))
@@ -84,7 +84,7 @@ def sql_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
 
 
 class _SqlCheck:
-    """One pipeline before one session."""
+    """Checks the types and the SQL of one pipeline."""
 
     def __init__(self, pipeline: Pipeline, spark: SparkSession) -> None:
         self.found: list[Problem] = []
@@ -92,44 +92,44 @@ class _SqlCheck:
         self._spark = spark
 
     def types(self) -> dict[str, DataType]:
-        """The schema's types; void for one that is none, so that SQL can still be looked at."""
+        """The types of the schema. An invalid one becomes void, so that SQL can still be checked."""
         columns: dict[str, DataType] = {}
         for name, text in self._pipeline.schema.items():
             if name.lower() in OWN_COLUMNS:
                 continue
             try:
                 kind = frames.parse_type(self._spark, text)
-                Columns(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
+                EntrySchema(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
                 columns[name] = kind
                 if name in self._pipeline.archive.partition_by and not _names_directories(kind):
-                    what = f"{name} is {kind.simpleString()}, which no directory can be named by"
+                    what = f"{name} is {kind.simpleString()}, which cannot name a directory"
                     self._add(("archive", "partition_by"), what)
             except (PySparkException, SchemaError) as error:
-                self._add(("schema", name), f"{text!r} is no type for a column: {cause_of(error)}")
+                self._add(
+                    ("schema", name), f"{text!r} is not a type for a column: {cause_of(error)}"
+                )
                 columns[name] = NullType()
         return columns
 
     def conditions(self, frame: DataFrame) -> None:
-        """Each must be one that `where` takes: no aggregates, and true or false."""
+        """Check the conditions: boolean, and without aggregates."""
         for name, sql in self._pipeline.valid.items():
             path = ("valid", name)
             try:
                 kind = frame.select(F.expr(sql)).schema[0].dataType
                 if not isinstance(kind, BooleanType):
-                    self._add(path, f"{name} is {kind.simpleString()}, and must be true or false")
+                    self._add(path, f"{name} is {kind.simpleString()}, but must be boolean")
                     continue
                 frame.where(F.expr(sql))
                 if not _is_repeatable(frame, sql):
-                    self._add(
-                        path, f"{name} may be true once and false the next time: {_REPEATABLE}"
-                    )
+                    self._add(path, f"{name} may change between evaluations: {_REPEATABLE}")
             except PySparkException as error:
                 self._add(path, f"{name}: {cause_of(error)}")
 
     def aggregate(self, frame: DataFrame, at: int, one: Aggregate) -> None:
-        """Its durations, its time, then each measure by itself."""
+        """Check the durations and the time of an aggregate, then each measure."""
         if one.time not in frame.columns or set(one.group_by) - set(frame.columns):
-            return  # the rules have reported it
+            return  # reported by rules.py
         path: KeyPath = ("aggregate", at)
         if not (one.window and one.watermark):
             return
@@ -138,7 +138,7 @@ class _SqlCheck:
             return
         if kind.typeName() != "timestamp":
             self._add(
-                (*path, "time"), f"{one.time} is {kind.simpleString()}, and must be timestamp"
+                (*path, "time"), f"{one.time} is {kind.simpleString()}, but must be timestamp"
             )
             return
         window = F.window(quoted(one.time), one.window)
@@ -154,7 +154,7 @@ class _SqlCheck:
                 self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
 
     def streaming(self, columns: dict[str, DataType]) -> None:
-        """What is sound SQL and yet nothing for a stream, such as count(distinct ...)."""
+        """Find valid SQL that streaming does not support, such as count(distinct ...)."""
         source = self._spark.readStream.format("rate").load()
         nulls = [
             F.lit(None).cast(field.dataType).alias(field.name)
@@ -166,6 +166,8 @@ class _SqlCheck:
         checker = java.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
         mode = java.org.apache.spark.sql.streaming.OutputMode.Append()
         for at, one in enumerate(self._pipeline.aggregates):
+            if not (one.window and one.watermark):
+                continue  # reported with the file: Spark's text for it would be "should be str, got str"
             try:
                 made = frames.aggregate(stream, self._pipeline, one)
                 checker.checkForStreaming(made._jdf.queryExecution().analyzed(), mode)
@@ -177,19 +179,19 @@ class _SqlCheck:
             act()
         except PySparkException as error:
             why = "" if "CANNOT_PARSE_INTERVAL" in str(error) else f": {cause_of(error)}"
-            self._add(path, f"{path[-1]} is {text!r}, and must be {DURATION_FORM}{why}")
+            self._add(path, f"{path[-1]} is {text!r}, but must be {DURATION_FORM}{why}")
 
     def _add(self, path: KeyPath, text: str) -> None:
         self.found.append(self._pipeline.problem(path, text))
 
 
 def _names_directories(kind: DataType) -> bool:
-    """Bytes would be taken for text, and not every one is."""
+    """Whether values of this type can name directories. Spark would treat binary as text."""
     return isinstance(kind, AtomicType) and not isinstance(kind, BinaryType)
 
 
 def _is_repeatable(frame: DataFrame, sql: str) -> bool:
-    """Whether a condition says the same of an entry whenever it is asked."""
+    """Whether a condition always gives the same result for the same entry."""
     plan = frame.select(F.expr(sql))._jdf.queryExecution().analyzed()
     bare = _QUOTED.sub(" ", sql)
     asks_clock = re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I) or _CLOCK.search(bare)
@@ -197,11 +199,11 @@ def _is_repeatable(frame: DataFrame, sql: str) -> bool:
 
 
 def server_problems(pipeline: Pipeline) -> list[Problem]:
-    """Servers that do not answer or do not let us in, and keys that are no streams."""
+    """Servers that cannot be reached or refuse the login, and keys that are not streams."""
     try:
         place = pipeline.source.place
     except OptionError:
-        return []  # the file's own problems have it
+        return []  # reported with the file
     streams, pattern = sources_of(pipeline)
     keys: list[tuple[KeyPath, str]] = [(("reject", "stream"), pipeline.reject)]
     for at, one in enumerate(pipeline.aggregates):
@@ -224,7 +226,7 @@ def server_problems(pipeline: Pipeline) -> list[Problem]:
 
 
 def missing_streams(pipeline: Pipeline) -> list[str]:
-    """Streams to read that nobody has written to yet: no problem, but perhaps a slip of the pen."""
+    """Source streams that do not exist yet. That is allowed, but the name may be misspelt."""
     place = pipeline.source.place
     numbers = range(len(_labels(place)))
     with Servers(place) as servers:
@@ -246,7 +248,7 @@ def _key_problems(
         if name:
             kind = servers.type_of(_named(name, server))
             if kind not in ("stream", "none"):
-                yield path, f"the key {name} holds a {kind}, no stream"
+                yield path, f"the key {name} holds a {kind}, not a stream"
 
 
 def _group_problems(
@@ -274,7 +276,7 @@ def _labels(place: Place) -> list[str]:
 
 
 def _refusal(error: Exception) -> str:
-    """The server's words, or the system's; redis-py never puts a password into them."""
+    """The error text of the server or the system. redis-py never includes a password."""
     cause = error.__cause__ or error.__context__
     if isinstance(cause, OSError) and cause.strerror:
         return f"cannot be reached: {cause.strerror}"
@@ -285,8 +287,8 @@ def _refusal(error: Exception) -> str:
 
 @contextmanager
 def quiet_analysis() -> Iterator[None]:
-    """Without the lines that pyspark logs for every refused expression: they are told in our own."""
-    # pyspark's own kind: whoever asks for a name first decides of what kind it is.
+    """Turn off the lines that pyspark logs for each refused expression: they are reported as problems."""
+    # PySparkLogger, because the first call for a name decides the class of the logger.
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS]
     were = [logger.disabled for logger in loggers]
     for logger in loggers:

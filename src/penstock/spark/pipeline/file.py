@@ -1,4 +1,4 @@
-"""A pipeline as a TOML file, read into values; docs/pipeline.md has every key.
+"""Reads a pipeline from a TOML file. docs/pipeline.md describes every key.
 
     [source]       url, stream or streamPattern, group, starting, max_entries; the rest in [source.options]
     [schema]       column = "spark type"
@@ -8,12 +8,11 @@
     [[aggregate]]  name, time, window, watermark, group_by, measures, path, stream
     [metrics]      stream
 
-A file has many mistakes at once, so nothing here stops at the first: `read_pipeline` returns what it could
-make out, and all problems with their lines. Whether types and SQL mean something only Spark knows
-(check.py); what may stand side by side is said in rules.py.
+`read_pipeline` does not stop at the first mistake. It returns the pipeline as far as it can be read, and all
+problems with their lines. rules.py checks keys against each other. check.py lets Spark check types and SQL.
 
-`${NAME}` and `${NAME:-default}` in urls, options and paths come from the environment, so that no password
-stands in a file. Problems never quote a value that may hold one.
+`${NAME}` and `${NAME:-default}` in urls, options and paths are replaced from the environment, so that a file
+need not contain a password. Problems never quote a value that may contain one.
 """
 
 from __future__ import annotations
@@ -29,10 +28,11 @@ from typing import Any
 from urllib.parse import quote
 
 from penstock.errors import PenstockError
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
 from penstock.spark.pipeline.toml_table import Problem, Problems, Table
-from penstock.spark.source.options import CONNECTION, NAMES, Place, parse_options
+from penstock.spark.place import CONNECTION, Place
+from penstock.spark.source.options import NAMES, parse_options
 
 METRICS_STREAM = "penstock:metrics"
 TIME_DEFAULT = "_timestamp"
@@ -48,18 +48,18 @@ _OWN_KEYS = {
     "maxEntriesPerTrigger": "max_entries",
 }
 _REFUSED = {
-    **dict.fromkeys(("mode", "consumer", "claimIdleMs"), "its outputs all read the same entries"),
+    **dict.fromkeys(("mode", "consumer", "claimIdleMs"), "all outputs read the same entries"),
     **dict.fromkeys(("endingOffsets", "endingTimestamp"), "it has no end; --once stops at the end"),
-    "onParseError": "what does not parse is rejected",
+    "onParseError": "rows that do not parse are rejected",
 }
 _VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
 _LOGIN_PART = re.compile(r"(\w+://)(.*)(@.*)", re.S)
-_STAND_IN_URL = "redis://127.0.0.1"  # where the real one is wrong, so that the rest can be checked
+_STAND_IN_URL = "redis://127.0.0.1"  # in place of a wrong one, so that the rest can be checked
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The options of the data source, as `format("penstock")` takes them."""
+    """The options of the data source, as for `format("penstock")`."""
 
     options: Mapping[str, str] = field(repr=False)
 
@@ -70,12 +70,12 @@ class Source:
 
     @property
     def login(self) -> dict[str, str]:
-        """Where the servers are and how to log in: the options that a sink shares with the source."""
+        """The url and login: the options that a sink shares with the source."""
         return {name: value for name, value in self.options.items() if name in CONNECTION}
 
     @property
     def sink_login(self) -> dict[str, str]:
-        """The same for what is written: of several servers, the first."""
+        """The url and login of the sink. Of several servers, the first."""
         login = self.login
         if not self.place.cluster:
             login["url"] = login["url"].split(",")[0]
@@ -84,7 +84,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """Where the lake lies."""
+    """The section [archive]."""
 
     path: str
     partition_by: tuple[str, ...] = ("day",)
@@ -93,7 +93,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Rows per window of time and group."""
+    """One section [[aggregate]]: measures by time window and group."""
 
     name: str
     window: str
@@ -107,7 +107,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A whole file. Empty texts are what is not asked for."""
+    """A whole file. An empty string means that the key is not set."""
 
     name: str
     file: str
@@ -121,12 +121,12 @@ class Pipeline:
     lines: KeyLines = field(default_factory=KeyLines, repr=False, compare=False)
 
     def problem(self, path: KeyPath, text: str) -> Problem:
-        """A problem with the line of what it is about."""
+        """A problem, with the line of its key."""
         return Problem(self.file, self.lines.of(path), text)
 
 
 class PipelineFileError(PenstockError):
-    """A file that cannot be run: every problem, one a line."""
+    """The file has problems. The text has one per line."""
 
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(map(str, problems)))
@@ -134,14 +134,14 @@ class PipelineFileError(PenstockError):
 
 
 def read_pipeline(file: str | Path) -> tuple[Pipeline | None, list[Problem]]:
-    """What a file says, and what is wrong with it; no pipeline if it is no TOML. Raises: OSError."""
+    """The pipeline, and its problems. There is no pipeline if the file is not TOML. Raises: OSError."""
     file = Path(file)
     try:
         text = file.read_bytes().decode()
         values = tomllib.loads(text)
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        return None, [Problem(str(file), line, "no UTF-8, and a TOML file is")]
+        return None, [Problem(str(file), line, "a TOML file must be UTF-8, and this byte is not")]
     except tomllib.TOMLDecodeError as error:
         return None, [_syntax_problem(file, text, str(error))]
     problems = Problems(str(file), KeyLines(text.replace("\r\n", "\n")))
@@ -150,7 +150,7 @@ def read_pipeline(file: str | Path) -> tuple[Pipeline | None, list[Problem]]:
 
 
 def load_pipeline(file: str | Path) -> Pipeline:
-    """A pipeline whose file is sound; its SQL is not looked at. Raises: PipelineFileError, OSError."""
+    """A pipeline without problems in its file. SQL is not checked. Raises: PipelineFileError, OSError."""
     pipeline, problems = read_pipeline(file)
     if pipeline is None or problems:
         raise PipelineFileError(problems)
@@ -161,11 +161,11 @@ def _syntax_problem(file: Path, text: str, message: str) -> Problem:
     at = re.search(r"\(at line (\d+), column \d+\)", message)
     line = int(at[1]) if at else text.rstrip().count("\n") + 1
     what = re.sub(r"\s*\(at .*\)", "", message)
-    return Problem(str(file), line, f"no TOML: {what}")
+    return Problem(str(file), line, f"not TOML: {what}")
 
 
 class _Draft:
-    """One file while it is read."""
+    """Reads one file."""
 
     def __init__(self, file: Path, problems: Problems) -> None:
         self._file = file
@@ -196,7 +196,7 @@ class _Draft:
     def _schema(self, top: Table) -> dict[str, str]:
         columns = top.table("schema").texts('a Spark type: "int", "decimal(10,2)"')
         if not columns and "schema" in top.values:
-            self._problems.add(("schema",), "[schema] names no column")
+            self._problems.add(("schema",), "[schema] has no column")
         return columns
 
     def _source(self, top: Table) -> Source:
@@ -212,7 +212,7 @@ class _Draft:
         if streams:
             options["stream"] = json.dumps(streams)
         if "source" in top.values and bool(streams) == ("streamPattern" in options):
-            self._problems.add(("source",), "[source] needs stream or streamPattern, and not both")
+            self._problems.add(("source",), "[source] needs either stream or streamPattern")
         limit = table.whole("max_entries", smallest=1)
         if limit is not None:
             options["maxEntriesPerTrigger"] = str(limit)
@@ -220,24 +220,26 @@ class _Draft:
         if not any(name.lower() == "startingtimestamp" for name in further):
             options["startingOffsets"] = table.text_or_object("starting", "earliest")
         elif "starting" in table.values:
-            self._problems.add(("source", "starting"), "either starting or startingTimestamp")
+            self._problems.add(
+                ("source", "starting"), "set either starting or startingTimestamp, not both"
+            )
         options.update(further)
         if "source" in top.values:
             self._check_options(options)
         return Source(options)
 
     def _further(self, table: Table) -> dict[str, str]:
-        """[source.options]: the options of the source that have no key of their own."""
+        """[source.options]: the options of the source without a key of their own."""
         own = {name.lower(): key for name, key in _OWN_KEYS.items()}
         refused = {name.lower(): why for name, why in _REFUSED.items()}
         found = {}
         for name, value in table.table("options").words().items():
             path = ("source", "options", name)
             if name.lower() in own:
-                self._problems.add(path, f"{name} stands in [source], as {own[name.lower()]}")
+                self._problems.add(path, f"set {name} in [source], as {own[name.lower()]}")
             elif name.lower() in refused:
                 why = refused[name.lower()]
-                self._problems.add(path, f"a pipeline does not take the option {name}: {why}")
+                self._problems.add(path, f"a pipeline does not allow the option {name}: {why}")
             else:
                 known = next((one for one in NAMES if one.lower() == name.lower()), name)
                 self._option_paths[known] = path
@@ -245,10 +247,10 @@ class _Draft:
         return found
 
     def _check_options(self, options: dict[str, str]) -> None:
-        """Every option that the source refuses; what is wrong is left out, and the rest asked again."""
+        """Report all options that the source refuses: drop the wrong one, and check the rest again."""
         left = {"url": _STAND_IN_URL, **options}
         if "stream" not in left and "streamPattern" not in left:
-            left["stream"] = "any"  # its absence is reported already
+            left["stream"] = "any"  # a missing stream is reported already
         if "stream" in left:
             left.pop("streamPattern", None)
         for _ in range(len(left)):
@@ -296,7 +298,7 @@ class _Draft:
         )
 
     def _place(self, path: KeyPath, text: str) -> str:
-        """A path of the lake: relative to the file, so that the folder it is called from does not matter."""
+        """A path of the lake. It is relative to the file, not to the current directory."""
         place = self._from_environment(path, text)
         if not place or "://" in place:
             return place.rstrip("/")
@@ -308,7 +310,7 @@ class _Draft:
             if name in os.environ or default is not None:
                 return os.environ.get(name, default or "")
             self._problems.add(
-                path, f"the environment has no {name}: set it, or write ${{{name}:-default}}"
+                path, f"the variable {name} is not set: set it, or write ${{{name}:-default}}"
             )
             return ""
 
@@ -316,7 +318,7 @@ class _Draft:
             login = _LOGIN_PART.fullmatch(part)
             if login is None:
                 return _VARIABLE.sub(value, part)
-            # A password from the environment is as it is; inside a url its / ? # @ must be escaped.
+            # A password in the environment is not escaped, but in a url its / ? # @ must be.
             safe = _VARIABLE.sub(lambda found: quote(value(found), safe=""), login[2])
             return login[1] + safe + _VARIABLE.sub(value, login[3])
 

@@ -1,11 +1,11 @@
-"""The frames of a pipeline: which rows each output has, as Spark's plans.
+"""The DataFrame of each output of a pipeline.
 
-    bronze       every entry: its fields as a map of texts, and as they came where that cannot hold them
-    silver       typed, and true to every condition
-    reject       all others: their fields, byte for byte, and the reasons
-    aggregates   windows over what silver has
+    bronze       every entry: its fields as a map of strings, and raw if a map cannot hold them
+    silver       the rows with types that pass all conditions
+    reject       all other rows: their raw fields, and the reasons
+    aggregates   windows over the rows of silver
 
-The same functions serve a check, over an empty frame, and a run, over a stream.
+A check calls these functions with an empty DataFrame, a run with a streaming one.
 """
 
 from __future__ import annotations
@@ -39,32 +39,32 @@ _HEAD = (
 )
 _CORRUPT = StructField("_corrupt", MapType(StringType(), StringType()))
 _NAME_BYTES_MAX = 255
-# What Spark writes as %XX in the name of a directory.
+# The characters that Spark writes as %XX in the name of a directory.
 _ESCAPED, _ESCAPE = r"""[\x00-\x1f\x7f"#%'*/:=?\\{\[\]^]""", "%00"
 
 
 def parse_type(spark: SparkSession, text: str) -> DataType:
-    """A type of Spark's. Raises: what Spark does."""
+    """Parse a Spark type. Raises: PySparkException."""
     parser = spark._jsparkSession.sessionState().sqlParser()
     return _parse_datatype_json_string(parser.parseDataType(text).json())
 
 
 def typed_schema(columns: Mapping[str, DataType]) -> StructType:
-    """The columns of the file, between the entry's own and what did not parse."""
+    """The columns of the file, after those of the entry and before `_corrupt`."""
     typed = [StructField(name, kind) for name, kind in columns.items()]
     return StructType([*_HEAD, *typed, _CORRUPT])
 
 
 def schema_of(spark: SparkSession, pipeline: Pipeline) -> StructType:
-    """The schema of a pipeline whose types are sound."""
+    """The schema of a pipeline with valid types."""
     return typed_schema({name: parse_type(spark, kind) for name, kind in pipeline.schema.items()})
 
 
 def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
-    """Everything, untyped. Only here the group is named: one position can mirror only one query.
+    """All entries, untyped. Only this query uses the group, because a group can mirror one query only.
 
-    A value that is no UTF-8 is null in the map, a name that is none is mended, and of a name that comes twice
-    the last stands there; such an entry is in `_raw` as well, byte for byte.
+    In the map a value that is not UTF-8 is null, a name that is not UTF-8 is repaired, and of a repeated name
+    the last value wins. Such an entry is also in `_raw`, unchanged.
     """
     schema = StructType([*_HEAD, StructField("fields", parse_type(spark, _ENTRY))])
     frame = read_stream(spark, schema=schema, **pipeline.source.options)
@@ -92,7 +92,7 @@ def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
 
 
 def typed(spark: SparkSession, pipeline: Pipeline, with_entry: bool = False) -> DataFrame:
-    """The stream in the file's columns, and with all fields as they came where that is asked for."""
+    """The stream with the columns of the file, and with the raw fields if `with_entry`."""
     options = {name: value for name, value in pipeline.source.options.items() if name != "group"}
     schema = schema_of(spark, pipeline)
     if with_entry:
@@ -106,11 +106,11 @@ def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """The others: their fields, why, and where they came from."""
+    """The invalid rows: fields, reasons, and the original stream and id."""
     unparsed = F.transform(F.map_keys("_corrupt"), lambda name: F.concat(F.lit("parse:"), name))
     failed = [F.when(~holds, F.lit(name)) for name, holds in _conditions(pipeline).items()]
     reasons = F.concat_ws(",", unparsed, *failed)
-    # An entry that was rejected before and replayed has fields of these names: the new ones stand for them.
+    # A replayed entry that was rejected before has these fields already: the new ones replace them.
     ours = [F.lit(name.encode()) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
     fields = F.filter("fields", lambda pair: ~pair["name"].isin(*ours))
     return frame.where(~_is_valid(pipeline)).select(
@@ -122,7 +122,7 @@ def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
 
 
 def aggregate(frame: DataFrame, pipeline: Pipeline, one: Aggregate) -> DataFrame:
-    """Measures by window and group, over the valid rows."""
+    """The measures of the valid rows, by window and group."""
     rows = silver(frame, pipeline).withWatermark(one.time, one.watermark)
     groups = [F.col(quoted(name)) for name in one.group_by]
     measures = [F.expr(sql).alias(name) for name, sql in one.measures.items()]
@@ -136,7 +136,7 @@ def aggregate(frame: DataFrame, pipeline: Pipeline, one: Aggregate) -> DataFrame
 
 
 def with_day(frame: DataFrame) -> DataFrame:
-    """Aggregates lie in the lake by the day on which their window begins."""
+    """Add the partition column of aggregates: the day on which the window starts."""
     return frame.withColumn("day", F.to_date("window_start"))
 
 
@@ -146,7 +146,7 @@ def _is_valid(pipeline: Pipeline) -> Column:
 
 
 def _conditions(pipeline: Pipeline) -> dict[str, Column]:
-    """What must hold, by name: the file's conditions, and that a row's directories can be made."""
+    """The conditions by name: those of the file, and that partition values can name a directory."""
     made = {name: F.expr(sql) for name, sql in pipeline.valid.items()}
     for name in pipeline.archive.partition_by:
         if name in pipeline.schema:
@@ -155,9 +155,9 @@ def _conditions(pipeline: Pipeline) -> dict[str, Column]:
 
 
 def _names_a_directory(column: str) -> Column:
-    """Whether a value can name one: where the file system refuses its name, the query would stop for ever.
+    """Whether a value can name a directory. If the file system refused the name, every retry would fail.
 
-    Nulls and empty texts are one directory to Spark, which pandas does not read beside others.
+    Nulls and empty strings are excluded too: Spark writes both to one directory that pandas cannot read.
     """
     head = re.sub(_ESCAPED, _ESCAPE, column) + "="
     text = F.regexp_replace(F.col(quoted(column)).cast("string"), _ESCAPED, _ESCAPE)

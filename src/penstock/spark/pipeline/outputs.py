@@ -1,4 +1,4 @@
-"""The outputs of a pipeline: each is a streaming query of its own, with a checkpoint of its own.
+"""The outputs of a pipeline. Each is a streaming query with its own checkpoint.
 
     output         reads                 writes
     bronze         every entry           LAKE/bronze
@@ -7,10 +7,10 @@
     NAME           windows of silver     LAKE/gold/NAME, or the aggregate's path
     NAME.stream    the same              the aggregate's stream, if it has one
 
-The checkpoint of an output is LAKE/_checkpoints/OUTPUT. An aggregate keeps state there, and state that was
-counted by one rule cannot be gone on with by another. So what an aggregate is lies in its checkpoint, and a
-file that says otherwise is refused before anything runs. So is one that does not fit the tables that are
-there, and one whose stream has had batches and whose checkpoint is gone.
+The checkpoint of an output is LAKE/_checkpoints/OUTPUT. An aggregate keeps its state there, and existing
+state cannot be reused under a different definition. So the definition is stored in the checkpoint, and a file
+with another one is refused before anything runs. Also refused: a file that does not match the existing
+tables, and a stream that has had batches but has lost its checkpoint.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from penstock.spark.pipeline.rules import (
 from penstock.spark.pipeline.toml_lines import KeyPath
 from penstock.spark.pipeline.toml_table import Problem
 
-STREAM_SUFFIX = ".stream"  # no name of an aggregate has a point
+STREAM_SUFFIX = ".stream"  # the name of an aggregate has no dot
 RULE_FILE = "aggregate.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
-    """One of them: rows go to a folder of the lake, or into a stream."""
+class PipelineOutput:
+    """One output. It writes to a directory of the lake or to a stream."""
 
     name: str
     checkpoint: str
@@ -54,8 +54,8 @@ class Output:
     path: KeyPath = ()
 
 
-def outputs_of(pipeline: Pipeline) -> list[Output]:
-    """All outputs; bronze is the first."""
+def outputs_of(pipeline: Pipeline) -> list[PipelineOutput]:
+    """All outputs. bronze is the first."""
     wanted = pipeline.archive.partition_by
     untyped = tuple(name for name in wanted if name == "day")
     found = [
@@ -63,22 +63,24 @@ def outputs_of(pipeline: Pipeline) -> list[Output]:
         _into_lake(pipeline, SILVER, lake_path(pipeline, SILVER), wanted),
     ]
     if pipeline.reject:
-        found.append(Output(REJECT, _checkpoint(pipeline, REJECT), stream=pipeline.reject))
+        found.append(PipelineOutput(REJECT, _checkpoint(pipeline, REJECT), stream=pipeline.reject))
     for at, one in enumerate(pipeline.aggregates):
         path = ("aggregate", at)
         place = (_checkpoint(pipeline, one.name), gold_path(pipeline, one))
         found.append(
-            Output(one.name, *place, partition_by=("day",), aggregate=one, path=path),
+            PipelineOutput(one.name, *place, partition_by=("day",), aggregate=one, path=path),
         )
         if one.stream:
             name = one.name + STREAM_SUFFIX
             checkpoint = _checkpoint(pipeline, name)
-            found.append(Output(name, checkpoint, stream=one.stream, aggregate=one, path=path))
+            found.append(
+                PipelineOutput(name, checkpoint, stream=one.stream, aggregate=one, path=path)
+            )
     return found
 
 
-def frame_of(spark: SparkSession, pipeline: Pipeline, output: Output) -> DataFrame:
-    """The rows of an output, as a stream."""
+def frame_of(spark: SparkSession, pipeline: Pipeline, output: PipelineOutput) -> DataFrame:
+    """The streaming DataFrame of an output."""
     if output.name == BRONZE:
         return frames.bronze(spark, pipeline)
     typed = frames.typed(spark, pipeline, with_entry=output.name == REJECT)
@@ -91,7 +93,7 @@ def frame_of(spark: SparkSession, pipeline: Pipeline, output: Output) -> DataFra
 
 
 def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
-    """What does not fit what earlier runs have left: tables, streams, aggregates that were something else."""
+    """Conflicts with the state of earlier runs: tables, streams, changed aggregates."""
     files = LakeFiles(spark)
     found = [
         *_lake_problems(pipeline, spark, files),
@@ -108,16 +110,16 @@ def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
         if changes:
             place = output.folder or f"the stream {output.stream}"
             text = (
-                f"output {output.name}: {changes}, and its checkpoint cannot go on so. Undo the change,"
-                f" or name the aggregate anew, or delete {output.checkpoint} and {place}: it is then"
-                " counted again, from what the source still holds"
+                f"output {output.name}: {changes}, so its checkpoint cannot be used. Undo the change,"
+                f" or rename the aggregate, or delete {output.checkpoint} and {place}: it is then"
+                " computed again from the entries that the source still has"
             )
             found.append(pipeline.problem(output.path, text))
     return found
 
 
 def _lake_problems(pipeline: Pipeline, spark: SparkSession, files: LakeFiles) -> list[Problem]:
-    """Columns and partitions that are not those of the tables that are there."""
+    """Columns and partitions that differ from those of existing tables."""
     empty = spark.createDataFrame([], frames.schema_of(spark, pipeline))
     found = []
     for output in outputs_of(pipeline):
@@ -132,9 +134,7 @@ def _lake_problems(pipeline: Pipeline, spark: SparkSession, files: LakeFiles) ->
                     ", ".join(one) or "nothing"
                     for one in (newest.partition_by, output.partition_by)
                 )
-                text = (
-                    f"{output.folder} is partitioned by {was}, and not by {now}: archive elsewhere"
-                )
+                text = f"{output.folder} is partitioned by {was}, not by {now}: archive elsewhere"
                 found.append(pipeline.problem(("archive", "partition_by"), text))
             elif output.name == SILVER:
                 made = frames.silver(empty, pipeline)
@@ -145,12 +145,12 @@ def _lake_problems(pipeline: Pipeline, spark: SparkSession, files: LakeFiles) ->
 
 
 def _stream_problems(pipeline: Pipeline, files: LakeFiles) -> list[Problem]:
-    """Outputs whose checkpoint is gone: a stream would get everything once more."""
+    """Streams whose checkpoint is missing: they would get all entries again."""
     return [
         pipeline.problem(
             output.path or ("reject", "stream"),
-            f"output {output.name}: its checkpoint {output.checkpoint} is gone, so {output.stream} would get"
-            f" all its entries again. Restore it; or, if that is what you want, delete {_begun(output)}",
+            f"output {output.name}: its checkpoint {output.checkpoint} is missing, so {output.stream} would"
+            f" get all entries again. Restore it; or, to write them again, delete {_begun(output)}",
         )
         for output in outputs_of(pipeline)
         if output.stream and files.exists(_begun(output)) and not _has_batches(files, output)
@@ -158,7 +158,7 @@ def _stream_problems(pipeline: Pipeline, files: LakeFiles) -> list[Problem]:
 
 
 def note_state(pipeline: Pipeline, spark: SparkSession) -> None:
-    """Write beside each checkpoint what its aggregate is, and whether a stream has had batches."""
+    """Store the definition of each aggregate, and whether a stream has had batches, with the checkpoint."""
     files = LakeFiles(spark)
     for output in outputs_of(pipeline):
         path = f"{output.checkpoint}/{RULE_FILE}"
@@ -169,16 +169,18 @@ def note_state(pipeline: Pipeline, spark: SparkSession) -> None:
             files.write(begun, json.dumps({"stream": output.stream}))
 
 
-def _begun(output: Output) -> str:
+def _begun(output: PipelineOutput) -> str:
     return f"{output.checkpoint}.begun.json"
 
 
-def _has_batches(files: LakeFiles, output: Output) -> bool:
+def _has_batches(files: LakeFiles, output: PipelineOutput) -> bool:
     return bool(files.names(f"{output.checkpoint}/commits"))
 
 
-def _into_lake(pipeline: Pipeline, name: str, folder: str, partition_by: tuple[str, ...]) -> Output:
-    return Output(name, _checkpoint(pipeline, name), folder, partition_by=partition_by)
+def _into_lake(
+    pipeline: Pipeline, name: str, folder: str, partition_by: tuple[str, ...]
+) -> PipelineOutput:
+    return PipelineOutput(name, _checkpoint(pipeline, name), folder, partition_by=partition_by)
 
 
 def _checkpoint(pipeline: Pipeline, name: str) -> str:
@@ -186,7 +188,7 @@ def _checkpoint(pipeline: Pipeline, name: str) -> str:
 
 
 def _rule(pipeline: Pipeline, spark: SparkSession, one: Aggregate) -> dict[str, Any]:
-    """What its state depends on; conditions may change, they only say what is counted from now on."""
+    """The definition that the state depends on. Conditions may change: they affect only new rows."""
     empty = spark.createDataFrame([], frames.schema_of(spark, pipeline))
     made = frames.aggregate(empty, pipeline, one)
     return {
@@ -201,5 +203,5 @@ def _rule(pipeline: Pipeline, spark: SparkSession, one: Aggregate) -> dict[str, 
 def _changes(before: dict[str, Any], now: dict[str, Any]) -> str:
     changed = [name for name in now if before.get(name) != now[name]]
     if len(changed) > 1 and "columns" in changed:
-        changed.remove("columns")  # it follows from the others
+        changed.remove("columns")  # a consequence of the others
     return "; ".join(f"{name} was {before.get(name)} and is {now[name]}" for name in changed)

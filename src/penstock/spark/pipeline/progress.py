@@ -1,10 +1,10 @@
-"""How a pipeline gets on: one record for each batch of each output.
+"""Progress reports: one record for each batch of each output.
 
-Spark tells a listener about every batch, in a thread of its own that must not be kept waiting. The listener
-makes a record of it and hands it on; whoever runs the pipeline shows and publishes it.
+Spark calls a listener for each batch, in a thread that must not block. The listener makes a record and passes
+it on. The runner of the pipeline shows and publishes it.
 
-A query is taken for an output of a pipeline by its name, PIPELINE/OUTPUT, so that queries written in Python
-can be watched in the same way:
+The name of a query, PIPELINE/OUTPUT, makes it an output of a pipeline. Queries written in Python can be
+watched in the same way:
 
     frame.writeStream.queryName("shop/orders")...
     spark.streams.addListener(ProgressListener("shop", print))
@@ -32,23 +32,23 @@ from pyspark.sql.streaming.listener import (
 )
 
 from penstock.spark.connection import Servers, StreamName, stream_of
+from penstock.spark.place import Place
 from penstock.spark.source.offsets import Offset, OffsetError, parse_offset
-from penstock.spark.source.options import Place
 from penstock.spark.source.stream_state import state_of
 
 log = logging.getLogger(__name__)
 
-METRIC = "penstock"  # the name under which a query counts the rows that it writes
+METRIC = "penstock"  # the observed metric with the number of rows that a query writes
 METRICS_ENTRIES_MAX = 10_000
-PENDING_STREAMS_MAX = (
-    100  # each is a question; beyond, nobody waits for the answers after every batch
-)
-RETRY_SECONDS = 10  # after a failure: a server that is away must not hold up those who still work
+# Each stream takes one request per batch. With more streams `pending` is not reported.
+PENDING_STREAMS_MAX = 100
+# The pause after a failure: a server that is down must not delay the pipeline.
+RETRY_SECONDS = 10
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRecord:
-    """One batch. `lag`: entries behind its end when it began; `late`: groups that came after their window."""
+    """One batch. `lag`: entries after its end when it started. `late`: groups dropped after the watermark."""
 
     pipeline: str
     output: str
@@ -64,21 +64,21 @@ class BatchRecord:
     end: Offset | None = field(default=None, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """All but the offset."""
+        """All values except the offset."""
         names = (one for one in self.__slots__ if one != "end")
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A query has ended; `error` is Spark's text of why, if it failed."""
+    """A query has ended. `error` is Spark's error text if it failed."""
 
     output: str
     error: str = ""
 
 
 class ProgressListener(StreamingQueryListener):
-    """Hands on a record for each batch of a pipeline's queries, and word of their ends if that is wanted."""
+    """Calls `take` with a record for each batch of a pipeline, and `take_end` when a query ends."""
 
     def __init__(
         self,
@@ -92,33 +92,33 @@ class ProgressListener(StreamingQueryListener):
         self._names: dict[str, str] = {}
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
-        """Its end will tell the run, not the name."""
+        """Remember the name of a run: the other events have only its id."""
         if event.name and event.name.startswith(f"{self._pipeline}/"):
             self._names[str(event.runId)] = event.name.partition("/")[2]
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
-        """A batch is finished, and so it stands in the checkpoint."""
+        """A batch is finished and in the checkpoint."""
         output = self._names.get(str(event.progress.runId))
         if output is not None:
             self._take(record_of(self._pipeline, output, event.progress))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
-        """Nothing came."""
+        """No new entries: nothing to report."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
-        """It failed, it was stopped, or it has read all there was."""
+        """The query failed, was stopped, or has read all entries (AvailableNow)."""
         output = self._names.pop(str(event.runId), None)
         if output is not None and self._take_end is not None:
             self._take_end(Ended(output, event.exception or ""))
 
 
 def counted(frame: DataFrame) -> DataFrame:
-    """The frame, whose query counts the rows that leave it."""
+    """The frame, with a metric that counts the rows of its query."""
     return frame.observe(METRIC, F.count(F.lit(1)).alias("rows"))
 
 
 def record_of(pipeline: str, output: str, progress: StreamingQueryProgress) -> BatchRecord:
-    """What Spark's report says."""
+    """The record of a progress report of Spark."""
     source = progress.sources[0]
     end = _offset_or_none(source.endOffset)
     observed = progress.observedMetrics.get(METRIC)
@@ -139,7 +139,7 @@ def record_of(pipeline: str, output: str, progress: StreamingQueryProgress) -> B
 
 
 def lag_or_none(end: Offset | None, latest: Offset | None) -> int | None:
-    """How many entries lie between two offsets; None where that is not known."""
+    """The number of entries between two offsets, or None if unknown."""
     if end is None or latest is None:
         return None
     lag = 0
@@ -160,9 +160,9 @@ def _offset_or_none(text: str | None) -> Offset | None:
 
 
 class Metrics:
-    """What a server adds to a record, and the stream that records are published to.
+    """Adds the pending entries to records, and publishes records to a stream.
 
-    Nothing of it may stop a pipeline: what fails is left out, and tried again a little later.
+    A failure never stops the pipeline: the step is skipped and tried again after RETRY_SECONDS.
     """
 
     def __init__(self, place: Place, group: str, stream: str) -> None:
@@ -173,7 +173,7 @@ class Metrics:
         self._again_at = 0.0
 
     def complete(self, record: BatchRecord) -> BatchRecord:
-        """The record with the number of the group's pending entries, published."""
+        """Add the group's pending entries to a record, and publish it."""
         if time.monotonic() < self._again_at:
             return record
         try:
@@ -185,7 +185,7 @@ class Metrics:
         return record
 
     def pending_or_none(self, offset: Offset | None) -> int | None:
-        """What the group was given and has not acknowledged."""
+        """The pending entries of the group."""
         if not self._group or offset is None or len(offset.streams) > PENDING_STREAMS_MAX:
             return None
         pending = 0
@@ -199,7 +199,7 @@ class Metrics:
         return pending
 
     def lag_or_none(self, offset: Offset | None) -> int | None:
-        """How many entries there are behind an offset at this moment."""
+        """The number of entries after an offset now."""
         if offset is None:
             return None
         try:
@@ -210,7 +210,7 @@ class Metrics:
         return lag_or_none(offset, Offset(ends))
 
     def close(self) -> None:
-        """Close its connections."""
+        """Close the connections."""
         self._servers.close()
 
     def _publish(self, record: BatchRecord) -> None:

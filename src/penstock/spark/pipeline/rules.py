@@ -1,6 +1,6 @@
-"""What may stand side by side in a pipeline: names, places and streams that must differ.
+"""Checks the keys of a pipeline against each other: columns, names, paths and streams.
 
-All of it is decided by the file alone, without Spark and without a server.
+These checks need only the file, no Spark and no server.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _NAME_FORM = "letters, digits, _ and -"
 
 
 def lake_path(pipeline: Pipeline, *parts: str) -> str:
-    """A place in the lake."""
+    """A path in the lake."""
     return "/".join((pipeline.archive.path, *parts))
 
 
 def gold_path(pipeline: Pipeline, aggregate: Aggregate) -> str:
-    """Where an aggregate is kept."""
+    """The path of an aggregate's table."""
     return aggregate.path or lake_path(pipeline, GOLD, aggregate.name)
 
 
 def rule_problems(pipeline: Pipeline) -> list[Problem]:
-    """Everything that does not go together."""
+    """The problems that all rules find."""
     found = [
         *_column_problems(pipeline),
         *_name_problems(pipeline),
@@ -55,7 +55,7 @@ def _column_problems(pipeline: Pipeline) -> Found:
     seen: dict[str, str] = {}
     for column in pipeline.schema:
         if column.lower() in OWN_COLUMNS:
-            yield ("schema", column), f"{column} is the source's own column: leave it out"
+            yield ("schema", column), f"{column} is a column of the source itself: remove it"
         elif column.lower() in seen:
             text = f"{column} and {seen[column.lower()]} are the same column to Spark"
             yield ("schema", column), text
@@ -66,7 +66,7 @@ def _column_problems(pipeline: Pipeline) -> Found:
         if column not in known:
             yield path, _unknown_column(column, known)
         elif column.startswith(("_", ".")):
-            yield path, f"{column}: readers skip directories that begin with {column[0]!r}"
+            yield path, f"{column}: readers skip directories that start with {column[0]!r}"
     for at, aggregate in enumerate(pipeline.aggregates):
         known = ("_stream", "_timestamp", *pipeline.schema)
         for key, columns in (("group_by", aggregate.group_by), ("time", (aggregate.time,))):
@@ -77,17 +77,17 @@ def _column_problems(pipeline: Pipeline) -> Found:
 
 
 def _made_problems(at: int, aggregate: Aggregate) -> Found:
-    """The columns that an aggregate makes; to Spark, names that differ in case are one."""
+    """Column names that an aggregate would have twice. Spark ignores case."""
     made = set(WINDOW_COLUMNS)
     for name in aggregate.group_by:
         if name.lower() in made:
-            text = f"the aggregate has a column {name} already: give the schema's another name"
+            text = f"the aggregate already has a column {name}: rename it in [schema]"
             yield ("aggregate", at, "group_by"), text
         made.add(name.lower())
     for name in aggregate.measures:
         if name.lower() in made:
             path = ("aggregate", at, "measures", name)
-            yield path, f"the aggregate has a column {name} already: name the measure otherwise"
+            yield path, f"the aggregate already has a column {name}: rename the measure"
         made.add(name.lower())
 
 
@@ -98,27 +98,27 @@ def _unknown_column(column: str, known: tuple[str, ...]) -> str:
 def _name_problems(pipeline: Pipeline) -> Found:
     for name in pipeline.valid:
         if not _NAME.fullmatch(name):
-            yield ("valid", name), f"a condition's name has {_NAME_FORM}: rejects carry it"
+            yield ("valid", name), f"the name of a condition may have {_NAME_FORM}"
     names = [BRONZE, SILVER, REJECT]
     for at, aggregate in enumerate(pipeline.aggregates):
         path = ("aggregate", at, "name")
         if aggregate.name and not _NAME.fullmatch(aggregate.name):
-            yield path, f"an aggregate's name has {_NAME_FORM}: a folder is named so"
+            yield path, f"the name of an aggregate may have {_NAME_FORM}"
         elif aggregate.name.startswith("_"):
-            yield path, f"{aggregate.name}: readers skip directories that begin with '_'"
+            yield path, f"{aggregate.name}: readers skip directories that start with '_'"
         elif aggregate.name.lower() in names:
-            yield path, f"there is an output {aggregate.name} already"
+            yield path, f"there is already an output {aggregate.name}"
         names.append(aggregate.name.lower())
 
 
 def _path_problems(pipeline: Pipeline) -> Found:
-    """Two outputs in one folder, or one inside the other: who reads the outer reads both."""
+    """Outputs in the same directory, or one inside the other: a reader of the outer one would read both."""
     if not pipeline.archive.path:
         return
     taken = {lake_path(pipeline, name): name for name in (BRONZE, SILVER, CHECKPOINTS)}
     for at, aggregate in enumerate(pipeline.aggregates):
         if not aggregate.name or (not aggregate.path and aggregate.name in taken.values()):
-            continue  # the name alone is the problem, and reported
+            continue  # the name itself is wrong, and reported
         place = gold_path(pipeline, aggregate)
         for other, owner in taken.items():
             if f"{place}/".startswith(f"{other}/") or f"{other}/".startswith(f"{place}/"):
@@ -127,7 +127,7 @@ def _path_problems(pipeline: Pipeline) -> Found:
 
 
 def _stream_problems(pipeline: Pipeline) -> Found:
-    """What is written must not be read again, and an output has its stream for itself."""
+    """Output streams that the source reads, or that two outputs share."""
     outputs: list[tuple[KeyPath, str]] = [(("reject", "stream"), pipeline.reject)]
     for at, aggregate in enumerate(pipeline.aggregates):
         outputs.append((("aggregate", at, "stream"), aggregate.stream))
@@ -140,12 +140,12 @@ def _stream_problems(pipeline: Pipeline) -> Found:
         if stream in streams or (pattern and fnmatchcase(stream, pattern.replace("[^", "[!"))):
             yield path, f"{stream} is read by [source]: the pipeline would read what it writes"
         if stream in seen:
-            yield path, f"{stream} is another output's stream already"
+            yield path, f"{stream} is already the stream of another output"
         seen.add(stream)
 
 
 def sources_of(pipeline: Pipeline) -> tuple[tuple[str, ...], str]:
-    """The streams that are read, and their pattern, even if other options are wrong."""
+    """The streams and the pattern of the source, even if other options are wrong."""
     wanted = ("stream", "streamPattern")
     given = {name: pipeline.source.options.get(name, "") for name in wanted}
     if bool(given["stream"]) == bool(given["streamPattern"]):
@@ -155,16 +155,16 @@ def sources_of(pipeline: Pipeline) -> tuple[tuple[str, ...], str]:
 
 
 def _loss_problems(pipeline: Pipeline) -> Found:
-    """A trim takes all that lies below an output's end, also what lies before its beginning."""
+    """Trimming without reading from the beginning: it would remove entries that no output has read."""
     options = pipeline.source.options
     begins = options.get("startingOffsets") == "earliest"
     if pipeline.archive.trim != "never" and not begins:
-        text = "trim would take entries that no output has: with it, starting must be earliest"
+        text = "trim would remove entries that no output has read: set starting to earliest"
         yield ("archive", "trim"), text
 
 
 def _place_problems(pipeline: Pipeline) -> Found:
-    """Folders of this machine that cannot be written to; nothing is made to find out."""
+    """Local directories that cannot be written to. The check creates nothing."""
     places: list[tuple[KeyPath, str]] = [(("archive", "path"), pipeline.archive.path)]
     for at, aggregate in enumerate(pipeline.aggregates):
         places.append((("aggregate", at, "path"), aggregate.path))
@@ -175,6 +175,6 @@ def _place_problems(pipeline: Pipeline) -> Found:
         while not above.exists() and above != above.parent:
             above = above.parent
         if not above.is_dir():
-            yield path, f"{above} is no directory"
+            yield path, f"{above} is not a directory"
         elif not os.access(above, os.W_OK | os.X_OK):
             yield path, f"{above} cannot be written to"

@@ -1,11 +1,11 @@
-"""Runs a pipeline: one streaming query for each output, watched from one thread.
+"""Runs a pipeline: one streaming query per output, all watched by one thread.
 
-Every query reads the source for itself and keeps its own place in it, so that an output that is slow, new
-or deleted holds up no other, and a batch that is run again after a crash is the same batch. What Spark's
-listener reports goes through one queue to the thread that called `run_pipeline`; there it is published,
-shown and trimmed by, and there the first error stops all queries.
+Each query reads the source on its own and has its own position, so a slow, new or deleted output does not
+delay the others, and a batch that is repeated after a crash has the same entries. Reports of Spark's listener
+go through a queue to the thread that called `run_pipeline`. That thread publishes and shows them, trims the
+source, and stops all queries at the first error.
 
-Trimming waits for the slowest: an entry goes when every output has it in a finished batch.
+Trimming waits for the slowest output: an entry is removed when every output has it in a finished batch.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from penstock.spark.lake.lock import held
 from penstock.spark.lake.trimming import trim_archived
 from penstock.spark.pipeline.check import check_pipeline
 from penstock.spark.pipeline.file import Pipeline, PipelineFileError
-from penstock.spark.pipeline.outputs import Output, frame_of, note_state, outputs_of
+from penstock.spark.pipeline.outputs import PipelineOutput, frame_of, note_state, outputs_of
 from penstock.spark.pipeline.progress import BatchRecord, Ended, Metrics, ProgressListener, counted
 from penstock.spark.pipeline.rules import CHECKPOINTS, lake_path
 from penstock.spark.runtime.causes import cause_of
@@ -43,18 +43,18 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 STARTS_MAX = 10
-LAST_WORD_SECONDS_MAX = 30  # how long a query's last report may take after its end
+LAST_REPORT_SECONDS_MAX = 30  # how long to wait for the last report of a query that has ended
 
-# Spark gives a source's Python ten seconds to start, whatever the machine has to do.
+# Spark gives the Python worker of a source ten seconds to start, however busy the machine is.
 _SLOW_START = "Timed out while waiting for the Python worker to connect back"
 _STARTING = ("Initializing", "Getting offsets")
 
 _SETTINGS = {
-    # A row on which SQL fails, by a division or a cast, is a row for the rejects and no reason to stop.
+    # A row whose SQL fails, in a division or a cast, is rejected and does not stop the query.
     "spark.sql.ansi.enabled": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # as in every other map of fields
-    # Each output asks for news so often; Spark's 10 ms are for one query that has a machine to itself.
+    "spark.sql.mapKeyDedupPolicy": "LAST_WIN",  # as in all other maps of fields
+    # How often each output looks for new entries. Spark's 10 ms would keep several queries busy.
     "spark.sql.streaming.pollingDelay": "200ms",
 }
 
@@ -62,7 +62,7 @@ Watch = Callable[[BatchRecord], None]
 
 
 class PipelineFailed(PenstockError):
-    """An output has failed, and all were stopped; a new run goes on where they were."""
+    """An output has failed, and all were stopped. A new run continues from the checkpoints."""
 
     def __init__(self, output: str, cause: str) -> None:
         super().__init__(f"output {output}: {cause}")
@@ -70,16 +70,16 @@ class PipelineFailed(PenstockError):
 
 
 class PipelineRunning(PenstockError):
-    """Another process runs this pipeline, or one with the same lake."""
+    """Another process runs this pipeline, or another one with the same lake."""
 
 
 class OutputError(PenstockError):
-    """What went wrong while a batch was written, short enough to cross into Java and back."""
+    """Writing a batch failed. The text is one line, because Spark mishandles long ones."""
 
 
 @dataclass(slots=True)
 class OutputSummary:
-    """What an output did in one run."""
+    """The totals of an output in one run."""
 
     batches: int = 0
     read: int = 0
@@ -90,7 +90,7 @@ class OutputSummary:
 
 @dataclass(slots=True)
 class Summary:
-    """What a run did, by output."""
+    """The totals of a run."""
 
     pipeline: str
     outputs: dict[str, OutputSummary]
@@ -106,7 +106,7 @@ def run_pipeline(
     watch: Watch | None = None,
     stop: threading.Event | None = None,
 ) -> Summary:
-    """Run until all there is has been read (`once`), or until `stop` is set.
+    """Run until all existing entries are read (`once`), or until `stop` is set.
 
     Raises: PipelineFileError, before anything runs; PipelineFailed, when an output fails.
     """
@@ -115,18 +115,18 @@ def run_pipeline(
     if problems:
         raise PipelineFileError(problems)
     # Two runs of one pipeline would write the same batches.
-    busy = PipelineRunning(f"{pipeline.archive.path}: another run writes there")
+    busy = PipelineRunning(f"{pipeline.archive.path}: another run is writing there")
     with held(lake_path(pipeline, CHECKPOINTS), busy):
         note_state(pipeline, session)
         try:
             return _Run(pipeline, session, once, watch).run(stop or threading.Event())
         finally:
-            with suppress(Py4JError):  # Java may be what has ended
+            with suppress(Py4JError):  # Java may have ended
                 note_state(pipeline, session)
 
 
 def pipeline_session(spark: SparkSession) -> SparkSession:
-    """A session of the same application with the settings of a pipeline; what the user has set stays."""
+    """A new session of the same application with the settings of a pipeline. The user's settings win."""
     session = spark.newSession()
     chosen = dict(spark.sparkContext.getConf().getAll())
     for name, value in _SETTINGS.items():
@@ -136,7 +136,7 @@ def pipeline_session(spark: SparkSession) -> SparkSession:
 
 
 class _Run:
-    """One run, in the thread that waits for it."""
+    """One run, in the thread that called `run_pipeline`."""
 
     def __init__(
         self, pipeline: Pipeline, spark: SparkSession, once: bool, watch: Watch | None
@@ -160,7 +160,7 @@ class _Run:
         self._trimmer = Trimmer(pipeline)
 
     def run(self, stop: threading.Event) -> Summary:
-        """Start all, wait, stop all."""
+        """Start all queries, wait, stop them."""
         began = time.monotonic()
         listener = ProgressListener(self._pipeline.name, self._inbox.put, self._inbox.put)
         self._spark.streams.addListener(listener)
@@ -174,7 +174,7 @@ class _Run:
         return self._summary
 
     def _start_next(self) -> None:
-        """One after the other: all at once they would take from each other the time that Spark gives them."""
+        """Start one query at a time: started together they could exceed Spark's time limit for a start."""
         if self._starting is not None and _is_starting(self._starting):
             return
         self._starting = None
@@ -183,7 +183,7 @@ class _Run:
             self._starts[output.name] += 1
             self._starting = self._queries[output.name] = self._query(output)
 
-    def _query(self, output: Output) -> StreamingQuery:
+    def _query(self, output: PipelineOutput) -> StreamingQuery:
         frame = counted(frame_of(self._spark, self._pipeline, output))
         writer = (
             frame.writeStream.queryName(f"{self._pipeline.name}/{output.name}")
@@ -199,23 +199,23 @@ class _Run:
         return writer.format(NAME).options(**options).start()
 
     def _wait(self, stop: threading.Event) -> None:
-        """Until every query has said its last word, or one has failed, or it is enough."""
+        """Handle reports until all queries have ended, one has failed, or `stop` is set."""
         running = {one.name for one in self._outputs}
         while running and not stop.is_set():
             self._start_next()
-            word: BatchRecord | Ended | None
+            report: BatchRecord | Ended | None
             try:
-                word = self._inbox.get(timeout=LOOK_SECONDS)
+                report = self._inbox.get(timeout=LOOK_SECONDS)
             except queue.Empty:
-                word = self._unreported_or_none(running)
-            if isinstance(word, BatchRecord):
-                self._note(word)
-            elif word is not None and not self._started_again(word):
-                running.discard(word.output)
+                report = self._unreported_or_none(running)
+            if isinstance(report, BatchRecord):
+                self._note(report)
+            elif report is not None and not self._restarted(report):
+                running.discard(report.output)
         self._sum_up()
 
     def _unreported_or_none(self, running: set[str]) -> Ended | None:
-        """A query that ended some time ago without a word: Spark may lose a report."""
+        """A query that ended a while ago without a report: Spark may lose one."""
         waiting = {one.name for one in self._to_start}
         for name in running:
             query = self._queries.get(name)
@@ -223,18 +223,18 @@ class _Run:
                 self._silent_since.pop(name, None)
                 continue
             since = self._silent_since.setdefault(name, time.monotonic())
-            if time.monotonic() - since >= LAST_WORD_SECONDS_MAX:
+            if time.monotonic() - since >= LAST_REPORT_SECONDS_MAX:
                 return Ended(name)
         return None
 
-    def _started_again(self, end: Ended) -> bool:
-        """Whether a query ended because it could not begin in time. Raises: PipelineFailed."""
+    def _restarted(self, end: Ended) -> bool:
+        """Restart a query that did not start in time; returns whether it did. Raises: PipelineFailed."""
         error = end.error or self._queries[end.output].exception()
         if not error:
             return False
         if _SLOW_START not in str(error) or self._starts[end.output] == STARTS_MAX:
             raise PipelineFailed(end.output, cause_of(error))
-        log.info("output %s did not start in time: once more", end.output)
+        log.info("output %s did not start in time, trying again", end.output)
         self._to_start.append(next(one for one in self._outputs if one.name == end.output))
         return True
 
@@ -255,10 +255,10 @@ class _Run:
             self._watch(record)
 
     def _sum_up(self) -> None:
-        while not self._inbox.empty():  # of batches that were finished when it was enough
-            word = self._inbox.get()
-            if isinstance(word, BatchRecord):
-                self._note(word)
+        while not self._inbox.empty():  # batches that finished before the stop
+            report = self._inbox.get()
+            if isinstance(report, BatchRecord):
+                self._note(report)
         for name, end in self._ends.items():
             self._summary.outputs[name].lag = self._metrics.lag_or_none(end)
 
@@ -275,7 +275,7 @@ def _is_starting(query: StreamingQuery) -> bool:
 
 
 class Trimmer:
-    """Takes out of the source what every output has."""
+    """Trims entries from the source that every output has."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._place = pipeline.source.place
@@ -283,7 +283,7 @@ class Trimmer:
         self._done: Offset | None = None
 
     def trim(self, ends: dict[str, Offset], outputs: int) -> int:
-        """Trim up to the smallest end, once all outputs have one; how many entries went."""
+        """Trim up to the smallest end, once all outputs have one. Returns the entries removed."""
         if self._mode == "never" or len(ends) < outputs:
             return 0
         safe = smallest(list(ends.values()))
@@ -292,14 +292,14 @@ class Trimmer:
         try:
             gone = trim_archived(self._place, safe, cast(Literal["archived", "acked"], self._mode))
         except (redis.RedisError, OSError) as error:
-            log.warning("trim: %s; tried again after the next batch", error)
+            log.warning("trim: %s; will try again after the next batch", error)
             return 0
         self._done = safe
         return sum(gone.values())
 
 
 def smallest(offsets: list[Offset]) -> Offset:
-    """The streams that all of these have, each at the smallest position."""
+    """The streams that all offsets have, each at its smallest position."""
     first, *others = offsets
     found = dict(first.streams)
     for other in others:
@@ -312,7 +312,7 @@ def smallest(offsets: list[Offset]) -> Offset:
 
 
 def _shortly(write: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """The same, but its errors are one line: Spark matches their texts, and fails on long ones itself."""
+    """The same function with one-line errors: Spark matches error texts, and fails on long ones."""
 
     def act(frame: DataFrame, batch: int) -> None:
         try:

@@ -1,7 +1,7 @@
-"""On which line of a TOML text a key stands; tomllib does not tell.
+"""Finds the line of each key in a TOML text, which tomllib does not report.
 
-The text is known to be sound, so a small scan is enough: a statement begins at a header or at a key and
-ends with the first line that makes it parse, which takes care of strings and arrays of several lines.
+The text has been parsed before, so a simple scan is enough. A statement starts at a header or a key and ends
+with the first line that makes it parse. That handles strings and arrays over several lines.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _STATEMENT = re.compile(rf"\s*({_KEYS})\s*=")
 
 
 class KeyLines:
-    """The lines of a text's keys: ("source", "url"), ("aggregate", 0, "window")."""
+    """The line of each key. Keys are paths: ("source", "url"), ("aggregate", 0, "window")."""
 
     def __init__(self, text: str = "") -> None:
         self._lines: dict[KeyPath, int] = {}
@@ -27,7 +27,7 @@ class KeyLines:
         self._scan(text.split("\n"))
 
     def of(self, path: KeyPath) -> int:
-        """The line of a key, or of the nearest thing around it that the text has."""
+        """The line of a key, or of the nearest enclosing key in the text."""
         while path and path not in self._lines:
             path = path[:-1]
         return self._lines.get(path, 1)
@@ -49,7 +49,7 @@ class KeyLines:
             at += 1
 
     def _table(self, parts: KeyPath, is_array: bool) -> KeyPath:
-        """The path of a header: an element of an array is a number, and the last one is meant."""
+        """The path of a header. An array of tables adds the index of its last element."""
         path: KeyPath = ()
         for part in parts:
             path = (*path, part)
@@ -74,7 +74,7 @@ def _parsed_or_none(text: str) -> dict[str, Any] | None:
 
 
 def _parts(keys: str) -> KeyPath:
-    """A dotted key, its quotes and escapes read by tomllib itself."""
+    """The parts of a dotted key. tomllib decodes quotes and escapes."""
     found: Any = tomllib.loads(f"{keys} = 0")
     path: KeyPath = ()
     while isinstance(found, dict):

@@ -1,4 +1,4 @@
-"""One table of a pipeline's file: values of the kind that is asked for, and a problem for every other."""
+"""Reads the values of one table of a pipeline file, and reports those of a wrong type."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NO_TABLE: dict[str, Any] = {}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """What is wrong, and where."""
+    """A mistake in a file, with its line."""
 
     file: str
     line: int
@@ -26,7 +26,7 @@ class Problem:
 
 
 class Problems:
-    """The problems of one file, in the order in which they are found."""
+    """The problems of one file, in the order they are found."""
 
     def __init__(self, file: str, lines: KeyLines) -> None:
         self.lines = lines
@@ -34,12 +34,12 @@ class Problems:
         self._file = file
 
     def add(self, path: KeyPath, text: str) -> None:
-        """Note a problem with the key at a path."""
+        """Add a problem with the key at a path."""
         self.found.append(Problem(self._file, self.lines.of(path), text))
 
 
 class Table:
-    """The values of one table; what is not there, or of another kind, is the default."""
+    """The values of one table. A missing value, or one of a wrong type, is the default."""
 
     def __init__(
         self, problems: Problems, path: KeyPath, values: Any, allowed: Sequence[str] | None = None
@@ -47,14 +47,14 @@ class Table:
         self.path = path
         self._problems = problems
         if not isinstance(values, dict):
-            problems.add(path, f"{path[-1]} is a table: [{path[-1]}]")
+            problems.add(path, f"{path[-1]} must be a table: [{path[-1]}]")
             values = _NO_TABLE
         self.values: dict[str, Any] = values
         if allowed is not None:
             self.only(*allowed)
 
     def only(self, *allowed: str) -> None:
-        """Every other key is a problem."""
+        """Report all other keys."""
         for name in self.values:
             if name not in allowed:
                 near = get_close_matches(name.lower(), [one.lower() for one in allowed], 1)
@@ -65,18 +65,19 @@ class Table:
                 self._problems.add((*self.path, name), text)
 
     def text(self, name: str, needed: bool = False) -> str:
-        """A text, or nothing."""
+        """A string, or empty."""
         value = self.values.get(name)
         if value is None and needed:
-            self._problems.add(self.path, f"[{self.path[0]}] needs {name}")
+            head = f"[[{self.path[0]}]]" if len(self.path) > 1 else f"[{self.path[0]}]"
+            self._problems.add(self.path, f"{head} needs {name}")
         elif value is not None:
             if isinstance(value, str) and value.strip():
                 return value.strip()
-            self._refuse(name, "a text that is not empty")
+            self._refuse(name, "a string that is not empty")
         return ""
 
     def texts(self, what: str) -> dict[str, str]:
-        """The whole table, if all values are texts."""
+        """The whole table. All values must be strings."""
         found = {}
         for name, value in self.values.items():
             if isinstance(value, str) and value.strip():
@@ -86,7 +87,7 @@ class Table:
         return found
 
     def words(self) -> dict[str, str]:
-        """The whole table, its numbers and truths as texts."""
+        """The whole table, with numbers and booleans as strings."""
         found = {}
         for name, value in self.values.items():
             if isinstance(value, bool):
@@ -94,7 +95,7 @@ class Table:
             elif isinstance(value, str | int):
                 found[name] = str(value)
             else:
-                self._refuse(name, "a text, a whole number, true or false")
+                self._refuse(name, "a string, a whole number, true or false")
         return found
 
     def whole(self, name: str, smallest: int) -> int | None:
@@ -108,7 +109,7 @@ class Table:
         return None
 
     def names(self, name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """One text, or an array of texts."""
+        """A string, or an array of strings."""
         value = self.values.get(name)
         if value is None:
             return default
@@ -120,7 +121,7 @@ class Table:
         return default
 
     def choice(self, name: str, allowed: tuple[str, ...]) -> str:
-        """One of a few words; the first is the default."""
+        """One of these words. The first is the default."""
         value = self.values.get(name, allowed[0])
         if value in allowed:
             return str(value)
@@ -128,17 +129,17 @@ class Table:
         return allowed[0]
 
     def text_or_object(self, name: str, default: str) -> str:
-        """A text, or a table of texts as JSON."""
+        """A string, or a table as JSON."""
         value = self.values.get(name, default)
         if isinstance(value, dict):
             return json.dumps(value, default=str)
         if isinstance(value, str):
             return value
-        self._refuse(name, 'a text, or a table {stream = "id"}')
+        self._refuse(name, 'a string, or a table {stream = "id"}')
         return default
 
     def table(self, name: str, allowed: Sequence[str] | None = None) -> Table:
-        """A table inside this one; an empty one if there is none."""
+        """A table inside this one. Empty if it is missing."""
         return Table(self._problems, (*self.path, name), self.values.get(name, _NO_TABLE), allowed)
 
     def tables(self, name: str) -> list[Table]:
@@ -146,9 +147,9 @@ class Table:
         value = self.values.get(name, [])
         if isinstance(value, list):
             return [Table(self._problems, (name, at), one) for at, one in enumerate(value)]
-        self._problems.add((name,), f"{name} is an array of tables: [[{name}]]")
+        self._problems.add((name,), f"{name} must be an array of tables: [[{name}]]")
         return []
 
     def _refuse(self, name: str, allowed: str) -> None:
-        # The value is not quoted: it may be a password in the wrong place.
+        # Does not quote the value: it may be a password in the wrong place.
         self._problems.add((*self.path, name), f"{name} must be {allowed}")

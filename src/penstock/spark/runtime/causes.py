@@ -1,8 +1,8 @@
-"""The reason out of an error of Spark's: one line where Spark has eighty.
+"""Extracts the one line that matters from an error of Spark.
 
-An error of ours crosses processes as the text of a traceback, inside of an exception of Java's, inside
-of another. The last line of the innermost traceback is what happened; for an error of Spark's own, its
-message without plan, query, SQLSTATE and stack.
+An error of a worker reaches the driver as the text of a traceback, nested in Java exceptions. The last line
+of the innermost traceback is the cause. For an error of Spark itself the cause is its message without plan,
+query, SQLSTATE and stack.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ENDS = (
 
 
 def cause_of(error: object) -> str:
-    """What happened, on one line."""
+    """The cause of an error, on one line."""
     text = str(error)
     if _TRACEBACK in text:
         raised = _RAISED.match(_frames_skipped(text.rsplit(_TRACEBACK, 1)[1]))
@@ -41,7 +41,7 @@ def cause_of(error: object) -> str:
 
 
 def _frames_skipped(text: str) -> str:
-    """A traceback without its frames: they are indented, the exception is not."""
+    """A traceback without its frames. Frames are indented, the exception is not."""
     lines = text.strip("\n").split("\n")
     while lines and (not lines[0] or lines[0].startswith(" ")):
         del lines[0]

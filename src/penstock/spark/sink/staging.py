@@ -1,10 +1,10 @@
-"""Where rows wait until their batch is complete: list keys beside the stream that they are for.
+"""Staging: stores the rows of a batch in list keys on the server until the batch is complete.
 
-    penstock:staging:{orders}:QUERY:BATCH:PARTITION:TOKEN:N    a list of blobs; gone after a day
-    penstock:sink:{orders}:QUERY:orders                        the last batch that was appended
+    penstock:staging:{orders}:QUERY:BATCH:PARTITION:TOKEN:N    a list of blobs; expires after a day
+    penstock:sink:{orders}:QUERY:orders                        the record: the last batch appended
 
-Every attempt of a task has a token of its own, so what a dead one has left is never taken for anybody's, and
-expires. In a cluster all of these keys share the stream's slot, through its hash tag.
+Each attempt of a task has its own token, so the keys of a dead attempt are never used and expire. In a
+cluster the hash tag puts all these keys into the stream's slot.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from penstock.spark.sink.rows import Rows
 BLOB_BYTES = 128 * 1024
 PUSH_BLOBS = 8
 EXPIRE_SECONDS = 86_400
-# Nearly PUSH_BLOBS blobs of every stream may wait in a worker. With more streams than this a batch of rows
-# ends each blob that it has begun: just as many wait, but small ones.
+# A worker may buffer up to PUSH_BLOBS blobs per stream. With more streams than this, each batch of rows ends
+# the blobs it has started: there are as many, but small ones.
 STREAMS_MANY = 256
 SLOTS = 16_384
-# A script unpacks a row onto a stack of 8000 places; our own server has no such limit.
+# A script unpacks a row onto Lua's stack of 8000 values. penstock's server has no such limit.
 SCRIPT_FIELDS_MAX = 3_900
 FIELDS_MAX = 2**31 - 1
 
@@ -40,26 +40,26 @@ class SinkError(PenstockError):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Which write this is: a query's or a batch's own name, and the number of the batch."""
+    """Identifies a write: the name of the query or batch, and the number of the batch."""
 
     name: str
     batch: int
 
     def record_key(self, stream: bytes) -> bytes:
-        """Where the last batch of this write is noted."""
+        """The key of the record: the last batch of this write."""
         return b"penstock:sink:{%b}:%b:%b" % (hash_tag(stream), self.name.encode(), stream)
 
 
 @dataclass(frozen=True, slots=True)
 class StagingKey:
-    """A list of blobs, and how many it must have: a server that lost writes may have fewer."""
+    """A list of blobs, and its length. A server that has lost writes may have fewer."""
 
     name: bytes
     blobs: int
 
 
 class Stage:
-    """What one task writes: `add` rows, then `finish`, or `discard` if it fails."""
+    """The staging of one task: `add` rows, then `finish`, or `discard` on failure."""
 
     def __init__(self, servers: Servers, write: Write, partition: int) -> None:
         self._servers = servers
@@ -87,7 +87,7 @@ class Stage:
             self._push(stream)
 
     def finish(self) -> dict[bytes, StagingKey]:
-        """Stage what is left; the staging key of every stream."""
+        """Stage the remaining rows. Returns the staging key of each stream."""
         for stream, blobs in self._blobs.items():
             blobs.close()
             self._full[stream] += blobs.take()
@@ -95,7 +95,7 @@ class Stage:
         return self._staged()
 
     def discard(self) -> None:
-        """Remove what was staged, as far as that can be done: what stays will expire."""
+        """Delete the staged rows if the server can be reached; otherwise they expire."""
         with suppress(redis.RedisError, OSError):
             discard(self._servers, self._staged())
 
@@ -112,31 +112,31 @@ class Stage:
         commands: list[tuple[Word, ...]] = [("RPUSH", key, *blobs), ("EXPIRE", key, EXPIRE_SECONDS)]
         length = self._servers.ask_all(StreamName(stream), commands)[0]
         if length != self._pushed[stream]:
-            # The slot moved between the two commands, and the first was sent again.
+            # The slot moved between the two commands, so the first one was sent twice.
             raise SinkError(
-                f"staging key {shown(key)} has {length} blobs, not those that were sent"
+                f"staging key {shown(key)} has {length} blobs, but {self._pushed[stream]} were sent"
             )
 
 
 def discard(servers: Servers, keys: Mapping[bytes, StagingKey]) -> None:
-    """Remove the staging key of every stream."""
+    """Delete the staging keys of all streams."""
     for stream, key in keys.items():
         servers.ask(StreamName(stream), "DEL", key.name)
 
 
 def shown(key: bytes) -> str:
-    """A key for people."""
+    """A key in messages."""
     return repr(key.decode("utf-8", "backslashreplace"))
 
 
 def hash_tag(key: bytes) -> bytes:
-    """What another key must have between braces, to be in the slot of this one."""
+    """The hash tag that puts another key into the slot of this one."""
     start = key.find(b"{")
     end = key.find(b"}", start + 1)
     if start >= 0 and end > start + 1:
         return key[start + 1 : end]
     if key and b"}" not in key:
         return key
-    # No tag can hold a closing brace: any other text of the same slot does.
+    # A tag cannot contain a closing brace, so use some number that hashes to the same slot.
     slot = crc_hqx(key, 0) % SLOTS
     return next(tag for n in range(2**63) if crc_hqx(tag := b"%d" % n, 0) % SLOTS == slot)

@@ -1,11 +1,11 @@
-"""Writing: a batch or a streaming query that appends rows to streams, each once.
+"""Appends the rows of a batch or a streaming query to streams, exactly once.
 
-    task      rows -> texts -> blobs -> staging keys; the message for the driver has their names and lengths
-    driver    commit: for each stream, append the staging of all partitions in their order, and note the batch
+    task      rows -> text -> blobs -> staging keys; sends their names and lengths to the driver
+    driver    commit: for each stream, append the staging keys of all partitions in order, record the batch
 
-A streaming query is known by its id, which its checkpoint keeps, so a batch that runs again after a crash is
-found in the record and appends nothing. A batch write is known by its `writeId`; without one it has a name
-that nobody will use again, and its record goes when it is done.
+The id of a streaming query is in its checkpoint. If a batch is repeated after a crash, the record already has
+its number and nothing is appended. A batch write is identified by its `writeId`. Without one it gets a random
+name, and its record is deleted at the end.
 """
 
 from __future__ import annotations
@@ -23,14 +23,13 @@ from pyspark.sql.datasource import (
 )
 
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.runtime.query_properties import BATCH_ID, QUERY_ID
+from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.sink.commit import append_batch
 from penstock.spark.sink.options import SinkOptions
 from penstock.spark.sink.rows import SinkRows
 from penstock.spark.sink.staging import SinkError, Stage, StagingKey, Write, discard
 
-# What Spark tells every job and task of a streaming query about it.
-QUERY_ID = "sql.streaming.queryId"
-BATCH_ID = "streaming.sql.batchId"
 WRITE_BATCH = 1  # a batch write has one batch
 
 Messages = list[WriterCommitMessage | None]
@@ -38,15 +37,16 @@ Messages = list[WriterCommitMessage | None]
 
 @dataclass(frozen=True)
 class Staged(WriterCommitMessage):
-    """What a task has staged: the key for each stream."""
+    """The staging keys of one task, by stream."""
 
     query: str
     partition: int
     keys: dict[bytes, StagingKey] = field(default_factory=dict)
 
 
+@short_errors
 class BatchSink(DataSourceArrowWriter):
-    """`df.write`."""
+    """The writer for `df.write`."""
 
     def __init__(self, options: SinkOptions, rows: SinkRows) -> None:
         self._options = options
@@ -54,11 +54,11 @@ class BatchSink(DataSourceArrowWriter):
         self._write = batch_write(options.write_id or secrets.token_hex(16))
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Runs in a worker."""
+        """Stage the rows of a task. Runs in a worker."""
         return _stage(self._options, self._rows, self._write, iterator)
 
     def commit(self, messages: Messages) -> None:
-        """All tasks are done."""
+        """Append the rows of all tasks."""
         with Servers(self._options.place) as servers:
             append_batch(servers, _by_stream(messages), self._write, self._options.trim)
             if not self._options.write_id:
@@ -66,45 +66,46 @@ class BatchSink(DataSourceArrowWriter):
                     servers.ask(StreamName(stream), "DEL", self._write.record_key(stream))
 
     def abort(self, messages: Messages) -> None:
-        """A task has failed for good."""
+        """Delete the staged rows after a task has failed."""
         _discard(self._options, messages)
 
 
+@short_errors
 class StreamSink(DataSourceStreamArrowWriter):
-    """`df.writeStream`."""
+    """The writer for `df.writeStream`."""
 
     def __init__(self, options: SinkOptions, rows: SinkRows) -> None:
         self._options = options
         self._rows = rows
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """Runs in a worker."""
+        """Stage the rows of a task. Runs in a worker."""
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(QUERY_ID)
         batch = None if context is None else context.getLocalProperty(BATCH_ID)
         if not query or batch is None:
             raise SinkError(
-                "Spark does not tell which query and batch this is; rows could come twice"
+                "Spark has set no query id or batch id: the rows could be written twice"
             )
         return _stage(self._options, self._rows, Write(query, int(batch)), iterator)
 
     def commit(self, messages: Messages, batchId: int) -> None:  # noqa: N803
-        """All tasks of a batch are done."""
+        """Append the rows of all tasks of a batch."""
         queries = {one.query for one in messages if isinstance(one, Staged)}
         if len(queries) > 1:
-            raise SinkError(f"one batch of several queries: {', '.join(sorted(queries))}")
+            raise SinkError(f"the batch has rows of several queries: {', '.join(sorted(queries))}")
         for query in queries:
             with Servers(self._options.place) as servers:
                 write = Write(query, batchId)
                 append_batch(servers, _by_stream(messages), write, self._options.trim)
 
     def abort(self, messages: Messages, batchId: int) -> None:  # noqa: N803
-        """A task of a batch has failed for good."""
+        """Delete the staged rows of a batch after a task has failed."""
         _discard(self._options, messages)
 
 
 def batch_write(write_id: str) -> Write:
-    """The write that a `writeId` names."""
+    """The write with a `writeId`."""
     return Write(f"write:{write_id}", WRITE_BATCH)
 
 
@@ -126,7 +127,7 @@ def _stage(
 
 
 def _by_stream(messages: Messages) -> dict[bytes, list[StagingKey]]:
-    """The staging keys of every stream, in the order of partitions."""
+    """The staging keys of each stream, in the order of partitions."""
     found: dict[bytes, list[StagingKey]] = {}
     staged = [one for one in messages if isinstance(one, Staged)]
     for one in sorted(staged, key=lambda one: one.partition):

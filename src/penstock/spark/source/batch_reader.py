@@ -1,59 +1,62 @@
-"""A batch read: every stream between two positions, once."""
+"""Batch reads: the entries of every stream between two positions."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from penstock.spark.connection import Servers, StreamName
+from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.source.bounds import EARLIEST, LATEST, end_position, start_position, streams_of
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.partitions import RangePartition, read_batches
-from penstock.spark.source.planning import IdRange, plan_parts, range_between
-from penstock.spark.source.schema import Columns
-from penstock.spark.source.stream_state import count_or_none, cut, state_of
+from penstock.spark.source.planning import StreamState, range_between
+from penstock.spark.source.reader_base import split_ranges
+from penstock.spark.source.schema import EntrySchema
+from penstock.spark.source.stream_state import state_of
+
+log = logging.getLogger(__name__)
 
 
+@short_errors
 class BatchReader(DataSourceReader):
-    """From `startingOffsets` to `endingOffsets` as they are when the job is planned."""
+    """Reads from `startingOffsets` to `endingOffsets`, as they are when Spark plans the job."""
 
-    def __init__(self, options: SourceOptions, columns: Columns) -> None:
+    def __init__(self, options: SourceOptions, schema: EntrySchema) -> None:
         self._options = options
-        self._columns = columns
+        self._schema = schema
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Ranges of ids, cut so that there is work for everyone."""
+        """Ranges of ids that tasks read in parallel."""
         options = self._options
         with Servers(options.place) as servers:
+            streams = streams_of(servers, options)
+            states = {stream: state_of(servers, stream) for stream in streams.values()}
+            for text in missing_streams(options, states):
+                log.warning("%s", text)  # to the driver's stderr
             ranges = {}
-            for name, stream in streams_of(servers, options).items():
-                state = state_of(servers, stream)
+            for name, stream in streams.items():
+                state = states[stream]
                 start = start_position(options.starting or EARLIEST, name, stream, state)
                 end = end_position(options.ending or LATEST, name, stream, state)
                 ranges[stream] = range_between(start, end)
-            return partitions_of(servers, ranges, options)
+            return split_ranges(servers, ranges, options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Runs in a worker."""
+        """Read a partition. Runs in a worker."""
         if not isinstance(partition, RangePartition):
-            return iter(
-                ()
-            )  # there was nothing to plan: Spark asks once all the same, for no partition of ours
-        return read_batches(partition, self._options, self._columns)
+            return iter(())  # without partitions Spark still calls this once, with one of its own
+        return read_batches(partition, self._options, self._schema)
 
 
-def partitions_of(
-    servers: Servers, ranges: Mapping[StreamName, IdRange], options: SourceOptions
-) -> list[RangePartition]:
-    """Ranges cut into at least `minPartitions`, or by size."""
-    ranges = {stream: ids for stream, ids in ranges.items() if not ids.is_empty}
-    counts = {stream: count_or_none(servers, stream, ids) for stream, ids in ranges.items()}
-    parts = plan_parts(counts, options.partitions_min)
-    made = []
-    for stream, ids in ranges.items():
-        is_native = servers.is_native(stream)
-        for part in cut(servers, stream, ids, parts[stream]):
-            made.append(RangePartition(stream, part, is_native))
-    return made
+def missing_streams(options: SourceOptions, states: Mapping[StreamName, StreamState]) -> list[str]:
+    """A warning for each stream that no server has: the name may be misspelt."""
+    where = ", ".join(server.label for server in options.place.servers)
+    if options.pattern and not states:
+        return [f"no stream on {where} matches the pattern {options.pattern}: the read has no rows"]
+    there = {stream.key for stream, state in states.items() if not state.is_missing}
+    gone = {stream.text: None for stream in states if stream.key not in there}
+    return [f"the stream {name} does not exist on {where}: it has no rows" for name in gone]

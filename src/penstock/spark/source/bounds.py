@@ -1,4 +1,4 @@
-"""From options to positions: which streams there are, and where reading begins and ends in each."""
+"""Turns options into positions: which streams to read, and where the read of each starts and ends."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LATEST = Bound("latest")
 
 
 def streams_of(servers: Servers, options: SourceOptions) -> dict[str, StreamName]:
-    """The streams that the options name at this moment, by the name that offsets give them."""
+    """The streams that the options select now, by their names in offsets."""
     if options.pattern:
         found = servers.matching(options.pattern)
     else:
@@ -24,7 +24,7 @@ def streams_of(servers: Servers, options: SourceOptions) -> dict[str, StreamName
 
 
 def start_position(bound: Bound, name: str, stream: StreamName, state: StreamState) -> Position:
-    """Before the first entry that is to be read. `name`: how offsets name the stream."""
+    """The position before the first entry to read. `name` is the stream's name in offsets."""
     first = _id_or_none(bound, (name, stream.text), missing_seq=0)
     if bound.word == "latest" or first == LARGEST:
         return state.end
@@ -34,7 +34,7 @@ def start_position(bound: Bound, name: str, stream: StreamName, state: StreamSta
 
 
 def end_position(bound: Bound, name: str, stream: StreamName, state: StreamState) -> Position:
-    """At the last entry that is to be read."""
+    """The position of the last entry to read."""
     if bound.word == "earliest":
         return state.beginning
     last = _id_or_none(bound, (name, stream.text), missing_seq=MAX64)
@@ -44,14 +44,14 @@ def end_position(bound: Bound, name: str, stream: StreamName, state: StreamState
 
 
 def _id_or_none(bound: Bound, names: tuple[str, str], missing_seq: int) -> StreamID | None:
-    """The id that was asked for, if one was: for the stream of one server, or for all of that key."""
+    """The id in the options, if there is one: for the stream of one server, or for the key on all servers."""
     if bound.moment_ms is not None:
         return StreamID(bound.moment_ms, missing_seq)
     return next((bound.ids[name] for name in names if name in bound.ids), None)
 
 
 def _counted(at: StreamID, state: StreamState) -> Position:
-    """With the number of entries up to an id, where the ends of the stream tell it."""
+    """A position, with its entry count if it is at either end of the stream."""
     if at == state.last:
         return state.end
     if state.first is not None and at < state.first:

@@ -1,7 +1,10 @@
-"""The data source "penstock": what Spark asks for, answered by the other modules.
+"""The data source "penstock": the class that Spark loads, and helpers to use it.
 
-A batch is batch_reader.py's; a stream is exclusive_reader.py's, or with mode=shared that of
-shared_reader.py. Both are written by spark/sink/writer.py.
+`PenstockSource` reads the options and returns a reader or writer:
+
+    spark.read          batch_reader.py, or file_reader.py with the option path
+    spark.readStream    exclusive_reader.py, or shared_reader.py with mode=shared
+    df.write, df.writeStream    spark/sink/writer.py
 """
 
 from __future__ import annotations
@@ -21,7 +24,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.types import StructType
 
-from penstock.spark.option_words import OptionError
+from penstock.spark.option_reader import OptionError
+from penstock.spark.runtime.short_errors import short_errors
+from penstock.spark.runtime.worker_python import use_driver_python
 from penstock.spark.sink.options import SinkOptions, parse_sink_options
 from penstock.spark.sink.rows import SinkRows
 from penstock.spark.sink.staging import SinkError
@@ -30,19 +35,20 @@ from penstock.spark.source.batch_reader import BatchReader
 from penstock.spark.source.exclusive_reader import ExclusiveReader
 from penstock.spark.source.file_reader import OfflineReader, is_offline, offline_schema
 from penstock.spark.source.options import SourceOptions, parse_options
-from penstock.spark.source.schema import DEFAULT_SCHEMAS, Columns
+from penstock.spark.source.schema import DEFAULT_SCHEMAS, EntrySchema
 from penstock.spark.source.shared_reader import SharedReader
 
 NAME = "penstock"
 
 
 def register(spark: SparkSession) -> None:
-    """Make the source known to a session; where the package is installed Spark finds it by itself."""
+    """Make the source known to a session. On a local master, workers then run the Python of this process."""
+    use_driver_python(spark)
     spark.dataSource.register(PenstockSource)
 
 
 def read_stream(spark: SparkSession, **options: Any) -> DataFrame:
-    """A streaming DataFrame; `schema` is a DDL text or a StructType, all else are the source's options."""
+    """A streaming DataFrame. `schema` is a DDL string or a StructType; the rest are options of the source."""
     register(spark)
     reader = spark.readStream.format(NAME)
     schema = options.pop("schema", None)
@@ -59,10 +65,10 @@ def write_stream(
     name: str = "",
     **options: Any,
 ) -> StreamingQuery:
-    """Start a query that appends a streaming DataFrame to a stream, each row once.
+    """Start a query that appends the rows of a streaming DataFrame to a stream, exactly once.
 
-    `trigger` is what DataStreamWriter.trigger takes, as {"availableNow": True}; all else are the sink's
-    options.
+    `trigger` holds the arguments of DataStreamWriter.trigger, as in {"availableNow": True}. The rest are
+    options of the sink.
     """
     register(frame.sparkSession)
     writer = frame.writeStream.format(NAME).option("checkpointLocation", checkpoint)
@@ -73,56 +79,61 @@ def write_stream(
     return writer.options(**options).start()
 
 
+@short_errors
 class PenstockSource(DataSource):
-    """Streams of penstock, of Redis and of a Redis Cluster as tables."""
+    """Reads and writes streams of penstock, Redis and Redis Cluster."""
 
     @classmethod
     def name(cls) -> str:
-        """The word behind `format`."""
+        """The name for `format`."""
         return NAME
 
     def schema(self) -> StructType | str:
-        """The columns where the user names none."""
+        """The columns if the user gives no schema."""
         if is_offline(self.options):
             return offline_schema(self.options)
         return DEFAULT_SCHEMAS[parse_options(self.options).fields_type]
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For a batch."""
+        """The reader of a batch."""
         if is_offline(self.options):
             return OfflineReader(self.options, to_arrow_schema(schema, timezone="UTC"))
         options = parse_options(self.options)
         if options.shared:
-            raise OptionError(
-                "mode", "shared", "exclusive for a batch: only a stream can acknowledge"
-            )
+            allowed = "exclusive for a batch: only a streaming query acknowledges entries"
+            raise OptionError("mode", "shared", allowed)
         if options.entries_max is not None:
             limit = str(options.entries_max)
-            raise OptionError("maxEntriesPerTrigger", limit, "no such limit for a batch")
-        return BatchReader(options, columns_of(schema, options))
+            raise OptionError("maxEntriesPerTrigger", limit, "no such option for a batch")
+        return BatchReader(options, entry_schema(schema, options))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
-        """For a query that goes on."""
+        """The reader of a streaming query."""
         options = parse_options(self.options)
         if options.ending is not None:
             end = options.ending.word
-            raise OptionError("endingOffsets", end, "no end for a stream: use Trigger.AvailableNow")
+            raise OptionError(
+                "endingOffsets", end, "no such option for a stream: use trigger(availableNow=True)"
+            )
         kind = SharedReader if options.shared else ExclusiveReader
-        return kind(options, columns_of(schema, options))
+        return kind(options, entry_schema(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """For a batch."""
+        """The writer of a batch."""
         if overwrite:
             raise SinkError(
-                "mode overwrite: a stream is only added to; use mode append, with maxlen or minid to"
-                " drop old entries, or delete the key first"
+                'mode("overwrite"): a stream can only be appended to. Use mode("append"), with maxlen'
+                " or minid to drop old entries, or delete the key first"
             )
         return BatchSink(*self._sink(schema, False))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
-        """For a query that goes on."""
+        """The writer of a streaming query."""
         if overwrite:
-            raise SinkError("outputMode complete: a stream is only added to; use append or update")
+            raise SinkError(
+                'outputMode("complete"): a stream can only be appended to. Use outputMode("append"); an'
+                " aggregation then needs a watermark"
+            )
         return StreamSink(*self._sink(schema, True))
 
     def _sink(self, schema: StructType, is_streaming: bool) -> tuple[SinkOptions, SinkRows]:
@@ -130,8 +141,8 @@ class PenstockSource(DataSource):
         return options, SinkRows(to_arrow_schema(schema, timezone="UTC"), options.stream)
 
 
-def columns_of(schema: StructType, options: SourceOptions) -> Columns:
-    """The columns of a schema of Spark's. Raises: SchemaError."""
-    # Spark compares a batch's schema with exactly this one.
+def entry_schema(schema: StructType, options: SourceOptions) -> EntrySchema:
+    """How to turn entries into rows of a Spark schema. Raises: SchemaError."""
+    # Spark accepts a batch only if its schema is exactly this one.
     arrow = to_arrow_schema(schema, timezone="UTC")
-    return Columns(arrow, options.fail_on_parse_error)
+    return EntrySchema(arrow, options.fail_on_parse_error)

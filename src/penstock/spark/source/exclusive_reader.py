@@ -1,35 +1,27 @@
-"""Streaming, mode exclusive: offsets in Spark's checkpoint, and ranges of ids that never change.
+"""Streaming reads in mode exclusive: offsets are in Spark's checkpoint, and batches are fixed ranges of ids.
 
-Nothing that a restart needs is kept here: what `self` remembers saves questions, or is what a query that
-just begins must not ask twice. The group, if one is named, only mirrors: its position follows what Spark
-has finished, in commit, and in latestOffset as well, for Spark commits the last batch of an AvailableNow
-query with the next run.
+A restart needs nothing from this object. Its attributes save requests, or keep the answer that a new query
+must get twice. The optional group mirrors the position of the query. `commit` sets it, and so does
+`latestOffset`, because Spark commits the last batch of an AvailableNow query only in the next run.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 import redis
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.datasource import InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.core.stream_id import SMALLEST
 from penstock.errors import PenstockError
 from penstock.spark.connection import Servers, StreamName, stream_of
-from penstock.spark.source.batch_reader import partitions_of
+from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.source.bounds import LATEST, start_position, streams_of
 from penstock.spark.source.offsets import Offset, Position, parse_offset
 from penstock.spark.source.options import SourceOptions
-from penstock.spark.source.partitions import Partition, read_batches
 from penstock.spark.source.planning import (
     DataLoss,
     StreamState,
@@ -38,63 +30,30 @@ from penstock.spark.source.planning import (
     range_between,
     share_limit,
 )
-from penstock.spark.source.schema import Columns
+from penstock.spark.source.reader_base import StreamReaderBase, split_ranges
+from penstock.spark.source.schema import EntrySchema
 from penstock.spark.source.stream_state import counted, group_in_use_or_none, kth_id, state_of
 
 log = logging.getLogger(__name__)
 
 
 class GroupInUse(PenstockError):
-    """A group through which others read."""
+    """Other consumers use the group."""
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """What both modes share: options, columns, connections that stay behind when it is pickled."""
+@short_errors
+class ExclusiveReader(StreamReaderBase):
+    """Reads ranges of ids, which are the same whenever a batch is repeated."""
 
-    def __init__(self, options: SourceOptions, columns: Columns) -> None:
-        self._options = options
-        self._columns = columns
-        self._servers: Servers | None = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_servers": None}
-
-    @property
-    def servers(self) -> Servers:
-        """The driver's connections."""
-        if self._servers is None:
-            self._servers = Servers(self._options.place)
-        return self._servers
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Runs in a worker."""
-        assert isinstance(partition, Partition)
-        return read_batches(partition, self._options, self._columns)
-
-    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """`maxEntriesPerTrigger`, or all there is."""
-        if self._options.entries_max is None:
-            return ReadAllAvailable()
-        return ReadMaxRows(self._options.entries_max)
-
-    def stop(self) -> None:
-        """Close what is open; Spark may never call this."""
-        if self._servers is not None:
-            self._servers.close()
-
-
-class ExclusiveReader(StreamReader):
-    """Deterministic ranges of ids."""
-
-    def __init__(self, options: SourceOptions, columns: Columns) -> None:
-        super().__init__(options, columns)
+    def __init__(self, options: SourceOptions, schema: EntrySchema) -> None:
+        super().__init__(options, schema)
         self._initial: Offset | None = None
         self._target: dict[str, Position] | None = None
         self._seen: dict[str, Position] = {}
         self._mirrored: dict[str, Position] = {}
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Where a new query begins. Spark asks twice, and "latest" must be the same moment."""
+        """Where a new query starts. Spark asks twice, and "latest" must mean the same position both times."""
         if self._initial is None:
             bound = self._options.starting or LATEST
             positions = {}
@@ -106,14 +65,14 @@ class ExclusiveReader(StreamReader):
         return self._initial.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember the end of every stream: this run goes so far and no further."""
+        """Remember the end of each stream: this run stops there."""
         streams = streams_of(self.servers, self._options)
         self._target = {
             name: state_of(self.servers, stream).end for name, stream in streams.items()
         }
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """How far the next batch goes. What lies before `start` is finished."""
+        """The end of the next batch. Spark has finished everything before `start`."""
         begun = parse_offset(start)
         self._mirror(begun)
         starts, ends = self._look(begun)
@@ -123,11 +82,11 @@ class ExclusiveReader(StreamReader):
         return Offset(ends).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
-        """The ends of the streams when they were last looked at, for Spark's progress reports."""
+        """The last known ends of the streams, for Spark's progress reports."""
         return Offset(self._seen).to_json() if self._seen else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The ranges between two offsets; after a restart these may be of long ago."""
+        """The ranges between two offsets. After a restart the offsets may be old."""
         begun = parse_offset(start).streams
         ranges = {}
         for name, until in parse_offset(end).streams.items():
@@ -138,24 +97,24 @@ class ExclusiveReader(StreamReader):
             state = state_of(self.servers, stream)
             since = self._checked(name, since, state)
             ranges[stream] = range_between(since, until)
-        return partitions_of(self.servers, ranges, self._options)
+        return split_ranges(self.servers, ranges, self._options)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Spark has finished everything up to here."""
+        """Spark has finished all entries up to this offset."""
         self._mirror(parse_offset(end))
 
     def _look(self, begun: Offset) -> tuple[dict[str, Position], dict[str, Position]]:
-        """Where each stream's next batch begins, and its end now; new streams begin at their beginning."""
+        """Each stream's position before the next batch, and its current end. New streams are read in full."""
         streams = {name: stream_of(self._options.place, name) for name in begun.streams}
         asked_for = streams_of(self.servers, self._options)
         streams |= asked_for
         starts, ends = {}, {}
         for name, stream in streams.items():
             since = begun.streams.get(name)
-            has_come = self._target is not None and name not in self._target
-            # A stream of a pattern that is not there any more may have been lost; a name was taken back.
+            is_new = self._target is not None and name not in self._target
+            # The user has removed it from the option. A stream of a pattern is still checked for a loss.
             was_dropped = bool(self._options.streams) and name not in asked_for
-            if has_come or was_dropped:
+            if is_new or was_dropped:
                 if since is not None:
                     starts[name] = ends[name] = since
                 continue
@@ -164,12 +123,12 @@ class ExclusiveReader(StreamReader):
             end = state.end
             if self._target is not None and self._target[name].id < end.id:
                 end = self._target[name]
-            # A start in the future, or a stream that is gone: wait where we are.
+            # The start is in the future, or the stream is gone: the batch is empty.
             ends[name] = end if end.id > starts[name].id else (since or starts[name])
         return starts, ends
 
     def _checked(self, name: str, since: Position | None, state: StreamState) -> Position:
-        """The position that can be read from. Raises: DataLoss, if that is to be an error."""
+        """The position to read from. Raises: DataLoss, with failOnDataLoss."""
         if since is None:
             return state.beginning
         lost = None if since.n is None else lost_or_none(name, since, state)
@@ -183,7 +142,7 @@ class ExclusiveReader(StreamReader):
     def _limited(
         self, starts: dict[str, Position], ends: dict[str, Position], limit: int
     ) -> dict[str, Position]:
-        """The same ends, or nearer ones, so that at most `limit` entries lie before them."""
+        """Move the ends back so that the batch has at most `limit` entries."""
         ranges = {name: range_between(starts[name], end) for name, end in ends.items()}
         waiting = {
             name: limit + 1 if ids.count is None else ids.count
@@ -203,7 +162,7 @@ class ExclusiveReader(StreamReader):
         return limited
 
     def _mirror(self, offset: Offset) -> None:
-        """Set the group's position, so that every tool can see the lag."""
+        """Set the position of the group, so that every tool can see the lag."""
         if not self._options.group:
             return
         for name, at in offset.streams.items():

@@ -1,11 +1,11 @@
-"""Entries, pending entries and groups out of RDB files and AOFs, as Arrow batches, without a server.
+"""Reads entries, pending entries and groups from RDB files and AOFs into Arrow batches, without a server.
 
-    what=entries   the columns that were asked for, as from a server
-    what=pending   PENDING: what consumers were given and have not acknowledged
-    what=groups    GROUPS: where each group stands
+    what=entries   the columns of the schema, as from a server
+    what=pending   PENDING: entries that were delivered and not acknowledged
+    what=groups    GROUPS: the position of each group
 
-One path is one partition: a file or a log is read from its start, so parts of it would be read twice.
-Nodes of a loaded stream go through the same decoder as those of a server.
+Each path is one partition: a file must be read from its start, so splitting it would read it several times.
+Stream nodes are decoded by the same code as nodes from a server.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ GROUPS = pa.schema(
 
 @dataclass(frozen=True)
 class OfflineQuery:
-    """What to read out of files. `streams` are keys or globs, none for all; `database` -1 is all of them."""
+    """What to read from files. `streams` are keys or globs; empty means all. `database` -1 means all."""
 
     what: str = "entries"
     streams: tuple[str, ...] = ()
@@ -69,7 +69,7 @@ class OfflineQuery:
 
     def __post_init__(self) -> None:
         if self.what not in WHATS:
-            raise ConfigError(f"what is one of {', '.join(WHATS)}, not {self.what!r}")
+            raise ConfigError(f"what is {self.what!r}; allowed are {', '.join(WHATS)}")
 
 
 def batches_in(path: str, schema: pa.Schema, query: OfflineQuery) -> Iterator[pa.RecordBatch]:
@@ -147,7 +147,7 @@ def _groups(found: StoredStream) -> Iterator[dict[str, Any]]:
 def _rows(
     rows: Iterator[dict[str, Any]], schema: pa.Schema, rows_max: int
 ) -> Iterator[pa.RecordBatch]:
-    """Batches of rows that are few: there, objects are no matter."""
+    """Batches made from Python objects, for results with few rows."""
     page: list[dict[str, Any]] = []
     for row in rows:
         page.append(row)

@@ -1,18 +1,18 @@
-"""Offsets: how far a query has come, as JSON in Spark's checkpoint.
+"""Offsets: the position of a query, stored as JSON in Spark's checkpoint.
 
     exclusive   {"version": 1, "streams": {"orders": {"id": "1700000000000-3", "n": 4}}}
     shared      {"version": 1, "consumer": "spark-5f0c", "batch": 7,
                  "claimed": {"orders": {"ids": ["1-0", "2-0"], "deliveries": {"1-0": 3}}}}
 
-`id` is the last entry that was read (0-0: none), so a batch is what lies behind one offset up to and
-including the next. `n` counts the entries that were ever added to the stream up to that id; it says how
-many a trim has taken, and gives the group its lag. null: not known.
+`id` is the last entry read (0-0: none). A batch has the entries after one offset, up to and including the
+next. `n` is the number of entries ever added to the stream up to that id, or null if unknown. It shows how
+many entries a trim has removed, and gives the group its lag.
 
-In mode shared a batch is the very entries that the query's consumer was given: what is claimed from
-others lies anywhere. `deliveries` has those that were delivered more than once. `batch` makes every
-offset different from the last.
+In mode shared an offset lists the entries of the batch, because entries claimed from other consumers may be
+anywhere in the stream. `deliveries` has the counts of entries delivered more than once. `batch` makes each
+offset different from the one before.
 
-Version 1 is all there has been. A later version must read these: tests/fixtures/offsets has one of each.
+1 is the only version so far. Later versions must read it: tests/fixtures/offsets has one offset of each kind.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ VERSION = 1
 
 
 class OffsetError(PenstockError):
-    """A checkpoint that this version cannot go on from."""
+    """A checkpoint that this version cannot use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """The last id that was read, and how many entries were ever added up to it, if that is known."""
+    """The last id read, and how many entries were ever added up to it, if known."""
 
     id: StreamID = SMALLEST
     n: int | None = None
@@ -40,19 +40,19 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """Positions by the name that offsets give a stream."""
+    """The positions of all streams, by name."""
 
     streams: dict[str, Position]
 
     def to_json(self) -> dict[str, Any]:
-        """What Spark keeps."""
+        """The form that Spark stores."""
         streams = {name: {"id": str(at.id), "n": at.n} for name, at in sorted(self.streams.items())}
         return {"version": VERSION, "streams": streams}
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """Entries of one stream that the consumer holds, in the order of their ids."""
+    """Entries of one stream that are pending for the consumer, ordered by id."""
 
     ids: tuple[str, ...]
     deliveries: dict[str, int] = field(default_factory=dict)
@@ -60,14 +60,14 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class SharedOffset:
-    """One batch of mode shared: who reads, and what."""
+    """One batch in mode shared: the consumer and its entries."""
 
     consumer: str
     batch: int
     claimed: dict[str, Claim]
 
     def to_json(self) -> dict[str, Any]:
-        """What Spark keeps."""
+        """The form that Spark stores."""
         claimed = {
             name: {"ids": list(claim.ids), "deliveries": claim.deliveries}
             for name, claim in sorted(self.claimed.items())
@@ -77,7 +77,7 @@ class SharedOffset:
 
 
 def parse_offset(given: dict[str, Any]) -> Offset:
-    """Read what `Offset.to_json` made. Raises: OffsetError."""
+    """The reverse of `Offset.to_json`. Raises: OffsetError."""
     _check_version(given, "streams", "exclusive")
     try:
         return Offset({name: _position(at) for name, at in given["streams"].items()})
@@ -86,7 +86,7 @@ def parse_offset(given: dict[str, Any]) -> Offset:
 
 
 def parse_shared_offset(given: dict[str, Any]) -> SharedOffset:
-    """Read what `SharedOffset.to_json` made. Raises: OffsetError."""
+    """The reverse of `SharedOffset.to_json`. Raises: OffsetError."""
     _check_version(given, "claimed", "shared")
     try:
         claimed = {
@@ -101,20 +101,20 @@ def parse_shared_offset(given: dict[str, Any]) -> SharedOffset:
 def _position(given: dict[str, Any]) -> Position:
     n = given["n"]
     if not (n is None or isinstance(n, int)):
-        raise TypeError("n is no number")
+        raise TypeError("n is not a number")
     return Position(parse(given["id"].encode()), n)
 
 
 def _check_version(given: dict[str, Any], needed: str, mode: str) -> None:
     if given.get("version") != VERSION:
         raise OffsetError(
-            f"the checkpoint's offset has version {given.get('version')!r}; this penstock reads"
+            f"the checkpoint's offset has version {given.get('version')!r}, and this penstock reads"
             f" version {VERSION}: use the penstock that wrote it, or a new checkpoint"
         )
     if needed not in given:
         raise OffsetError(
-            f"the checkpoint was not written in mode {mode}: a query cannot change its mode; use"
-            " the old mode or a new checkpoint"
+            f"the checkpoint was not written in mode {mode}: a query cannot change its mode. Use the old"
+            " mode or a new checkpoint"
         )
 
 

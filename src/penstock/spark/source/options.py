@@ -1,20 +1,20 @@
-"""What a reader was asked for: the options of `format("penstock")`, checked once.
+"""The options of a read with `format("penstock")`.
 
     url                    redis://[user:password@]host:port/db, rediss://, unix://path; several, by commas
     username, password     for every url that names none; Spark hides an option of this name in its plans
     cluster                true: the urls are nodes of one Redis Cluster
-    stream, streamPattern  keys, by commas or as a JSON array; or a glob, looked at again for every batch
-    startingOffsets        earliest, latest, or {"stream": "id"}: the first entry that is read
-    endingOffsets          the same for a batch: the last entry that is read
-    startingTimestamp, endingTimestamp    the same by ms since the epoch; both included, as XRANGE has it
+    stream, streamPattern  keys, by commas or as a JSON array; or a glob, matched again for every batch
+    startingOffsets        earliest, latest, or {"stream": "id"}: the first entry to read
+    endingOffsets          the same for a batch: the last entry to read
+    startingTimestamp, endingTimestamp    the same in ms since the epoch; both inclusive, as in XRANGE
     maxEntriesPerTrigger, minPartitions, fetchSize, failOnDataLoss
     mode, group, consumer, claimIdleMs    exclusive, or shared with the other consumers of a group
-    fieldsType             string, binary, entries: the type of the column `fields` where no schema is given
-    onParseError           null, fail: what becomes of a value that does not fit its column
+    fieldsType             string, binary, entries: the type of the column `fields` without a schema
+    onParseError           null, fail: what to do with a value that does not fit its column
 
-A batch reads from earliest to latest unless told otherwise; a stream begins at latest, as the Kafka
-source does. Streams that a JSON object does not name are read from their beginning, or to their end. Where
-there are several servers, "host:port/db stream" is the stream of one, and "stream" that of each.
+By default a batch reads from earliest to latest, and a stream starts at latest, like Spark's Kafka source. A
+JSON object may leave out streams: they are read from their beginning, or to their end. With several servers,
+"host:port/db stream" is the stream of one server, and "stream" is that stream on every server.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from penstock.client.address import URL_FORMS, BadUrl, ServerUrl, parse_url
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID, parse
-from penstock.spark.option_words import OptionError, Words
+from penstock.spark.option_reader import OptionError, OptionReader, missing_option
+from penstock.spark.place import CONNECTION, Place, parse_place
 
-CONNECTION = ("url", "username", "password", "cluster")
 NAMES = (
     *CONNECTION,
     *("stream", "streamPattern"),
@@ -45,16 +44,8 @@ CLAIM_IDLE_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Which servers, and how they belong together."""
-
-    servers: tuple[ServerUrl, ...]
-    cluster: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Bound:
-    """Where reading begins or ends: a word for all streams, or an id for each; ids are included."""
+    """Where a read starts or ends: one word for all streams, or an id for each. Ids are inclusive."""
 
     word: str
     ids: dict[str, StreamID] = field(default_factory=dict)
@@ -83,28 +74,30 @@ class SourceOptions:
 
 
 def parse_options(given: Mapping[str, str]) -> SourceOptions:
-    """Check everything that was given. Raises: OptionError."""
-    words = Words(given, NAMES)
-    streams, pattern = words.names("stream"), words.text("streamPattern")
-    if bool(streams) == bool(pattern):
-        both = f"{','.join(streams)} and {pattern}" if pattern else ""
-        raise OptionError("stream", both, "either stream or streamPattern, and not both")
-    shared = words.one_of("mode", ("exclusive", "shared"), "exclusive") == "shared"
-    group = words.text("group")
+    """Read and check all options. Raises: OptionError."""
+    reader = OptionReader(given, NAMES)
+    streams, pattern = reader.names("stream"), reader.text("streamPattern")
+    if not streams and not pattern:
+        raise missing_option("stream", "the name of a stream, or the option streamPattern")
+    if streams and pattern:
+        both = f"{','.join(streams)} and {pattern}"
+        raise OptionError("stream", both, "either stream or streamPattern, not both")
+    shared = reader.one_of("mode", ("exclusive", "shared"), "exclusive") == "shared"
+    group = reader.text("group")
     if shared and not group:
-        raise OptionError("group", group, "the name of the consumer group to join, for mode shared")
+        raise missing_option("group", "the name of the consumer group to join in mode shared")
     for name in ("consumer", "claimIdleMs"):
-        if name in words and not shared:
-            raise OptionError(name, words.text(name), "mode shared with it, or no such option")
-    bounds = [_bound_or_none(words, which) for which in ("starting", "ending")]
-    place = parse_place(words)
+        if name in reader and not shared:
+            raise OptionError(name, reader.text(name), "no such option without mode=shared")
+    bounds = [_bound_or_none(reader, which) for which in ("starting", "ending")]
+    place = parse_place(reader)
     several = () if place.cluster or len(place.servers) == 1 else place.servers
     known = [*streams, *(f"{server.label} {one}" for server in several for one in streams)]
     for which, bound in zip(("starting", "ending"), bounds, strict=True):
         for name in bound.ids if bound is not None and streams else ():
             if name not in known:
                 raise OptionError(
-                    f"{which}Offsets", name, f"streams that are read: {', '.join(known)}"
+                    f"{which}Offsets", name, f"a stream of this read: {', '.join(known)}"
                 )
     return SourceOptions(
         place=place,
@@ -112,51 +105,35 @@ def parse_options(given: Mapping[str, str]) -> SourceOptions:
         pattern=pattern,
         starting=bounds[0],
         ending=bounds[1],
-        entries_max=words.whole("maxEntriesPerTrigger", SHARED_ENTRIES if shared else None, 1),
-        partitions_min=words.whole("minPartitions", None, 1, 65_536),
-        fetch_size=words.whole("fetchSize", FETCH_SIZE, 1, 1_000_000),
-        fail_on_data_loss=words.truth("failOnDataLoss", True),
+        entries_max=reader.integer("maxEntriesPerTrigger", SHARED_ENTRIES if shared else None, 1),
+        partitions_min=reader.integer("minPartitions", None, 1, 65_536),
+        fetch_size=reader.integer("fetchSize", FETCH_SIZE, 1, 1_000_000),
+        fail_on_data_loss=reader.boolean("failOnDataLoss", True),
         shared=shared,
         group=group,
-        consumer=words.text("consumer"),
-        claim_idle_ms=words.whole("claimIdleMs", CLAIM_IDLE_MS, 0),
-        fields_type=words.one_of("fieldsType", ("string", "binary", "entries"), "string"),
-        fail_on_parse_error=words.one_of("onParseError", ("null", "fail"), "null") == "fail",
+        consumer=reader.text("consumer"),
+        claim_idle_ms=reader.integer("claimIdleMs", CLAIM_IDLE_MS, 0),
+        fields_type=reader.one_of("fieldsType", ("string", "binary", "entries"), "string"),
+        fail_on_parse_error=reader.one_of("onParseError", ("null", "fail"), "null") == "fail",
     )
 
 
-def parse_place(words: Words) -> Place:
-    """The servers that `url`, `username`, `password` and `cluster` name. Raises: OptionError."""
-    text = words.required("url", URL_FORMS)
-    login = (words.text("username"), words.text("password"))
-    try:
-        servers = tuple(parse_url(part.strip(), *login) for part in text.split(","))
-    except BadUrl as error:
-        raise OptionError("url", "", str(error)) from None
-    cluster = words.truth("cluster", False)
-    if cluster and any(server.is_unix or server.database for server in servers):
-        raise OptionError("url", text, "redis:// or rediss:// and database 0 for a cluster")
-    if not cluster and len({server.label for server in servers}) < len(servers):
-        raise OptionError("url", text, "each server once")
-    return Place(servers, cluster)
-
-
-def _bound_or_none(words: Words, which: str) -> Bound | None:
+def _bound_or_none(reader: OptionReader, which: str) -> Bound | None:
     by_offset, by_time = f"{which}Offsets", f"{which}Timestamp"
-    if by_offset in words and by_time in words:
-        raise OptionError(by_time, words.text(by_time), f"either {by_offset} or {by_time}")
-    if by_time in words:
-        moment = words.whole(by_time, 0, 0, MAX64)
+    if by_offset in reader and by_time in reader:
+        raise OptionError(by_time, reader.text(by_time), f"either {by_offset} or {by_time}")
+    if by_time in reader:
+        moment = reader.integer(by_time, 0, 0, MAX64)
         return Bound("moment", moment_ms=moment)
-    if by_offset not in words:
+    if by_offset not in reader:
         return None
-    if words.text(by_offset).startswith("{"):
+    if reader.text(by_offset).startswith("{"):
         seq = 0 if which == "starting" else MAX64
-        ids = words.by_stream(by_offset, lambda text: _parse_id(text, seq), POSITION_FORMS)
+        ids = reader.by_stream(by_offset, lambda text: _parse_id(text, seq), POSITION_FORMS)
         return Bound("ids", ids)
-    word = words.text(by_offset).lower()
+    word = reader.text(by_offset).lower()
     if word not in ("earliest", "latest"):
-        raise OptionError(by_offset, words.text(by_offset), POSITION_FORMS)
+        raise OptionError(by_offset, reader.text(by_offset), POSITION_FORMS)
     return Bound(word)
 
 

@@ -1,7 +1,7 @@
 """Partitions, and reading one: from a server's replies to Arrow batches.
 
-Everything here runs in Spark's workers. A partition says which entries, never where the server is or how
-to log in; `read_batches` is the one place through which all entries come.
+`read_batches` runs in Spark's workers; every entry from a server goes through it. A partition says which
+entries to read. The server and the login are in the options.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from penstock.spark.connection import Servers, StreamName
 from penstock.spark.source.offsets import Claim, Position
 from penstock.spark.source.options import SourceOptions
 from penstock.spark.source.planning import DataLoss, IdRange, loss_text, lost_or_none
-from penstock.spark.source.schema import Columns, Page
+from penstock.spark.source.schema import EntrySchema, Page
 from penstock.spark.source.stream_state import state_of
 
 CLAIM_PAGE_IDS = 1_000
@@ -36,7 +36,7 @@ class RangePartition(InputPartition):
 
 @dataclass(frozen=True)
 class ClaimPartition(InputPartition):
-    """Entries of one stream that the query's consumer holds."""
+    """Entries of one stream that are pending for the query's consumer."""
 
     stream: StreamName
     claim: Claim
@@ -46,12 +46,12 @@ Partition = RangePartition | ClaimPartition
 
 
 def read_batches(
-    partition: Partition, options: SourceOptions, columns: Columns
+    partition: Partition, options: SourceOptions, schema: EntrySchema
 ) -> Iterator[pa.RecordBatch]:
     """The entries of a partition. Raises: ParseError, DataLoss."""
     with Servers(options.place) as servers:
-        if columns.is_bulk:
-            yield from _bulk_batches(servers, partition, options, columns)
+        if schema.is_bulk:
+            yield from _bulk_batches(servers, partition, options, schema)
             return
         if isinstance(partition, ClaimPartition):
             pages = _claimed_pages(servers, partition)
@@ -59,30 +59,29 @@ def read_batches(
             pages = _range_pages(servers, partition, options)
         for page in pages:
             if page.entries:
-                yield columns.batch(page)
+                yield schema.batch(page)
 
 
 def _bulk_batches(
-    servers: Servers, partition: Partition, options: SourceOptions, columns: Columns
+    servers: Servers, partition: Partition, options: SourceOptions, schema: EntrySchema
 ) -> Iterator[pa.RecordBatch]:
-    """By compiled decoders, which know most types: no object for each row."""
+    """Read with the compiled decoders: they know most types and create no object per row."""
     stream = partition.stream
     settings = BulkOptions(
         options.fetch_size,
         isinstance(partition, RangePartition) and partition.is_native,
-        RowLimits(fail_on_error=columns.fail_on_parse_error),
+        RowLimits(fail_on_error=schema.fail_on_parse_error),
     )
     if options.place.cluster:
-        servers.ask(
-            stream, "XLEN", stream.key
-        )  # if the stream has moved to another node, this follows it
-    with BulkReader(servers.client(stream), columns.schema, settings) as reader:
+        # Finds the node again if the stream has moved: BulkReader does not follow redirections.
+        servers.ask(stream, "XLEN", stream.key)
+    with BulkReader(servers.client(stream), schema.arrow, settings) as reader:
         if isinstance(partition, ClaimPartition):
             yield from reader.batches_of(stream.key, [one.encode() for one in partition.claim.ids])
             return
         yield from reader.batches(stream.key, *partition.ids.words)
         seen = reader.rows
-    _check_all_there(servers, partition, options, seen)
+    _check_nothing_lost(servers, partition, options, seen)
 
 
 def _range_pages(
@@ -99,15 +98,15 @@ def _range_pages(
         if len(entries) < options.fetch_size or entries[-1][0] == LARGEST.text:
             break
         start = f"({entries[-1][0].decode()}"
-    _check_all_there(servers, partition, options, seen)
+    _check_nothing_lost(servers, partition, options, seen)
 
 
-def _check_all_there(
+def _check_nothing_lost(
     servers: Servers, partition: RangePartition, options: SourceOptions, seen: int
 ) -> None:
     stream, ids = partition.stream, partition.ids
     if options.fail_on_data_loss and ids.count is not None and seen < ids.count:
-        # Fewer than were counted: deleted one by one, or trimmed after the plan was made?
+        # Fewer entries than planned. XDEL is allowed; a trim since planning is a loss.
         lost = lost_or_none(stream.text, Position(ids.after, ids.n), state_of(servers, stream))
         if lost is not None:
             raise DataLoss(loss_text(lost))
@@ -117,7 +116,7 @@ def _claimed_pages(servers: Servers, partition: ClaimPartition) -> Iterator[Page
     stream, claim = partition.stream, partition.claim
     for at in range(0, len(claim.ids), CLAIM_PAGE_IDS):
         ids = claim.ids[at : at + CLAIM_PAGE_IDS]
-        # An id whose entry is deleted has an empty reply: it is acknowledged like the others.
+        # A deleted entry gives an empty reply. Its id is acknowledged like the others.
         replies = servers.ask_all(stream, [("XRANGE", stream.key, one, one) for one in ids])
         entries = [entry for reply in replies for entry in reply]
         counts = {entry[0]: claim.deliveries.get(entry[0].decode(), 1) for entry in entries}

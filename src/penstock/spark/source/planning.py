@@ -1,23 +1,22 @@
-"""Plans: which ids a batch covers, and how they are cut into partitions.
+"""Plans which ids a batch covers, and how they are split into partitions.
 
-Pure functions: stream_state.py fetches the facts.
+The functions are pure: stream_state.py asks the server.
 
-A range is half-open: behind `after`, up to and including `end`. Ranges of consecutive batches meet
-without a gap, and a range that was written down once always means the same entries: nothing is ever added
-in the middle of a stream.
+A range excludes `after` and includes `end`. Ranges of consecutive batches leave no gap. A stored range always
+means the same entries, because entries are never added in the middle of a stream.
 
-Data loss. A trim takes entries from the head of a stream and leaves no trace in max-deleted-entry-id. A
-reader at (id, n), where n entries were ever added up to id, has missed some if the stream now begins
-behind id and more than n are gone:
+Data loss. A trim removes entries from the head of a stream and does not change max-deleted-entry-id. A reader
+is at (id, n) if n entries were ever added up to id. It has missed entries if the stream now starts after id
+and more than n entries are gone:
 
     n = 4 read      added 9, length 3: 6 are gone, 2 of them unread
     [1 2 3 4 5 6] 7 8 9
            ^id    ^first
 
-Single deletions (XDEL) count as gone too, so that the number may be too high, but only behind a head that
-was cut.
+Entries deleted by XDEL also count as gone, so the reported number may be too high, but only if the head was
+trimmed too.
 
-A stream to which fewer entries were ever added than were read is another one under the same name.
+If fewer entries were ever added than were read, the stream was deleted and created again.
 """
 
 from __future__ import annotations
@@ -32,45 +31,44 @@ from penstock.spark.source.offsets import Position
 
 K = TypeVar("K", bound=Hashable)
 
-ENTRIES_PER_PARTITION = (
-    250_000  # a task of Spark costs as much as 50,000 entries, wherever they come from
-)
+ENTRIES_PER_PARTITION = 250_000  # starting a Spark task costs as much as reading 50,000 entries
 PARTITIONS_MAX = 65_536
 
 
 class DataLoss(PenstockError):
-    """Entries that should have been read are not there any more."""
+    """Entries were removed before the query read them."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamState:
-    """What XINFO STREAM says; of a missing key, that of a stream that never had an entry."""
+    """What XINFO STREAM says. A missing key has the state of a stream that never had an entry."""
 
     length: int = 0
     first: StreamID | None = None
     last: StreamID = SMALLEST
     added: int | None = 0
+    is_missing: bool = False
 
     @property
     def removed(self) -> int | None:
-        """How many entries are gone."""
+        """How many entries were trimmed or deleted."""
         return None if self.added is None else self.added - self.length
 
     @property
     def beginning(self) -> Position:
-        """Right before the first entry that is still there: if that one goes, it shows."""
+        """Just before the first entry: if that one is trimmed later, the loss is detected."""
         before = self.last if self.first is None else self.first.previous()
         return Position(before, self.removed)
 
     @property
     def end(self) -> Position:
-        """Behind the last entry that was ever added."""
+        """After the last entry that was ever added."""
         return Position(self.last, self.added)
 
 
 @dataclass(frozen=True, slots=True)
 class IdRange:
-    """What lies behind `after` up to `end`; `n` entries were added up to `after`; `count` are inside."""
+    """The ids after `after` up to `end`. `n` entries were added up to `after`; the range has `count`."""
 
     after: StreamID
     end: StreamID
@@ -79,18 +77,18 @@ class IdRange:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it can hold nothing."""
+        """Whether no id is in the range."""
         return self.end <= self.after
 
     @property
     def words(self) -> tuple[str, str]:
-        """The two bounds as XRANGE takes them."""
+        """The two bounds as arguments of XRANGE."""
         start = "-" if self.after == SMALLEST else f"({self.after}"
         return start, str(self.end)
 
 
 def range_between(start: Position, end: Position) -> IdRange:
-    """What a batch between two positions reads."""
+    """The range of a batch between two positions."""
     count = None
     if start.n is not None and end.n is not None:
         count = max(end.n - start.n, 0)
@@ -98,23 +96,23 @@ def range_between(start: Position, end: Position) -> IdRange:
 
 
 def lost_or_none(name: str, start: Position, state: StreamState) -> str | None:
-    """What is missing behind a position, in words, or None if nothing is."""
+    """A description of the entries lost after a position, or None if nothing is lost."""
     if state.last < start.id:
         return (
-            f"stream {name} ends at {state.last}, and {start.id} was read before: it was deleted or"
-            " replaced; all that was added before that is missing"
+            f"stream {name} ends at {state.last}, but {start.id} has been read: it was deleted or"
+            " replaced, and unread entries of the old stream are lost"
         )
     if start.n is None or state.added is None or state.removed is None:
         return None
     if state.added < start.n:
         return (
-            f"stream {name} has had {state.added} entries, and {start.n} were read up to {start.id}: it was"
-            " deleted or replaced; what was added before that and is not in it is missing"
+            f"stream {name} has had {state.added} entries, but {start.n} were read up to {start.id}: it was"
+            " deleted or replaced, and unread entries of the old stream are lost"
         )
     if state.removed <= start.n:
         return None
     if state.first is not None and state.first.previous() <= start.id:
-        return None  # nothing is missing at the head; what is gone was deleted one by one
+        return None  # the head is complete: the other entries were deleted by XDEL
     until = f"before {state.first}" if state.first is not None else f"up to {state.last}"
     return (
         f"stream {name}: up to {state.removed - start.n} entries after {start.id} and {until} were"
@@ -123,21 +121,21 @@ def lost_or_none(name: str, start: Position, state: StreamState) -> str | None:
 
 
 def loss_text(lost: str) -> str:
-    """What an error says of it, and what to do."""
+    """The text of a DataLoss error: the loss, and what to do."""
     return (
-        f"{lost}. Trim less, or read sooner; set failOnDataLoss=false to go on with what is there,"
+        f"{lost}. Trim less or read sooner. To continue with the entries that exist, set failOnDataLoss=false"
         " or use a new checkpoint"
     )
 
 
 def share_limit(waiting: Mapping[K, int], limit: int) -> dict[K, int]:
-    """Share a limit among streams by what waits in each: none starves, together never more than the limit."""
+    """Share a limit among streams in proportion to their waiting entries, so that none starves."""
     total = sum(waiting.values())
     if total <= limit:
         return dict(waiting)
     shares = {key: min(count, count * limit // total) for key, count in waiting.items()}
     left = limit - sum(shares.values())
-    # The emptiest first: a stream with one entry would wait for ever beside a large one.
+    # Smallest shares first: otherwise a stream with one entry would wait forever next to a large one.
     for key in sorted(waiting, key=lambda one: shares[one]):
         if left and shares[key] < waiting[key]:
             shares[key] += 1
@@ -146,7 +144,7 @@ def share_limit(waiting: Mapping[K, int], limit: int) -> dict[K, int]:
 
 
 def plan_parts(counts: Mapping[K, int | None], wanted: int | None) -> dict[K, int]:
-    """Into how many parts each range is cut, so that together there are at least those wanted."""
+    """How many parts to split each range into. In total there are at least `wanted`."""
     known = {key: 1 if count is None else count for key, count in counts.items()}
     total = sum(known.values())
     parts = {}
@@ -160,7 +158,7 @@ def plan_parts(counts: Mapping[K, int | None], wanted: int | None) -> dict[K, in
 
 
 def cut_by_time(whole: IdRange, first: StreamID, parts: int) -> list[IdRange]:
-    """Cut a range into equal spans of time, behind its first entry; for servers that cannot count."""
+    """Split a range into equal spans of time, for servers that cannot count entries."""
     low, high = max(first, whole.after).ms, whole.end.ms
     cuts: list[StreamID] = []
     for part in range(1, parts):
@@ -171,7 +169,7 @@ def cut_by_time(whole: IdRange, first: StreamID, parts: int) -> list[IdRange]:
 
 
 def cut_at(whole: IdRange, cuts: Sequence[tuple[StreamID, int | None]]) -> list[IdRange]:
-    """Cut a range behind some of its ids, in order; each comes with the entries of the part that it ends."""
+    """Split a range after some of its ids, in order. Each comes with the entry count of its part."""
     ranges = []
     after, n = whole.after, whole.n
     rest: int | None = whole.count

@@ -1,21 +1,21 @@
-"""Columns: what a row is, and how a page of entries becomes one Arrow batch.
+"""The columns of a read, and how a page of entries becomes one Arrow batch.
 
-Without a schema of the user's:
+The columns without a schema from the user:
 
     _stream string, _id string, _timestamp timestamp, fields map<string,string>
 
-With one, a column is a field of that name (null where an entry lacks it; the last one where it has
-several), but for these:
+With a schema, a column holds the field of the same name: null if the entry has no such field, the last one if
+it has several. These names are special:
 
     _stream, _id       string
-    _timestamp         the id's time; null beyond the year 9999, where Spark's timestamps end
-    _deliveries        bigint or int: how often the group has delivered it; null in mode exclusive
-    _corrupt           map<string,string>: the fields that did not parse, as they came; null if all did
-    fields             all fields, if it is a map of strings or binaries, or an array of (name, value)
+    _timestamp         the time in the id; null after the year 9999, where Spark's timestamps end
+    _deliveries        bigint or int: how often the group has delivered the entry; null in mode exclusive
+    _corrupt           map<string,string>: the raw values of fields that did not parse; null if all did
+    fields             all fields, if the type is a map of strings or binaries, or an array of (name, value)
 
-A value that does not fit is null, or with onParseError=fail an error that names stream, id and column.
-What is no UTF-8 is shown with backslashes where a string must stand for it: in `_corrupt`, `_stream` and
-the names of `fields`.
+A value that does not fit its column becomes null. With onParseError=fail it is an error that names stream, id
+and column. `_corrupt`, `_stream` and the names in `fields` show bytes that are not UTF-8 as backslash
+escapes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from penstock.client.arrow_batch import BatchBuilder, pair_types_or_none
 from penstock.errors import ConfigError, PenstockError
 from penstock.spark.source.values import convert, parser_of
 
-Entry = Sequence[Any]  # as XRANGE has it: the id, then names and values in turn
+Entry = Sequence[Any]  # as in a reply of XRANGE: the id, then a flat list of names and values
 
 SHOWN_BYTES_MAX = 100
 TIMESTAMP_MS_MAX = 253_402_300_799_999  # the end of the year 9999
@@ -57,27 +57,27 @@ _SPECIAL = {
 
 
 class SchemaError(PenstockError):
-    """A schema that entries cannot be read into."""
+    """A schema that the source cannot produce."""
 
 
 class ParseError(PenstockError):
-    """A value that does not fit its column, where that is to be an error."""
+    """A value that does not fit its column, with onParseError=fail."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Entries of one stream, as they came from a server."""
+    """Entries of one stream, as the server sent them."""
 
     stream: bytes
     entries: Sequence[Entry]
     deliveries: Mapping[bytes, int] | None = None
 
 
-class Columns:
-    """A schema, ready to make batches: `batch(page)`. It pickles, and keeps nothing between batches."""
+class EntrySchema:
+    """Turns pages of entries into batches of one Arrow schema. It can be pickled and keeps no state."""
 
     def __init__(self, schema: pa.Schema, fail_on_parse_error: bool = False) -> None:
-        self.schema = schema
+        self.arrow = schema
         self.fail_on_parse_error = fail_on_parse_error
         for field in schema:
             _check(field)
@@ -85,7 +85,7 @@ class Columns:
         self.is_bulk = _is_bulk(schema)
 
     def batch(self, page: Page) -> pa.RecordBatch:
-        """One batch of one page. Raises: ParseError."""
+        """The rows of a page. Raises: ParseError."""
         rows = [_last_wins(entry[1]) for entry in page.entries]
         corrupt: list[dict[bytes, bytes]] = [{} for _ in rows]
         made: dict[str, pa.Array] = {}
@@ -95,15 +95,15 @@ class Columns:
             made[field.name], bad = convert(values, field.type)
             for row in bad:
                 corrupt[row][name] = rows[row][name]
-        for field in self.schema:
+        for field in self.arrow:
             if _is_whole_entry(field):
                 made[field.name] = _fields(field.type, page.entries, rows, corrupt)
         self._check_values(page, made, corrupt)
-        for field in self.schema:
+        for field in self.arrow:
             if field.name in _SPECIAL:
                 made[field.name] = _special(field, page, corrupt)
         return pa.RecordBatch.from_arrays(
-            [made[field.name] for field in self.schema], schema=self.schema
+            [made[field.name] for field in self.arrow], schema=self.arrow
         )
 
     def _check_values(
@@ -117,12 +117,12 @@ class Columns:
             if not field.nullable and made[field.name].null_count:
                 row = made[field.name].is_null().index(True).as_py()
                 raise _unfit(
-                    page, row, f"the column {field.name} must not be null, and has no value"
+                    page, row, f"the column {field.name} must not be null, but has no value"
                 )
 
 
 def _is_bulk(schema: pa.Schema) -> bool:
-    """Whether the compiled decoders know all of its types."""
+    """Whether the compiled decoders know all types of a schema."""
     if "_deliveries" in schema.names:
         return False
     try:
@@ -138,7 +138,7 @@ def _unfit(page: Page, row: int, what: str) -> ParseError:
 
 
 def _misfit(name: bytes, value: bytes) -> str:
-    """As client/rows.py says it."""
+    """The same text as in client/rows.py."""
     shown = _shown(value).encode()
     more = "..." if len(shown) > SHOWN_BYTES_MAX else ""
     text = shown[:SHOWN_BYTES_MAX].decode("utf-8", "replace")
@@ -161,7 +161,7 @@ def _check(field: pa.Field) -> None:
 
 
 def mark_or_none(kind: pa.DataType) -> str | None:
-    """Variants and shapes come as structs with a mark: which of them is inside of a type."""
+    """`variant`, `geometry` or `geography` if a type contains one. Arrow has them as structs with a mark."""
     if not pa.types.is_nested(kind):
         return None
     for at in range(kind.num_fields):
@@ -176,7 +176,7 @@ def mark_or_none(kind: pa.DataType) -> str | None:
 def _check_marks(field: pa.Field) -> None:
     mark = mark_or_none(field.type)
     if mark is not None:
-        raise TypeError(f"type {mark} cannot be read out of a text")
+        raise TypeError(f"type {mark} cannot be read from text")
 
 
 def _is_own(field: pa.Field) -> bool:
@@ -188,7 +188,7 @@ def _is_whole_entry(field: pa.Field) -> bool:
 
 
 def _last_wins(pairs: Sequence[bytes]) -> dict[bytes, bytes]:
-    """The fields by name; of two with the same name the last, in its place."""
+    """The fields by name. Of two with the same name the last one stays, in its own position."""
     made: dict[bytes, bytes] = {}
     for name, value in zip(pairs[::2], pairs[1::2], strict=True):
         made.pop(name, None)
@@ -202,7 +202,7 @@ def _fields(
     rows: Sequence[dict[bytes, bytes]],
     corrupt: list[dict[bytes, bytes]],
 ) -> pa.Array:
-    """The column that holds all fields of an entry: offsets are counted, values converted at once."""
+    """The column with all fields of each entry. Converts the values of all entries in one call."""
     pairs: list[Sequence[tuple[bytes, bytes]]]
     if pa.types.is_map(kind):
         pairs = [list(row.items()) for row in rows]
@@ -241,7 +241,7 @@ def _special(field: pa.Field, page: Page, corrupt: list[dict[bytes, bytes]]) -> 
     if field.name == "_deliveries":
         known = page.deliveries or {}
         return pa.array([known.get(one) for one in ids], field.type)
-    # Two names may be shown alike: a map has a key once.
+    # Two names may be equal after escaping, and a map must not repeat a key.
     shown = [{_shown(name): _shown(text) for name, text in bad.items()} for bad in corrupt]
     return pa.array([list(one.items()) or None for one in shown], field.type)
 

@@ -1,15 +1,15 @@
-"""Streaming, mode shared: one consumer among the others of a group; at least once.
+"""Streaming reads in mode shared: the query is one consumer of a group. Delivery is at least once.
 
-The driver is given entries (its own that an earlier run left, then what dead consumers left, then new
-ones) and writes their ids into the offset; workers read those ids; commit acknowledges them. So a batch
-that is run again is the same batch, and an entry is acknowledged only when Spark has finished it.
+The driver claims entries and writes their ids into the offset. Workers read those ids, and `commit`
+acknowledges them. A repeated batch therefore has the same entries, and an entry is acknowledged only when
+Spark has finished it.
 
-    XPENDING own consumer            left by a run that ended between claim and offset
-    XAUTOCLAIM JUSTID claimIdleMs    left by others; XCLAIM RETRYCOUNT counts it, for JUSTID does not
-    XREADGROUP >                     new ones, up to maxEntriesPerTrigger in all
+    XPENDING own consumer            entries of a run that ended between the claim and the offset
+    XAUTOCLAIM JUSTID claimIdleMs    entries of dead consumers; XCLAIM RETRYCOUNT counts the delivery
+    XREADGROUP >                     new entries, up to maxEntriesPerTrigger in total
 
-The consumer's name, unless it is given, is made for the query and kept in its offsets: two queries never
-share one.
+Without the option `consumer` a query makes up a name and keeps it in its offsets, so two queries never share
+one.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from penstock.core.stream_id import StreamID, parse
 from penstock.spark.connection import StreamName, stream_of
+from penstock.spark.runtime.short_errors import short_errors
 from penstock.spark.source.bounds import LATEST, start_position, streams_of
-from penstock.spark.source.exclusive_reader import StreamReader
 from penstock.spark.source.offsets import Claim, SharedOffset, parse_shared_offset
 from penstock.spark.source.options import SHARED_ENTRIES, SourceOptions
 from penstock.spark.source.partitions import ClaimPartition
 from penstock.spark.source.planning import plan_parts
-from penstock.spark.source.schema import Columns
+from penstock.spark.source.reader_base import StreamReaderBase
+from penstock.spark.source.schema import EntrySchema
 from penstock.spark.source.stream_state import groups_of, state_of
 
 ACK_IDS = 1_000
@@ -38,16 +39,17 @@ READ_IDS = 500
 CLAIM_IDS = 1_000
 
 
-class SharedReader(StreamReader):
-    """Competes with the other consumers of a group."""
+@short_errors
+class SharedReader(StreamReaderBase):
+    """Reads as one consumer of a group."""
 
-    def __init__(self, options: SourceOptions, columns: Columns) -> None:
-        super().__init__(options, columns)
+    def __init__(self, options: SourceOptions, schema: EntrySchema) -> None:
+        super().__init__(options, schema)
         self._initial: SharedOffset | None = None
         self._target: dict[str, StreamID] | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802
-        """Nothing claimed yet; a group that is missing begins where the options say."""
+        """An offset without entries. Creates a missing group at the position in the options."""
         if self._initial is None:
             bound = self._options.starting or LATEST
             for name, stream in streams_of(self.servers, self._options).items():
@@ -58,20 +60,20 @@ class SharedReader(StreamReader):
         return self._initial.to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Remember the end of every stream: new entries behind it are left to the others."""
+        """Remember the end of each stream: later entries are left to other consumers."""
         streams = streams_of(self.servers, self._options)
         self._target = {
             name: state_of(self.servers, stream).last for name, stream in streams.items()
         }
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Claim the next batch. What `start` holds is finished, and acknowledged before anything else."""
+        """Claim the next batch. Spark has finished the entries of `start`: they are acknowledged first."""
         begun = parse_shared_offset(start)
         self._acknowledge(begun)
         left = limit.max_rows if isinstance(limit, ReadMaxRows) else SHARED_ENTRIES
         claimed = {}
         streams = list(streams_of(self.servers, self._options).items())
-        # Another one is first each time: a stream that never runs dry would leave nothing to the others.
+        # Each batch starts with another stream. Otherwise a busy stream could starve the rest.
         first = begun.batch % len(streams) if streams else 0
         for name, stream in streams[first:] + streams[:first]:
             taken = self._take(name, stream, begun.consumer, left)
@@ -85,7 +87,7 @@ class SharedReader(StreamReader):
         return SharedOffset(begun.consumer, begun.batch + 1, claimed).to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """The claimed ids, cut into runs."""
+        """The claimed ids, split into runs."""
         if start == end:
             return []
         claimed = parse_shared_offset(end).claimed
@@ -106,7 +108,7 @@ class SharedReader(StreamReader):
         self._acknowledge(parse_shared_offset(end))
 
     def _take(self, name: str, stream: StreamName, consumer: str, most: int) -> dict[str, int]:
-        """Up to so many ids that the consumer holds from now on, and how often each was delivered."""
+        """Claim up to `most` entries for the consumer. Returns their ids and delivery counts."""
         if most <= 0:
             return {}
         try:
@@ -117,7 +119,7 @@ class SharedReader(StreamReader):
         except redis.ResponseError as error:
             if "NOGROUP" not in str(error) and "no such key" not in str(error):
                 raise
-            # A new stream of the pattern, or one that was deleted: all of it is new.
+            # The stream is new, or it was deleted and created again: read all of it.
             if not self._join(stream, StreamID(0, 0)):
                 return {}
             return self._take(name, stream, consumer, most)
@@ -157,7 +159,7 @@ class SharedReader(StreamReader):
     def _count_again(
         self, stream: StreamName, consumer: str, counts: dict[str, int]
     ) -> dict[str, int]:
-        """Count one more delivery of each: JUSTID moves entries without saying that they were tried again."""
+        """Add one to the delivery count of each entry, because JUSTID does not."""
         place = (stream.key, self._options.group, consumer, 0)
         ids = list(counts)
         self.servers.ask_all(
@@ -167,7 +169,7 @@ class SharedReader(StreamReader):
         return {one: counts[one] + 1 for one in ids}
 
     def _may_read(self, name: str, stream: StreamName) -> bool:
-        """In an AvailableNow run: whether the group has not yet come to where the run ends."""
+        """Whether to read new entries: an AvailableNow run stops at the end it has remembered."""
         if self._target is None:
             return True
         if name not in self._target:
@@ -182,7 +184,7 @@ class SharedReader(StreamReader):
     ) -> None:
         place = ("XREADGROUP", "GROUP", self._options.group, consumer)
         while len(taken) < most:
-            # Redis sends the entries with their ids: a page of them is all that the driver holds at a time.
+            # The reply has whole entries, not only ids. Small pages bound the driver's memory.
             count = min(READ_IDS, most - len(taken))
             reply = self.servers.ask(stream, *place, "COUNT", count, "STREAMS", stream.key, ">")
             if not reply:
@@ -199,7 +201,7 @@ class SharedReader(StreamReader):
                 self.servers.ask(stream, "XACK", stream.key, self._options.group, *ids)
 
     def _join(self, stream: StreamName, at: StreamID) -> bool:
-        """Make the group if it is missing; whether there is a stream to make it for."""
+        """Create the group if it is missing. Returns False if the stream does not exist."""
         try:
             self.servers.ask(stream, "XGROUP", "CREATE", stream.key, self._options.group, str(at))
         except redis.ResponseError as error:

@@ -1,9 +1,9 @@
-"""What a plan needs to know of streams: their state, the k-th id of a range, a range cut into equal parts.
+"""Asks servers about streams: state, the k-th id of a range, equal parts of a range.
 
-Our own server counts by its index (PENSTOCK SPLITS). A plain Redis has no such thing: a read-only script
-walks the range there, a bounded number of entries a call, so that other clients get their turn, and only
-ids come back. That takes Redis 3 us an entry, five times what reading it takes, so beyond WALK_ENTRIES_MAX a
-range is cut by time instead.
+penstock's server answers from its index (PENSTOCK SPLITS). Plain Redis has no such command, so a read-only
+script walks the range and returns only ids. Each call walks a bounded number of entries, so that other
+clients are not blocked for long. The walk takes Redis 3 us per entry, five times as long as reading it.
+Ranges with more than WALK_ENTRIES_MAX entries are therefore split by time.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ return {seen, last, left, cuts}
 
 
 def state_of(servers: Servers, stream: StreamName) -> StreamState:
-    """What XINFO STREAM says."""
+    """The answer of XINFO STREAM."""
     try:
         reply = servers.ask(stream, "XINFO", "STREAM", stream.key)
     except redis.ResponseError as error:
         if "no such key" in str(error):
-            return StreamState()
+            return StreamState(is_missing=True)
         raise
     info = stream_info(reply)
     first = None if info.first is None else info.first.id
@@ -51,7 +51,7 @@ def state_of(servers: Servers, stream: StreamName) -> StreamState:
 
 
 def groups_of(servers: Servers, stream: StreamName) -> list[GroupInfo]:
-    """What XINFO GROUPS says of each group; of a missing key, nothing."""
+    """The answer of XINFO GROUPS; an empty list for a missing key."""
     try:
         reply = servers.ask(stream, "XINFO", "GROUPS", stream.key)
     except redis.ResponseError as error:
@@ -62,25 +62,25 @@ def groups_of(servers: Servers, stream: StreamName) -> list[GroupInfo]:
 
 
 def group_in_use_or_none(servers: Servers, stream: StreamName, group: str) -> str | None:
-    """Why a group's position is not ours to set: others read through it."""
+    """Why the position of a group must not be set, or None: other consumers use the group."""
     try:
         groups = groups_of(servers, stream)
     except redis.ResponseError as error:
         if "WRONGTYPE" in str(error):
-            return None  # what is no stream is told by whoever reads it
+            return None  # reading the key reports this
         raise
     for info in groups:
         if info.name == group.encode() and (info.consumers or info.pending):
             return (
                 f"the group {group} of the stream {stream.text} has consumers ({info.consumers})"
-                f" and pending entries ({info.pending}): mode exclusive sets a group's position, and"
-                " they would miss what it reads. Name a group of its own, or read with mode=shared"
+                f" and pending entries ({info.pending}). Mode exclusive sets the position of its group,"
+                " so these consumers would miss entries. Use a group of its own, or mode=shared"
             )
     return None
 
 
 def count_or_none(servers: Servers, stream: StreamName, ids: IdRange) -> int | None:
-    """How many entries a range has; a plain Redis would have to walk all of them."""
+    """How many entries a range has, or None on plain Redis, which would have to walk them."""
     if ids.count is not None or not servers.is_native(stream):
         return ids.count
     found = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, *ids.words, 1)
@@ -88,15 +88,15 @@ def count_or_none(servers: Servers, stream: StreamName, ids: IdRange) -> int | N
 
 
 def counted(servers: Servers, stream: StreamName, at: Position, state: StreamState) -> Position:
-    """A position with the number of entries up to it, where our own server can tell: a trim is then seen."""
+    """The position with the entry count up to it, if penstock's server knows: needed to detect a trim."""
     if at.n is not None or state.added is None or not at.id < state.last:
         return at
-    behind = count_or_none(servers, stream, IdRange(at.id, state.last))
-    return at if behind is None else Position(at.id, state.added - behind)
+    after = count_or_none(servers, stream, IdRange(at.id, state.last))
+    return at if after is None else Position(at.id, state.added - after)
 
 
 def kth_id(servers: Servers, stream: StreamName, whole: IdRange, k: int) -> StreamID | None:
-    """The id of the k-th entry of a range (the first is 1), or None if there are fewer."""
+    """The id of the k-th entry of a range, counted from 1, or None if the range has fewer."""
     if servers.is_native(stream):
         return _kth_by_splits(servers, stream, whole, k)
     _, cuts = _walk(servers, stream, whole, (k, k))
@@ -104,11 +104,11 @@ def kth_id(servers: Servers, stream: StreamName, whole: IdRange, k: int) -> Stre
 
 
 def cut(servers: Servers, stream: StreamName, whole: IdRange, parts: int) -> list[IdRange]:
-    """A range cut into parts with about the same number of entries."""
+    """Split a range into parts with about the same number of entries."""
     if servers.is_native(stream):
         start, end = whole.words
         found = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, start, end, parts)
-        # Whatever was deleted since, the range stays what it was: the server only says where to cut it.
+        # The server says only where to split. The bounds of the range stay, whatever was deleted since.
         cuts = [(parse(last), int(count)) for _, last, count in found]
         total = sum(count for _, count in cuts if count)
         known = IdRange(whole.after, whole.end, whole.n, total)
@@ -125,7 +125,7 @@ def cut(servers: Servers, stream: StreamName, whole: IdRange, parts: int) -> lis
 
 
 def _kth_by_splits(servers: Servers, stream: StreamName, whole: IdRange, k: int) -> StreamID | None:
-    """Narrow the range down to the part that holds the k-th entry, until it is the last of one."""
+    """Narrow the range to the part with the k-th entry, until that entry is the last of a part."""
     start, end = whole.words
     while True:
         parts = servers.ask(stream, "PENSTOCK", "SPLITS", stream.key, start, end, SPLIT_WAYS)
@@ -143,7 +143,7 @@ def _kth_by_splits(servers: Servers, stream: StreamName, whole: IdRange, k: int)
 def _walk(
     servers: Servers, stream: StreamName, whole: IdRange, pace: tuple[int, int]
 ) -> tuple[int, list[StreamID]]:
-    """How many entries there are, up to a number, and the id of every step-th."""
+    """Count entries up to a maximum, and collect the id of every step-th. `pace` is (step, maximum)."""
     step, most = pace
     start, end = whole.words
     seen, left = 0, step

@@ -1,20 +1,20 @@
-"""From the bytes of a field to a value of a column: which texts are values of which type.
+"""Parses the bytes of a field into a value of its column's type.
 
     boolean        true t yes y 1, false f no n 0, in any case
     byte .. long   digits with an optional sign, in range
     float, double  decimal digits with optional point and exponent; nan, inf, infinity in any case
-    decimal(p,s)   the same without the words; refused if it does not fit without rounding
+    decimal(p,s)   the same without nan and inf; refused if it would have to be rounded
     string         UTF-8
     binary         anything
     date           2026-11-16, years 1 to 9999
-    timestamp      2026-11-16T02:29:09.123456Z; a blank for the T; +01:00 or +0100 for the Z, or nothing: UTC
-    timestamp_ntz  the same, without a zone
+    timestamp      2026-11-16T02:29:09.123456Z; a blank for T; +01:00, +0100 or nothing (UTC) for Z
+    timestamp_ntz  the same without a zone
     time           02:29:09.123456
     interval day   P1DT2H3M4.5S (ISO 8601)
-    array, map, struct    JSON; its numbers and strings are read by the same rules, binary is base64
+    array, map, struct    JSON; its numbers and strings follow the same rules, binary is base64
 
-No blanks around a value. Down to timestamp_ntz the rules are those of client/value_text.py, which reads bulk
-replies; here they are only asked. What that module does not know is read here, and so is JSON.
+Blanks around a value are not allowed. client/value_text.py implements the types down to timestamp_ntz, also
+for the bulk decoders. This module adds the other types and JSON.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ _INTERVAL = re.compile(
     rb"(-?)P(?:([0-9]{1,9})D)?(?:T(?:([0-9]{1,9})H)?(?:([0-9]{1,9})M)?"
     rb"(?:([0-9]{1,9})(?:\.([0-9]{1,6}))?S)?)?"
 )
-_INTERVAL_MAX = timedelta(microseconds=2**63 - 1)  # Spark's
-_EPOCH = datetime(1970, 1, 1)  # of timestamp_ntz, which has no zone
+_INTERVAL_MAX = timedelta(microseconds=2**63 - 1)  # Spark's limit
+_EPOCH = datetime(1970, 1, 1)  # timestamp_ntz has no time zone
 _EXACTLY = Context(prec=40)
 
 
 def parser_of(kind: pa.DataType) -> Parser:
-    """The function that reads a text of this type. Raises: TypeError for a type that has no text."""
+    """The function that parses values of this type. Raises: TypeError if text cannot express the type."""
     for matches, parser in _SCALARS:
         if matches(kind):
             return parser
@@ -61,11 +61,11 @@ def parser_of(kind: pa.DataType) -> Parser:
     if pa.types.is_nested(kind):
         leaf = _json_reader(kind)
         return lambda text: leaf(_json(text))
-    raise TypeError(f"a column of type {kind} cannot be read out of a text")
+    raise TypeError(f"a column of type {kind} cannot be read from text")
 
 
 def convert(values: Sequence[bytes | None], kind: pa.DataType) -> tuple[pa.Array, list[int]]:
-    """A column, and where it is null because the text is no value of that type."""
+    """A column, and the rows that are null because their text did not parse."""
     if kind in KINDS or pa.types.is_decimal128(kind):
         return column_of(values, kind)
     parse = parser_of(kind)
@@ -82,7 +82,7 @@ def convert(values: Sequence[bytes | None], kind: pa.DataType) -> tuple[pa.Array
 
 def _read(method: Callable[..., bool], text: bytes, *more: Any) -> None:
     if not method(bytearray(text), 0, len(text), *more):
-        raise ValueError("no value of this type")
+        raise ValueError("not a value of this type")
 
 
 def _truth(text: bytes) -> bool:
@@ -106,7 +106,7 @@ def _number(text: bytes) -> float:
 
 
 def _narrow(text: bytes) -> float:
-    """What a float of 32 bits holds; too large is infinite, as in a cast of Spark's."""
+    """Rounded to 32 bits. Too large a number becomes infinite, as in Spark's cast."""
     return ctypes.c_float(_number(text)).value
 
 
@@ -133,7 +133,7 @@ def _day(text: bytes) -> date:
 def _clock(text: bytes) -> time:
     parts = _TIME.fullmatch(text)
     if parts is None:
-        raise ValueError("no time of day")
+        raise ValueError("not a time of day")
     micros = int((parts[4] or b"0").ljust(6, b"0"))
     return time(int(parts[1]), int(parts[2]), int(parts[3]), micros)
 
@@ -153,7 +153,7 @@ def _moment(text: bytes) -> datetime:
 def _interval(text: bytes) -> timedelta:
     parts = _INTERVAL.fullmatch(text)
     if parts is None or not any(parts[at] for at in range(2, 6)) or text.endswith(b"T"):
-        raise ValueError("no interval")
+        raise ValueError("not an interval")
     days, hours, minutes, seconds = (int(parts[at] or 0) for at in range(2, 6))
     micros = int((parts[6] or b"0").ljust(6, b"0"))
     value = timedelta(days, seconds, micros, 0, minutes, hours)
@@ -163,7 +163,7 @@ def _interval(text: bytes) -> timedelta:
 
 
 def _nothing(_text: bytes) -> None:
-    raise ValueError("a column of type void holds nothing")
+    raise ValueError("a column of type void holds no value")
 
 
 _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Parser], ...] = (
@@ -180,12 +180,12 @@ _SCALARS: tuple[tuple[Callable[[pa.DataType], bool], Parser], ...] = (
 
 
 def _json(text: bytes) -> Any:
-    # Numbers stay texts: the rules of the column's type decide what they may be.
+    # Numbers stay strings, so that the parser of the column's type reads them.
     return json.loads(text.decode(), parse_float=str, parse_int=str, parse_constant=str)
 
 
 def _json_reader(kind: pa.DataType) -> Callable[[Any], Any]:
-    """The function that turns what JSON has into a value of this type."""
+    """The function that turns a decoded JSON value into a value of this type."""
     if pa.types.is_struct(kind):
         return _struct_reader(kind)
     if pa.types.is_map(kind):
@@ -221,7 +221,7 @@ def _nullable(field: pa.Field) -> Callable[[Any], Any]:
         if value is not None:
             return read(value)
         if not field.nullable:
-            raise ValueError("null where the schema has none")
+            raise ValueError("null in a member that is not nullable")
         return None
 
     return read_or_none
@@ -229,7 +229,7 @@ def _nullable(field: pa.Field) -> Callable[[Any], Any]:
 
 def _is(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise ValueError(f"JSON has no {kind.__name__} here")
+        raise ValueError(f"JSON: expected {kind.__name__}")
     return value
 
 
@@ -237,4 +237,4 @@ def _base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except binascii.Error:
-        raise ValueError("no base64") from None
+        raise ValueError("not base64") from None

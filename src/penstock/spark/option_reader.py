@@ -1,7 +1,7 @@
-"""Options as Spark hands them over, and the refusals that name them.
+"""Reads the options that Spark passes to a source or sink, and reports wrong ones.
 
-Names come in any case, values are texts. Every reader of a value says, when it refuses, which option it
-was, what was given and what is allowed. What may carry a password is never quoted.
+Spark passes names in any case and values as strings. Each error names the option, the value and what is
+allowed. The values of `url` and `password` are never shown: they may hold a password.
 """
 
 from __future__ import annotations
@@ -20,29 +20,34 @@ SECRET = frozenset({"url", "password"})
 
 
 class OptionError(PenstockError):
-    """An option that cannot be used: its name, what was given, what is allowed."""
+    """An option that cannot be used. The text has its name, its value and what is allowed."""
 
     def __init__(self, name: str, given: str, allowed: str) -> None:
-        shown = "what was given (not shown: it may hold a password)"
+        shown = "the value (not shown: it may hold a password)"
         if name not in SECRET:
             shown = repr(given[:SHOWN_CHARACTERS_MAX])
         super().__init__(f"option {name}: {shown} is not allowed; expected {allowed}")
         self.name = name
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (self.name, str(self))
+        return _with_text, (self.name, str(self))
 
 
-def _rebuilt(name: str, text: str) -> OptionError:
-    """An error that crosses from a worker to the driver: its text is final."""
+def missing_option(name: str, allowed: str) -> OptionError:
+    """The error for an option that must be set."""
+    return _with_text(name, f"option {name} is missing; expected {allowed}")
+
+
+def _with_text(name: str, text: str) -> OptionError:
+    """An error with this text; also how one is unpickled on its way from a worker to the driver."""
     error = OptionError.__new__(OptionError)
     PenstockError.__init__(error, text)
     error.name = name
     return error
 
 
-class Words:
-    """The options of one reader or writer, by the name that the table gives them."""
+class OptionReader:
+    """The options of one reader or writer, under the names of the documentation."""
 
     def __init__(self, given: Mapping[str, str], names: Iterable[str]) -> None:
         known = {name.lower(): name for name in names}
@@ -56,18 +61,18 @@ class Words:
         return name in self._values
 
     def text(self, name: str, default: str = "") -> str:
-        """The value, without blanks around it."""
+        """The value without surrounding blanks."""
         return self._values.get(name, default).strip()
 
     def required(self, name: str, allowed: str) -> str:
-        """The value. Raises: OptionError if there is none."""
+        """The value. Raises: OptionError if it is missing or empty."""
         value = self.text(name)
         if not value:
-            raise OptionError(name, value, allowed)
+            raise missing_option(name, allowed)
         return value
 
-    def whole(self, name: str, default: T, smallest: int, largest: int = 2**63 - 1) -> int | T:
-        """A whole number between two others, or the default."""
+    def integer(self, name: str, default: T, smallest: int, largest: int = 2**63 - 1) -> int | T:
+        """A whole number in a range, or the default."""
         if name not in self:
             return default
         value = self.text(name)
@@ -75,19 +80,19 @@ class Words:
             raise OptionError(name, value, f"a whole number from {smallest} to {largest}")
         return int(value)
 
-    def truth(self, name: str, default: bool) -> bool:
+    def boolean(self, name: str, default: bool) -> bool:
         """true or false."""
         return self.one_of(name, ("true", "false"), str(default).lower()) == "true"
 
     def one_of(self, name: str, allowed: tuple[str, ...], default: str) -> str:
-        """One of a few words, in any case."""
+        """One of these words, in any case."""
         value = self.text(name, default)
         if value.lower() not in allowed:
             raise OptionError(name, value, " or ".join(allowed))
         return value.lower()
 
     def names(self, name: str) -> tuple[str, ...]:
-        """Several names: separated by commas, or a JSON array where a name holds a comma."""
+        """A list of names: separated by commas, or a JSON array if a name contains a comma."""
         value = self.text(name)
         if not value:
             return ()
@@ -103,7 +108,7 @@ class Words:
         return tuple(dict.fromkeys(found))
 
     def by_stream(self, name: str, parse: Callable[[str], T], allowed: str) -> dict[str, T]:
-        """A JSON object of values by stream."""
+        """A JSON object with one value per stream."""
         value = self.text(name)
         found = _json(name, value, allowed)
         if not isinstance(found, dict):
@@ -125,9 +130,5 @@ def _json(name: str, value: str, allowed: str) -> object:
 def _unknown(word: str, known: list[str]) -> OptionError:
     near = get_close_matches(word.lower(), [name.lower() for name in known], 1)
     hint = next((f" (did you mean {name}?)" for name in known if [name.lower()] == near), "")
-    error = OptionError.__new__(OptionError)
-    PenstockError.__init__(
-        error, f"option {word}: there is no such option{hint}; allowed are {', '.join(known)}"
-    )
-    error.name = word
-    return error
+    text = f"option {word}: there is no such option{hint}; allowed are {', '.join(known)}"
+    return _with_text(word, text)
