@@ -49,7 +49,7 @@ test-fast: $(PACKAGE) redis ## unit tests on the installed build
 test-pure: $(PACKAGE) redis ## the tests of both builds, on plain Python
 	$(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS)
 
-check: $(PACKAGE) redis ## format, lint, types, layers, generated pages
+check: $(PACKAGE) $(VENV)/.stamp-docs redis ## format, lint, types, layers, generated pages, the site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -63,9 +63,10 @@ sanitize: $(VENV)/.stamp-tools $(PACKAGE) redis ## C code under the address and 
 	PENSTOCK_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
 	tools/sanitized.sh $(SANITIZED)/lib $(PYTEST) $(PARALLEL) $(SANITIZED_TESTS)
 
-docs: $(PACKAGE) ## write the pages that are made out of the code
+docs: $(PACKAGE) $(VENV)/.stamp-docs ## write the generated pages and build the site into build/site
 	$(BIN)/python tools/command_docs.py
 	$(BIN)/python tools/configuration_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
 
 bench: $(PACKAGE) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
 	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done
@@ -109,6 +110,10 @@ $(VENV)/.stamp-venv: constraints.txt
 
 $(VENV)/.stamp-tools: $(VENV)/.stamp-venv pyproject.toml
 	$(PIP) install -c constraints.txt setuptools Cython --group dev
+	@touch $@
+
+$(VENV)/.stamp-docs: $(VENV)/.stamp-venv pyproject.toml
+	$(PIP) install -c constraints.txt --group docs
 	@touch $@
 
 # build/lib is kept for speed as long as it can hold nothing stale: the same files, compiler and settings.
