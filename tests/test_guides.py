@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -26,12 +27,15 @@ os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSeria
 
 
 @pytest.fixture(scope="module")
-def spark_session() -> Iterator[Any]:
-    """One session for all pages: build_session() returns the active one."""
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
+    """One session for all pages, and its directory: Java keeps the directory in which it was started."""
     pytest.importorskip("pyspark", reason="pyspark is not installed: pip install penstock[spark]")
     session_module = pytest.importorskip("penstock.spark.runtime.session")
-    session = session_module.build_session("guides", "local[2]", "OFF", {"spark.driver.memory": "768m"})
-    yield session
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {"spark.driver.memory": "768m", "spark.sql.shuffle.partitions": "1"}
+    with contextlib.chdir(folder):
+        session = session_module.build_session("guides", "local[2]", "OFF", settings)
+    yield session, folder
     session.stop()
 
 
@@ -53,13 +57,17 @@ def test_the_blocks_of_a_guide_run(name: str, folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", SPARK)
-def test_the_blocks_of_a_spark_guide_run(name: str, folder: Path, spark_session: Any) -> None:
+def test_the_blocks_of_a_spark_guide_run(
+    name: str,
+    folder: Path,
+    spark_session: tuple[Any, Path],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session, folder = spark_session
+    monkeypatch.chdir(folder)
     with guide(DOCS / f"{name}.md", folder) as page:
-        try:
-            assert page.run() > 0
-        finally:
-            for query in spark_session.streams.active:
-                query.stop()
+        assert page.run() > 0
+    assert not session.streams.active, "a page stops its queries"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

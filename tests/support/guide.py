@@ -110,7 +110,7 @@ class Guide:
     def _provide_penstock(self) -> None:
         """`penstock` as a command of the shell, whatever is installed."""
         programs = self._folder / ".bin"
-        programs.mkdir()
+        programs.mkdir(exist_ok=True)
         program = programs / "penstock"
         start = "import sys; sys.argv[0] = 'penstock'; from penstock.cli.main import main; main()"
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{start}" "$@"\n')
