@@ -103,3 +103,14 @@ def test_a_row_says_all_that_the_page_needs(row: Command) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+", row.since)
     words = row.name.count(" ") + 1
     assert row.syntax or row.takes(words), "a command that needs arguments shows them"
+
+
+def test_the_page_of_topics_names_code_and_tests_that_exist() -> None:
+    rows = re.findall(r"^\| (?!---|topic)(.+) \|$", (ROOT / "docs/topics.md").read_text(), re.M)
+    assert len(rows) > 50
+    for row in rows:
+        _, code, tests = row.split("|")
+        for path in re.findall(r"`([a-z_]+/[a-z_/.]+)`", code):
+            assert (ROOT / "src/penstock" / path).exists(), f"{path} in: {row}"
+        for path in re.findall(r"`(tests/[\w/.]+)`", tests):
+            assert (ROOT / path).exists(), f"{path} in: {row}"
