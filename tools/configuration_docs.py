@@ -23,28 +23,29 @@ HEAD = """\
 penstock serve [FILE] [--DIRECTIVE VALUE ...]
 ```
 
-FILE has the syntax of redis.conf: one directive per line with its values, `#` for comments, quotes as in redis-cli, and
-`include PATH` (a glob, relative to the working directory). The command line takes the same directives with two dashes,
-and wins over the file. If a directive occurs twice, the later one wins, with two exceptions: `save` lines add up, and
-`client-output-buffer-limit` changes only the classes that it names. An invalid value is an error with file and line,
-and the server does not start.
+FILE has the syntax of redis.conf: one directive per line with its values, `#` for comments, quotes as in
+redis-cli, and `include PATH` (a glob, relative to the working directory). The command line takes the same
+directives with two dashes, and wins over the file. If a directive occurs twice, the later one wins, with two
+exceptions: `save` lines add up, and `client-output-buffer-limit` changes only the classes that it names. An
+invalid value is an error with file and line, and the server does not start.
 
-While the server runs, `CONFIG GET` shows directives, `CONFIG SET` changes those marked *any time* (all of one command or
-none), and `CONFIG REWRITE` updates FILE, keeping comments and order. Directives marked *protected* change at run time
-only with `enable-protected-configs`.
+While the server runs, `CONFIG GET` shows directives, `CONFIG SET` changes those marked *any time* (all of one
+command or none), and `CONFIG REWRITE` updates FILE, keeping comments and order. Directives marked *protected*
+change at run time only with `enable-protected-configs`.
 
 Names, defaults and errors are those of Redis 7, with these exceptions:
 
-- The defaults are `appendonly yes`, `appendfsync always`, no `save` points, `dir penstock-data`, and `bind` to the loopback.
+- The defaults are `appendonly yes`, `appendfsync always`, no `save` points, `dir penstock-data`, and `bind`
+  to the loopback.
 - A normal client may leave at most 1 GiB unread; Redis has no limit.
 - `port` and `bind` can only be set at start.
 - `maxmemory` limits the memory of the process as the system reports it.
 - `maxmemory-policy` accepts only `noeviction`.
 
-The server runs until SIGTERM, Ctrl-C or SHUTDOWN, and then exits with status 0. If there is a log or a save point,
-everything is on disk by then. With neither (`appendonly no` and no `save`) the data is gone. A second Ctrl-C ends the server
-at once (status 130). Status 1 means that a setting was refused, or that the server could not start or continue; the last
-line of the log, on stderr, says why.
+The server runs until SIGTERM, Ctrl-C or SHUTDOWN, and then exits with status 0. If there is a log or a save
+point, everything is on disk by then. With neither (`appendonly no` and no `save`) the data is gone. A second
+Ctrl-C ends the server at once (status 130). Status 1 means that a setting was refused, or that the server
+could not start or continue; the last line of the log, on stderr, says why.
 
 [Security](SECURITY.md) explains who can read the data, and what protects the port.
 """
@@ -52,15 +53,15 @@ line of the log, on stderr, says why.
 FOREIGN = """\
 ## Accepted and ignored
 
-These directives of Redis have no meaning here. The server accepts them with a warning, so that a redis.conf can be used as it
-is:
+These directives of Redis have no meaning here. The server accepts them with a warning, so that a redis.conf
+can be used as it is:
 
 {ignored}
 
 ## Refused
 
-The server does not start with these directives, unless their value asks for nothing, because it cannot do what they
-ask for:
+The server does not start with these directives, unless their value asks for nothing, because it cannot do
+what they ask for:
 
 | directive | why |
 | --- | --- |

@@ -6,8 +6,8 @@ sh      executed by bash in the page's directory; lines with `penstock serve` an
 toml    written to the file that its first line names in a comment, and read as a pipeline
 text    and everything else: shown, not run
 
-A block that cannot run has a comment before it: <!-- not run: reason -->. The ports in the text stand for
-free ones: 6379 is a running penstock, 7000 and 7001 are for servers that the page starts, 8379 is a dashboard.
+A block that cannot run has a comment before it: <!-- not run: reason -->. Free ports replace the ports of the
+text: 6379 is a running penstock, 7000 and 7001 are for servers that the page starts, 8379 is a dashboard.
 """
 
 from __future__ import annotations
