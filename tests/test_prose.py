@@ -30,20 +30,16 @@ BANNED = {
     r"that which": "what",
     r"has come(?! from)|have come(?! from)": "has arrived, has reached",
     r"goes on(?:ce)? (?:with|where|behind|there|from|at)|go on (?:with|where|behind|from|at)": "continues",
-    r"as long as it took": "how long it took",
     r"need be": "if needed",
     r"hitherto|thereof|therein|wherein|whereof|henceforth|thence|hence": "plain words",
     r"nobody knows|nobody can know": "it is unknown",
     r"the words of": "the arguments, the text",
-    r"what there is": "what exists, everything available",
     r"by one's|of one's|one's own": "your own, its own",
     r"at its place|in its place": "there",
     r"stands? in (?:the|a|its|for)": "is in, represents",
-    r"is gone with|gone on with": "reused",
     r"make good|made good": "repair",
     r"brings? .{0,40} into shape": "formats",
     r"the like of|their like|its like": "and similar",
-    r"fill(?:ed|s)? anew|begin(?:s)? anew": "again",
 }
 
 _CODE = re.compile(r"^ *```.*?^ *```$|^ {4}\S.*$|`[^`\n]+`|<!--.*?-->", re.M | re.S)
