@@ -35,17 +35,18 @@ change at run time only with `enable-protected-configs`.
 
 Names, defaults and errors are those of Redis 7, with these exceptions:
 
-- The defaults are `appendonly yes`, `appendfsync always`, no `save` points, `dir penstock-data`, and `bind`
-  to the loopback.
+- The defaults are `appendonly yes`, `appendfsync always`, no `save` points while the log is on, `dir
+  penstock-data`, and `bind` to the loopback.
 - A normal client may leave at most 1 GiB unread; Redis has no limit.
 - `port` and `bind` can only be set at start.
 - `maxmemory` limits the memory of the process as the system reports it.
 - `maxmemory-policy` accepts only `noeviction`.
 
-The server runs until SIGTERM, Ctrl-C or SHUTDOWN, and then exits with status 0. If there is a log or a save
-point, everything is on disk by then. With neither (`appendonly no` and no `save`) the data is gone. A second
-Ctrl-C ends the server at once (status 130). Status 1 means that a setting was refused, or that the server
-could not start or continue; the last line of the log, on stderr, says why.
+The server runs until SIGTERM, Ctrl-C or SHUTDOWN, and then exits with status 0. Everything is on disk by
+then. With `appendonly no` and no `save` line, Redis's save points apply (`3600 1 300 100 60 10000`), and the
+data is saved at shutdown too. With `appendonly no` and `save ""` the data is in memory only. A second Ctrl-C
+ends the server at once (status 130). Status 1 means that a setting was refused, or that the server could not
+start or continue; the last line of the log, on stderr, says why.
 
 [Security](SECURITY.md) explains who can read the data, and what protects the port.
 """
@@ -53,8 +54,8 @@ could not start or continue; the last line of the log, on stderr, says why.
 FOREIGN = """\
 ## Accepted and ignored
 
-These directives of Redis have no meaning here. The server accepts them with a warning, so that a redis.conf
-can be used as it is:
+These directives of Redis have no meaning here. The server names them in one warning, so that an existing
+redis.conf can be used unchanged:
 
 {ignored}
 
