@@ -13,6 +13,7 @@ import pytest
 
 from penstock.engine.table import Command
 from tests.support.engine.script import ScriptRun
+from tests.support.guide import blocks_of
 from tools import configuration_docs
 from tools.command_docs import PAGE, all_rows, page
 
@@ -42,11 +43,16 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     assert not [page for page in pages if fetched.search(page.read_text())], "fetched from the net"
 
 
-def test_the_two_readmes_have_the_same_sections_and_links() -> None:
+def test_the_two_readmes_have_the_same_sections_links_and_code() -> None:
     english, chinese = (ROOT / name for name in ("README.md", "README.zh-CN.md"))
     for pattern in (r"^#+ ", r"^\|", r"^```\w+", r"\]\((docs/[^)]+)\)"):
         found = [re.findall(pattern, page.read_text(), re.M) for page in (english, chinese)]
         assert found[0] == found[1], pattern
+    code = [
+        [re.sub(r"\s+#.*", "", block.text) for block in blocks_of(page.read_text())]
+        for page in (english, chinese)
+    ]
+    assert code[0] == code[1], "the code differs by more than its comments"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -19,8 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SPARK = ["spark", "lake", "scaling", "pipeline"]
 PLAIN = ["index", "embedded", "server", "dashboard", "migrating", "troubleshooting", "extensions"]
-READMES = ["README.md", "README.zh-CN.md"]
-PAGES = [*(ROOT / name for name in READMES), *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
+PAGES = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
 
 # This Java lives for a minute and is not worth tuning: it starts in half the time.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -50,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("name", [*READMES, *(f"docs/{name}.md" for name in PLAIN)])
+@pytest.mark.parametrize("name", ["README.md", *(f"docs/{name}.md" for name in PLAIN)])
 def test_the_blocks_of_a_guide_run(name: str, folder: Path) -> None:
     with guide(ROOT / name, folder) as page:
         assert page.run() > 0

@@ -83,7 +83,10 @@ class Guide:
         self._names: dict[str, Any] = {"__name__": "guide"}
         self._blocks = blocks_of(page.read_text())
         self._ports = {name: str(free_port()) for name in ("7000", "7001", "8379")}
-        self._environment = dict(os.environ)
+        # NiceGUI behaves differently under pytest.
+        self._environment = {
+            name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")
+        }
 
     def run(self) -> int:
         """Run all blocks that run; return how many."""
