@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,22 +18,6 @@ SPARK = ["spark", "lake", "scaling", "pipeline"]
 PLAIN = ["index", "embedded", "server", "dashboard", "migrating", "troubleshooting", "extensions"]
 PAGES = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
 
-# This Java lives for a minute and is not worth tuning: it starts in half the time.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
-
-
-@pytest.fixture(scope="module")
-def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Any, Path]]:
-    """One session for all pages, and its directory: Java keeps the directory in which it was started."""
-    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install penstock[spark]")
-    session_module = pytest.importorskip("penstock.spark.runtime.session")
-    folder = tmp_path_factory.mktemp("spark")
-    settings = {"spark.driver.memory": "768m", "spark.sql.shuffle.partitions": "1"}
-    with contextlib.chdir(folder):
-        session = session_module.build_session("guides", "local[2]", "OFF", settings)
-    yield session, folder
-    session.stop()
-
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -44,6 +25,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     if shutil.which("redis-cli") is None:
         pytest.skip("no redis-cli on PATH")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PENSTOCK_URL", raising=False)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     return tmp_path
@@ -55,18 +37,21 @@ def test_the_blocks_of_a_guide_run(name: str, folder: Path) -> None:
         assert page.run() > 0
 
 
-@pytest.mark.parametrize("name", SPARK)
-def test_the_blocks_of_a_spark_guide_run(
-    name: str,
-    folder: Path,
-    spark_session: tuple[Any, Path],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    session, folder = spark_session
-    monkeypatch.chdir(folder)
-    with guide(DOCS / f"{name}.md", folder) as page:
-        assert page.run() > 0
-    assert not session.streams.active, "a page stops its queries"
+def test_the_blocks_of_the_spark_guides_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All pages in one test: parallel tests would start a session each."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed: pip install penstock[spark]")
+    session_module = pytest.importorskip("penstock.spark.runtime.session")
+    monkeypatch.setenv("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+    settings = {"spark.driver.memory": "768m", "spark.sql.shuffle.partitions": "1"}
+    # Pages get this session from build_session(). Java keeps the directory in which it was started.
+    session = session_module.build_session("guides", "local[2]", "OFF", settings)
+    try:
+        for name in SPARK:
+            with guide(DOCS / f"{name}.md", folder) as page:
+                assert page.run() > 0, name
+            assert not session.streams.active, f"{name}.md leaves a query running"
+    finally:
+        session.stop()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
