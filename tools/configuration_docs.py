@@ -24,10 +24,12 @@ penstock serve [FILE] [--DIRECTIVE VALUE ...]
 ```
 
 FILE has the syntax of redis.conf: one directive per line with its values, `#` for comments, quotes as in
-redis-cli, and `include PATH` (a glob, relative to the working directory). The command line takes the same
-directives with two dashes, and wins over the file. If a directive occurs twice, the later one wins, with two
-exceptions: `save` lines add up, and `client-output-buffer-limit` changes only the classes that it names. An
-invalid value is an error with file and line, and the server does not start.
+redis-cli, and `include PATH` (a glob, relative to the working directory). On the command line, write the name
+of a directive after `--`, then its values: `port 7000` in a file is `--port 7000`. Quote a value that
+contains spaces, and write `""` for an empty one. The command line wins over the file. If a directive occurs
+twice, the later one wins, with two exceptions: `save` lines add up, and `client-output-buffer-limit` changes
+only the classes that it names. An invalid value is an error with file and line, and the server does not
+start.
 
 While the server runs, `CONFIG GET` shows directives, `CONFIG SET` changes those marked *any time* (all of one
 command or none), and `CONFIG REWRITE` updates FILE, keeping comments and order. Directives marked *protected*
