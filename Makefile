@@ -50,7 +50,7 @@ test-fast: $(TOOLS) redis ## unit tests on the installed build
 test-pure: $(TOOLS) redis ## the tests of both builds, on plain Python
 	$(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS)
 
-check: $(TOOLS) redis ## format, lint, types, layers, generated pages
+check: $(TOOLS) redis ## format, lint, types, layers, generated pages, the site
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -64,9 +64,10 @@ sanitize: $(TOOLS) redis ## C code under the address and undefined-behaviour san
 	PENSTOCK_SANITIZE=1 $(BIN)/python setup.py --quiet build --build-base $(SANITIZED) --build-lib $(SANITIZED)/lib
 	tools/sanitized.sh $(SANITIZED)/lib $(PYTEST) $(PARALLEL) $(SANITIZED_TESTS)
 
-docs: $(PACKAGE) ## write the pages that are made out of the code
+docs: $(TOOLS) ## write the generated pages and build the site into build/site
 	$(BIN)/python tools/command_docs.py
 	$(BIN)/python tools/configuration_docs.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs --quiet build --strict
 
 bench: $(TOOLS) redis ## the benchmarks beside Redis; writes the tables of docs/performance.md
 	@set -e; PATH="$(CURDIR)/$(BIN):$$PATH"; for file in benchmarks/[!_]*.py; do python $$file --write; done
@@ -121,7 +122,7 @@ $(VENV)/.stamp-compiler: $(VENV)/.stamp-venv pyproject.toml
 # What only tests and checks need. The package is installed already: pip adds the dashboard's libraries to it.
 $(TOOLS): $(PACKAGE) pyproject.toml
 	@echo "installing the tools for tests and checks"
-	@$(PIP) install -c constraints.txt --group dev 'penstock[ui]'
+	@$(PIP) install -c constraints.txt --group dev --group docs 'penstock[ui]'
 	@touch $@
 
 $(DASHBOARD): $(PACKAGE)
