@@ -21,7 +21,7 @@ from penstock.core.frame import Frame
 from penstock.core.group import ClaimOptions, Consumer, Group
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
-from penstock.errors import CommandError
+from penstock.errors import CoreError
 from tests.support.engine.streams import frame_of, nodes_of, pending_of
 
 SEED = 20241
@@ -59,7 +59,7 @@ class Recording:
             operation = self.dice.choice(operations)
             try:
                 result = operation()
-            except CommandError as error:
+            except CoreError as error:
                 result = f"refused: {error}"
             yield f"{n} {place} {operation.__name__} {result}"
             if n % SNAPSHOT_STEPS == 0:
