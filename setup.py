@@ -101,9 +101,12 @@ def pxd_has_changed() -> bool:
     Cython follows `from package cimport name` only to the package, so a .pxd that others cimport would
     leave them stale.
     """
-    generated = [path.stat().st_mtime for path in Path(GENERATED).rglob("*.c")]
-    declared = [path.stat().st_mtime for path in Path("src").rglob("*.pxd")]
-    return max(declared) > min(generated, default=0)
+    generated = [
+        Path(GENERATED, "src", name.replace(".", "/") + ".c") for name in modules_to_compile()
+    ]
+    made = [path.stat().st_mtime for path in generated if path.exists()]
+    declared = [path.stat().st_mtime for path in PACKAGE.rglob("*.pxd")]
+    return max(declared) > min(made, default=0)
 
 
 setup(ext_modules=extensions(), options={"build_ext": {"parallel": True}})
