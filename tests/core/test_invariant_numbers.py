@@ -9,7 +9,7 @@ import pytest
 from penstock.core import check
 from tests.support.source_tree import PACKAGE
 
-DIRECTORIES = ("core", "engine", "wire")
+DIRECTORIES = (".",)
 DEFINED = re.compile(r"^ +([A-Z]{1,2}\d+)  [\w`]", re.M)
 NAMED_BY_A_CHECK = re.compile(r'"([A-Z]{1,2}\d+)"')
 

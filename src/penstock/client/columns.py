@@ -14,9 +14,9 @@ A column of pairs (Pairs) holds all fields of an entry: offsets into two text co
 and lists of structs both have this form in Arrow.
 
 Invariants
-  C1  offsets has an entry for every row put so far, null or not, and the last one is the size of data.
-  C2  rows are put in order, each exactly once.
-  C3  data of a text column stays below 2**31 bytes; Rows ends the batch before that.
+  CC1  offsets has an entry for every row put so far, null or not, and the last one is the size of data.
+  CC2  rows are put in order, each exactly once.
+  CC3  data of a text column stays below 2**31 bytes; Rows ends the batch before that.
 """
 
 from __future__ import annotations

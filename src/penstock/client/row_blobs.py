@@ -11,8 +11,8 @@ or longer: large enough that the cost per command does not matter, small enough 
 work in between.
 
 Invariants
-  W1  a blob begins with array32, whose number is written when the blob is closed.
-  W2  a row is in the buffer entirely or not at all: its size is counted before its first byte is written.
+  RB1  a blob begins with array32, whose number is written when the blob is closed.
+  RB2  a row is in the buffer entirely or not at all: its size is counted before its first byte is written.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ thread is awake; then the woken thread sleeps again, still first in the queue. S
 in order, but a busy thread can overtake them.
 
 Invariants
-  T1  the token is in the list, or one thread holds the lock.
-  T2  a thread sleeps only while its gate is in the queue, and it looks for the token once more after it has
+  LK1  the token is in the list, or one thread holds the lock.
+  LK2  a thread sleeps only while its gate is in the queue, and it looks for the token once more after it has
       queued up. A release therefore finds the gate and wakes the thread: no wake-up is lost.
 """
 

@@ -11,9 +11,9 @@ are handed over to the loop's thread:
     transports   used by this thread only          `abort` is handed over too
 
 Invariants
-  S1  a session, the turn and the engine are used only under the lock.
-  S2  a transport, a timer of the loop and a socket are used only by the loop's thread.
-  S3  whenever the lock is free, database 0 is selected, which is the one that a Database works on.
+  SV1  a session, the turn and the engine are used only under the lock.
+  SV2  a transport, a timer of the loop and a socket are used only by the loop's thread.
+  SV3  whenever the lock is free, database 0 is selected, which is the one that a Database works on.
 """
 
 from __future__ import annotations

@@ -23,12 +23,12 @@ and the next start writes a new base first.
 
 Besides the order of the steps, these rules make a crash harmless:
 
-    S1  a file is on disk before the manifest lists it: first its first line, then its name, then the manifest
-    S2  no number is used twice: a failed step may have left a manifest on disk that lists it
-    S3  a first log counts only when its manifest exists; until then a marker file says that it is unfinished
-    S4  a file last written by another program is complete: the log continues in a new file, whose first line
+    ST1  a file is on disk before the manifest lists it: first its first line, then its name, then the manifest
+    ST2  no number is used twice: a failed step may have left a manifest on disk that lists it
+    ST3  a first log counts only when its manifest exists; until then a marker file says that it is unfinished
+    ST4  a file last written by another program is complete: the log continues in a new file, whose first line
         shows that it is ours (persist/aof/batch.py)
-    S5  after a clean stop the manifest also states the length and checksum of the last increment. A start
+    ST5  after a clean stop the manifest also states the length and checksum of the last increment. A start
         that continues that file removes them from the manifest before it writes
 """
 
@@ -85,7 +85,7 @@ class Store:
         self.commit: Commit | None = None
         self.manifest = Manifest()
         self.base_bytes = 0  # the size of the log after the last rewrite or at the start
-        self._base_seq = self._increment_seq = 0  # the largest numbers used (S2)
+        self._base_seq = self._increment_seq = 0  # the largest numbers used (ST2)
         self._unlisted: list[str] = []  # files that were made but may never be listed
         self._temporaries: list[str] = []
         self._era = 0
@@ -160,7 +160,7 @@ class Store:
         return replace(file, size=self.disk.size(path), crc=file_crc.of_file(self.disk, path))
 
     def _open_last(self, recovered: Recovered) -> Increment:
-        """Continue in the last increment, or in a new one if there is none or it is not ours (S4)."""
+        """Continue in the last increment, or in a new one if there is none or it is not ours (ST4)."""
         if not self.manifest.increments:
             return self._continue_in(self._next_increment())
         last = self.manifest.increments[-1]
@@ -171,11 +171,11 @@ class Store:
             file.close()
             return self._continue_in(self._next_increment(), replace(last, size=size))
         if last.size is not None:
-            self._save_manifest(self.manifest.with_last(LogFile(last.name, last.seq)))  # S5
+            self._save_manifest(self.manifest.with_last(LogFile(last.name, last.seq)))  # ST5
         return Increment(file, recovered.lines_crc)
 
     def _mark_unfinished(self) -> None:
-        """Create the marker of S3. Raises: OSError, also if there are log files without a manifest."""
+        """Create the marker of ST3. Raises: OSError, also if there are log files without a manifest."""
         if self.disk.exists(self.layout.manifest) or self.disk.exists(self.layout.unfinished):
             return
         names = self.disk.names(self.layout.log_dir)
@@ -236,7 +236,7 @@ class Store:
             self._note_end(commit.file)
 
     def _note_end(self, file: Increment) -> None:
-        """After a clean stop, record the length and checksum of the last increment (S5).
+        """After a clean stop, record the length and checksum of the last increment (ST5).
 
         Without them the next start only compares less, so an error does no harm.
         """
@@ -387,7 +387,7 @@ class Store:
         return file
 
     def _make_increment(self, increment: LogFile) -> Increment:
-        """Make a new file. Its first line and its name are on disk when this returns (S1)."""
+        """Make a new file. Its first line and its name are on disk when this returns (ST1)."""
         self._unlisted.append(increment.name)
         file = Increment(self.disk.create(self.layout.log_file(increment.name)))
         try:

@@ -5,7 +5,7 @@
     *5 $4 XADD $1 s ...                    a command
     *1 $5 MULTI ... *1 $4 EXEC             commands that are replayed together or not at all
 
-The file is read in pieces into a window that begins at a command (R1). A batch is replayed only when all of
+The file is read in pieces into a window that begins at a command (RP1). A batch is replayed only when all of
 it was read and its checksum is right, a transaction only when its EXEC was read. The clock stands at 1970
 during a replay, so no key expires. Effects that depend on a time carry it as an argument.
 
@@ -19,8 +19,8 @@ A file written by Redis has no batches. In such a file only three things are kno
 command at the very end, an incomplete transaction, and zeros up to the end. Redis accepts the same three.
 
 Invariants
-  R1  `_start` is the offset of the window's first byte in the file, and a command or a batch begins there.
-  R2  a command is executed only after its batch's checksum was checked, if it has a batch.
+  RP1  `_start` is the offset of the window's first byte in the file, and a command or a batch begins there.
+  RP2  a command is executed only after its batch's checksum was checked, if it has a batch.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ A length has one to nine bytes. The first two bits select the form:
     11000011                 no length: an LZF string: compressed size, size, bytes
 
 Invariants
-  I1  the buffer grows with the bytes read, never with a stated length, which may be wrong. A compressed
+  RI1  the buffer grows with the bytes read, never with a stated length, which may be wrong. A compressed
       string may state at most 88 times its bytes (core/lzf).
-  I2  `_crc` is the checksum of everything before `_crc_from`. The bytes from there to `at` are still in the
+  RI2  `_crc` is the checksum of everything before `_crc_from`. The bytes from there to `at` are still in the
       buffer.
 
 Cost: a few ns for a length, one copy for a string, 0.6 ns per byte for the checksum.
@@ -116,7 +116,7 @@ class RdbInput:
         self.end = kept
         while self.end < size:
             if self.end == len(self.buffer):
-                self.buffer.extend(bytes(min(len(self.buffer), size - self.end)))  # I1
+                self.buffer.extend(bytes(min(len(self.buffer), size - self.end)))  # RI1
             got = self._read()
             if got == 0:
                 raise self._cut_off(size)
