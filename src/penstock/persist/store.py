@@ -23,7 +23,7 @@ and the next start writes a new base first.
 
 Besides the order of the steps, these rules make a crash harmless:
 
-    ST1  a file is on disk before the manifest lists it: first its first line, then its name, then the manifest
+    ST1  a file is on disk before the manifest lists it: its first line, its name, then the manifest
     ST2  no number is used twice: a failed step may have left a manifest on disk that lists it
     ST3  a first log counts only when its manifest exists; until then a marker file says that it is unfinished
     ST4  a file last written by another program is complete: the log continues in a new file, whose first line

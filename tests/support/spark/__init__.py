@@ -3,5 +3,6 @@
 lake              a lake as its readers see it, and file operations that stop at a chosen one
 pipeline_process  `penstock pipeline run` as a child process
 dumb_columns      entries to rows by plain Python objects
+scripts           runs a script without an activated virtual environment
 row_blobs         blobs of rows, made by a MessagePack library
 """
