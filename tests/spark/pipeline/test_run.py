@@ -298,7 +298,7 @@ def test_a_query_without_a_last_report_still_ends_or_fails(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("penstock.spark.pipeline.run.LAST_WORD_SECONDS_MAX", 0)
+    monkeypatch.setattr("penstock.spark.pipeline.run.LAST_REPORT_SECONDS_MAX", 0)
     monkeypatch.setattr(ProgressListener, "onQueryTerminated", lambda *_: None)
     foreign = tmp_path / "lake" / "silver" / "x.parquet"
     foreign.parent.mkdir(parents=True)
