@@ -115,5 +115,5 @@ def test_a_directory_without_data_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_is_one_of_three() -> None:
-    with pytest.raises(ConfigError, match="what is one of entries, pending, groups"):
+    with pytest.raises(ConfigError, match="allowed are entries, pending, groups"):
         OfflineQuery("consumers")

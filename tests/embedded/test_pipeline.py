@@ -227,7 +227,7 @@ def test_a_power_cut_leaves_all_of_a_transaction_or_nothing() -> None:
 def test_a_transaction_on_a_full_disk_is_refused_as_a_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backoff, "fresh_bases", lambda: backoff.Backoff(0.0, 0.0))
+    monkeypatch.setattr(backoff, "fresh_bases", lambda **_: backoff.Backoff(0.0, 0.0))
     disk = FullDisk()
     db = with_jobs(opened(disk, tmp_path))
     disk.full = True
@@ -270,7 +270,7 @@ def test_a_transaction_that_is_broken_off_leaves_nothing(monkeypatch: pytest.Mon
 def test_an_interrupt_at_any_moment_leaves_all_of_a_transaction_or_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(backoff, "fresh_bases", lambda: backoff.Backoff(0.0, 0.0))
+    monkeypatch.setattr(backoff, "fresh_bases", lambda **_: backoff.Backoff(0.0, 0.0))
     with with_jobs(opened(FakeDisk(), DATA)) as db, Interrupted(-1) as whole:
         move(db, 1)
     assert whole.moments > 200
