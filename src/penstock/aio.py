@@ -42,13 +42,13 @@ __all__ = ["AsyncDatabase", "AsyncPipeline", "open"]
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_THREADS = 8  # calls that wait for the disk at the same time; those that wait share a sync
+_THREADS = 8  # calls that can wait for the disk at the same time; they share a sync
 
 
 def _awaitable(
     method: Callable[Concatenate[Database[Text], P], R],
 ) -> Callable[Concatenate[AsyncDatabase[Text], P], Coroutine[Any, Any, R]]:
-    """A method with the arguments of a Database's that returns its result when awaited."""
+    """An awaitable method with the same arguments and result as a method of Database."""
 
     @functools.wraps(method)
     async def call(self: AsyncDatabase[Text], /, *args: P.args, **options: P.kwargs) -> R:
@@ -61,7 +61,7 @@ def _awaitable(
 def _in_thread(
     method: Callable[Concatenate[Database[Text], P], R],
 ) -> Callable[Concatenate[AsyncDatabase[Text], P], Coroutine[Any, Any, R]]:
-    """A method that runs in a thread of the pool, whatever the database."""
+    """A method that runs in a thread of the pool, even if the database is in memory."""
 
     @functools.wraps(method)
     async def call(self: AsyncDatabase[Text], /, *args: P.args, **options: P.kwargs) -> R:

@@ -23,7 +23,7 @@ option is where that option is read.
 
 from __future__ import annotations
 
-_QUOTED_BYTES_MAX = 128  # an error quotes at most this much of a client's words
+_QUOTED_BYTES_MAX = 128  # the most bytes of a client's arguments that an error quotes
 
 
 class PenstockError(Exception):
@@ -55,7 +55,7 @@ class ProtocolError(PenstockError):
 
 
 class CoreError(PenstockError):
-    """Core refuses a call; its structure is as it was. engine/execute.py makes a CommandError of it."""
+    """A structure of core refuses a change and stays as it was. The engine raises a CommandError instead."""
 
 
 class InvalidID(CoreError):

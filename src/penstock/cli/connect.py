@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 CONNECT_SECONDS_MAX = 10
 REPLY_SECONDS_MAX = 30
-BLOCK_MS = 5000  # well below REPLY_SECONDS_MAX, after which a silent server counts as gone
+BLOCK_MS = 5000  # well below REPLY_SECONDS_MAX, the limit for a server that sends nothing
 RETRY_PAUSE_SECONDS = 0.2
 
 Url = Annotated[

@@ -4,8 +4,8 @@
         for batch in reader.batches(b"orders", "-", "+"):
             ...
 
-A client of redis-py connects, logs in and does TLS. The reader takes one of its connections and reads from
-the socket directly. A penstock server sends raw nodes (PENSTOCK NODES), any other server sends entries
+A redis-py client handles the connection, login and TLS. The reader takes one of its connections and reads
+from the socket directly. A penstock server sends raw nodes (PENSTOCK NODES), any other server sends entries
 (XRANGE).
 
 The reader requests the next page before it returns the current one: for nodes as soon as the head of a reply

@@ -1,4 +1,4 @@
-"""Checks that prove the invariants of the structures.
+"""Checks the invariants of all structures.
 
     check_stream ──> check_rax, check_node for every node ──> check_listpack
          └────────> check_group for every group ──> check_rax for its trees

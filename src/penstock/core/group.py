@@ -430,7 +430,7 @@ class Group:
     def lag_or_none(self, stream: Stream, after_trims: bool = False) -> int | None:
         """The number of entries not delivered yet, or None if it cannot be known.
 
-        Negative if the group was told (ENTRIESREAD) that it has read more than was added. With
+        Negative if ENTRIESREAD set more entries read than were ever added to the stream. With
         `after_trims`, entries that were trimmed before the group read them do not count.
         """
         if stream.entries_added == 0:

@@ -41,7 +41,7 @@ Cost: a step either way is O(1), a seek O(index), an insert O(bytes after it). N
 length that it has read before checking that length against the buffer.
 
 Rejected: pointers in the .pxd. Bounds checks cost a few percent and turn a corrupt node into an IndexError
-instead of a read of foreign memory.
+instead of a read of unrelated memory.
 """
 
 from __future__ import annotations

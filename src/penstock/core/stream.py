@@ -111,7 +111,7 @@ class Stream:
         self.max_deleted_seq = 0
         self.entries_added = 0
         self.version = (
-            0  # rises when entries move or go: cursors must then find their position again
+            0  # rises when entries are moved or removed: cursors then search their position again
         )
 
     # --- Adding ----------------------------------------------------------------------------------
@@ -487,7 +487,7 @@ class EntryRange:
         self.end = end
         self.limit = limit
         self.reverse = reverse
-        # Of an entry that is not after `start`, if one is known.
+        # The position of an entry at or before `start`, if one is known.
         self.bookmark: Bookmark | None = None
 
     def cursor(self) -> EntryCursor:

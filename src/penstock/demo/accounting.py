@@ -57,7 +57,7 @@ class Accounts:
 
     @property
     def hold(self) -> bool:
-        """Whether all lines hold."""
+        """Whether the values of all lines are equal."""
         return all(line.holds for line in self.lines)
 
 

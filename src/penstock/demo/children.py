@@ -25,7 +25,7 @@ from penstock.errors import PenstockError
 START_SECONDS_MAX = 30
 STOP_SECONDS_MAX = 30
 SHOWN_LINES = 5
-# Java's second compiler does not pay off in a process that runs for a minute: it takes a fifth of the time.
+# Java's second compiler does not pay off in a process that runs for a minute: it takes a fifth of that time.
 QUICK_START = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 

@@ -8,7 +8,7 @@ signatures     the types of arguments and results
 arguments      turns redis-py's arguments into the words of a command
 results        shapes replies as redis-py does
 runner         runs commands one at a time, from any thread
-transaction    the commands of a pipeline under one hold of the lock
+transaction    runs the commands of a pipeline without releasing the lock
 durability     keeps the data on disk
 lock           the lock around the engine
 thread_ident   the id of the current thread, without a Python object

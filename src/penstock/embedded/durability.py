@@ -39,7 +39,7 @@ class Keeper:
         self._rewriting: threading.Thread | None = None
         self._stopping = threading.Event()
         self._rewrites = backoff.rewrites()
-        # The call that ends now was a blocked read, and another thread's call has done its work.
+        # The call that is ending was a blocked read, which another thread has served.
         self.was_served = False
         self._listeners: list[Callable[[], None]] = []
         self._syncing: SyncThread | None = None
@@ -87,7 +87,7 @@ class Keeper:
             raise lost(error) from error
 
     def prepare(self, writes: bool) -> None:
-        """Before a command: mend a log that has failed, if a retry is due.
+        """Before a command: repair a failed log, if a retry is due.
 
         Raises: CommandError (MISCONF) for a command that writes while the log cannot be written.
         """

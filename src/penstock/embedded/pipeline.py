@@ -30,7 +30,7 @@ _Queue = TypeVar("_Queue", bound="CommandQueue[Any]")
 def _queued(
     method: Callable[Concatenate[Database[Text], P], object],
 ) -> Callable[Concatenate[_Queue, P], _Queue]:
-    """A method with the arguments of a Database's that queues its command and returns the pipeline."""
+    """A method with the arguments of a Database method. It queues the command and returns the pipeline."""
 
     @functools.wraps(method)
     def queue(self: _Queue, /, *args: P.args, **options: P.kwargs) -> _Queue:
@@ -122,7 +122,7 @@ class CommandQueue(PerText[Text]):
         return Transaction(self._calls, is_atomic, self._watching)
 
     def _read(self, replies: list[Any] | None, raise_on_error: bool) -> list[Any]:
-        """The results of `execute` out of the replies of a Transaction."""
+        """The results of `execute`, made from the replies of a Transaction."""
         if replies is None:
             raise WatchError("Watched variable changed.")
         if raise_on_error:
@@ -140,7 +140,7 @@ class CommandQueue(PerText[Text]):
     def __del__(self) -> None:
         forgetting = self._clear_watches()
         if forgetting is not None:
-            with suppress(Exception):  # as in redis-py: a finalizer has nobody to tell
+            with suppress(Exception):  # as in redis-py: nobody can handle it
                 self._database._outcome(forgetting)
 
     # --- Commands ----------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ class Pipeline(CommandQueue[Text]):
 
     With `transaction=True` the commands run as between MULTI and EXEC: no other call sees or does anything
     in between, the log has all of them or none, and there is one wait for the disk. With
-    `transaction=False` each command is a unit of its own; they still run under one hold of the lock. Either
+    `transaction=False` each command is a unit of its own, but no other call runs in between. Either
     way a blocking read does not block, and a refused command does not stop the others.
 
     After `watch`, commands run at once and return their results until `multi` is called, as in redis-py. A

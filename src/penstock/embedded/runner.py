@@ -334,7 +334,7 @@ class Runner:
         return call.reply
 
     def _in_turn(self, step: Step) -> None:
-        """The frame of every call: run a step under the lock, then wait until its position is on disk."""
+        """Used by every call: run a step under the lock, then wait until its position is on disk."""
         if self._forked:
             raise self._closed_error()
         if self._turn.is_mine():

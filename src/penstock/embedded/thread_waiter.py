@@ -12,7 +12,7 @@ from penstock.engine.waiters import Blocked, Waiter
 
 
 class ThreadWaiter(Waiter):
-    """A blocked read. Its thread sleeps until the read is served; or `tell` names a function to call then."""
+    """A blocked read. Its thread sleeps until the read is served, or `tell` sets a function to call then."""
 
     def __init__(
         self,
@@ -37,10 +37,10 @@ class ThreadWaiter(Waiter):
         self._gate.acquire(timeout=seconds)
 
     def tell(self, on_served: Callable[[], None]) -> None:
-        """Call a function, in whichever thread, once the read is served. It may be called twice."""
+        """Set a function to call when the read is served. Any thread may call it, even twice."""
         self._on_served = on_served
         if self.is_served:
-            on_served()  # it was served before it could be told
+            on_served()  # the read was served before the function was set
 
     def wake(self) -> None:
         """See Waiter. The thread that added the entries shapes them: later they may be trimmed."""

@@ -1,4 +1,4 @@
-"""The commands of a pipeline: recorded first, then run under one hold of the lock.
+"""The commands of a pipeline: recorded first, then run without releasing the lock in between.
 
     pipe.xack("jobs", "g", i)    recorded(Database.xack, ...)  ->  CommandCall
     pipe.xadd("done", {...})     recorded(Database.xadd, ...)  ->  CommandCall
@@ -58,7 +58,7 @@ def recorded(
 
 
 class Transaction(Call):
-    """Several commands in one hold of the lock.
+    """Several commands that run without releasing the lock in between.
 
     Its reply is a list of replies and CommandErrors, or None if a watched key has changed. `is_atomic`: the
     commands are one unit of the log; otherwise each is its own.

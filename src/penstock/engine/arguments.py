@@ -15,7 +15,7 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 
 _INT64_MAX = INT64_MAX
-_WRAPPED_MAX = -(2**62)  # no count can have risen from -2**63 to here
+_WRAPPED_MAX = -(2**62)  # a count that wrapped to -2**63 cannot have grown beyond this
 _DIGITS_MAX = 19
 _MINUS = 45
 _ZERO = 48

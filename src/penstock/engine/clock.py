@@ -13,8 +13,8 @@ _US_PER_MS = 1000
 class Clock:
     """Two readings in microseconds: the date, and a time that never goes back.
 
-    The date is for users and data: ids, expiry, idle times of pending entries. All waits of the server use
-    the steady time, because an operator may set the date back.
+    The date is for users and data: ids, expiry, idle times of pending entries. All intervals of the server
+    use the steady time, because an operator may set the date back.
     """
 
     __slots__ = ()

@@ -86,7 +86,7 @@ class Context:
         return self.instant.ms
 
     def record(self, words: list[bytes]) -> None:
-        """Record words that repeat the running command's change in the selected database.
+        """Record a command that reproduces the running command's change in the selected database.
 
         Call it once per effect, or never; and only `if context.effects is not None`, to avoid building words
         that are not used.

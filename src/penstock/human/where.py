@@ -25,7 +25,7 @@ from penstock.human.show import Fields
 Condition = Callable[[Fields], bool]
 Values = Callable[[Fields], Iterator[str]]
 
-SEARCH_SECONDS_MAX = 0.1  # a pattern may backtrack forever and block the caller
+SEARCH_SECONDS_MAX = 0.1  # a pattern that backtracks without end would block the caller
 
 _CONDITION = re.compile(r"(.*?)(!=|=|~)(.*)", re.S)
 _PATH = re.compile(r"(.*?)\$((?:\.[^.\[\]]+|\[\d{1,9}\])+)", re.S)

@@ -8,7 +8,7 @@ The terms are those of docs/formats/stream-node.md; `pieces` is Redis's lp-count
 node's key plus its two distances, each half modulo 2**64.
 
 Some errors do not make the rest unreadable: wrong counters, wrong piece counts, a first entry whose id is not
-the key. They are marked as damage at their place, and decoding continues. Ids that do not increase are
+the key. They are marked as damage where they occur, and decoding continues. Ids that do not increase are
 reported in `MappedEntry.rises` and are not damage: Redis 7.0 writes them after XSETID below a tombstone.
 """
 

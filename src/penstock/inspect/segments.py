@@ -16,8 +16,8 @@
 The terms are those of docs/formats/listpack.md. Labels never contain stored data. Stored data is only in
 `value`, and callers that show it must make it harmless first.
 
-Damage is a segment and never raises. Wrong numbers in the header and a wrong backlen are marked at their
-place. From the point where the meaning of the bytes is unknown, all the rest is one segment of kind "damage".
+Damage is a segment and never raises. Wrong numbers in the header and a wrong backlen are marked where they
+occur. From the point where the meaning of the bytes is unknown, all the rest is one segment of kind "damage".
 A missing byte is a segment of length 0. So this always holds: `b"".join(data[s.offset : s.offset + s.length]
 for s in listpack_map(data)) == data`.
 

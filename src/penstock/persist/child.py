@@ -5,8 +5,8 @@ The parent continues at once: memory is copied page by page when either process 
     1  resets the signal handlers and the loop's wakeup fd, which belong to the parent
     2  closes every file except its pipe: the lock, the listeners and the clients belong to the parent too
     3  dies with its parent, so that no two processes write to one directory
-    4  does its work, reports the result through the pipe, and leaves by os._exit, which flushes and cleans
-       up nothing of the parent's
+    4  does its work, reports the result through the pipe, and calls os._exit, which does not flush buffers
+       or run exit handlers of the parent
 
 The parent's threads do not exist in the child, so the work must take no lock that one of them may hold.
 """

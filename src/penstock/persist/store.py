@@ -302,7 +302,7 @@ class Store:
         """Step 1 after a failure. Raises: OSError if the disk still fails."""
         assert self.commit is not None
         self._era += 1
-        self.disk.make_dir(self.layout.log_dir)  # a person may have removed it
+        self.disk.make_dir(self.layout.log_dir)  # a user may have removed it
         # Failed steps may have renamed manifests without a sync. Only the durable one tells what to remove.
         self.disk.sync_dir(self.layout.log_dir)
         self._remove_unlisted(self._manifest_on_disk(), self.manifest)

@@ -11,12 +11,10 @@ Rules
   - A word without lower-case letters is a token. Before a name it belongs to that name; otherwise it is an
     argument of its own, a pure token.
   - Inside brackets | separates whole alternatives (EX seconds|PX milliseconds), unless only the first has a
-  token
-    (TYPE string|list): then the token belongs to all of them. The same holds outside brackets, where | joins
-    two neighbours.
+    token (TYPE string|list): then the token belongs to all of them. The same applies outside brackets, where
+    | joins two neighbours.
   - [x ...] after an x means that x may be repeated, and so does [...]. Elsewhere [x ...] is an optional
-  argument
-    that may be repeated.
+    argument that may be repeated.
 
 The syntax lines are penstock's own, so the only error is an unbalanced bracket.
 """

@@ -12,7 +12,7 @@
     OK               +OK                   +OK
     CommandError     -ERR text             -ERR text
 
-A `Encoder` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is not
+An `Encoder` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is not
 turned into objects: its entries are written from the node's bytes directly into the buffer. Their number is
 known only at the end, so room for the head is left in front, as wide as the expected count. If the guess was
 wrong, the body moves by a byte or two.

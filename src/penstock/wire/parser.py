@@ -36,14 +36,14 @@ STRANGER_ARGUMENTS_MAX = 10
 STRANGER_BULK_BYTES_MAX = 16 * 1024
 STRANGER_COMMAND_BYTES_MAX = (
     STRANGER_BULK_BYTES_MAX + 1024
-)  # an argument of that size, and the rest of HELLO
+)  # one argument of that size, and the other arguments of HELLO
 
 _INLINE_BYTES_MAX = INLINE_BYTES_MAX
 _ARGUMENTS_MAX = ARGUMENTS_MAX
 _STRANGER_ARGUMENTS_MAX = STRANGER_ARGUMENTS_MAX
 _STRANGER_BULK_BYTES_MAX = STRANGER_BULK_BYTES_MAX
 _STRANGER_COMMAND_BYTES_MAX = STRANGER_COMMAND_BYTES_MAX
-_NUMBER_DIGITS_MAX = 18  # a size never has more; fewer cannot overflow 64 bits
+_NUMBER_DIGITS_MAX = 18  # no valid size has more, and this many cannot overflow 64 bits
 _NOT_A_NUMBER = -(2**62)
 _STAR = 42
 _DOLLAR = 36

@@ -9,7 +9,7 @@ bytes. A link is a cell number, so 31 bits reach 8 GiB:
              | compressed; size (29)  | padded to 4 | or one each | if key, not null  |
              +------------------------+-------------+-------------+-------------------+
 
-    "foo" -> [bt]* of the essay in tree.py, the key's value in slot 0:
+    "foo" -> [bt]* from the docstring of tree.py, with the key's value in slot 0:
 
              1c 00 00 00 | 66 6f 6f 00 | link to [bt]                           compressed, size 3
              11 00 00 00 | 62 74 00 00 | link to "ar", link to "er" | 00 00 00 00        key, size 2

@@ -16,7 +16,7 @@ from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import CommandError, elements_too_large, wrong_arity
 from penstock.reply import NULL_ARRAY, OK, NullArray, Status
 
-# All elements of a push together: well below the size of a listpack, so that none is refused midway.
+# The size of all elements of a push: well below that of a listpack, so that none is refused midway.
 PUSH_BYTES_MAX = 1 << 31
 
 

@@ -12,8 +12,8 @@ file it shows how many bytes were durable.
 Only the end of a file can be torn. An incomplete batch with a complete one anywhere after it is damage, and
 the file is refused. With `always` this is certain, because a batch is written after the previous one was
 synced. With `everysec`, a power cut could leave such a file if the system wrote the blocks out of order. That
-file is refused too: a person has to decide (penstock check --repair), because the later batches may hold
-acknowledged writes.
+file is refused too: the operator has to decide (penstock check --repair), because the later batches may
+hold acknowledged writes.
 
 The last number is the CRC-32 of the line's offset in the file, a colon, and the line up to there. The offset
 itself is not written. So a line is valid only at the offset where it was written. It is not valid in a copied

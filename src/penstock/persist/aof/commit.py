@@ -207,7 +207,7 @@ class Commit:
             self.failure = None
 
     def give_up_unreleased(self) -> None:
-        """After a failure: the waiting clients were told, so release later replies to reads."""
+        """After a failure: the waiting clients have their errors, so release later replies to reads."""
         self._is_known = True
         self.released = self.position
 

@@ -62,7 +62,7 @@ class SyncThread:
                 # Round by round: clients of one round must not wait for the next one.
                 while self._sync_round():
                     self._tell()
-                # Another thread may have synced everything. The loop must be told.
+                # Another thread may have synced everything. The loop must be notified of that too.
                 if self._commit.failure is not None or self._commit.synced != self._told:
                     self._tell()
             self._commit.sync()

@@ -128,14 +128,14 @@ class Connection:
             self._wait_for_turn()
 
     def _wait_for_turn(self) -> None:
-        """Neither read nor run anything until the other connections had their turn."""
+        """Neither read nor run anything until the other connections have had their turn."""
         if self._can_wait and not self._waits and self.session.link is not None:
             self._waits = True
             self.transport.pause_reading()  # type: ignore[union-attr]
             self.session.server.backlog.add(self)
 
     def take_turn(self) -> None:
-        """Continue: the other connections had their turn."""
+        """Continue: the other connections have had their turn."""
         self._waits = False
         if self.session.link is None:
             return

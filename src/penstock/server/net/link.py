@@ -21,7 +21,7 @@ class Link(Protocol):
         """Run the commands that the session had to leave."""
 
     def take_turn(self) -> None:
-        """Continue after the other connections had their turn."""
+        """Continue after the other connections have had their turn."""
 
     def unsent_bytes(self) -> int:
         """How many bytes the socket has not sent yet."""

@@ -114,7 +114,7 @@ class Rewrites:
             raise
 
     def start_fresh(self) -> str | None:
-        """Start a fresh base in a new file, to see whether the disk takes it; return why that failed."""
+        """Start a fresh base in a new file, in case the disk works again; return why that failed, or None."""
         try:
             self._current = self.health.begin_base(snapshot_options(self._config))
             self._child.start(self._write_base, self._finish)

@@ -1,4 +1,4 @@
-"""Finds a Java for Spark.
+"""Finds a Java installation for Spark.
 
 1. JAVA_HOME, if its java is version 17 or newer;
 2. `java` on PATH, if its version is 17 or newer;
@@ -42,7 +42,7 @@ class NoJava(PenstockError):
 
 
 def provide_java() -> Path | None:
-    """Make sure that Spark finds a Java. Returns its JAVA_HOME, or None if it is on PATH."""
+    """Make sure that Spark finds Java. Returns its JAVA_HOME, or None if it is on PATH."""
     home = os.environ.get("JAVA_HOME", "")
     if home and (version_or_none(Path(home, "bin", "java")) or 0) >= VERSION_MIN:
         return Path(home)

@@ -4,7 +4,7 @@ url, username, password, cluster    as for reading, but one server or one cluste
 stream               the target; without it a column `stream`, or `_stream`, names the target of each row
 maxlen, minid        trim the stream after each batch: to a length, or below an id
 approximate          true: trim whole nodes only, which is much cheaper and keeps a few more entries
-writeId              batch only: a name for the write; a write that is repeated under its name happens once
+writeId              batch only: a name for the write; a second write under the same name is skipped
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Streaming reads in mode exclusive: offsets are in Spark's checkpoint, and batches are fixed ranges of ids.
 
-A restart needs nothing from this object. Its attributes save requests, or keep the answer that a new query
-must get twice. The optional group mirrors the position of the query. `commit` sets it, and so does
-`latestOffset`, because Spark commits the last batch of an AvailableNow query only in the next run.
+A restart needs nothing from this object. Its attributes avoid repeated requests, or keep the answer that
+a new query must get twice. The optional group mirrors the position of the query. `commit` sets it, and so
+does `latestOffset`, because Spark commits the last batch of an AvailableNow query only in the next run.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 penstock's server answers from its index (PENSTOCK SPLITS). Plain Redis has no such command, so a read-only
 script walks the range and returns only ids. Each call walks a bounded number of entries, so that other
-clients are not blocked for long. The walk takes Redis 3 us per entry, five times as long as reading it.
+clients are not blocked for long. The walk takes 3 us per entry on Redis, five times as long as reading it.
 Ranges with more than WALK_ENTRIES_MAX entries are therefore split by time.
 """
 

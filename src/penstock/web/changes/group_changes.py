@@ -46,7 +46,7 @@ def plan_claim(
 
 
 def plan_reset(facts: StreamFacts, group: GroupInfo, position: StreamID | None) -> Change:
-    """Set a group's position: it reads on after `position`. None is the end of the stream."""
+    """Set a group's position: it continues after `position`. None is the end of the stream."""
     # Never $, which may be another id by the time the user confirms.
     target = facts.last_id if position is None else position
     effects = [f"{quoted(group.name)} moves from {group.last_id} to {target}"]

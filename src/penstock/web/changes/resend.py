@@ -1,8 +1,8 @@
 """Plans to add an edited entry, or to send rejects back to their original stream.
 
 A redriven entry has the same fields as with `penstock replay`: those of the reject without `_reason`, and
-`_source_stream` and `_source_id`, the place where the entry was first. A pipeline writes these two into the
-reject. If they are missing, they name the reject itself.
+`_source_stream` and `_source_id`, the stream and id of the original entry. A pipeline writes these two into
+the reject. If they are missing, they name the reject itself.
 """
 
 from __future__ import annotations

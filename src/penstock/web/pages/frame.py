@@ -111,7 +111,7 @@ class PageFrame:
         return True
 
     async def renew(self, act: Act) -> None:
-        """As `attempt`, for a timer. It clears only errors of the timer and of an unreachable server."""
+        """As `attempt`, for a timer. It clears only its own errors and those of an unreachable server."""
         if await self._try(act, by_timer=True) and self._timer_may_clear:
             self._show_error("")
 
