@@ -7,6 +7,7 @@ from penstock.engine.clock cimport Instant
 from penstock.engine.execute cimport Engine
 from penstock.server.net.receiver cimport Receiver
 from penstock.server.server cimport Server
+from penstock.server.session.reply_buffer cimport ReplyBuffer
 from penstock.server.session.session cimport Session
 from penstock.server.stats.tally cimport Tally
 from penstock.wire.encoder cimport Output
@@ -24,6 +25,7 @@ cdef Py_ssize_t _SPILL_BYTES
 cdef class CommandRunner:
     cdef Engine _engine
     cdef Output _output
+    cdef ReplyBuffer _replies
     cdef Server _server
     cdef Session _session
     cdef long long _timed_us

@@ -32,13 +32,23 @@ _SLICE_US = 250  # time for one client's commands before other clients have thei
 class CommandRunner:
     """Runs the commands of one session. `has_more`: the time slice ended before the commands did."""
 
-    __slots__ = ("_engine", "_output", "_server", "_session", "_timed_us", "_untimed", "has_more")
+    __slots__ = (
+        "_engine",
+        "_output",
+        "_replies",
+        "_server",
+        "_session",
+        "_timed_us",
+        "_untimed",
+        "has_more",
+    )
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._server = session.server
         self._engine = session.server.engine
         self._output = session.output
+        self._replies = session.replies
         self._untimed = 0  # commands since the clock was read, all counted by `session.last`
         self._timed_us = 0
         self.has_more = False
@@ -152,11 +162,11 @@ class CommandRunner:
     def _run_checked(self, tally: Tally, frame: Frame) -> bool:
         """Run a command if the client may use it now; False if it did not run."""
         session = self._session
-        session.replies.begin_reply()
+        self._replies.begin_reply()
         ran = self._try(tally, frame)
-        if not session.state & _BLOCKED:
+        if session.state and not session.state & _BLOCKED:
             session.finish_reply()
-        session.replies.end_reply()
+        self._replies.end_reply()
         return ran
 
     def _try(self, tally: Tally, frame: Frame) -> bool:
