@@ -243,7 +243,7 @@ def test_a_stale_unix_socket_is_replaced_and_a_file_is_not(tmp_path: Path) -> No
     path.write_text("precious")
     status, said = refused_start("--unixsocket", str(path), "--dir", str(tmp_path), "--port", "0")
     assert status == 1
-    assert "no socket" in said
+    assert "is not a socket" in said
     assert path.read_text() == "precious"
 
 
