@@ -430,7 +430,7 @@ class Group:
     def lag_or_none(self, stream: Stream, after_trims: bool = False) -> int | None:
         """The number of entries not delivered yet, or None if it cannot be known.
 
-        Negative if the group was told (ENTRIESREAD) that it has read more than was added. With
+        Negative if ENTRIESREAD set it to have read more than was added. With
         `after_trims`, entries that were trimmed before the group read them do not count.
         """
         if stream.entries_added == 0:

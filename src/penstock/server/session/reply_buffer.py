@@ -100,7 +100,7 @@ class ReplyBuffer:
         return size
 
     def exchange(self, pieces: list[bytes], other: bytes) -> list[bytes]:
-        """Other bytes in the place of taken pieces."""
+        """Replace taken pieces by other bytes."""
         self.taken_bytes += len(other) - sum(len(piece) for piece in pieces)
         return [other] if other else []
 
