@@ -10,7 +10,7 @@ from penstock.server.server cimport Server
 from penstock.server.session.reply_buffer cimport ReplyBuffer
 from penstock.server.session.session cimport Session
 from penstock.server.stats.tally cimport Tally
-from penstock.wire.encoder cimport Output
+from penstock.wire.encoder cimport Encoder
 
 cdef long long _STOPPED
 cdef long long _PAUSED
@@ -24,7 +24,7 @@ cdef Py_ssize_t _SPILL_BYTES
 @cython.final
 cdef class CommandRunner:
     cdef Engine _engine
-    cdef Output _output
+    cdef Encoder _output
     cdef ReplyBuffer _replies
     cdef Server _server
     cdef Session _session
