@@ -14,7 +14,10 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 # Files and folders whose text is checked: .md without its code, .py as a whole.
-CHECKED = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs")
+CHECKED = (
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs", "src", "tests"),
+    *("benchmarks", "fuzz", "tools", "examples"),
+)
 
 # Their text comes from src and is checked there.
 GENERATED = ("docs/commands.md", "docs/configuration.md")

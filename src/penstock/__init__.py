@@ -5,6 +5,24 @@
     db.xadd("orders", {"sku": "A1", "qty": 2})
 
 `open` returns a `Database`. `penstock.aio.open` returns one for asyncio.
+
+    core/      data structures: streams, groups, listpacks, the radix tree
+    wire/      the Redis protocol: bytes to commands, replies to bytes
+    engine/    the commands on data, and what they mean
+    persist/   the append-only file, snapshots, recovery
+    server/    the server: connections, sessions, settings, INFO
+    embedded/  Database: the engine inside your own process
+    aio        the same for asyncio
+    client/    reads streams from a server in bulk, into Arrow columns
+    spark/     Spark: source, sink, lake, pipelines
+    inspect/   explains the bytes of a stream
+    human/     times, conditions and text as people write them
+    cli/       the `penstock` command
+    web/       the dashboard
+    demo/      what `make run` shows
+    errors     all exceptions
+    reply      reply values that plain Python values cannot express
+    build      whether this build is compiled or interpreted
 """
 
 from penstock._version import VERSION as __version__

@@ -5,7 +5,7 @@ key_methods    the methods for keys of any type
 pipeline       Pipeline: several commands as one unit
 opening        penstock.open()
 signatures     the types of arguments and results
-arguments      turns redis-py's arguments into the words of a command
+arguments      turns redis-py's arguments into a command
 results        shapes replies as redis-py does
 runner         runs commands one at a time, from any thread
 transaction    runs the commands of a pipeline without releasing the lock

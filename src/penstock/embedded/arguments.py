@@ -1,4 +1,4 @@
-"""Turns redis-py's arguments into the words of a command, and refuses what redis-py refuses.
+"""Turns redis-py's arguments into a command, and refuses what redis-py refuses.
 
 A DataError has redis-py's text. If several arguments are wrong, it is about the same one as redis-py's: the
 order of the checks matters.
@@ -30,7 +30,7 @@ def check_newer_options(
 def newer_options(
     ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
 ) -> list[Any]:
-    """The words of the options of Redis 8. The engine refuses them, as an older server does."""
+    """The options of Redis 8. The engine refuses them, as an older server does."""
     pieces: list[Any] = [] if ref_policy is None else [ref_policy]
     if idmpauto is not None:
         pieces += [b"IDMPAUTO", idmpauto]

@@ -130,7 +130,7 @@ def _check_words(calls: list[CommandCall]) -> None:
 
 
 def numbered(error: CommandError, number: int, call: CommandCall) -> CommandError:
-    """Say in the text of an error which command of a pipeline it is about, in the words of redis-py."""
+    """Say in the text of an error which command of a pipeline it is about, with the text of redis-py."""
     frame = call.frame
     words = [frame.piece(index).decode("utf-8", "replace") for index in range(frame.count)]
     shown = textwrap.shorten(

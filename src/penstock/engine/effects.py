@@ -9,7 +9,7 @@
 
 Most commands are their own effect: they change the same data in the same way whenever they run. The handler
 of any other command calls `Context.record` with other words, which replace its own. The effects of one
-command or one transaction are one unit: the sink is notified where it begins and ends, and keeps it together.
+command or one transaction are one unit: the sink learns where it begins and ends, and keeps it together.
 
 Effects and `dirty` differ: `dirty` is Redis's count of changes, and Redis does not count some deliveries.
 """

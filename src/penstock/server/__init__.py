@@ -2,9 +2,9 @@
 
 app                builds the parts of a server, connects them, runs and stops them
 server             what all sessions share
-turn               one iteration of the event loop, in order
+turn               one iteration of the event loop: commands run, changes are logged, replies leave
 cron               periodic work: expiry, memory, idle clients
-durability         keeps a running server's data on disk: the log
+durability         starts and stops the log and its sync thread; periodic work on it
 saving/            snapshots and rewrites in child processes
 disk_failure       refuses writes while the log cannot be written
 lifecycle          requests to stop the server

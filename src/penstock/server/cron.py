@@ -62,7 +62,7 @@ class Cron:
         context.instant.advance()
         more = False
         if server.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
-            # Clients are served between two runs, so many expiring keys do not make them wait.
+            # Clients are served between two runs, and do not wait for all expired keys.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()
         self._watch_memory(now_ms)

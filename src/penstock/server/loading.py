@@ -30,7 +30,7 @@ def layout_of(config: Config) -> Layout:
 async def load_in_thread(
     server: Server, store: Store, config: Config, stop: asyncio.Event
 ) -> Recovered | None:
-    """Load the data into the server's engine; None if a stop was requested meanwhile.
+    """Load the data into the server's engine; None if the server is stopped meanwhile.
 
     Raises: CorruptData, OSError.
     """

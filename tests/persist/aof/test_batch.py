@@ -130,7 +130,7 @@ def test_a_batch_that_claims_a_later_sync_is_not_counted() -> None:
 def test_a_batch_within_a_whole_one_is_a_value_even_at_its_place() -> None:
     inner = whole(b"", 60, 100 + len(encode_batch(b"x" * 40, 0, 100)))
     data = b"?" * 100 + whole(inner, 0, 100)
-    assert count_whole(data, 101) == 1, "it is at its place"
+    assert count_whole(data, 101) == 1, "its offset is right"
     assert count_whole(data, 0) == 1, "the outer one"
     assert list(whole_batches(data, 0)) == [100]
 

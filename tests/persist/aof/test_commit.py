@@ -318,7 +318,7 @@ def test_reads_are_released_once_the_owner_knows_of_the_failure() -> None:
     assert not commit.hand_over()
     commit.give_up_unreleased()
     assert commit.hand_over()
-    note(commit, "a key whose time has come")
+    note(commit, "an expired key")
     assert commit.hand_over(), "nobody was promised anything"
     with pytest.raises(OSError, match=r"Input/output|No space"):
         commit.wait_synced(commit.position)

@@ -101,7 +101,7 @@ def texts_of(data: bytes) -> list[str]:
 
 
 def text_of(frame: Frame) -> str:
-    """The words of a command, separated by blanks."""
+    """A command as text, separated by blanks."""
     return b" ".join(frame.piece(at) for at in range(frame.count)).decode(
         "utf-8", "backslashreplace"
     )

@@ -3,7 +3,7 @@
 journal       encodes effects as bytes of the log, collected until the end of a turn
 batch         the line before each write that holds its length and checksum
 increment     the file that is being appended to
-commit        group commit: one write and one fsync for many commands
+commit        group commit: one write and one fsync for many commands; when replies may leave
 sync_thread   runs fsync in a thread, so that the event loop never waits
 manifest      which files make up the log, and in which order
 file_crc      the checksum of a whole file

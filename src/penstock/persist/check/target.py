@@ -164,7 +164,7 @@ def _add_orphans(report: Report, directory: str, names: list[str]) -> None:
     manifest = FileReport(f"{directory}/{Layout('').appendfilename}{_SUFFIX}", MANIFEST, MANIFEST)
     manifest.judge(
         Verdict.MISSING,
-        f"without it, nobody knows which of these files count: {', '.join(orphans[:5])}",
+        f"without it, it is unknown which of these files count: {', '.join(orphans[:5])}",
         remedy="restore it, or check the files one by one",
     )
     report.parts.append(Part(LOG, [manifest]))

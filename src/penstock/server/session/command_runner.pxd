@@ -4,10 +4,13 @@ import cython
 
 from penstock.core.frame cimport Frame
 from penstock.engine.clock cimport Instant
+from penstock.engine.execute cimport Engine
 from penstock.server.net.receiver cimport Receiver
 from penstock.server.server cimport Server
+from penstock.server.session.reply_buffer cimport ReplyBuffer
 from penstock.server.session.session cimport Session
 from penstock.server.stats.tally cimport Tally
+from penstock.wire.encoder cimport Encoder
 
 cdef long long _STOPPED
 cdef long long _PAUSED
@@ -15,25 +18,28 @@ cdef long long _BLOCKED
 cdef long long _MONITORED
 cdef long long _RUN_MAX
 cdef long long _SLICE_US
+cdef Py_ssize_t _SPILL_BYTES
 
 
 @cython.final
 cdef class CommandRunner:
+    cdef Engine _engine
+    cdef Encoder _output
+    cdef ReplyBuffer _replies
+    cdef Server _server
     cdef Session _session
     cdef long long _timed_us
     cdef long long _untimed
     cdef readonly bint has_more
 
-    @cython.locals(session=Session, receiver=Receiver, instant=Instant, started_us="long long")
+    @cython.locals(session=Session, receiver=Receiver, frame=Frame, instant=Instant, started_us="long long")
     cpdef int run_received(self) except -1
-    @cython.locals(session=Session, server=Server, tally=Tally, ran=bint)
+    @cython.locals(session=Session, tally=Tally, ran=bint)
     cdef int _run(self, Frame frame) except -1
     cdef Tally _find_or_none(self, Frame frame)
-    @cython.locals(session=Session, tally=Tally, instant=Instant, us="long long", now_us="long long")
+    @cython.locals(tally=Tally, instant=Instant, us="long long", now_us="long long")
     cdef int _settle(self, Frame frame) except -1
-    @cython.locals(session=Session)
     cdef int _run_data(self, Tally tally, Frame frame) except -1
-    @cython.locals(session=Session)
     cdef int _run_in_session(self, Tally tally, Frame frame) except -1
     @cython.locals(session=Session, ran=bint)
     cdef bint _run_checked(self, Tally tally, Frame frame) except -1

@@ -14,6 +14,7 @@ from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, ProtocolError, exec_refused, wrong_arity
 from penstock.reply import NoReply
 from penstock.server.session.admission import HTTP_WORDS, refusal_or_none, waits_for_pause
+from penstock.server.session.reply_buffer import SPILL_BYTES
 from penstock.server.session.session import Session
 from penstock.server.session.states import BLOCKED, CLOSING, MONITORED, PAUSED_ALL, PAUSED_WRITES
 from penstock.server.session.transaction import leave
@@ -24,16 +25,30 @@ _PAUSED = PAUSED_ALL | PAUSED_WRITES
 _BLOCKED = BLOCKED
 _MONITORED = MONITORED
 _RUN_MAX = 16  # commands that are timed together at most
+_SPILL_BYTES = SPILL_BYTES
 _SLICE_US = 250  # time for one client's commands before other clients have their turn; benchmarks/fairness.py
 
 
 class CommandRunner:
     """Runs the commands of one session. `has_more`: the time slice ended before the commands did."""
 
-    __slots__ = ("_session", "_timed_us", "_untimed", "has_more")
+    __slots__ = (
+        "_engine",
+        "_output",
+        "_replies",
+        "_server",
+        "_session",
+        "_timed_us",
+        "_untimed",
+        "has_more",
+    )
 
     def __init__(self, session: Session) -> None:
         self._session = session
+        self._server = session.server
+        self._engine = session.server.engine
+        self._output = session.output
+        self._replies = session.replies
         self._untimed = 0  # commands since the clock was read, all counted by `session.last`
         self._timed_us = 0
         self.has_more = False
@@ -42,19 +57,21 @@ class CommandRunner:
         """Run the received commands, for one time slice at most."""
         session = self._session
         receiver = session.receiver
-        instant = session.server.engine.context.instant
+        frame = receiver.frame
+        instant = self._engine.context.instant
         instant.advance()
         self._timed_us = started_us = instant.steady_us()
         session.active_ms = self._timed_us // 1000
         self.has_more = False
         try:
             if session.postponed is not None and not session.state & _STOPPED:
-                frame = session.postponed
+                postponed = session.postponed
                 session.postponed = None
-                self._run(frame)
+                self._run(postponed)
             while not session.state & _STOPPED and receiver.next():
-                self._run(receiver.frame)
-                session.spill()
+                self._run(frame)
+                if self._output.size > _SPILL_BYTES:
+                    session.spill()
                 # The clock is read when commands are counted, so a slice ends at most 16 commands late.
                 if self._timed_us - started_us >= _SLICE_US:
                     self.has_more = receiver.rest_bytes() > 0 and not session.state & _STOPPED
@@ -64,23 +81,22 @@ class CommandRunner:
             session.state |= CLOSING
         self._settle(receiver.last_frame_or_none())
         if not session.replies.is_empty() or session.state & CLOSING:
-            session.server.turn.add(session)
+            self._server.turn.add(session)
         else:
-            session.server.turn.note_effects()  # of commands without a reply
+            self._server.turn.note_effects()  # of commands without a reply
 
     def _run(self, frame: Frame) -> None:
         """Run one command and write its reply."""
         session = self._session
-        server = session.server
         tally = session.last
         if tally is None or not tally.is_asked_by(frame):
             self._settle(None)
             tally = self._find_or_none(frame)
             session.last = tally
-        server.engine.context.keyspace = session.keyspace
+        self._engine.context.keyspace = session.keyspace
         if tally is None:
             ran = False
-        elif session.state or server.state or tally.command.in_session:
+        elif session.state or self._server.state or tally.command.in_session:
             self._settle(None)
             ran = self._run_checked(tally, frame)
         elif tally.command.takes(frame.count):
@@ -97,7 +113,7 @@ class CommandRunner:
     def _find_or_none(self, frame: Frame) -> Tally | None:
         """The counter of a command; for an unknown command the client gets an error."""
         try:
-            return self._session.server.tallies.find(frame)
+            return self._server.tallies.find(frame)
         except CommandError as error:
             self._reject_unknown(frame, error)
             return None
@@ -109,56 +125,53 @@ class CommandRunner:
         slow run is logged with the arguments of its last command, or with its name if the arguments are gone.
         """
         if self._untimed:
-            session = self._session
-            tally = session.last
-            instant = session.server.engine.context.instant
+            tally = self._session.last
+            instant = self._engine.context.instant
             instant.advance()
             now_us = instant.steady_us()
             us = now_us - self._timed_us
             self._timed_us = now_us
             if tally is not None:
                 tally.count(self._untimed, us)
-                if us >= session.server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
-                    session.server.slow_log.note(session, tally.command, frame, us)
+                if us >= self._server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
+                    self._server.slow_log.note(self._session, tally.command, frame, us)
             self._untimed = 0
 
     def _run_data(self, tally: Tally, frame: Frame) -> None:
-        session = self._session
         try:
-            reply = session.server.engine.execute_now(tally.command, frame)
+            reply = self._engine.execute_now(tally.command, frame)
             if type(reply) is Blocked:
-                session.block(tally, reply)
+                self._session.block(tally, reply)
             else:
-                session.output.put(reply)
+                self._output.put(reply)
         except CommandError as error:
             tally.failed += 1
-            session.reply(error)
+            self._session.reply(error)
 
     def _run_in_session(self, tally: Tally, frame: Frame) -> None:
-        session = self._session
         try:
-            reply = tally.command.run(session, frame)
+            reply = tally.command.run(self._session, frame)
             if type(reply) is not NoReply:
-                session.output.put(reply)
+                self._output.put(reply)
         except CommandError as error:
             tally.failed += 1
-            session.reply(error)
+            self._session.reply(error)
 
     # --- Checked commands --------------------------------------------------------------------------
 
     def _run_checked(self, tally: Tally, frame: Frame) -> bool:
         """Run a command if the client may use it now; False if it did not run."""
         session = self._session
-        session.replies.begin_reply()
+        self._replies.begin_reply()
         ran = self._try(tally, frame)
-        if not session.state & _BLOCKED:
+        if session.state and not session.state & _BLOCKED:
             session.finish_reply()
-        session.replies.end_reply()
+        self._replies.end_reply()
         return ran
 
     def _try(self, tally: Tally, frame: Frame) -> bool:
         session = self._session
-        server = session.server
+        server = self._server
         command = tally.command
         if session.state or server.state or not tally.is_plain or not command.takes(frame.count):
             refusal = refusal_or_none(session, command, frame)
@@ -171,7 +184,7 @@ class CommandRunner:
         transaction = session.transaction
         if transaction is not None and not command.flags & Flags.NOT_QUEUED:
             transaction.queue(tally, frame)
-            session.output.put_raw(b"+QUEUED\r\n")
+            self._output.put_raw(b"+QUEUED\r\n")
             return False
         if command.in_session:
             self._run_in_session(tally, frame)

@@ -1,10 +1,10 @@
 """Pipelines: TOML files that describe streaming queries.
 
 file        reads a pipeline file
-toml_table  one table of the file, with type checks
+toml_table  one table of the file: unknown keys, wrong types
 toml_lines  finds the line of a key
-rules       names and targets that must not clash
-check       finds problems before a run
+rules       names and targets that must not clash; needs only the file
+check       finds problems before a run, with the server and Spark
 frames      the DataFrame of each output
 outputs     the streaming query of each output
 run         runs all outputs

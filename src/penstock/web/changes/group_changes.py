@@ -10,7 +10,7 @@ from penstock.human.show import quoted
 from penstock.web.changes.entry_changes import Change, entries_text, some_ids
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.groups import consumer_state
-from penstock.web.model.lag import loses_lag_at
+from penstock.web.model.unknown_lag import loses_lag_at
 from penstock.web.refusal import Refused, Word
 
 LAG_UNKNOWN = "its lag is unknown until it has read the last entry"

@@ -3,9 +3,9 @@
 catalogue    all streams
 stream_page  the entries of a stream, page by page
 tailing      new entries of a stream
-facts        a stream and its groups, from XINFO
+facts        a stream and its groups, from XINFO (the server computes the lag)
 groups       groups: position, consumers, pending entries
-lag          why a lag is unknown
+unknown_lag  why a lag is unknown
 history      lag and pending entries over time
 rates        rates and sparklines
 pipelines    running Spark pipelines

@@ -33,8 +33,8 @@ from penstock.web.model.groups import (
     pending_of,
     position_of,
 )
-from penstock.web.model.lag import lag_text, why_unknown
 from penstock.web.model.stream_page import OLDEST, behind
+from penstock.web.model.unknown_lag import lag_text, why_unknown
 from penstock.web.model.values import preview
 from penstock.web.pages.dialogs import ask_for, propose
 from penstock.web.pages.entry import show_entry

@@ -14,7 +14,7 @@ from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import Holder, free_text, holders, oldest_pending, position_of
-from penstock.web.model.lag import lag_text, why_unknown
+from penstock.web.model.unknown_lag import lag_text, why_unknown
 from penstock.web.pages.dialogs import ask_for, propose
 from penstock.web.pages.frame import PageFrame, heading
 from penstock.web.pages.table import DataColumn, DataTable, TableRow

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.core.stream_id import StreamID
 from penstock.web.model.facts import StreamFacts, one_stream
-from penstock.web.model.lag import loses_lag_at, why_unknown
+from penstock.web.model.unknown_lag import loses_lag_at, why_unknown
 from tests.web.conftest import Live
 
 
