@@ -30,7 +30,7 @@ from penstock.embedded import results
 from penstock.embedded.database import Database
 from penstock.embedded.opening import open as open_database
 from penstock.embedded.pipeline import CommandQueue
-from penstock.embedded.runner import Call, CommandCall
+from penstock.embedded.runner import Call, CommandCall, Request
 from penstock.embedded.signatures import Encodable, Key, Text
 from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.embedded.transaction import recorded
@@ -276,13 +276,16 @@ class AsyncPipeline(CommandQueue[Text]):
             transaction = self._transaction_or_none()
             if transaction is None:
                 return []
-            return self._read(await self._async_database._outcome(transaction), raise_on_error)
+            replies = await self._async_database._outcome(transaction)
+            return self._read(transaction, replies, raise_on_error)
         finally:
-            await self.reset()
+            await self._forget(self._end_transaction())
 
     async def reset(self) -> None:
         """Drop the queued commands and the watched keys."""
-        forgetting = self._clear()
+        await self._forget(self._clear())
+
+    async def _forget(self, forgetting: Request | None) -> None:
         if forgetting is not None:
             with suppress(DatabaseClosed):
                 await self._async_database._outcome(forgetting)

@@ -7,6 +7,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import IO
 
@@ -65,6 +66,23 @@ def test_ctrl_c_is_quiet(penstock: CommandLine) -> None:
         assert b"a=1" in line_of(process.stdout)  # it is running and waits for more
         process.send_signal(signal.SIGINT)
         assert ended(process) == (130, b"")
+
+
+def test_ctrl_c_is_quiet_while_the_command_is_imported() -> None:
+    program = """
+import sys
+
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "typer":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Interrupt())
+from penstock.cli.entry import main
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_an_entry_is_flushed_to_a_pipe_at_once(penstock: CommandLine) -> None:

@@ -305,3 +305,27 @@ def test_a_watched_key(path: Path | None) -> None:
         assert db._database._engine.context.watching == 0
 
     play(scene, path)
+
+
+def test_a_pipeline_takes_commands_while_it_executes(path: Path | None) -> None:
+    async def scene(db: AsyncDatabase) -> None:
+        pipeline = db.pipeline()
+        pipeline.xadd("s", {"n": 1})
+        running = asyncio.create_task(pipeline.execute())
+        await asyncio.sleep(0)
+        pipeline.xadd("s", {"n": 2})
+        assert len(await running) == 1
+        assert len(await pipeline.execute()) == 1
+        assert await db.xlen("s") == 2
+
+    play(scene, path)
+
+
+def test_two_executes_at_once_run_each_command_once(path: Path | None) -> None:
+    async def scene(db: AsyncDatabase) -> None:
+        pipeline = db.pipeline()
+        pipeline.xadd("s", {"n": 1})
+        await asyncio.gather(pipeline.execute(), pipeline.execute())
+        assert await db.xlen("s") == 1
+
+    play(scene, path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import socket
 import threading
 import traceback
 import warnings
@@ -129,3 +130,27 @@ def test_a_forked_copy_opens_a_database_of_its_own(tmp_path: Path) -> None:
         in_fork(use_another)
     with penstock.open(tmp_path / "child") as db:
         assert db.xlen("s") == 1
+
+
+def test_a_fork_does_not_keep_the_sockets_of_a_served_database(path: Path | None) -> None:
+    with penstock.open(path) as db:
+        serving = db.serve(port=0)
+        client = socket.create_connection(("127.0.0.1", serving.port or 0), timeout=20)
+        client.sendall(b"PING\r\n")
+        assert client.recv(100) == b"+PONG\r\n"
+        released, release = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            os.close(release)
+            os.read(released, 1)  # lives until the parent is done
+            os._exit(0)
+        try:
+            serving.close()
+            assert client.recv(100) == b"", "the child keeps the connection open"
+            with db.serve(port=serving.port or 0) as again:
+                assert again.port == serving.port
+        finally:
+            client.close()
+            os.close(release)
+            os.close(released)
+            os.waitpid(pid, 0)

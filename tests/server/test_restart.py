@@ -190,3 +190,11 @@ def test_values_and_expiry_times_survive_a_restart(tmp_path: Path) -> None:
         client = server.client(db=3)
         assert client.pexpiretime("k") == at_ms
         assert client.llen("l") == 1000
+
+
+def test_a_log_that_is_not_read_is_reported(tmp_path: Path) -> None:
+    with running_penstock(data=tmp_path / "data") as server:
+        server.client().xadd("s", {"a": 1})
+    with running_penstock("--appendonly", "no", data=tmp_path / "data") as server:
+        assert server.client().xlen("s") == 0
+        assert "is not read: appendonly is no" in server.log()

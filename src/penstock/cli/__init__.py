@@ -1,5 +1,6 @@
 """The `penstock` command.
 
+entry          starts the command; Ctrl-C is quiet from the start
 main           the list of subcommands
 connect        connections to a server
 follow         reads entries for `tail`

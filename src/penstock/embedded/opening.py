@@ -10,6 +10,7 @@ from typing import Any, Literal, overload
 from penstock.core.stream import NODE_BYTES_MAX, NODE_ENTRIES_MAX
 from penstock.embedded.database import Database
 from penstock.embedded.durability import Keeper
+from penstock.embedded.pipeline import Pipeline  # noqa: F401 - on first use, Ctrl-C could break its import
 from penstock.engine.clock import Clock
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError

@@ -115,18 +115,24 @@ class CommandQueue(PerText[Text]):
     # --- Executing ---------------------------------------------------------------------------------
 
     def _transaction_or_none(self) -> Transaction | None:
-        """What `execute` has to run. Raises: CommandError for a command with the wrong number of words."""
+        """What `execute` has to run; the queue is empty then, so that nothing runs twice.
+
+        Raises: CommandError for a command with the wrong number of words.
+        """
         if not self._calls and self._watching is None:
             return None
         is_atomic = self._is_transaction or self._is_explicit
-        return Transaction(self._calls, is_atomic, self._watching)
+        calls, self._calls = self._calls, []
+        return Transaction(calls, is_atomic, self._watching)
 
-    def _read(self, replies: list[Any] | None, raise_on_error: bool) -> list[Any]:
+    def _read(
+        self, transaction: Transaction, replies: list[Any] | None, raise_on_error: bool
+    ) -> list[Any]:
         """The results of `execute`, made from the replies of a Transaction."""
         if replies is None:
             raise WatchError("Watched variable changed.")
         if raise_on_error:
-            for number, (reply, call) in enumerate(zip(replies, self._calls, strict=True), 1):
+            for number, (reply, call) in enumerate(zip(replies, transaction.calls, strict=True), 1):
                 if isinstance(reply, CommandError):
                     raise numbered(reply, number, call)
         return results.decoded(replies) if self._database._decode else replies
@@ -137,7 +143,14 @@ class CommandQueue(PerText[Text]):
         self._is_explicit = False
         return self._clear_watches()
 
+    def _end_transaction(self) -> Request | None:
+        """After `execute`: return the call that forgets the watched keys. Commands queued since then stay."""
+        self._is_explicit = False
+        return self._clear_watches()
+
     def __del__(self) -> None:
+        if getattr(self, "_watching", None) is None:  # not set if __init__ was interrupted
+            return
         forgetting = self._clear_watches()
         if forgetting is not None:
             with suppress(Exception):  # as in redis-py: nobody can handle it
@@ -219,13 +232,16 @@ class Pipeline(CommandQueue[Text]):
             transaction = self._transaction_or_none()
             if transaction is None:
                 return []
-            return self._read(self._database._outcome(transaction), raise_on_error)
+            replies = self._database._outcome(transaction)
+            return self._read(transaction, replies, raise_on_error)
         finally:
-            self.reset()
+            self._forget(self._end_transaction())
 
     def reset(self) -> None:
         """Drop the queued commands and the watched keys."""
-        forgetting = self._clear()
+        self._forget(self._clear())
+
+    def _forget(self, forgetting: Request | None) -> None:
         if forgetting is not None:
             with suppress(DatabaseClosed):
                 self._database._outcome(forgetting)

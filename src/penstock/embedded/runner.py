@@ -420,6 +420,8 @@ class Runner:
     def _leave_to_parent(self) -> None:
         """In a forked copy of the process: refuse to work. Two processes would write one log."""
         self._forked = self._closed = True
+        for serving in self._serving:
+            serving.leave_to_parent()
         if self._keeper is not None:
             self._keeper.leave_to_parent()
 

@@ -19,6 +19,7 @@ Invariants
 from __future__ import annotations
 
 import asyncio
+import os
 import resource
 import socket
 import threading
@@ -62,6 +63,7 @@ class SharedLoop:
         self._owner = owner
         self._context = engine.context
         self._thread = threading.get_ident()
+        self.descriptors: set[int] = set()  # of the connections, for a forked child to close
         self._inside = False  # the loop's thread holds the lock; only that thread uses this
 
     def locked(self, call: Callable[[], _T]) -> _T:
@@ -156,12 +158,16 @@ class SharedConnection(BufferedConnection):
     def __init__(self, shared: SharedLoop, make: Callable[[], Connection]) -> None:
         super().__init__(shared.locked(make))
         self._shared = shared
+        self._descriptor = -1
 
     def connection_made(self, transport: Any) -> None:
+        self._descriptor = transport.get_extra_info("socket").fileno()
+        self._shared.descriptors.add(self._descriptor)
         shared = SharedTransport(self._shared, transport)
         self._shared.locked(lambda: self._connection.connection_made(shared))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self._shared.descriptors.discard(self._descriptor)
         self._shared.locked(lambda: self._connection.connection_lost(exc))
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -193,7 +199,7 @@ class Serving:
         self._database = database  # a reference: an unreferenced Database would be closed
         self._lock = lock
         self._config = config
-        sockets = open_sockets(config, any_port=True)
+        self._sockets = sockets = open_sockets(config, any_port=True)
         tcp = [found for found in sockets if found.family != socket.AF_UNIX]
         self.port: int | None = tcp[0].getsockname()[1] if tcp else None
         config.values["port"] = self.port or 0
@@ -216,6 +222,14 @@ class Serving:
             self._shared.on_loop(app.request_stop)
         self._thread.join()
         self._database = None
+
+    def leave_to_parent(self) -> None:
+        """In a forked copy of the process: close the sockets. They would keep the port and the clients."""
+        descriptors = set() if self._shared is None else self._shared.descriptors
+        # Not socket.close(): uvloop keeps a reference, and the descriptor would stay open.
+        for descriptor in (*descriptors, *(listening.fileno() for listening in self._sockets)):
+            if descriptor >= 0:
+                os.close(descriptor)
 
     def __enter__(self) -> Serving:
         return self

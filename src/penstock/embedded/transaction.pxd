@@ -17,7 +17,7 @@ cdef class Recorder(Database):
 
 
 cdef class Transaction(Call):
-    cdef list _calls
+    cdef readonly list calls
     cdef object _watching
     cdef bint _is_atomic
 

@@ -61,16 +61,16 @@ class Transaction(Call):
     """Several commands that run without releasing the lock in between.
 
     Its reply is a list of replies and CommandErrors, or None if a watched key has changed. `is_atomic`: the
-    commands are one unit of the log; otherwise each is its own.
+    commands are one unit of the log and see one time, as in Redis; otherwise each is its own unit.
     """
 
-    __slots__ = ("_calls", "_is_atomic", "_watching")
+    __slots__ = ("_is_atomic", "_watching", "calls")
 
     def __init__(
         self, calls: list[CommandCall], is_atomic: bool, watching: Watching | None
     ) -> None:
         Call.__init__(self, _writes(calls))
-        self._calls = calls
+        self.calls = calls
         self._is_atomic = is_atomic
         self._watching = watching
         if is_atomic:
@@ -93,14 +93,13 @@ class Transaction(Call):
         replies: list[Any] = []
         engine.begin_unit()
         try:
-            for call in self._calls:
+            for call in self.calls:
                 try:
                     reply = engine.run(call.command, call.frame)
                     # Shaped at once: the next command may trim the entries that the reply refers to.
                     replies.append(reply if call.shape is None else call.shape(reply))
                 except CommandError as error:
                     replies.append(error)
-                engine.context.instant.advance()
         except BaseException:
             engine.abandon_unit()
             raise
@@ -109,7 +108,7 @@ class Transaction(Call):
 
     def _run_each(self, engine: Engine) -> list[Any]:
         replies: list[Any] = []
-        for call in self._calls:
+        for call in self.calls:
             try:
                 reply = engine.execute(call.command, call.frame)
                 replies.append(reply if call.shape is None else call.shape(reply))

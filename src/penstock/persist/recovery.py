@@ -134,6 +134,8 @@ class Recovery:
     def snapshot_only(self) -> Recovered:
         """Read the snapshot, if there is one. Raises: CorruptData, OSError."""
         self._load_snapshot()
+        if self._disk.exists(self._layout.manifest):
+            self._found.missing = f"the log in {self._layout.log_dir} is not read: appendonly is no"
         return self._done()
 
     def entries(self) -> int:

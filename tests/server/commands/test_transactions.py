@@ -127,3 +127,17 @@ def test_a_transaction_that_breaks_is_in_the_log_as_a_whole_or_not_at_all() -> N
     assert texts_of(journal.take()) == []
     bench.connect().tell("SET d 1")
     assert texts_of(journal.take()) == ["SELECT 0", "SET d 1"]
+
+
+def test_no_key_expires_in_the_middle_of_a_transaction() -> None:
+    def later(_context: Context, _frame: Frame) -> None:
+        bench.clock.at_ms += 60_000
+
+    row = Command("LATER", later, 1, Flags.READ, NO_KEYS, "Let a minute pass.", group="generic")
+    bench, _ = recorded([*ROWS, row])
+    client = bench.connect()
+    replies = [
+        client.ask(line) for line in ("MULTI", "SET k v PX 1000", "LATER", "EXISTS k", "EXEC")
+    ]
+    assert replies[-1] == b"*3\r\n+OK\r\n$-1\r\n:1\r\n"
+    assert client.ask("EXISTS k") == b":0\r\n"

@@ -76,7 +76,6 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
         session.reply(error)
     if server.state & MONITORED:
         server.monitors.show(session, tally.command, frame)
-    instant.advance()
     us = instant.steady_us() - started_us
     tally.count(1, us)
     if us >= server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:

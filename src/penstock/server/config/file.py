@@ -45,7 +45,7 @@ def read_file(path: str, depth: int = 0) -> Iterator[Setting]:
             continue
         if len(words) != 2:
             raise ConfigError(f"{place}: include takes one path")
-        for included in _included(words[1], place):
+        for included in _included(words[1]):
             yield from read_file(included, depth + 1)
 
 
@@ -72,13 +72,11 @@ def _words(line: str, place: str) -> list[str]:
     return [word.decode(errors="surrogateescape") for word in words]
 
 
-def _included(pattern: str, place: str) -> list[str]:
+def _included(pattern: str) -> list[str]:
+    """The files that `include` names. A pattern may match none, as in Redis."""
     if not glob.has_magic(pattern):
         return [pattern]
-    found = sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern may be absolute
-    if not found:
-        raise ConfigError(f"{place}: include {pattern}: no file matches")
-    return found
+    return sorted(glob.glob(pattern))  # noqa: PTH207 - the pattern may be absolute
 
 
 def read_command_line(words: Sequence[str]) -> Iterator[Setting]:
