@@ -23,7 +23,7 @@ INLINED = {"core/memory", "engine/wall_clock", "embedded/thread_ident"}
 PACKAGE = Path("src/penstock")
 GENERATED = "build/cython"
 # docs/decisions/0007-compiler-flags.md has the measurements behind these flags.
-FLAGS = ["-O3", "-fno-stack-protector", "-g0"]
+FLAGS = ["-O3", "-fno-stack-protector", "-g0", "-Wno-sign-compare"]
 SANITIZERS = "-fsanitize=address,undefined"
 # What is undefined ends the process: a line on stderr would be lost in a test run.
 SANITIZE_FLAGS = [SANITIZERS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g"]
