@@ -7,7 +7,7 @@ set -eu
 python=$1
 wheel=$2
 place=$(mktemp -d)
-trap 'rm -rf "$place"' EXIT
+trap '/bin/rm -rf "$place"' EXIT
 
 "$python" -m venv "$place/venv"
 PATH="$place/venv/bin"
@@ -42,4 +42,5 @@ python -I "$place/smoke.py" "$place/data" $kind
 
 $pip -c constraints.txt "$wheel"
 penstock --version
-penstock check "$place/data"
+penstock check "$place/data" > "$place/report"
+echo "wheel: the command line reads what the database wrote"
