@@ -55,3 +55,12 @@ def test_import_needs_nothing_but_the_standard_library() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert not {"typer", "rich", "redis", "asyncio"} & set(result.stdout.split())
+
+
+def test_pipelines_are_imported_with_the_package() -> None:
+    """Ctrl-C during an import on first use would leave pipelines unusable for the rest of the program."""
+    program = "import sys, penstock; print('penstock.embedded.pipeline' in sys.modules)"
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == "True\n"
