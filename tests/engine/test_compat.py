@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.compat import LEVELS, NEWEST
+from penstock.engine.compat import DEFAULT, LEVELS
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.reply import NULL_ARRAY
@@ -28,9 +28,8 @@ PLUS_IN_GROUP = (
 )
 
 
-def test_the_newest_version_is_the_default() -> None:
-    assert Engine().context.compat is NEWEST
-    assert list(LEVELS)[-1] == NEWEST.version
+def test_the_default_version() -> None:
+    assert Engine().context.compat is DEFAULT
 
 
 @pytest.mark.parametrize("version", ["6.2", "9", "", "7"])

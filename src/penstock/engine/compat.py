@@ -1,7 +1,7 @@
 """The differences between versions of Redis, and the version that the engine follows.
 
 One row per version, one column per difference. Code asks for the difference (`compat.xread_plus`), never for
-the version. So a new version is a new row: the previous one plus its changes. The newest row is the default.
+the version. So a new version is a new row: the previous one plus its changes.
 
 An option that a version added is also a column, checked where its word is read:
 
@@ -10,6 +10,9 @@ An option that a version added is also a column, checked where its word is read:
 so that an older level refuses the word like any unknown word. A command that a version added has that version
 as its row's `since`; the command table of a level omits the rows above it. engine/lookup.py then does not
 find them; HELP still lists them.
+
+The default is the newest level that the tests compare with a live server. Levels above it follow the
+documentation and the sources.
 """
 
 from __future__ import annotations
@@ -56,6 +59,18 @@ class Compat:
     """7.4: CLIENT LIST shows the number of keys that a client watches."""
     kill_by_age: bool
     """7.4: CLIENT KILL takes MAXAGE."""
+    lag_in_bounds: bool
+    """8.0: entries-read stays between 0 and entries-added, and a lag is never negative."""
+    reference_options: bool
+    """8.2: XADD and XTRIM take KEEPREF, DELREF and ACKED."""
+    read_claims: bool
+    """8.4: XREADGROUP takes CLAIM."""
+    idempotent_adds: bool
+    """8.6: XADD takes IDMP and IDMPAUTO, and XINFO STREAM shows what they have stored."""
+    shows_nacked: bool
+    """8.8: XINFO STREAM FULL counts the entries that XNACK has returned to a group."""
+    read_budgets: bool
+    """8.10: XREAD and XREADGROUP take MAXCOUNT and MAXSIZE."""
     rdb_version: int
     """The RDB version of snapshots and DUMP, and the newest payload that RESTORE accepts."""
 
@@ -87,6 +102,12 @@ _7_0 = Compat(
     reset_forgets_options=False,
     client_lists_watches=False,
     kill_by_age=False,
+    lag_in_bounds=False,
+    reference_options=False,
+    read_claims=False,
+    idempotent_adds=False,
+    shows_nacked=False,
+    read_budgets=False,
     rdb_version=10,
 )
 _7_2 = replace(
@@ -117,8 +138,17 @@ _7_4 = replace(
     rdb_version=12,
 )
 
-LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4)}
-NEWEST = LEVELS["7.4"]
+_8_0 = replace(_7_4, version="8.0", redis_version="8.0.6", lag_in_bounds=True)
+_8_2 = replace(_8_0, version="8.2", redis_version="8.2.3", reference_options=True)
+_8_4 = replace(_8_2, version="8.4", redis_version="8.4.0", read_claims=True)
+_8_6 = replace(_8_4, version="8.6", redis_version="8.6.2", idempotent_adds=True, rdb_version=13)
+_8_8 = replace(_8_6, version="8.8", redis_version="8.8.2", shows_nacked=True, rdb_version=14)
+_8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True)
+
+LEVELS = {
+    level.version: level for level in (_7_0, _7_2, _7_4, _8_0, _8_2, _8_4, _8_6, _8_8, _8_10)
+}
+DEFAULT = LEVELS["7.4"]
 
 
 def level(version: str) -> Compat:

@@ -109,7 +109,7 @@ class Engine:
         """`like`: share the limits of another engine and its behaviour."""
         self.limits: NodeLimits = NodeLimits() if like is None else like.limits
         self.list_limits: ListLimits = ListLimits() if like is None else like.list_limits
-        level = compat.NEWEST if compat_version is None else compat.level(compat_version)
+        level = compat.DEFAULT if compat_version is None else compat.level(compat_version)
         instant = Instant(SystemClock() if clock is None else clock)
         keyspaces = [
             Keyspace(index, self.limits, self.list_limits, instant) for index in range(databases)

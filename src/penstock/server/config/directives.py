@@ -366,7 +366,7 @@ PENSTOCK = (
     Directive(
         "compat-version",
         Choice(tuple(compat.LEVELS)),
-        compat.NEWEST.version,
+        compat.DEFAULT.version,
         "Redis version to imitate where versions differ. Not in Redis.",
         AT_START,
     ),
