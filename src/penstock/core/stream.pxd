@@ -2,6 +2,8 @@ import cython
 
 from penstock.core cimport memory, stream_id, stream_node
 from penstock.core.frame cimport Frame
+from penstock.core.idempotency cimport Idempotency, IdempotencySettings
+from penstock.core.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream_id cimport StreamID
 from penstock.core.stream_node cimport NodeCursor
@@ -19,6 +21,7 @@ cdef long long _KEPT_ROOM_FACTOR
 cdef class NodeLimits:
     cdef public long long bytes_max
     cdef public long long entries_max
+    cdef public IdempotencySettings idempotency
 
 
 # Halves of ids are unsigned 64-bit numbers. Counts are signed, so that a trim's subtractions can go below
@@ -28,6 +31,9 @@ cdef class Stream:
     cdef readonly NodeLimits limits
     cdef readonly Rax nodes
     cdef public Rax groups
+    cdef public PendingIndex pending_index
+    cdef public Idempotency idempotency
+    cdef public IdempotencySettings idempotency_settings
     cdef bytearray _head
     cdef bytearray _tail
     cdef unsigned long long _tail_ms
@@ -60,6 +66,7 @@ cdef class Stream:
     cpdef Py_ssize_t trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
     @cython.locals(removed="long long", entry=NodeCursor, found=bint)
     cdef Py_ssize_t _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
+    cpdef bint trim_entry(self, NodeCursor entry) except -1
     @cython.locals(nodes=RaxIterator)
     cdef bytearray _first_node(self)
     cdef int _drop_node(self, bytes key, long long live) except -1

@@ -34,6 +34,8 @@ from collections.abc import Iterator
 
 from penstock.core import memory, stream_id, stream_node
 from penstock.core.frame import Frame
+from penstock.core.idempotency import Idempotency, IdempotencySettings
+from penstock.core.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
@@ -55,15 +57,19 @@ _KEPT_ROOM_FACTOR = 4
 
 
 class NodeLimits:
-    """The size limits of a node. All streams of an engine share them, so a change applies to all."""
+    """The size limits of a node. All streams of an engine share them, so a change applies to all.
 
-    __slots__ = ("bytes_max", "entries_max")
+    `idempotency` is what new streams start with; a stream keeps its own.
+    """
+
+    __slots__ = ("bytes_max", "entries_max", "idempotency")
 
     def __init__(
         self, bytes_max: int = NODE_BYTES_MAX, entries_max: int = NODE_ENTRIES_MAX
     ) -> None:
         self.bytes_max = bytes_max
         self.entries_max = entries_max
+        self.idempotency = IdempotencySettings()
 
 
 class Stream:
@@ -84,6 +90,8 @@ class Stream:
         "_text_ms",
         "entries_added",
         "groups",
+        "idempotency",
+        "idempotency_settings",
         "last_ms",
         "last_seq",
         "length",
@@ -91,6 +99,7 @@ class Stream:
         "max_deleted_ms",
         "max_deleted_seq",
         "nodes",
+        "pending_index",
         "version",
     )
 
@@ -98,6 +107,9 @@ class Stream:
         self.limits = NodeLimits() if limits is None else limits
         self.nodes = Rax()
         self.groups: Rax | None = None
+        self.pending_index: PendingIndex | None = None  # see references.py
+        self.idempotency: Idempotency | None = None  # None: no producer has used it
+        self.idempotency_settings: IdempotencySettings = self.limits.idempotency
         self._head: bytearray | None = None
         self._tail: bytearray | None = None
         self._tail_ms = 0
@@ -275,13 +287,22 @@ class Stream:
         ):
             if not entry.deleted:
                 removed += 1
-                if not entry.mark_deleted():
-                    self._drop_node(key, 1)
+                if not self.trim_entry(entry):
                     return removed
-                self.length -= 1
-                self.version += 1
             found = entry.next()
         return removed
+
+    def trim_entry(self, entry: NodeCursor) -> bool:
+        """Remove one live entry of a node, as a trim does: it does not count as deleted (max_deleted_id).
+
+        False if its node had no other entry: then the node is gone too.
+        """
+        if not entry.mark_deleted():
+            self._drop_node(memory.key_pair(entry.master_ms, entry.master_seq), 1)
+            return False
+        self.length -= 1
+        self.version += 1
+        return True
 
     def _first_node(self) -> bytearray:
         """The first node of a stream that has one; cached until a node is added or removed."""
@@ -436,6 +457,9 @@ class Stream:
         while nodes.next():
             made.load_node(stream_id.from_key(nodes.key), stream_node.sealed(nodes.value))
         made.set_last_id(self.last_id, self.entries_added, self.max_deleted_id)
+        made.idempotency_settings = self.idempotency_settings
+        if self.idempotency is not None:
+            made.idempotency = self.idempotency.copy()
         if self.groups is not None:
             made.groups = Rax()
             groups = self.groups.iterator()
