@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from penstock.engine.compat import DEFAULT, LEVELS
+from penstock.engine.compat import DEFAULT
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.reply import NULL_ARRAY

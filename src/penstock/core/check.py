@@ -16,12 +16,12 @@ What is checked where:
                      have changed since the node was written
     check_stream     S1 to S5, and all of the above for its nodes           (stream.py)
                      X1 for its index of pending entries                    (pending_index.py)
-                     D1 to D3 for its producers                             (idempotency.py)
+                     D1, D3 for its producers                               (idempotency.py)
     check_group      G1 to G3, G5, G6, and R1 to R7 for its trees           (group.py)
     check_list       Q1 to Q4, L1 to L4 for its nodes; Q5 if the limits     (list_value.py)
                      are given, as N4
 
-G4 allows something and forbids nothing. An unreadable header counts as N1, a truncated entry as N3. F1, F2
+G4 allows something and forbids nothing, and D2 leaves no trace. An unreadable header counts as N1, a truncated entry as N3. F1, F2
 (frame.py) and I1, I2 (stream_id.py) belong to values that live for one command: their tests check them.
 
 The checks use the readers of the structures, never their shortcuts: every element is encoded again and
@@ -36,7 +36,7 @@ from __future__ import annotations
 from typing import NoReturn
 
 from penstock.core import listpack, stream_id, stream_node
-from penstock.core.group import NEVER_MS, NOBODY, Consumer, Group, Pending
+from penstock.core.groups.group import NEVER_MS, NOBODY, Consumer, Group, Pending
 from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax.tree import Rax
@@ -301,16 +301,11 @@ def _check_index(stream: Stream) -> None:
 
 
 def _check_producers(known: Idempotency, settings: IdempotencySettings) -> None:
-    """Check D1 to D3."""
-    last: StreamID | None = None
+    """Check D1 and D3."""
     for producer, names in known.producers.items():
         place = f"producer {producer!r}"
         if not 1 <= len(names) <= settings.size_max:
             _broken("D1", place, f"{len(names)} names, of {settings.size_max} allowed")
-        ids = list(names.values())
-        if last is not None and last > ids[-1]:
-            _broken("D2", place, f"its last entry is {ids[-1]}, that of the one before {last}")
-        last = ids[-1]
     for count in (known.added, known.duplicates):
         if not 0 <= count <= COUNT_MAX:
             _broken("D3", "producers", f"a counter of {count}")

@@ -13,7 +13,7 @@ A name is forgotten `duration_s` seconds after the time in its entry's id, or wh
 Invariants
   D1  a producer has at least one name and at most `size_max`; its names are in the order in which they were
       recorded.
-  D2  producers are in the order of their last record, so those that have expired come first.
+  D2  producers are in the order of their last record, so those that have expired tend to come first.
   D3  both counters are at most 2**63 - 1, where they stay.
 
 Cost: find and record are O(1), plus what has expired since the last call. Nothing here reads a clock: callers
@@ -36,9 +36,7 @@ class IdempotencySettings:
 
     __slots__ = ("duration_s", "size_max")
 
-    def __init__(
-        self, duration_s: int = DURATION_S_DEFAULT, size_max: int = SIZE_DEFAULT
-    ) -> None:
+    def __init__(self, duration_s: int = DURATION_S_DEFAULT, size_max: int = SIZE_DEFAULT) -> None:
         self.duration_s = duration_s
         self.size_max = size_max
 

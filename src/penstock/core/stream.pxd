@@ -3,7 +3,7 @@ import cython
 from penstock.core cimport memory, stream_id, stream_node
 from penstock.core.frame cimport Frame
 from penstock.core.idempotency cimport Idempotency, IdempotencySettings
-from penstock.core.pending_index cimport PendingIndex
+from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream_id cimport StreamID
 from penstock.core.stream_node cimport NodeCursor

@@ -34,8 +34,8 @@ from collections.abc import Iterator
 
 from penstock.core import memory, stream_id, stream_node
 from penstock.core.frame import Frame
+from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.idempotency import Idempotency, IdempotencySettings
-from penstock.core.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor

@@ -4,9 +4,9 @@
     group "b"    pending 4-0, 5-0                   4-0 ──> 2
                                                     5-0 ──> 1
 
-It answers at once whether any group still has an entry pending; otherwise each group would be asked. It exists
-only in streams with several groups, and only once a command has asked (references.py). Groups keep it up to
-date from then on.
+It answers at once whether any group still has an entry pending; otherwise each group would be asked. It
+exists only in streams with several groups, and only once a command has asked (references.py). Groups keep it
+up to date from then on.
 
 Invariant
   X1  an entry's count is the number of groups with a pending record for it; there is no count of 0.

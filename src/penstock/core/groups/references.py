@@ -6,8 +6,8 @@
                    ^                 ^
                    free              free        all others are referenced
 
-An entry is referenced if a group has not read it yet, which means that it is above the smallest last id of the
-groups, or if it is pending in a group. Without groups nothing is referenced.
+An entry is referenced if a group has not read it yet, which means that it is above the smallest last id of
+the groups, or if it is pending in a group. Without groups nothing is referenced.
 
 A stream with one group is answered by that group. With several groups, the first question builds an index of
 all pending entries (pending_index.py), which the groups then maintain.
@@ -18,8 +18,8 @@ Cost: making References is O(groups), plus O(pending entries) the first time; a 
 from __future__ import annotations
 
 from penstock.core import memory, stream_id, stream_node
-from penstock.core.group import Group
-from penstock.core.pending_index import PendingIndex
+from penstock.core.groups.group import Group
+from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
@@ -70,10 +70,7 @@ class References:
         while groups.next():
             group: Group = groups.value
             self._groups.append(group)
-            if (
-                stream_id.compare(group.last_ms, group.last_seq, self._read_ms, self._read_seq)
-                < 0
-            ):
+            if stream_id.compare(group.last_ms, group.last_seq, self._read_ms, self._read_seq) < 0:
                 self._read_ms = group.last_ms
                 self._read_seq = group.last_seq
         if len(self._groups) > 1:
@@ -121,9 +118,10 @@ class References:
     ) -> int:
         """Remove the oldest entries that no group needs, until `length_max` are left or up to `min_id`.
 
-        Returns how many were removed; `limit` > 0 caps them. As in Redis, a trim by length ends with the first
-        node that need not go as a whole, even if its entries are referenced and later ones are not.
-        `thorough`: it goes on, so that a repeated trim removes the same entries whatever the first one ended at.
+        Returns how many were removed; `limit` > 0 caps them. As in Redis, a trim by length ends with the
+        first node that need not go as a whole, even if its entries are referenced and later ones are not.
+        `thorough`: it goes on after that node. A replay is thorough, so that a trim to the length that the
+        original trim left removes the same entries, whatever made the original stop.
         """
         stream = self._stream
         removed = 0

@@ -1,8 +1,8 @@
 import cython
 
 from penstock.core cimport memory, stream_id, stream_node
-from penstock.core.group cimport Group
-from penstock.core.pending_index cimport PendingIndex
+from penstock.core.groups.group cimport Group
+from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID

@@ -38,7 +38,7 @@ from __future__ import annotations
 
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
-from penstock.core.pending_index import PendingIndex
+from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import COUNT_MAX, Bookmark, EntryCursor, EntryRange, Stream
 from penstock.core.stream_id import StreamID
