@@ -41,7 +41,7 @@ cdef class AddArguments:
     cpdef int read(self, Context context, Frame frame, bint adding) except -1
     @cython.locals(more=Py_ssize_t)
     cdef Py_ssize_t _read_trim(self, Frame frame, Py_ssize_t at, int trim_by) except -1
-    cdef bint _is_producer(self, Frame frame, Py_ssize_t at, Py_ssize_t more) except -1
+    cdef bint _is_producer(self, Context context, Frame frame, Py_ssize_t at, Py_ssize_t more) except -1
     cdef Py_ssize_t _read_producer(self, Frame frame, Py_ssize_t at) except -1
     @cython.locals(text=bytes)
     cdef int _read_id(self, Frame frame, Py_ssize_t at) except -1

@@ -103,13 +103,13 @@ class AddArguments:
                 self.limit_given = True
             elif (
                 self.references == NO_OPTION
-                and context.compat.reference_options
+                and (context.compat.reference_options or context.replaying)
                 and option_at(frame, at) != NO_OPTION
             ):
                 self.references = option_at(frame, at)
             elif adding and frame.is_word(at, b"NOMKSTREAM"):
                 self.no_make = True
-            elif adding and context.compat.idempotent_adds and self._is_producer(frame, at, more):
+            elif adding and self._is_producer(context, frame, at, more):
                 at = self._read_producer(frame, at)
             elif adding:
                 self._read_id(frame, at)
@@ -137,7 +137,9 @@ class AddArguments:
         self.trim_by = trim_by
         return at
 
-    def _is_producer(self, frame: Frame, at: int, more: int) -> bool:
+    def _is_producer(self, context: Context, frame: Frame, at: int, more: int) -> bool:
+        if not (context.compat.idempotent_adds or context.replaying):
+            return False
         return (more >= 2 and frame.is_word(at, b"IDMP")) or (
             more >= 1 and frame.is_word(at, b"IDMPAUTO")
         )
@@ -293,6 +295,7 @@ def _known_or_none(context: Context, stream: Stream, arguments: AddArguments) ->
         if arguments.id is not None:
             return None
         _producers_of(stream).count_duplicate()
+        context.dirty += 1
         return stream.last_id_text()
     if stream.idempotency is None:
         return None

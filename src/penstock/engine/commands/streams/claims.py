@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from penstock.core import stream_id
@@ -284,20 +287,35 @@ def xnack(context: Context, frame: Frame) -> int:
     """Return pending entries to their group: the next read that claims entries gets them first."""
     stream, group = _stream_and_group(context, frame)
     arguments = ReturnArguments(context, frame)
-    returned = 0
+    returned: list[tuple[StreamID, int]] = []
     for entry_id in arguments.ids:
         record: Pending | None = group.pending.find(entry_id.key)
         if record is not None:
-            group.give_back(entry_id, arguments.count_after(record.delivery_count))
+            count = arguments.count_after(record.delivery_count)
+            group.give_back(entry_id, count)
         elif arguments.force and (context.replaying or stream.contains(entry_id)):
-            group.add_returned(entry_id, arguments.count_after(0))
+            count = arguments.count_after(0)
+            group.add_returned(entry_id, count)
         else:
             continue
-        returned += 1
+        returned.append((entry_id, count))
     if returned:
-        context.dirty += returned
+        context.dirty += len(returned)
         context.touch(frame.piece(1))
-    return returned
+        if context.effects is not None:
+            for words in returned_words(frame.piece(1), frame.piece(2), returned):
+                context.record(words)
+    return len(returned)
+
+
+def returned_words(
+    key: bytes, group: bytes, returned: list[tuple[StreamID, int]]
+) -> Iterator[list[bytes]]:
+    """Commands that return entries in this order, each with its number of deliveries."""
+    for count, run in groupby(returned, key=itemgetter(1)):
+        ids = [entry_id.text for entry_id, _ in run]
+        words = [b"XNACK", key, group, b"FAIL", b"IDS", b"%d" % len(ids), *ids]
+        yield [*words, b"RETRYCOUNT", b"%d" % count, b"FORCE"]
 
 
 COMMANDS = (
