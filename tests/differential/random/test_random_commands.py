@@ -59,6 +59,7 @@ class Round:
         self.redis = redis
         self.listener = listener
         self.world = World(random.Random(name))
+        self.world.reads_last = level != "7.0"
         self.name = name
         self.bench = Bench(level)
         self.bench.engine.limits.bytes_max = self.world.bytes_max

@@ -91,7 +91,7 @@ class SessionRound(KeyRound):
         self.control = control
         self.messages = listener
         self.name = name
-        self.world: Any = SessionWorld(random.Random(name))
+        self.world: Any = SessionWorld(random.Random(name), level)
         self.dice = self.world.dice
         self.gap_ms = 0
         self.has_parted = False

@@ -61,10 +61,12 @@ def sides(port: int, level: str) -> Iterator[tuple[Side, Side]]:
 
 
 @pytest.mark.parametrize("level", levels("8.0"))
-def test_random_sessions_over_tcp_read_the_same_as_with_redis(sides: tuple[Side, Side]) -> None:
+def test_random_sessions_over_tcp_read_the_same_as_with_redis(
+    sides: tuple[Side, Side], level: str
+) -> None:
     start = seed()
     for n in range(cases(5_000) // ROUND_COMMANDS):
-        with TcpRound(sides, f"{start}/{n}") as played:
+        with TcpRound(sides, f"{start}/{n}", level) as played:
             played.play()
 
 
@@ -73,10 +75,10 @@ class TcpRound(SessionRound):
 
     clocks_agree = False
 
-    def __init__(self, sides: tuple[Side, Side], name: str) -> None:
+    def __init__(self, sides: tuple[Side, Side], name: str, level: str) -> None:
         self.sides = sides
         self.name = name
-        self.world: Any = SessionWorld(random.Random(name))
+        self.world: Any = SessionWorld(random.Random(name), level)
         self.dice = self.world.dice
         self.gap_ms = GAP_MS_MAX // 2
         self.has_parted = False
