@@ -59,6 +59,10 @@ class Compat:
     """7.2: the NOAUTH error of HELLO includes the protocol version."""
     reset_forgets_options: bool
     """7.2: RESET undoes CLIENT NO-EVICT and CLIENT NO-TOUCH."""
+    cursor_is_number: bool
+    """7.4: the cursor of SCAN is not empty and not negative."""
+    lrem_count_has_limit: bool
+    """7.4: LREM refuses the smallest 64-bit number."""
     client_lists_watches: bool
     """7.4: CLIENT LIST shows the number of keys that a client watches."""
     kill_by_age: bool
@@ -104,6 +108,8 @@ _7_0 = Compat(
     pushes_follow_reply=False,
     hello_shows_version=False,
     reset_forgets_options=False,
+    cursor_is_number=False,
+    lrem_count_has_limit=False,
     client_lists_watches=False,
     kill_by_age=False,
     entries_read_bounded=False,
@@ -137,6 +143,8 @@ _7_4 = replace(
     xread_plus=True,
     history_is_change=False,
     lag_rule=LAG_SKIPS_TRIMMED,
+    cursor_is_number=True,
+    lrem_count_has_limit=True,
     client_lists_watches=True,
     kill_by_age=True,
     rdb_version=12,
