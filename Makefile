@@ -29,7 +29,7 @@ PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-fast test-pure check sanitize bench docs dist serve soak clean redis chromium campaign FORCE
+.PHONY: help build run test test-fast test-pure check sanitize bench docs dist serve soak clean redis servers chromium campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -88,7 +88,7 @@ clean: ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-campaign: $(TOOLS) redis chromium
+campaign: $(TOOLS) redis servers chromium
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
 	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS)
@@ -102,6 +102,9 @@ campaign: $(TOOLS) redis chromium
 
 redis: $(VENV)/.stamp-venv
 	@tools/provide-redis.sh $(BIN)
+
+servers: $(VENV)/.stamp-venv ## newer Redis and Valkey for the tests that compare with them, into .venv/servers
+	@$(BIN)/python tools/provide_servers.py $(VENV)/servers
 
 chromium:
 	@tools/provide-chromium.sh

@@ -112,6 +112,8 @@ class Engine:
         self.limits: NodeLimits = NodeLimits() if like is None else like.limits
         self.list_limits: ListLimits = ListLimits() if like is None else like.list_limits
         level = compat.DEFAULT if compat_version is None else compat.level(compat_version)
+        if like is None:
+            self.limits.lag_rule = level.lag_rule
         instant = Instant(SystemClock() if clock is None else clock)
         keyspaces = [
             Keyspace(index, self.limits, self.list_limits, instant) for index in range(databases)

@@ -14,11 +14,13 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from penstock.core.check import check_stream
 from penstock.core.stream import Stream
 from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
-from tests.support.campaign import cases, seed
+from tests.support.campaign import cases, levels, seed
 from tests.support.engine.engines import STRING_KEY, Bench
 from tests.support.engine.keyspace_events import (
     COUNT_CHANGES,
@@ -29,7 +31,6 @@ from tests.support.engine.keyspace_events import (
 )
 from tests.support.random.stream_commands import HOUR_MS, STREAM_KEYS, Words, World
 from tests.support.servers.raw_redis import RawRedis, Refusal
-from tests.support.servers.redis_server import RedisServer
 
 ROUND_COMMANDS = 250
 BATCH_COMMANDS = 25
@@ -42,23 +43,25 @@ TIME = [b"TIME"]
 IsTime = Callable[[int, list[Any]], bool]
 
 
-def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
+@pytest.mark.parametrize("level", levels("8.0"))
+def test_random_commands_do_the_same_as_in_redis(port: int, level: str) -> None:
     start = seed()
-    with RawRedis(redis_server.port) as redis, RedisEvents(redis_server.port) as listener:
+    with RawRedis(port) as redis, RedisEvents(port) as listener:
         redis.ask([SWITCH_ON])
         for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
-            Round(redis, listener, f"{start}/{n}").play()
+            Round(redis, listener, f"{start}/{n}", level).play()
 
 
 class Round:
     """Two empty servers, and one world of commands for both."""
 
-    def __init__(self, redis: RawRedis, listener: RedisEvents, name: str) -> None:
+    def __init__(self, redis: RawRedis, listener: RedisEvents, name: str, level: str) -> None:
         self.redis = redis
         self.listener = listener
         self.world = World(random.Random(name))
+        self.world.reads_last = level != "7.0"
         self.name = name
-        self.bench = Bench("7.0")
+        self.bench = Bench(level)
         self.bench.engine.limits.bytes_max = self.world.bytes_max
         self.bench.engine.limits.entries_max = self.world.entries_max
         self.our_events = self.bench.listen()
@@ -176,7 +179,7 @@ def _is_time_of_pending(at: int, _row: list[Any]) -> bool:
 
 def _is_time_of_info(at: int, row: list[Any]) -> bool:
     """The idle or seen time of a consumer, or the time of a pending entry: (id, [consumer,] time, count)."""
-    if at and row[at - 1] in (b"idle", b"seen-time"):
+    if at and row[at - 1] in (b"idle", b"inactive", b"seen-time", b"active-time"):
         return True
     return len(row) in (3, 4) and at == len(row) - 2
 

@@ -63,6 +63,7 @@ class World:
         self.min_ids = kind != "delete"
         self.nodes_differ = kind == "both"
         self.far = dice.random() < 0.1  # ids near the largest possible one
+        self.reads_last = False  # XREAD with `+`, which 7.0 does not know
         self.bytes_max = dice.choice([4096, 4096, 64, 200, 0, 1])
         self.entries_max = dice.choice([100, 3, 3, 1, 0, 5])
         self._ms = 1
@@ -246,6 +247,8 @@ class World:
             words += [b"COUNT", self.number(0, 1, 2, 10, -1)]
         if self.roll(0.03):
             words += [b"BLOCK", self.dice.choice([b"1", b"1", b"-1", b"1e3", b"", b"1.5"])]
+        if self.reads_last and self.roll(0.3):
+            return words + self._streams(b"+")
         return words + self._streams(b"$" if self.roll(0.2) else b"0")
 
     def xreadgroup(self) -> Words:

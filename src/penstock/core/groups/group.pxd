@@ -12,6 +12,8 @@ cdef long long _UNKNOWN
 cdef long long _COUNT_MAX
 cdef int _NOBODY
 cdef Py_ssize_t _TIME_BYTES
+cdef int _LAG_COUNTS_TRIMMED
+cdef int _LAG_RECOUNTS
 cdef long long _SCANS_PER_CLAIM
 
 
@@ -81,7 +83,9 @@ cdef class Group:
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
     @cython.locals(bookmark=Bookmark)
     cdef Bookmark _bookmark_or_none(self)
-    @cython.locals(entry_id=StreamID)
+    @cython.locals(bookmark=Bookmark)
+    cdef bint _was_overtaken(self, Stream stream) except -1
+    @cython.locals(entry_id=StreamID, start=StreamID)
     cdef int _advance_to(self, Stream stream, EntryCursor cursor) except -1
     @cython.locals(record=Pending)
     cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *

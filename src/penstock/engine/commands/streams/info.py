@@ -113,7 +113,7 @@ def _full_group(context: Context, stream: Stream, name: bytes, group: Group, cou
         (b"name", name),
         (b"last-delivered-id", group.last_id.text),
         (b"entries-read", _known_or_none(group.entries_read)),
-        (b"lag", group.lag_or_none(stream, context.compat.lag_after_trims)),
+        (b"lag", group.lag_or_none(stream)),
         (b"pel-count", group.pending.count),
     ]
     if context.compat.shows_nacked:
@@ -144,7 +144,7 @@ def xinfo_groups(context: Context, frame: Frame) -> list[Pairs]:
                 (b"pending", group.pending.count),
                 (b"last-delivered-id", group.last_id.text),
                 (b"entries-read", _known_or_none(group.entries_read)),
-                (b"lag", group.lag_or_none(stream, context.compat.lag_after_trims)),
+                (b"lag", group.lag_or_none(stream)),
             ]
         )
         for name, group in _items(stream.groups)

@@ -436,7 +436,10 @@ def _serve_group(
     found = group.deliver(stream, reader, count, now_ms, arguments.ack)
     if found is not None:
         reader.seen_ms = now_ms
-        reader.active_ms = now_ms
+        if (
+            arguments.ack
+        ):  # as in Redis, a consumer is active if it takes entries that become pending
+            reader.active_ms = now_ms
         if not context.retrying or context.compat.unblock_repeats_command:
             context.dirty += 1
         if context.effects is not None:
