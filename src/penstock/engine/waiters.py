@@ -51,8 +51,8 @@ class Blocked:
 class Waiter:
     """One parked command. A subclass implements `wake`: `reply` or `error` is now set.
 
-    If `retry_ms` is set, its owner calls Engine.retry after that time. Whenever the command runs again and finds
-    nothing, `keep_waiting` sets a new time, counted from then.
+    If `retry_ms` is set, its owner calls Engine.retry after that time. Whenever the command runs again and
+    finds nothing, `keep_waiting` sets a new time, counted from then.
     """
 
     def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
