@@ -15,7 +15,7 @@ from penstock.core.check import (
     check_rax,
     check_stream,
 )
-from penstock.core.group import Consumer, Group, Pending
+from penstock.core.groups.group import Consumer, Group, Pending
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
@@ -520,17 +520,19 @@ def test_every_invariant_of_the_essays_is_known_to_check() -> None:
             "rax/heap",
             "stream_node",
             "stream",
-            "group",
+            "groups/group",
+            "groups/pending_index",
+            "idempotency",
             "list_value",
         )
         for number in re.findall(
             r"^  ([A-Z]\d)  ", (PACKAGE / "core" / f"{name}.py").read_text(), re.M
         )
     }
-    assert {number[0] for number in stated} == set("LRNSGQ")
-    ranges = re.findall(r"([LRNSGQ])(\d) to [LRNSGQ]?(\d)", str(check.__doc__))
+    assert {number[0] for number in stated} == set("LRNSGXDQ")
+    ranges = re.findall(r"([LRNSGXDQ])(\d) to [LRNSGXDQ]?(\d)", str(check.__doc__))
     known = {f"{letter}{n}" for letter, low, high in ranges for n in range(int(low), int(high) + 1)}
-    known |= set(re.findall(r"\b[LRNSGQ]\d\b", str(check.__doc__)))
+    known |= set(re.findall(r"\b[LRNSGXDQ]\d\b", str(check.__doc__)))
     assert stated <= known
 
 

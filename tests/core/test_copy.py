@@ -7,7 +7,7 @@ import random
 import pytest
 
 from penstock.core.check import check_group, check_stream
-from penstock.core.group import NEVER_MS, Group
+from penstock.core.groups.group import NEVER_MS, Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.core.stream_id import SMALLEST

@@ -580,7 +580,7 @@ def test_a_reader_whose_result_cannot_be_shaped_gets_the_error_and_the_next_is_s
 NONES = """
 from penstock.core import check, listpack, memory, stream_id, stream_node
 from penstock.core.frame import Frame
-from penstock.core.group import Group
+from penstock.core.groups.group import Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.engine import arguments

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from penstock.core.check import check_stream
-from penstock.core.group import ENTRIES_READ_UNKNOWN, ClaimOptions, Consumer, Group
+from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, ClaimOptions, Consumer, Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID

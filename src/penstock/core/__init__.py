@@ -5,7 +5,8 @@ listpack      the packed list of Redis: elements in one bytearray
 stream_node   one node of a stream: entries packed into a listpack
 stream        a stream: nodes in a rax; appending, when a node is full, ranges, trimming
 stream_parts  splits a range of a stream into equal parts
-group         consumer groups: consumers, pending entries, claiming, positions, lag
+groups/       consumer groups: consumers, pending entries, claiming, references
+idempotency   the messages that each producer has added lately
 list_value    the value of a list key: a chain of listpacks
 rax/          the radix tree: a sorted map from byte strings to objects
 frame         the arguments of one command: a buffer and the span of each

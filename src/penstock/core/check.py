@@ -15,11 +15,13 @@ What is checked where:
     check_node       N1 to N3; N4 if the limits are given, for they may     (stream_node.py)
                      have changed since the node was written
     check_stream     S1 to S5, and all of the above for its nodes           (stream.py)
-    check_group      G1 to G3, G5, and R1 to R7 for its trees               (group.py)
+                     X1 for its index of pending entries                    (pending_index.py)
+                     D1, D3 for its producers                               (idempotency.py)
+    check_group      G1 to G3, G5, G6, and R1 to R7 for its trees           (group.py)
     check_list       Q1 to Q4, L1 to L4 for its nodes; Q5 if the limits     (list_value.py)
                      are given, as N4
 
-G4 allows something and forbids nothing. An unreadable header counts as N1, a truncated entry as N3. F1, F2
+G4 allows something and forbids nothing, and D2 leaves no trace. An unreadable header counts as N1, a truncated entry as N3. F1, F2
 (frame.py) and I1, I2 (stream_id.py) belong to values that live for one command: their tests check them.
 
 The checks use the readers of the structures, never their shortcuts: every element is encoded again and
@@ -34,7 +36,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from penstock.core import listpack, stream_id, stream_node
-from penstock.core.group import NEVER_MS, Consumer, Group, Pending
+from penstock.core.groups.group import NEVER_MS, NOBODY, Consumer, Group, Pending
+from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import COUNT_MAX, ENTRY_BYTES_MAX, NodeLimits, Stream
@@ -256,6 +259,9 @@ def check_stream(stream: Stream, limits: NodeLimits | None = None) -> None:
     _check_tail(stream, tail_key, tail)
     if stream.groups is not None:
         _check_groups(stream.groups)
+    _check_index(stream)
+    if stream.idempotency is not None:
+        _check_producers(stream.idempotency, stream.idempotency_settings)
 
 
 def _check_tail(stream: Stream, key: bytes, node: object) -> None:
@@ -277,6 +283,34 @@ def _check_tail(stream: Stream, key: bytes, node: object) -> None:
 # --- Groups ------------------------------------------------------------------------------------------
 
 
+def _check_index(stream: Stream) -> None:
+    """Check X1 by counting again."""
+    if stream.pending_index is None:
+        return
+    counts: dict[bytes, int] = {}
+    for _, group in [] if stream.groups is None else stream.groups.pairs():
+        for key, _ in group.pending.pairs():
+            counts[key] = counts.get(key, 0) + 1
+    check_rax(stream.pending_index.counts)
+    found = dict(stream.pending_index.counts.pairs())
+    for key in counts.keys() | found.keys():
+        if counts.get(key) != found.get(key):
+            entry_id = stream_id.from_key(key)
+            text = f"{entry_id} is pending in {counts.get(key, 0)} groups, not {found.get(key)}"
+            _broken("X1", "index", text)
+
+
+def _check_producers(known: Idempotency, settings: IdempotencySettings) -> None:
+    """Check D1 and D3."""
+    for producer, names in known.producers.items():
+        place = f"producer {producer!r}"
+        if not 1 <= len(names) <= settings.size_max:
+            _broken("D1", place, f"{len(names)} names, of {settings.size_max} allowed")
+    for count in (known.added, known.duplicates):
+        if not 0 <= count <= COUNT_MAX:
+            _broken("D3", "producers", f"a counter of {count}")
+
+
 def _check_groups(groups: Rax) -> None:
     check_rax(groups)
     members = groups.iterator()
@@ -288,7 +322,7 @@ def _check_groups(groups: Rax) -> None:
 
 
 def check_group(group: Group) -> None:
-    """Check G1 to G3, G5, and the group's trees."""
+    """Check G1 to G3, G5, G6, and the group's trees."""
     check_rax(group.pending)
     check_rax(group.consumers)
     owned = 0
@@ -307,10 +341,38 @@ def check_group(group: Group) -> None:
         check_rax(consumer.pending)
         _check_records(group, consumer, place)
         owned += consumer.pending.count
-    if owned != group.pending.count:
+    _check_returned(group)
+    if owned + len(group.returned) != group.pending.count:
         _broken("G1", "group", f"{group.pending.count} records, consumers have {owned} of them")
+    _check_idle_order(group)
     if not -1 <= group.entries_read <= COUNT_MAX:
         _broken("G3", "group", f"entries read is {group.entries_read}")
+
+
+def _check_returned(group: Group) -> None:
+    """Check G1 for the records that nobody owns."""
+    for key, record in group.returned.items():
+        entry_id = stream_id.from_key(key)
+        if group.pending.find(key) is not record:
+            _broken("G1", "returned", f"the record of {entry_id} is not the group's")
+        if record.consumer_number != NOBODY or record.delivery_ms != 0:
+            owner = f"consumer number {record.consumer_number} at {record.delivery_ms} ms"
+            _broken("G1", "returned", f"{entry_id} names {owner}")
+
+
+def _check_idle_order(group: Group) -> None:
+    """Check G6."""
+    order = group.idle_order_or_none()
+    if order is None:
+        return
+    check_rax(order)
+    owned = {
+        record.delivery_ms.to_bytes(8, "big") + key: record
+        for key, record in group.pending.pairs()
+        if record.consumer_number != NOBODY
+    }
+    if dict(order.pairs()) != owned:
+        _broken("G6", "group", f"{order.count} records by time, {len(owned)} with an owner")
 
 
 def _has_its_place(group: Group, consumer: Consumer) -> bool:

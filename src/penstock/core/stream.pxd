@@ -2,6 +2,8 @@ import cython
 
 from penstock.core cimport memory, stream_id, stream_node
 from penstock.core.frame cimport Frame
+from penstock.core.idempotency cimport Idempotency, IdempotencySettings
+from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream_id cimport StreamID
 from penstock.core.stream_node cimport NodeCursor
@@ -21,6 +23,7 @@ cdef class NodeLimits:
     cdef public long long bytes_max
     cdef public long long entries_max
     cdef public int lag_rule
+    cdef public IdempotencySettings idempotency
 
 
 # Halves of ids are unsigned 64-bit numbers. Counts are signed, so that a trim's subtractions can go below
@@ -30,6 +33,9 @@ cdef class Stream:
     cdef readonly NodeLimits limits
     cdef readonly Rax nodes
     cdef public Rax groups
+    cdef public PendingIndex pending_index
+    cdef public Idempotency idempotency
+    cdef public IdempotencySettings idempotency_settings
     cdef bytearray _head
     cdef bytearray _tail
     cdef unsigned long long _tail_ms
@@ -62,6 +68,7 @@ cdef class Stream:
     cpdef Py_ssize_t trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
     @cython.locals(removed="long long", entry=NodeCursor, found=bint)
     cdef Py_ssize_t _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
+    cpdef bint trim_entry(self, NodeCursor entry) except -1
     @cython.locals(nodes=RaxIterator)
     cdef bytearray _first_node(self)
     cdef int _drop_node(self, bytes key, long long live) except -1
@@ -78,7 +85,7 @@ cdef class Stream:
     cpdef StreamID last_entry_id(self)
     cpdef tuple tail_or_none(self)
     cpdef bint has_reused(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
-    cpdef bint has_tombstones_from(self, StreamID start) except -1
+    cpdef bint has_tombstones_from(self, unsigned long long ms, unsigned long long seq) except -1
     cpdef bint starts_after(self, StreamID entry_id) except -1
     @cython.locals(last=int, max_deleted=StreamID, first=StreamID)
     cpdef Py_ssize_t rank_or_unknown(self, StreamID entry_id) except? -2

@@ -34,6 +34,8 @@ from collections.abc import Iterator
 
 from penstock.core import memory, stream_id, stream_node
 from penstock.core.frame import Frame
+from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
@@ -63,10 +65,11 @@ _KEPT_ROOM_FACTOR = 4
 class NodeLimits:
     """The size limits of a node. All streams of an engine share them, so a change applies to all.
 
-    `lag_rule` (LAG_...) decides how groups count what they have read.
+    `idempotency` is what new streams start with; a stream keeps its own. `lag_rule` (LAG_...) decides how
+    groups count what they have read.
     """
 
-    __slots__ = ("bytes_max", "entries_max", "lag_rule")
+    __slots__ = ("bytes_max", "entries_max", "idempotency", "lag_rule")
 
     def __init__(
         self, bytes_max: int = NODE_BYTES_MAX, entries_max: int = NODE_ENTRIES_MAX
@@ -74,6 +77,7 @@ class NodeLimits:
         self.bytes_max = bytes_max
         self.entries_max = entries_max
         self.lag_rule = LAG_RECOUNTS
+        self.idempotency = IdempotencySettings()
 
 
 class Stream:
@@ -95,6 +99,8 @@ class Stream:
         "_text_ms",
         "entries_added",
         "groups",
+        "idempotency",
+        "idempotency_settings",
         "last_ms",
         "last_seq",
         "length",
@@ -102,6 +108,7 @@ class Stream:
         "max_deleted_ms",
         "max_deleted_seq",
         "nodes",
+        "pending_index",
         "version",
     )
 
@@ -109,6 +116,9 @@ class Stream:
         self.limits = NodeLimits() if limits is None else limits
         self.nodes = Rax()
         self.groups: Rax | None = None
+        self.pending_index: PendingIndex | None = None  # see references.py
+        self.idempotency: Idempotency | None = None  # None: no producer has used it
+        self.idempotency_settings: IdempotencySettings = self.limits.idempotency
         self._head: bytearray | None = None
         self._tail: bytearray | None = None
         self._tail_ms = 0
@@ -286,13 +296,22 @@ class Stream:
         ):
             if not entry.deleted:
                 removed += 1
-                if not entry.mark_deleted():
-                    self._drop_node(key, 1)
+                if not self.trim_entry(entry):
                     return removed
-                self.length -= 1
-                self.version += 1
             found = entry.next()
         return removed
+
+    def trim_entry(self, entry: NodeCursor) -> bool:
+        """Remove one live entry of a node, as a trim does: it does not count as deleted (max_deleted_id).
+
+        False if its node had no other entry: then the node is gone too.
+        """
+        if not entry.mark_deleted():
+            self._drop_node(memory.key_pair(entry.master_ms, entry.master_seq), 1)
+            return False
+        self.length -= 1
+        self.version += 1
+        return True
 
     def _first_node(self) -> bytearray:
         """The first node of a stream that has one; cached until a node is added or removed."""
@@ -388,14 +407,14 @@ class Stream:
 
     # --- Positions -------------------------------------------------------------------------------
 
-    def has_tombstones_from(self, start: StreamID) -> bool:
-        """Tell whether an entry at or after `start` was deleted.
+    def has_tombstones_from(self, ms: int, seq: int) -> bool:
+        """Tell whether an entry at or after an id was deleted.
 
         With LAG_COUNTS_TRIMMED, deletions before the first entry do not count.
         """
         if self.length == 0 or (self.max_deleted_ms == 0 and self.max_deleted_seq == 0):
             return False
-        if stream_id.compare(start.ms, start.seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
+        if stream_id.compare(ms, seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
             return False
         if self.limits.lag_rule != _LAG_COUNTS_TRIMMED:
             return True
@@ -466,6 +485,9 @@ class Stream:
         while nodes.next():
             made.load_node(stream_id.from_key(nodes.key), stream_node.sealed(nodes.value))
         made.set_last_id(self.last_id, self.entries_added, self.max_deleted_id)
+        made.idempotency_settings = self.idempotency_settings
+        if self.idempotency is not None:
+            made.idempotency = self.idempotency.copy()
         if self.groups is not None:
             made.groups = Rax()
             groups = self.groups.iterator()

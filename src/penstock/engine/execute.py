@@ -41,6 +41,8 @@ from penstock.engine.commands.streams import (
     groups,
     info,
     read,
+    removal,
+    settings,
 )
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
@@ -67,7 +69,7 @@ DATABASES = 16
 TABLE: dict[str, Command] = {
     command.name: command
     for module in (
-        *(append, read, groups, claims, info, extension, append_batch),
+        *(append, removal, settings, read, groups, claims, info, extension, append_batch),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
         *(lists, list_moves),
     )

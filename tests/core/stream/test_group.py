@@ -8,7 +8,7 @@ import pytest
 
 from penstock.build import KIND
 from penstock.core.check import check_group, check_stream
-from penstock.core.group import (
+from penstock.core.groups.group import (
     ENTRIES_READ_UNKNOWN,
     NEVER_MS,
     AutoClaim,

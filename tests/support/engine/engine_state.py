@@ -16,7 +16,7 @@ stream and list is checked at the same time.
 from __future__ import annotations
 
 from penstock.core.check import check_list, check_stream
-from penstock.core.group import Group
+from penstock.core.groups.group import Group
 from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.engine.execute import Engine

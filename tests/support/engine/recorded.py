@@ -19,7 +19,7 @@ from pathlib import Path
 from penstock.build import KIND
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.group import ClaimOptions, Consumer, Group
+from penstock.core.groups.group import ClaimOptions, Consumer, Group
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import PenstockError

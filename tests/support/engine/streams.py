@@ -9,7 +9,7 @@ import pytest
 from penstock.core import listpack, stream_id
 from penstock.core.check import check_stream
 from penstock.core.frame import Frame
-from penstock.core.group import Group
+from penstock.core.groups.group import Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID

@@ -180,7 +180,9 @@ def lrem(context: Context, frame: Frame) -> int:
     """Remove elements that are equal to a value."""
     count = int_at(frame, 2)
     if count == INT64_MIN and context.compat.lrem_count_has_limit:
-        raise CommandError(f"value is out of range, value must between {-INT64_MAX} and {INT64_MAX}")
+        raise CommandError(
+            f"value is out of range, value must between {-INT64_MAX} and {INT64_MAX}"
+        )
     key = frame.piece(1)
     value = context.keyspace.list_or_none(key)
     if value is None:

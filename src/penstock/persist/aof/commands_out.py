@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from penstock.core import stream_id
-from penstock.core.group import Group, Pending
+from penstock.core.groups.group import Group, Pending
 from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.engine.keyspace import Keyspace

@@ -1,7 +1,7 @@
 import cython
 
 from penstock.core cimport listpack, memory, node_check, stream_id, stream_node
-from penstock.core.group cimport Consumer, Group, Pending
+from penstock.core.groups.group cimport Consumer, Group, Pending
 from penstock.core.rax.tree cimport Rax
 from penstock.core.stream cimport NodeLimits, Stream
 from penstock.core.stream_id cimport StreamID

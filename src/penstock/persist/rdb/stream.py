@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
 from penstock.core.frame import Frame
-from penstock.core.group import Consumer, Group, Pending
+from penstock.core.groups.group import Consumer, Group, Pending
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID

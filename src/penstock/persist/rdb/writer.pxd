@@ -1,7 +1,7 @@
 import cython
 
 from penstock.core cimport listpack
-from penstock.core.group cimport Consumer, Group, Pending
+from penstock.core.groups.group cimport Consumer, Group, Pending
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID

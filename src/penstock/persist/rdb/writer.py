@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from penstock.core import listpack
-from penstock.core.group import Consumer, Group, Pending
+from penstock.core.groups.group import Consumer, Group, Pending
 from penstock.core.list_value import ListValue
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream

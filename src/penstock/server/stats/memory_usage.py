@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from penstock.core.group import Group
+from penstock.core.groups.group import Group
 from penstock.core.list_value import ListValue
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream

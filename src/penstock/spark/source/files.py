@@ -22,7 +22,7 @@ from penstock.client.arrow_batch import BatchBuilder
 from penstock.client.node_rows import NodeRows
 from penstock.client.rows import RowLimits, escaped
 from penstock.core import listpack, stream_id
-from penstock.core.group import Group
+from penstock.core.groups.group import Group
 from penstock.core.stream import Stream
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from penstock.errors import ConfigError

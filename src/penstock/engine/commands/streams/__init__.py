@@ -1,6 +1,8 @@
 """The stream commands.
 
-append         XADD, XTRIM, XDEL, XLEN, XSETID
+append         XADD, XTRIM, XLEN
+removal        XDEL
+settings       XSETID
 read           XRANGE, XREVRANGE, XREAD, XREADGROUP
 groups         XGROUP, XACK
 claims         XPENDING, XCLAIM, XAUTOCLAIM

@@ -12,7 +12,6 @@ cdef unsigned char _STAR
 cdef int _BY_NOTHING
 cdef int _BY_LENGTH
 cdef int _BY_MIN_ID
-cdef long long _NOT_GIVEN
 
 
 @cython.locals(made=AddArguments)
@@ -50,7 +49,5 @@ cpdef object xadd(Context context, Frame frame)
 cdef int _append(Context context, Stream stream, AddArguments arguments, Frame frame) except -1
 @cython.locals(arguments=AddArguments, stream=Stream, trimmed="long long")
 cpdef object xtrim(Context context, Frame frame)
-@cython.locals(stream=Stream, ids=list, removed="long long", entry_id=StreamID)
-cpdef object xdel(Context context, Frame frame)
 @cython.locals(stream=Stream)
 cpdef object xlen(Context context, Frame frame)

@@ -1,4 +1,4 @@
-"""Changes the entries of a stream: XADD, XTRIM, XDEL, XLEN, XSETID."""
+"""Adds entries to a stream, trims it, counts its entries: XADD, XTRIM, XLEN."""
 
 from __future__ import annotations
 
@@ -6,20 +6,16 @@ from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
-from penstock.core.stream_node import NodeCursor
 from penstock.engine import events
-from penstock.engine.arguments import count_at, ids_from, int_at
+from penstock.engine.arguments import int_at
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import (
     CommandError,
     id_not_above_zero,
-    no_such_key,
     syntax_error,
     wrong_arity,
-    xsetid_below,
 )
-from penstock.reply import OK, Status
 
 TRIM_NODES_DEFAULT = 100  # the most full nodes that an approximate trim without LIMIT removes
 TRIM_ENTRIES_DEFAULT = 10_000  # ... or the most entries, if nodes have no limit
@@ -29,7 +25,6 @@ _STAR = 42
 _BY_NOTHING = 0
 _BY_LENGTH = 1
 _BY_MIN_ID = 2
-_NOT_GIVEN = -1
 
 
 def _no_arguments() -> AddArguments:
@@ -240,101 +235,10 @@ def xtrim(context: Context, frame: Frame) -> int:
     return trimmed
 
 
-def xdel(context: Context, frame: Frame) -> int:
-    """Remove entries by id; all ids are parsed before the first is removed."""
-    stream = context.keyspace.stream_at(frame, 1)
-    if stream is None:
-        return 0
-    ids = ids_from(frame, 2)
-    removed = 0
-    for entry_id in ids:
-        if stream.delete(entry_id):
-            removed += 1
-    if removed:
-        context.changed(frame.piece(1), events.STREAM, b"xdel")
-        context.dirty += removed - 1  # every entry is a change
-    return removed
-
-
 def xlen(context: Context, frame: Frame) -> int:
     """Count the entries of a stream."""
     stream = context.keyspace.stream_at(frame, 1)
     return 0 if stream is None else stream.length
-
-
-class SetIDArguments:
-    """The arguments of XSETID: the last id and, if given, the counters."""
-
-    __slots__ = ("entries_added", "last", "max_deleted")
-
-    def __init__(self, context: Context, frame: Frame) -> None:
-        """Raises: CommandError for arguments that are invalid for any stream."""
-        self.last = stream_id.parse(frame.piece(2))
-        self.entries_added = _NOT_GIVEN
-        self.max_deleted = stream_id.SMALLEST
-        at = 3
-        while at < frame.count:
-            if at + 1 < frame.count and frame.is_word(at, b"ENTRIESADDED"):
-                self.entries_added = count_at(context, frame, at + 1)
-                if self.entries_added < 0:
-                    raise CommandError("entries_added must be positive")
-            elif at + 1 < frame.count and frame.is_word(at, b"MAXDELETEDID"):
-                self.max_deleted = stream_id.parse(frame.piece(at + 1))
-                if self.last < self.max_deleted:
-                    raise xsetid_below("the provided max_deleted_entry_id")
-            else:
-                raise syntax_error()
-            at += 2
-
-    def check(self, stream: Stream, deleted_first: bool) -> None:
-        """Raises: CommandError if an id could be assigned twice, or entries_added is below the length."""
-        if deleted_first:
-            self._check_deleted(stream)
-        if stream.length:
-            if self.last < _top_id(stream):
-                raise xsetid_below("the target stream top item")
-            if self.entries_added != _NOT_GIVEN and self.entries_added < stream.length:
-                raise CommandError(
-                    "The entries_added specified in XSETID is smaller than the target stream length"
-                )
-        self._check_deleted(stream)
-
-    def _check_deleted(self, stream: Stream) -> None:
-        if self.last < stream.max_deleted_id:
-            raise xsetid_below("current max_deleted_entry_id")
-
-
-def _top_id(stream: Stream) -> StreamID:
-    """The largest id in the nodes of a stream that is not empty, tombstones included."""
-    tail = stream.tail_or_none()
-    assert tail is not None
-    master, node = tail
-    entry = NodeCursor()
-    entry.open(node, master.ms, master.seq)
-    entry.last()
-    return stream_id.make(entry.ms, entry.seq)
-
-
-def xsetid(context: Context, frame: Frame) -> Status:
-    """Set the last id and the counters that a group's lag depends on."""
-    arguments = SetIDArguments(context, frame)
-    key = frame.piece(1)
-    stream = context.keyspace.stream_or_none(key)
-    if stream is None:
-        raise no_such_key()
-    if context.replaying and arguments.last < stream.max_deleted_id:
-        # Redis 7.0 allows this, and logs it. Ids must keep rising, so the larger one is used.
-        arguments.last = stream.max_deleted_id
-    arguments.check(stream, context.compat.xsetid_deleted_first)
-    stream.set_last_id(
-        arguments.last,
-        stream.entries_added if arguments.entries_added == _NOT_GIVEN else arguments.entries_added,
-        arguments.max_deleted
-        if arguments.max_deleted > stream_id.SMALLEST
-        else stream.max_deleted_id,
-    )
-    context.changed_metadata(key, events.STREAM, b"xsetid")
-    return OK
 
 
 COMMANDS = (
@@ -364,18 +268,6 @@ COMMANDS = (
         group="stream",
     ),
     Command(
-        "XDEL",
-        xdel,
-        -3,
-        Flags.WRITE | Flags.FAST,
-        ONE_KEY,
-        "Remove entries from a stream by id.",
-        syntax="key id [id ...]",
-        since="5.0.0",
-        complexity="O(1) for each id",
-        group="stream",
-    ),
-    Command(
         "XLEN",
         xlen,
         2,
@@ -383,17 +275,6 @@ COMMANDS = (
         ONE_KEY,
         "Count the entries of a stream.",
         syntax="key",
-        since="5.0.0",
-        group="stream",
-    ),
-    Command(
-        "XSETID",
-        xsetid,
-        -3,
-        Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
-        ONE_KEY,
-        "Set the last id and the counters of a stream.",
-        syntax="key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
         since="5.0.0",
         group="stream",
     ),

@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.group import ClaimOptions, Group
+from penstock.core.groups.group import ClaimOptions, Group
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine import events

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.core.group import Group, Pending
+from penstock.core.groups.group import Group, Pending
 from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
 

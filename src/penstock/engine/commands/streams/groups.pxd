@@ -3,7 +3,7 @@
 import cython
 
 from penstock.core.frame cimport Frame
-from penstock.core.group cimport Consumer, Group
+from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.context cimport Context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.group import ENTRIES_READ_UNKNOWN, Consumer, Group
+from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Consumer, Group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.engine import events

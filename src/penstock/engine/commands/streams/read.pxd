@@ -4,7 +4,7 @@ import cython
 
 from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
-from penstock.core.group cimport Consumer, Group
+from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.context cimport Context

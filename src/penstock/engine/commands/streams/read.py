@@ -6,7 +6,7 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.group import Consumer, Group
+from penstock.core.groups.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
@@ -310,7 +310,9 @@ def _serve_group(
     found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
     if found is not None:
         reader.seen_ms = now_ms
-        if arguments.ack:  # as in Redis, a consumer is active if it takes entries that become pending
+        if (
+            arguments.ack
+        ):  # as in Redis, a consumer is active if it takes entries that become pending
             reader.active_ms = now_ms
         if not context.retrying or context.compat.unblock_repeats_command:
             context.dirty += 1

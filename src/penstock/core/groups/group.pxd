@@ -2,6 +2,7 @@ import cython
 
 from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
+from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
@@ -11,6 +12,8 @@ cdef long long _UNKNOWN
 cdef long long _COUNT_MAX
 cdef int _LAG_COUNTS_TRIMMED
 cdef int _LAG_RECOUNTS
+cdef int _NOBODY
+cdef Py_ssize_t _TIME_BYTES
 cdef long long _SCANS_PER_CLAIM
 
 
@@ -24,6 +27,9 @@ cdef class Pending:
 
 @cython.locals(made=Pending)
 cdef Pending _made_pending(int consumer_number, long long delivery_ms, long long delivery_count)
+
+
+cdef bytes _idle_key(Pending record, bytes key)
 
 
 @cython.final
@@ -50,6 +56,9 @@ cdef class Group:
     cdef public long long entries_read
     cdef readonly Rax pending
     cdef readonly Rax consumers
+    cdef readonly dict returned
+    cdef Rax _idle_order
+    cdef PendingIndex _index
     cdef list _by_number
     cdef Bookmark _bookmark
     cdef list _free_numbers
@@ -58,6 +67,8 @@ cdef class Group:
     @cython.locals(made=Group, consumers=RaxIterator, original=Consumer, consumer=Consumer,
                    records=RaxIterator, known=Pending, record=Pending)
     cpdef Group copy(self)
+    @cython.locals(records=RaxIterator)
+    cpdef int use_index(self, PendingIndex index) except -1
     @cython.locals(consumer=Consumer)
     cpdef Consumer consumer_or_none(self, bytes name)
     @cython.locals(consumer=Consumer)
@@ -74,15 +85,22 @@ cdef class Group:
     cdef Bookmark _bookmark_or_none(self)
     @cython.locals(bookmark=Bookmark)
     cdef bint _was_overtaken(self, Stream stream) except -1
-    @cython.locals(entry_id=StreamID, start=StreamID)
+    @cython.locals(ms="unsigned long long", seq="unsigned long long", start_ms="unsigned long long",
+                   start_seq="unsigned long long")
     cdef int _advance_to(self, Stream stream, EntryCursor cursor) except -1
     @cython.locals(record=Pending)
     cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *
-    cdef void _hand_over(self, bytes key, Pending record, Consumer consumer) except *
+    cdef int _remember(self, bytes key, Pending record) except -1
+    cdef int _forget(self, bytes key, Pending record) except -1
+    cdef int _hand_over(self, bytes key, Pending record, Consumer consumer, long long delivery_ms) except -1
     @cython.locals(found=list, records=RaxIterator, entry_id=StreamID, cursor=EntryCursor, record=Pending)
     cpdef list redeliver(self, Stream stream, Consumer consumer, StreamID after, long long limit, long long now_ms)
     @cython.locals(key=bytes, record=Pending)
     cpdef bint acknowledge(self, StreamID entry_id) except -1
+    @cython.locals(key=bytes, record=Pending)
+    cpdef int give_back(self, StreamID entry_id, long long delivery_count) except -1
+    @cython.locals(record=Pending)
+    cpdef int add_returned(self, StreamID entry_id, long long delivery_count) except -1
 
     @cython.locals(key=bytes, record=Pending)
     cpdef bint claim(self, Stream stream, StreamID entry_id, Consumer consumer, ClaimOptions options, long long now_ms) except -1
@@ -91,11 +109,20 @@ cdef class Group:
                    entry_id=StreamID, record=Pending)
     cpdef AutoClaim autoclaim(self, Stream stream, StreamID start, long long limit, Consumer consumer, ClaimOptions options)
 
+    @cython.locals(found=list, key=bytes, order=Rax, rows=RaxIterator, keys=list, record=Pending)
+    cpdef list claim_idle(self, Stream stream, Consumer consumer, long long idle_ms_min, long long limit, long long now_ms)
+    @cython.locals(entry_id=StreamID, cursor=EntryCursor, record=Pending, idle_ms="long long")
+    cdef int _claim_again(self, Stream stream, Consumer consumer, bytes key, long long now_ms, list found) except -1
+    @cython.locals(rows=RaxIterator, record=Pending)
+    cpdef object next_claim_ms_or_none(self, Stream stream, long long idle_ms_min)
+    @cython.locals(records=RaxIterator, record=Pending)
+    cdef Rax _by_idle_time(self)
+
     @cython.locals(consumers=RaxIterator, consumer=Consumer)
     cpdef list consumer_counts(self)
     @cython.locals(records=RaxIterator)
     cpdef StreamID pending_edge_or_none(self, bint last)
-    @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, owner=Consumer)
+    @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, name=bytes)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
     cpdef object lag_or_none(self, Stream stream, bint after_trims=*)
@@ -105,6 +132,14 @@ cdef class PendingRow:
     cdef readonly StreamID id
     cdef readonly bytes consumer
     cdef readonly long long delivery_ms
+    cdef readonly long long delivery_count
+    cdef readonly bint owned
+
+
+cdef class ClaimedEntry:
+    cdef readonly StreamID id
+    cdef readonly list fields
+    cdef readonly long long idle_ms
     cdef readonly long long delivery_count
 
 

@@ -8,14 +8,23 @@
 A delivered entry has one record (●: when, how often, to whom), and both trees point to it: the group's for
 claims and summaries, the consumer's for its own history. Keys are the entries' ids.
 
+A consumer can return an entry that it cannot handle. It stays pending, but nobody owns it: its record names
+NOBODY and is in the group's `returned` instead of a consumer's tree. Returned entries are claimed first, in
+the order in which they were returned.
+
+Reads that claim idle entries take those first that have waited longest. For them the group keeps its records
+by delivery time as well (`_idle_order`), from the first such read on: other groups do not pay for it.
+
 Invariants
-  G1  every record is in the group's tree and in exactly one consumer's tree, the one it names.
+  G1  every record is in the group's tree and in exactly one consumer's tree, the one it names; or in
+      `returned`, with a delivery time of 0, and it names NOBODY.
   G2  a consumer's number is its index in the group's list; numbers of deleted consumers are reused.
   G3  entries_read is -1 (unknown), or from 0 to 2**63 - 1.
   G4  pending ids need not exist in the stream any more, nor be below last_id: entries can be deleted, and
       a group can be moved back.
   G5  no pending id is 0-0. Times are not negative, except an active_ms of NEVER_MS. Counts and times are at
       most 2**63 - 1; a count stays there.
+  G6  `_idle_order`, if it exists, has one key for each record with an owner: its delivery time and its id.
 
 A record names its consumer by number, not by reference. So it is an object without references: the garbage
 collector never scans it (a full collection over a million records took 63 ms), deleting a consumer leaves no
@@ -29,6 +38,7 @@ from __future__ import annotations
 
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
+from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import (
     COUNT_MAX,
@@ -43,12 +53,15 @@ from penstock.core.stream_id import StreamID
 
 NEVER_MS = -1
 ENTRIES_READ_UNKNOWN = -1
+NOBODY = -1
 
 _NEVER_MS = NEVER_MS
+_NOBODY = NOBODY
 _UNKNOWN = ENTRIES_READ_UNKNOWN
 _COUNT_MAX = COUNT_MAX
 _LAG_COUNTS_TRIMMED = LAG_COUNTS_TRIMMED
 _LAG_RECOUNTS = LAG_RECOUNTS
+_TIME_BYTES = 8
 _SCANS_PER_CLAIM = 10  # an autoclaim examines ten rows for each that it may return
 
 
@@ -70,6 +83,11 @@ def _made_pending(consumer_number: int, delivery_ms: int, delivery_count: int) -
     made.delivery_ms = delivery_ms
     made.delivery_count = delivery_count
     return made
+
+
+def _idle_key(record: Pending, key: bytes) -> bytes:
+    """The place of a record in the order of delivery times: 8 bytes of time, then the entry's id."""
+    return memory.key_pair(record.delivery_ms, 0)[:_TIME_BYTES] + key
 
 
 class Consumer:
@@ -109,19 +127,23 @@ class Group:
     """A position in a stream, and the deliveries from it.
 
     Consumers: consumer_or_none, create_consumer, delete_consumer, consumer_by_number.
-    Reading: deliver, redeliver, acknowledge. Taking over: claim, autoclaim.
-    Looking: pending, consumer_counts, pending_rows, lag_or_none. Position: set_position. Whole: copy.
+    Reading: deliver, redeliver, acknowledge. Taking over: claim, autoclaim, claim_idle. Returning:
+    give_back. Looking: pending, returned, consumer_counts, pending_rows, lag_or_none. Position:
+    set_position. Whole: copy, use_index.
     """
 
     __slots__ = (
         "_bookmark",
         "_by_number",
         "_free_numbers",
+        "_idle_order",
+        "_index",
         "consumers",
         "entries_read",
         "last_ms",
         "last_seq",
         "pending",
+        "returned",
     )
 
     def __init__(self, last: StreamID, entries_read: int = ENTRIES_READ_UNKNOWN) -> None:
@@ -130,6 +152,9 @@ class Group:
         self.entries_read = entries_read
         self.pending = Rax()
         self.consumers = Rax()
+        self.returned: dict[bytes, Pending] = {}
+        self._idle_order: Rax | None = None
+        self._index: PendingIndex | None = None  # the stream's, if it has one
         self._by_number: list[Consumer | None] = []
         self._free_numbers: list[int] = []
         # Without it every read would walk half a node, twice, to find where the last one stopped
@@ -166,8 +191,25 @@ class Group:
             known: Pending = records.value
             record = _made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
             made.pending.insert(records.key, record)
-            made.consumer_by_number(known.consumer_number).pending.insert(records.key, record)
+            if known.consumer_number != _NOBODY:
+                made.consumer_by_number(known.consumer_number).pending.insert(records.key, record)
+        for key in self.returned:
+            made.returned[key] = made.pending.find(key)
         return made
+
+    def use_index(self, index: PendingIndex | None) -> None:
+        """Keep the stream's index of pending entries up to date from now on; None: no longer.
+
+        The group's records are added to an index, and removed from the one used before.
+        """
+        records = self.pending.iterator()
+        records.seek("^")
+        while records.next():
+            if self._index is not None:
+                self._index.remove(records.key)
+            if index is not None:
+                index.add(records.key)
+        self._index = index
 
     # --- Consumers -------------------------------------------------------------------------------
 
@@ -200,6 +242,7 @@ class Group:
         records.seek("^")
         while records.next():
             self.pending.remove(records.key)
+            self._forget(records.key, records.value)
         self.consumers.remove(consumer.name)
         self._by_number[consumer.number] = None
         self._free_numbers.append(consumer.number)
@@ -264,36 +307,57 @@ class Group:
 
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
         """Move the position to the cursor's entry, and count it if possible."""
-        entry_id = stream_id.make(cursor.entry.ms, cursor.entry.seq)
-        start = entry_id
-        if stream.limits.lag_rule != _LAG_COUNTS_TRIMMED:
-            start = stream_id.make(self.last_ms, self.last_seq)
-        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(start):
+        ms, seq = cursor.entry.ms, cursor.entry.seq
+        start_ms, start_seq = self.last_ms, self.last_seq
+        if stream.limits.lag_rule == _LAG_COUNTS_TRIMMED:
+            start_ms, start_seq = ms, seq
+        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(start_ms, start_seq):
             if self.entries_read != _COUNT_MAX:
                 self.entries_read += 1
         elif stream.entries_added:
-            self.entries_read = stream.rank_or_unknown(entry_id)
-        self.last_ms = entry_id.ms
-        self.last_seq = entry_id.seq
+            self.entries_read = stream.rank_or_unknown(stream_id.make(ms, seq))
+        self.last_ms = ms
+        self.last_seq = seq
 
     def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
         """Record a first delivery. An entry that is already pending (the group was moved back) moves."""
         record = _made_pending(consumer.number, now_ms, 1)
         if not self.pending.try_insert(key, record):
             record = self.pending.find(key)
-            self._hand_over(key, record, consumer)
-            record.delivery_ms = now_ms
+            self._hand_over(key, record, consumer, now_ms)
             record.delivery_count = 1
             return
         consumer.pending.insert(key, record)
+        self._remember(key, record)
 
-    def _hand_over(self, key: bytes, record: Pending, consumer: Consumer) -> None:
-        """Give a record to a consumer, whichever consumer has it now (G1)."""
-        if record.consumer_number == consumer.number:
-            return
-        self.consumer_by_number(record.consumer_number).pending.remove(key)
-        consumer.pending.insert(key, record)
-        record.consumer_number = consumer.number
+    def _remember(self, key: bytes, record: Pending) -> None:
+        """Add a new record to the orders and indexes beside the trees, where they exist."""
+        if self._index is not None:
+            self._index.add(key)
+        if self._idle_order is not None:
+            self._idle_order.insert(_idle_key(record, key), record)
+
+    def _forget(self, key: bytes, record: Pending) -> None:
+        """Undo _remember for a record with an owner."""
+        if self._index is not None:
+            self._index.remove(key)
+        if self._idle_order is not None:
+            self._idle_order.remove(_idle_key(record, key))
+
+    def _hand_over(self, key: bytes, record: Pending, consumer: Consumer, delivery_ms: int) -> None:
+        """Give a record to a consumer, whoever has it now (G1), with a new delivery time."""
+        if record.consumer_number == _NOBODY:
+            del self.returned[key]
+        elif self._idle_order is not None:
+            self._idle_order.remove(_idle_key(record, key))
+        if record.consumer_number != consumer.number:
+            if record.consumer_number != _NOBODY:
+                self.consumer_by_number(record.consumer_number).pending.remove(key)
+            consumer.pending.insert(key, record)
+            record.consumer_number = consumer.number
+        record.delivery_ms = delivery_ms
+        if self._idle_order is not None:
+            self._idle_order.insert(_idle_key(record, key), record)
 
     def redeliver(
         self, stream: Stream, consumer: Consumer, after: StreamID, limit: int, now_ms: int
@@ -312,7 +376,7 @@ class Group:
             cursor = stream.cursor(entry_id, entry_id)
             if cursor.advance():
                 record: Pending = records.value
-                record.delivery_ms = now_ms
+                self._hand_over(records.key, record, consumer, now_ms)
                 if record.delivery_count != _COUNT_MAX:
                     record.delivery_count += 1
                 found.append((entry_id.text, cursor.entry.fields()))
@@ -326,8 +390,35 @@ class Group:
         record: Pending | None = self.pending.pop(key)
         if record is None:
             return False
-        self.consumer_by_number(record.consumer_number).pending.remove(key)
+        if record.consumer_number == _NOBODY:
+            del self.returned[key]
+            if self._index is not None:
+                self._index.remove(key)
+        else:
+            self.consumer_by_number(record.consumer_number).pending.remove(key)
+            self._forget(key, record)
         return True
+
+    def give_back(self, entry_id: StreamID, delivery_count: int) -> None:
+        """Take a pending entry away from its consumer: the next read that claims entries gets it."""
+        key = entry_id.key
+        record: Pending = self.pending.find(key)
+        if record.consumer_number != _NOBODY:
+            self.consumer_by_number(record.consumer_number).pending.remove(key)
+            if self._idle_order is not None:
+                self._idle_order.remove(_idle_key(record, key))
+            record.consumer_number = _NOBODY
+            record.delivery_ms = 0
+            self.returned[key] = record
+        record.delivery_count = delivery_count
+
+    def add_returned(self, entry_id: StreamID, delivery_count: int) -> None:
+        """Add a record that nobody owns, for an entry that is not pending."""
+        record = _made_pending(_NOBODY, 0, delivery_count)
+        self.pending.insert(entry_id.key, record)
+        self.returned[entry_id.key] = record
+        if self._index is not None:
+            self._index.add(entry_id.key)
 
     # --- Claiming --------------------------------------------------------------------------------
 
@@ -355,14 +446,14 @@ class Group:
             record = _made_pending(consumer.number, now_ms, 1)
             self.pending.insert(key, record)
             consumer.pending.insert(key, record)
+            self._remember(key, record)
         elif options.idle_ms_min > 0 and now_ms - record.delivery_ms < options.idle_ms_min:
             return False
         self._take(key, record, consumer, options)
         return True
 
     def _take(self, key: bytes, record: Pending, consumer: Consumer, options: ClaimOptions) -> None:
-        self._hand_over(key, record, consumer)
-        record.delivery_ms = options.delivery_ms
+        self._hand_over(key, record, consumer, options.delivery_ms)
         if options.delivery_count >= 0:
             record.delivery_count = options.delivery_count
         elif not options.just_id and record.delivery_count != _COUNT_MAX:
@@ -402,6 +493,80 @@ class Group:
         found.cursor = stream_id.from_key(records.key) if records.next() else stream_id.SMALLEST
         return found
 
+    def claim_idle(
+        self, stream: Stream, consumer: Consumer, idle_ms_min: int, limit: int, now_ms: int
+    ) -> list[ClaimedEntry]:
+        """Deliver pending entries again: the returned ones, then the idle ones, longest idle first.
+
+        At most `limit` (0: all). Entries that no longer exist are skipped; they stay pending.
+        """
+        found: list[ClaimedEntry] = []
+        for key in list(self.returned):
+            if limit > 0 and len(found) == limit:
+                return found
+            self._claim_again(stream, consumer, key, now_ms, found)
+        order = self._by_idle_time()
+        rows = order.iterator()
+        rows.seek("^")
+        keys: list[bytes] = []
+        while (limit <= 0 or len(found) + len(keys) < limit) and rows.next():
+            record: Pending = rows.value
+            if now_ms - record.delivery_ms < idle_ms_min:
+                break
+            key = rows.key[_TIME_BYTES:]
+            if stream.contains(stream_id.from_key(key)):
+                keys.append(key)
+        for key in keys:  # the order changes with every claim
+            self._claim_again(stream, consumer, key, now_ms, found)
+        return found
+
+    def _claim_again(
+        self,
+        stream: Stream,
+        consumer: Consumer,
+        key: bytes,
+        now_ms: int,
+        found: list[ClaimedEntry],
+    ) -> None:
+        entry_id = stream_id.from_key(key)
+        cursor = stream.cursor(entry_id, entry_id)
+        if not cursor.advance():
+            return
+        record: Pending = self.pending.find(key)
+        idle_ms = NEVER_MS if record.consumer_number == _NOBODY else now_ms - record.delivery_ms
+        found.append(ClaimedEntry(entry_id, cursor.entry.fields(), idle_ms, record.delivery_count))
+        self._hand_over(key, record, consumer, now_ms)
+        if record.delivery_count != _COUNT_MAX:
+            record.delivery_count += 1
+
+    def next_claim_ms_or_none(self, stream: Stream, idle_ms_min: int) -> int | None:
+        """When the first entry will have been idle for so long; None if nothing is pending."""
+        rows = self._by_idle_time().iterator()
+        rows.seek("^")
+        while rows.next():
+            record: Pending = rows.value
+            if stream.contains(stream_id.from_key(rows.key[_TIME_BYTES:])):
+                if idle_ms_min > _COUNT_MAX - record.delivery_ms:
+                    return COUNT_MAX
+                return record.delivery_ms + idle_ms_min
+        return None
+
+    def idle_order_or_none(self) -> Rax | None:
+        """The records by delivery time and id, if they are kept; for inspection."""
+        return self._idle_order
+
+    def _by_idle_time(self) -> Rax:
+        """The records by delivery time; made by the first call (G6)."""
+        if self._idle_order is None:
+            self._idle_order = Rax()
+            records = self.pending.iterator()
+            records.seek("^")
+            while records.next():
+                record: Pending = records.value
+                if record.consumer_number != _NOBODY:
+                    self._idle_order.insert(_idle_key(record, records.key), record)
+        return self._idle_order
+
     # --- Inspection ------------------------------------------------------------------------------
 
     def consumer_counts(self) -> list[tuple[bytes, int]]:
@@ -440,13 +605,16 @@ class Group:
             record: Pending = records.value
             if idle_since_ms is not None and record.delivery_ms > idle_since_ms:
                 continue
-            owner = self.consumer_by_number(record.consumer_number)
+            name = b""
+            if record.consumer_number != _NOBODY:
+                name = self.consumer_by_number(record.consumer_number).name
             rows.append(
                 PendingRow(
                     stream_id.from_key(records.key),
-                    owner.name,
+                    name,
                     record.delivery_ms,
                     record.delivery_count,
+                    record.consumer_number != _NOBODY,
                 )
             )
         return rows
@@ -466,22 +634,42 @@ class Group:
             if self.last_id < first and stream.max_deleted_id < first:
                 return stream.length
         position = self.entries_read
-        if position == _UNKNOWN or stream.has_tombstones_from(self.last_id):
+        if position == _UNKNOWN or stream.has_tombstones_from(self.last_ms, self.last_seq):
             position = stream.rank_or_unknown(self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
 
 
 class PendingRow:
-    """One row of a pending list."""
+    """One row of a pending list. An entry that was returned has no consumer (b"") and a time of 0."""
 
-    __slots__ = ("consumer", "delivery_count", "delivery_ms", "id")
+    __slots__ = ("consumer", "delivery_count", "delivery_ms", "id", "owned")
 
     def __init__(
-        self, entry_id: StreamID, consumer: bytes, delivery_ms: int, delivery_count: int
+        self,
+        entry_id: StreamID,
+        consumer: bytes,
+        delivery_ms: int,
+        delivery_count: int,
+        owned: bool,
     ) -> None:
         self.id = entry_id
         self.consumer = consumer
         self.delivery_ms = delivery_ms
+        self.delivery_count = delivery_count
+        self.owned = owned
+
+
+class ClaimedEntry:
+    """An entry that a read has claimed, with its idle time and its number of deliveries before."""
+
+    __slots__ = ("delivery_count", "fields", "id", "idle_ms")
+
+    def __init__(
+        self, entry_id: StreamID, fields: list[bytes], idle_ms: int, delivery_count: int
+    ) -> None:
+        self.id = entry_id
+        self.fields = fields
+        self.idle_ms = idle_ms
         self.delivery_count = delivery_count
 
 

@@ -1,0 +1,6 @@
+"""Consumer groups of a stream.
+
+group           consumers, pending entries, claiming, positions, lag
+references      which entries the groups still need; trimming the others
+pending_index   how many groups have an entry pending
+"""

@@ -1,0 +1,1 @@
+# Compiled so that no signal handler runs between two steps of a command. It needs no C types.
