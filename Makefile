@@ -14,8 +14,9 @@ UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/c
 # Each process has a session of Spark and servers of its own for all the files that it runs. In their order: the
 # file with the longest tests has the fewest, and would come last, for one process alone.
 SPARK_TESTS := tests/spark
-# In one process: they share a browser, and a server with many entries.
-BROWSER_TESTS := $(sort $(wildcard tests/web/browser/test_pages*.py))
+# In one process: they share a browser, and a server with many entries. Apart from all others: the browser's
+# library leaves an event loop running in that process.
+BROWSER_TESTS := tests/web/browser
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 SANITIZED := build/sanitize

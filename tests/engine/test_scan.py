@@ -225,8 +225,13 @@ def test_keys_lists_what_a_pattern_matches_and_removes_nothing() -> None:
 def test_a_random_key_may_be_any(count: int) -> None:
     bench = filled(count)
     bench.engine.context.dice = random.Random(count).randrange
-    drawn = {bench.ask("RANDOMKEY") for _ in range(20 * count)}
-    assert drawn == {b"k%d" % n for n in range(count)}
+    missing = {b"k%d" % n for n in range(count)}
+    # How many keys share a place depends on the secret of this process, and so does a key's chance.
+    for _ in range(1000 * count):
+        missing.discard(bench.ask("RANDOMKEY"))
+        if not missing:
+            break
+    assert missing == set()
 
 
 def test_the_dice_that_come_with_an_engine_are_fair_enough() -> None:

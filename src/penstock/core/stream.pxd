@@ -22,8 +22,8 @@ cdef long long _KEPT_ROOM_FACTOR
 cdef class NodeLimits:
     cdef public long long bytes_max
     cdef public long long entries_max
-    cdef public int lag_rule
     cdef public IdempotencySettings idempotency
+    cdef public int lag_rule
 
 
 # Halves of ids are unsigned 64-bit numbers. Counts are signed, so that a trim's subtractions can go below

@@ -65,8 +65,8 @@ _KEPT_ROOM_FACTOR = 4
 class NodeLimits:
     """The size limits of a node. All streams of an engine share them, so a change applies to all.
 
-    `idempotency` is what new streams start with; a stream keeps its own. `lag_rule` (LAG_...) decides how
-    groups count what they have read.
+    `lag_rule` (LAG_...) decides how groups count what they have read. `idempotency` is what new streams start
+    with; a stream keeps its own.
     """
 
     __slots__ = ("bytes_max", "entries_max", "idempotency", "lag_rule")
@@ -76,8 +76,8 @@ class NodeLimits:
     ) -> None:
         self.bytes_max = bytes_max
         self.entries_max = entries_max
-        self.lag_rule = LAG_RECOUNTS
         self.idempotency = IdempotencySettings()
+        self.lag_rule = LAG_RECOUNTS
 
 
 class Stream:

@@ -7,9 +7,9 @@ An option that a version added is also a column, checked where its word is read:
 
     elif context.compat.xread_claim and frame.is_word(at, b"CLAIM"):
 
-so that an older level refuses the word like any unknown word. A command that a version added has that version
-as its row's `since`; the command table of a level omits the rows above it. engine/lookup.py then does not
-find them; HELP still lists them.
+so that an older level refuses the word like any unknown word. A replay accepts every word, because the log
+may come from a higher level. A command that a version added has that version as its row's `since`; the command
+table of a level omits the rows above it. engine/lookup.py then does not find them; HELP still lists them.
 
 The default is the newest level that the tests compare with a live server. Levels above it follow the
 documentation and the sources.
@@ -160,7 +160,7 @@ _8_8 = replace(_8_6, version="8.8", redis_version="8.8.2", shows_nacked=True, rd
 _8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True)
 
 LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4, _8_0, _8_2, _8_4, _8_6, _8_8, _8_10)}
-DEFAULT = LEVELS["7.4"]
+DEFAULT = LEVELS["8.6"]
 
 
 def level(version: str) -> Compat:

@@ -94,7 +94,7 @@ def worded(error: CoreError) -> CommandError:
 class Engine:
     """Keys, commands and blocked readers, in memory.
 
-    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark. Time:
+    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark, retry. Time:
     expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits, expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
@@ -276,6 +276,8 @@ class Engine:
         try:
             reply = self.run(waiter.command, waiter.frame)
             if isinstance(reply, Blocked):
+                if reply.retry_ms is not None:
+                    waiter.keep_waiting(reply.retry_ms)
                 return False
             waiter.reply = reply
         except CommandError as error:
@@ -286,6 +288,16 @@ class Engine:
         waiter.wake()
         self.unpark(waiter)
         return True
+
+    def retry(self, waiter: Waiter) -> None:
+        """Run a waiter's command again because its time has come, after those that blocked before it."""
+        if waiter.done:
+            return
+        self.context.instant.advance()
+        self.unfinished = True
+        self.context.touched += [(waiter.keyspace.index, key) for key in waiter.keys]
+        self.serve_waiters()
+        self.unfinished = False
 
     def expire_due(self, most: int) -> int:
         """Remove up to `most` expired keys of each database; return how many were removed."""

@@ -43,7 +43,7 @@ TIME = [b"TIME"]
 IsTime = Callable[[int, list[Any]], bool]
 
 
-@pytest.mark.parametrize("level", levels("8.0"))
+@pytest.mark.parametrize("level", levels("8.0", "8.2", "8.6"))
 def test_random_commands_do_the_same_as_in_redis(port: int, level: str) -> None:
     start = seed()
     with RawRedis(port) as redis, RedisEvents(port) as listener:
@@ -58,8 +58,7 @@ class Round:
     def __init__(self, redis: RawRedis, listener: RedisEvents, name: str, level: str) -> None:
         self.redis = redis
         self.listener = listener
-        self.world = World(random.Random(name))
-        self.world.reads_last = level != "7.0"
+        self.world = World(random.Random(name), level)
         self.name = name
         self.bench = Bench(level)
         self.bench.engine.limits.bytes_max = self.world.bytes_max
@@ -107,7 +106,8 @@ class Round:
             found = found or _unless_equal("events", self.our_events.take(), events)
             change = changes_of(changes) - self.changes
             dirty = self.bench.engine.context.dirty - dirty
-            found = found or _unless_equal("changes", dirty, change)
+            if not removes_orphans(words, ours):
+                found = found or _unless_equal("changes", dirty, change)
             if found is not None:
                 raise AssertionError(self.story(found))
             self.changes += change
@@ -136,6 +136,8 @@ class Round:
         question = b" ".join(words[:2]).upper()
         if question.startswith(b"XPENDING"):
             return self._difference(ours, theirs, _is_time_of_pending)
+        if question.startswith(b"XREADGROUP") and b"CLAIM" in [word.upper() for word in words]:
+            return self._difference(by_id(ours), by_id(theirs), _is_time_of_pending)
         if question.startswith(b"XINFO"):
             return self._difference(ours, theirs, _is_time_of_info)
         return self._difference(ours, theirs, _is_no_time)
@@ -167,6 +169,22 @@ class Round:
             f"seed {self.name} ({limits}), command {len(self.sent)}:\n  {self.sent[-1]}\n"
             f"differs at {found}\nafter\n{last}"
         )
+
+
+def removes_orphans(words: Words, ours: Any) -> bool:
+    """Whether a command may have removed records of entries that are gone.
+
+    Redis 8.6 does that too, but does not count it as a change and does not log it (its pull request 15569).
+    """
+    upper = [word.upper() for word in words]
+    return upper[0] == b"XDELEX" and b"DELREF" in upper and isinstance(ours, list)
+
+
+def by_id(reply: Any) -> Any:
+    """The reply to a read with CLAIM, its entries sorted by id: their order depends on milliseconds."""
+    if not isinstance(reply, list):
+        return reply
+    return [[key, sorted(entries)] for key, entries in reply]
 
 
 def _unless_equal(what: str, ours: object, theirs: object) -> str | None:

@@ -45,8 +45,7 @@ class SessionWorld:
 
     def __init__(self, dice: random.Random, level: str) -> None:
         self.dice = dice
-        self.streams = World(dice)
-        self.streams.reads_last = level != "7.0"
+        self.streams = World(dice, level)
         self.keys = KeyWorld(dice)
         self.lists = ListWorld(dice)
         # All three use the same streams, so commands that must not be mixed are switched off in all of them.

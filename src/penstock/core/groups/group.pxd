@@ -10,10 +10,10 @@ from penstock.core.stream_id cimport StreamID
 cdef long long _NEVER_MS
 cdef long long _UNKNOWN
 cdef long long _COUNT_MAX
-cdef int _LAG_COUNTS_TRIMMED
-cdef int _LAG_RECOUNTS
 cdef int _NOBODY
 cdef Py_ssize_t _TIME_BYTES
+cdef int _LAG_COUNTS_TRIMMED
+cdef int _LAG_RECOUNTS
 cdef long long _SCANS_PER_CLAIM
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Consumer, Group
-from penstock.core.rax.tree import Rax
+from penstock.core.groups.references import add_group, remove_group
 from penstock.core.stream import Stream
 from penstock.engine import events
 from penstock.engine.arguments import count_at, ids_from
@@ -106,9 +106,7 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
     if stream is None:
         stream = context.keyspace.new_stream()
         context.keyspace.put(key, stream)
-    if stream.groups is None:
-        stream.groups = Rax()
-    stream.groups.insert(name, Group(last, _bounded(context, frame, stream, entries_read)))
+    add_group(stream, name, Group(last, _bounded(context, frame, stream, entries_read)))
     if made:
         context.created(context.keyspace, key)
         context.changed(key, events.STREAM, b"xgroup-create")
@@ -136,7 +134,7 @@ def xgroup_destroy(context: Context, frame: Frame) -> int:
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         raise group_needs_key()
-    if stream.groups is None or not stream.groups.remove(name):
+    if not remove_group(stream, name):
         return 0
     context.changed_metadata(key, events.STREAM, b"xgroup-destroy")
     context.touch(key)
