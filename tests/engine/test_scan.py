@@ -180,7 +180,7 @@ def test_scan_shows_what_it_is_asked_for() -> None:
     ("words", "refusal"),
     [
         (["x"], "ERR invalid cursor"),
-        ([" 0"], "ERR invalid cursor"),
+        (["0 "], "ERR invalid cursor"),
         (["0x"], "ERR invalid cursor"),
         (["+"], "ERR invalid cursor"),
         (["18446744073709551616"], "ERR invalid cursor"),
@@ -196,12 +196,12 @@ def test_refusals(words: list[str], refusal: str) -> None:
     assert filled(1).run("SCAN", *words) == Refusal(refusal)
 
 
-@pytest.mark.parametrize("cursor", [b"", b"+0", b"-0", b"000", b"0\x00x"])
+@pytest.mark.parametrize("cursor", [b"+0", b"-0", b"000", b"0\x00x"])
 def test_a_cursor_is_read_as_c_would(cursor: bytes) -> None:
     assert filled(1).run("SCAN", cursor) == [b"0", [b"k0"]]
 
 
-@pytest.mark.parametrize("cursor", [b"-1", b"18446744073709551615", b"%d" % PLACES])
+@pytest.mark.parametrize("cursor", [b"18446744073709551615", b"%d" % PLACES])
 @pytest.mark.parametrize("count", [1, 100])
 def test_behind_the_last_place_there_is_nothing(cursor: bytes, count: int) -> None:
     assert filled(50).run("SCAN", cursor, "COUNT", count) == [b"0", []]

@@ -85,7 +85,7 @@ cdef class Stream:
     cpdef StreamID last_entry_id(self)
     cpdef tuple tail_or_none(self)
     cpdef bint has_reused(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
-    cpdef bint has_tombstones_from(self, StreamID start) except -1
+    cpdef bint has_tombstones_from(self, unsigned long long ms, unsigned long long seq) except -1
     cpdef bint starts_after(self, StreamID entry_id) except -1
     @cython.locals(last=int, max_deleted=StreamID, first=StreamID)
     cpdef Py_ssize_t rank_or_unknown(self, StreamID entry_id) except? -2

@@ -407,14 +407,14 @@ class Stream:
 
     # --- Positions -------------------------------------------------------------------------------
 
-    def has_tombstones_from(self, start: StreamID) -> bool:
-        """Tell whether an entry at or after `start` was deleted.
+    def has_tombstones_from(self, ms: int, seq: int) -> bool:
+        """Tell whether an entry at or after an id was deleted.
 
         With LAG_COUNTS_TRIMMED, deletions before the first entry do not count.
         """
         if self.length == 0 or (self.max_deleted_ms == 0 and self.max_deleted_seq == 0):
             return False
-        if stream_id.compare(start.ms, start.seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
+        if stream_id.compare(ms, seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
             return False
         if self.limits.lag_rule != _LAG_COUNTS_TRIMMED:
             return True

@@ -85,7 +85,8 @@ cdef class Group:
     cdef Bookmark _bookmark_or_none(self)
     @cython.locals(bookmark=Bookmark)
     cdef bint _was_overtaken(self, Stream stream) except -1
-    @cython.locals(entry_id=StreamID, start=StreamID)
+    @cython.locals(ms="unsigned long long", seq="unsigned long long", start_ms="unsigned long long",
+                   start_seq="unsigned long long")
     cdef int _advance_to(self, Stream stream, EntryCursor cursor) except -1
     @cython.locals(record=Pending)
     cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *

@@ -307,17 +307,17 @@ class Group:
 
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
         """Move the position to the cursor's entry, and count it if possible."""
-        entry_id = stream_id.make(cursor.entry.ms, cursor.entry.seq)
-        start = entry_id
-        if stream.limits.lag_rule != _LAG_COUNTS_TRIMMED:
-            start = stream_id.make(self.last_ms, self.last_seq)
-        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(start):
+        ms, seq = cursor.entry.ms, cursor.entry.seq
+        start_ms, start_seq = self.last_ms, self.last_seq
+        if stream.limits.lag_rule == _LAG_COUNTS_TRIMMED:
+            start_ms, start_seq = ms, seq
+        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(start_ms, start_seq):
             if self.entries_read != _COUNT_MAX:
                 self.entries_read += 1
         elif stream.entries_added:
-            self.entries_read = stream.rank_or_unknown(entry_id)
-        self.last_ms = entry_id.ms
-        self.last_seq = entry_id.seq
+            self.entries_read = stream.rank_or_unknown(stream_id.make(ms, seq))
+        self.last_ms = ms
+        self.last_seq = seq
 
     def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
         """Record a first delivery. An entry that is already pending (the group was moved back) moves."""
@@ -634,7 +634,7 @@ class Group:
             if self.last_id < first and stream.max_deleted_id < first:
                 return stream.length
         position = self.entries_read
-        if position == _UNKNOWN or stream.has_tombstones_from(self.last_id):
+        if position == _UNKNOWN or stream.has_tombstones_from(self.last_ms, self.last_seq):
             position = stream.rank_or_unknown(self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
 
