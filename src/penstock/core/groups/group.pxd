@@ -125,7 +125,7 @@ cdef class Group:
     @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, name=bytes)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
-    cpdef object lag_or_none(self, Stream stream, bint after_trims=*)
+    cpdef object lag_or_none(self, Stream stream)
 
 
 cdef class PendingRow:
