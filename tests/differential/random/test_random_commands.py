@@ -126,9 +126,11 @@ class Round:
         return NULL_ARRAY if isinstance(reply, Blocked) else reply  # a blocked reader times out
 
     def time_of(self, words: Words, theirs: Any, before_ms: int) -> int:
-        """When a command ran. A generated id shows it exactly."""
+        """When a command ran. A generated id shows it exactly, unless the stream is ahead of the clock."""
         if words[0].upper() == b"XADD" and b"*" in words and isinstance(theirs, bytes):
-            return min(int(theirs.split(b"-")[0]), 2**62)
+            shown_ms = int(theirs.split(b"-")[0])
+            if before_ms <= shown_ms < before_ms + GAP_MS_MAX:
+                return shown_ms
         return before_ms
 
     def difference(self, words: Words, ours: Any, theirs: Any) -> str | None:

@@ -112,7 +112,7 @@ cdef class Group:
     @cython.locals(found=list, key=bytes, order=Rax, rows=RaxIterator, keys=list, record=Pending)
     cpdef list claim_idle(self, Stream stream, Consumer consumer, long long idle_ms_min, long long limit, long long now_ms)
     @cython.locals(entry_id=StreamID, cursor=EntryCursor, record=Pending, idle_ms="long long")
-    cdef int _claim_again(self, Stream stream, Consumer consumer, bytes key, long long now_ms, list found) except -1
+    cdef void _claim_again(self, Stream stream, Consumer consumer, bytes key, long long now_ms, list found) except *
     @cython.locals(rows=RaxIterator, record=Pending)
     cpdef object next_claim_ms_or_none(self, Stream stream, long long idle_ms_min)
     @cython.locals(records=RaxIterator, record=Pending)
@@ -125,7 +125,7 @@ cdef class Group:
     @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, name=bytes)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
-    cpdef object lag_or_none(self, Stream stream, bint after_trims=*)
+    cpdef object lag_or_none(self, Stream stream)
 
 
 cdef class PendingRow:

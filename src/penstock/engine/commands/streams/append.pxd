@@ -50,7 +50,7 @@ cdef class AddArguments:
     @cython.locals(removed="long long", approximate=bint, first=StreamID)
     cpdef long long trim(self, Stream stream, bint replaying) except -1
     @cython.locals(at=Py_ssize_t, name=bytes)
-    cdef int name_message(self, Frame frame) except -1
+    cdef void name_message(self, Frame frame) except *
 
 
 @cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,

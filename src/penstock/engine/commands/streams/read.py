@@ -436,9 +436,7 @@ def _serve_group(
     found = group.deliver(stream, reader, count, now_ms, arguments.ack)
     if found is not None:
         reader.seen_ms = now_ms
-        if (
-            arguments.ack
-        ):  # as in Redis, a consumer is active if it takes entries that become pending
+        if arguments.ack:  # as in Redis, entries that do not become pending do not count
             reader.active_ms = now_ms
         if not context.retrying or context.compat.unblock_repeats_command:
             context.dirty += 1
@@ -474,7 +472,9 @@ def _claim_and_deliver(
         rows += [[entry_id, fields, 0, 0] for entry_id, fields in found.entries()]
     if not rows:
         return None
-    reader.seen_ms = reader.active_ms = now_ms
+    reader.seen_ms = now_ms
+    if claimed or arguments.ack:
+        reader.active_ms = now_ms
     context.dirty += 1
     if context.effects is not None:
         _deliveries(context, key, group, arguments).took([entry.id for entry in claimed])
