@@ -2,6 +2,7 @@ import cython
 
 from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
+from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
