@@ -65,8 +65,7 @@ cdef class Group:
     cdef list _free_numbers
 
     cpdef void set_position(self, StreamID last, long long entries_read) except *
-    @cython.locals(made=Group, consumers=RaxIterator, original=Consumer, consumer=Consumer,
-                   records=RaxIterator, known=Pending, record=Pending)
+    @cython.locals(made=Group, original=Consumer, consumer=Consumer, known=Pending, record=Pending)
     cpdef Group copy(self)
     @cython.locals(records=RaxIterator)
     cpdef int use_index(self, PendingIndex index) except -1

@@ -181,22 +181,16 @@ class Group:
         made = Group(self.last_id, self.entries_read)
         made._free_numbers = list(self._free_numbers)
         made._by_number = [None] * len(self._by_number)
-        consumers = self.consumers.iterator()
-        consumers.seek("^")
-        while consumers.next():
-            original: Consumer = consumers.value
-            consumer = Consumer(original.name, original.number, original.seen_ms)
+        for name, original in self.consumers.pairs():
+            consumer = Consumer(name, original.number, original.seen_ms)
             consumer.active_ms = original.active_ms
             made._by_number[original.number] = consumer
-            made.consumers.insert(original.name, consumer)
-        records = self.pending.iterator()
-        records.seek("^")
-        while records.next():
-            known: Pending = records.value
+            made.consumers.insert(name, consumer)
+        for key, known in self.pending.pairs():
             record = _made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
-            made.pending.insert(records.key, record)
+            made.pending.insert(key, record)
             if known.consumer_number != _NOBODY:
-                made.consumer_by_number(known.consumer_number).pending.insert(records.key, record)
+                made.consumer_by_number(known.consumer_number).pending.insert(key, record)
         for key in self.returned:
             made.returned[key] = made.pending.find(key)
         return made

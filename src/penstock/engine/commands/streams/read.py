@@ -121,8 +121,6 @@ def _block_or_nothing(
     context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
 ) -> Any:
     """There is nothing to read: wait, with ids that no longer depend on the time of the call, or return."""
-    position: Any = arguments.group
-    retry_ms: int | None = None
     if arguments.timeout_ms == _NEVER or not context.may_block:
         return NULL_ARRAY
     again = Frame()
@@ -137,10 +135,12 @@ def _block_or_nothing(
             again.add(frame.piece(at))  # `>` and `+` are resolved when there is something to read
         else:
             again.add(ids[index].text)
-    if arguments.claim_idle_ms != _NEVER:
-        position = (arguments.group, arguments.claim_idle_ms)
-        retry_ms = _retry_ms(context, keys, arguments)
-    return Blocked(again, keys, arguments.timeout_ms, position, retry_ms=retry_ms)
+    if arguments.claim_idle_ms == _NEVER:
+        return Blocked(again, keys, arguments.timeout_ms, arguments.group)
+    position = (arguments.group, arguments.claim_idle_ms)
+    blocked = Blocked(again, keys, arguments.timeout_ms, position)
+    blocked.retry_ms = _retry_ms(context, keys, arguments)
+    return blocked
 
 
 def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> int:
