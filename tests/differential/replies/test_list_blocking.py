@@ -1,7 +1,7 @@
 """Clients that wait for lists on a real Redis and on our engine are served by the same command, alike.
 
 The set-up is that of test_blocking. If one command fills several lists, a client that waits for more than one
-of them may be served from another one than with 7.0 (see the docstring of engine/commands/list_moves). So
+of them may be served from another one than with 7.0 (see the docstring of engine/commands/list_pops). So
 such clients wait for a and b only, no waiting command moves elements to a or b, and a transaction pushes to
 one of them only.
 """
