@@ -58,6 +58,9 @@ class Ear:
     def message(self, channel: bytes, text: bytes) -> None:
         raise AssertionError("nothing is subscribed to by name")
 
+    def shard_message(self, channel: bytes, text: bytes) -> None:
+        raise AssertionError("events are not sent to shard channels")
+
     def pattern_message(self, _pattern: bytes, channel: bytes, text: bytes) -> None:
         self.heard.append(f"{channel.decode().split(':')[1]} {text.decode()}")
 
