@@ -20,9 +20,7 @@ NO_RANK = (
     "or use negative to start from the end of the list"
 )
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-RANK_OUT_OF_RANGE = (
-    f"ERR value is out of range, value must between {-INT64_MAX} and {INT64_MAX}"
-)
+RANK_OUT_OF_RANGE = f"ERR value is out of range, value must between {-INT64_MAX} and {INT64_MAX}"
 
 
 @pytest.fixture
@@ -79,9 +77,7 @@ def test_the_key_is_checked_before_the_index(bench: Bench) -> None:
         ("AFTER b a", b"abaca"),
     ],
 )
-def test_an_element_is_added_beside_the_first_match(
-    bench: Bench, words: str, after: bytes
-) -> None:
+def test_an_element_is_added_beside_the_first_match(bench: Bench, words: str, after: bytes) -> None:
     assert bench.ask(f"LINSERT l {words}") == 5
     assert elements(bench) == after
 
@@ -169,8 +165,6 @@ def test_nothing_found_is_a_null_or_with_a_count_an_empty_array(bench: Bench) ->
         ("COUNT -1 RANK 0", NEGATIVE_COUNT),
     ],
 )
-def test_options_are_checked_in_order_before_the_key(
-    bench: Bench, options: str, text: str
-) -> None:
+def test_options_are_checked_in_order_before_the_key(bench: Bench, options: str, text: str) -> None:
     for key in ("l", "new", "string"):
         assert bench.ask(f"LPOS {key} a {options}") == Refusal(text)

@@ -111,10 +111,11 @@ class Pair:
             assert self.redis("LINDEX", KEY, start) == self.value.get_or_none(start)
             assert self.redis("LINDEX", KEY, -start) == self.value.get_or_none(-start)
             assert self.redis("LRANGE", KEY, start, end) == self.value.range(start, end)
-            rank, count, most = (self.dice.choice([1, -1, 2, -2, 5]), *self.dice.choices([0, 1, 3, 20], k=2))
-            options = ["RANK", rank, "COUNT", count, "MAXLEN", most]
+            rank = self.dice.choice([1, -1, 2, -2, 5])
+            count, most = self.dice.choices([0, 1, 3, 20], k=2)
             value = self.present()
             found = self.value.positions(value, rank, count, most)
+            options = f"RANK {rank} COUNT {count} MAXLEN {most}".split()
             assert self.redis("LPOS", KEY, value, *options) == found
 
     # --- Choices -----------------------------------------------------------------------------------

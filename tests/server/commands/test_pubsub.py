@@ -190,9 +190,7 @@ def test_a_shard_channel_and_a_channel_of_the_same_name_are_two() -> None:
     assert speaker.ask("SPUBLISH c x") == b":1\r\n"
     assert speaker.ask("PUBLISH c y") == b":2\r\n"
     assert client.heard() == resp2(b"smessage", b"c", b"x")
-    assert other.heard() == (
-        resp2(b"message", b"c", b"y") + resp2(b"pmessage", b"*", b"c", b"y")
-    )
+    assert other.heard() == (resp2(b"message", b"c", b"y") + resp2(b"pmessage", b"*", b"c", b"y"))
 
 
 def test_a_resp2_client_with_a_shard_channel_may_only_use_pubsub_commands() -> None:
