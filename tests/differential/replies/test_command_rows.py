@@ -31,7 +31,7 @@ SHOWN = {
     Flags.SKIP_MONITOR: "skip_monitor",
     Flags.SKIP_SLOWLOG: "skip_slowlog",
 }
-STREAM_ROWS = [row for row in TABLE.values() if row.group == "stream"]
+ROWS = [row for row in TABLE.values() if row.group in ("stream", "list")]
 
 
 def flags_of(row: Command) -> set[str]:
@@ -39,7 +39,7 @@ def flags_of(row: Command) -> set[str]:
     return flags | {"movablekeys"} if row.find_keys is not None else flags
 
 
-@pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_row_agrees_with_redis(redis_server: RedisServer, row: Command) -> None:
     name = row.name.lower().replace(" ", "|").encode()
     with RawRedis(redis_server.port) as redis:
@@ -50,7 +50,7 @@ def test_a_row_agrees_with_redis(redis_server: RedisServer, row: Command) -> Non
     assert (described[b"since"].decode(), described[b"group"].decode()) == (row.since, row.group)
 
 
-@pytest.mark.parametrize("row", STREAM_ROWS, ids=lambda row: row.name)
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_the_syntax_has_the_tokens_of_redis(redis_server: RedisServer, row: Command) -> None:
     name = row.name.lower().replace(" ", "|").encode()
     with RawRedis(redis_server.port) as redis:
