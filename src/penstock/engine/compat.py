@@ -8,8 +8,9 @@ An option that a version added is also a column, checked where its word is read:
     elif context.compat.xread_claim and frame.is_word(at, b"CLAIM"):
 
 so that an older level refuses the word like any unknown word. A replay accepts every word, because the log
-may come from a higher level. A command that a version added has that version as its row's `since`; the command
-table of a level omits the rows above it. engine/lookup.py then does not find them; HELP still lists them.
+may come from a higher level. A command that a version added has that version as its row's `since`; the
+command table of a level omits the rows above it. engine/lookup.py then does not find them; HELP still lists
+them.
 
 The default is the newest level that the tests compare with a live server. Levels above it follow the
 documentation and the sources.
