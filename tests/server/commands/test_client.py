@@ -77,6 +77,7 @@ def test_a_line_has_the_fields_of_its_version() -> None:
     multi = FIELDS_7_0.index("multi") + 1
     seven_four = [*FIELDS_7_0[:multi], "watch", *FIELDS_7_0[multi:], "lib-name", "lib-ver"]
     expected = {"7.0": FIELDS_7_0, "7.2": seven_two, "7.4": seven_four}
+    expected["8.0"] = [*seven_four, "io-thread"]
     for version, fields in expected.items():
         assert list(line_of(ServerBench(version).connect())) == fields
 
