@@ -143,10 +143,11 @@ _8_2 = replace(_8_0, version="8.2", redis_version="8.2.3", reference_options=Tru
 _8_4 = replace(_8_2, version="8.4", redis_version="8.4.0", read_claims=True)
 _8_6 = replace(_8_4, version="8.6", redis_version="8.6.2", idempotent_adds=True, rdb_version=13)
 _8_8 = replace(_8_6, version="8.8", redis_version="8.8.2", shows_nacked=True, rdb_version=14)
-_8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True)
+_8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True, rdb_version=15)
 
 LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4, _8_0, _8_2, _8_4, _8_6, _8_8, _8_10)}
 DEFAULT = LEVELS["7.4"]
+NEWEST = _8_10
 
 
 def level(version: str) -> Compat:
