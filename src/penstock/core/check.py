@@ -21,8 +21,9 @@ What is checked where:
     check_list       Q1 to Q4, L1 to L4 for its nodes; Q5 if the limits     (list_value.py)
                      are given, as N4
 
-G4 allows something and forbids nothing, and D2 leaves no trace. An unreadable header counts as N1, a truncated entry as N3. F1, F2
-(frame.py) and I1, I2 (stream_id.py) belong to values that live for one command: their tests check them.
+G4 allows something and forbids nothing, and D2 leaves no trace. An unreadable header counts as N1, a
+truncated entry as N3. F1, F2 (frame.py) and I1, I2 (stream_id.py) belong to values that live for one command:
+their tests check them.
 
 The checks use the readers of the structures, never their shortcuts: every element is encoded again and
 compared, every entry decoded, every record looked up from both sides. Model tests call them after every

@@ -23,7 +23,7 @@ cdef class Idempotency:
     @cython.locals(names=dict)
     cpdef int record(self, bytes producer, bytes name, StreamID entry_id, IdempotencySettings settings, long long now_ms) except -1
     cpdef int count_duplicate(self) except -1
-    cdef int _forget_idle_producers(self, IdempotencySettings settings, long long now_ms) except -1
+    cdef void _forget_idle_producers(self, IdempotencySettings settings, long long now_ms) except *
     @cython.locals(names=dict)
     cdef bint _forget_names(self, bytes producer, IdempotencySettings settings, long long now_ms) except -1
     cpdef int forget_expired(self, IdempotencySettings settings, long long now_ms) except -1

@@ -12,6 +12,7 @@ cdef unsigned long long _MAX64
 cdef long long _ENTRY_BYTES_MAX
 cdef long long _COUNT_MAX
 cdef long long _RANK_UNKNOWN
+cdef int _LAG_COUNTS_TRIMMED
 cdef StreamID _SMALLEST
 cdef StreamID _LARGEST
 cdef long long _KEPT_ROOM_FACTOR
@@ -22,6 +23,7 @@ cdef class NodeLimits:
     cdef public long long bytes_max
     cdef public long long entries_max
     cdef public IdempotencySettings idempotency
+    cdef public int lag_rule
 
 
 # Halves of ids are unsigned 64-bit numbers. Counts are signed, so that a trim's subtractions can go below
@@ -83,7 +85,8 @@ cdef class Stream:
     cpdef StreamID last_entry_id(self)
     cpdef tuple tail_or_none(self)
     cpdef bint has_reused(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
-    cpdef bint has_tombstones_from(self, StreamID start) except -1
+    cpdef bint has_tombstones_from(self, unsigned long long ms, unsigned long long seq) except -1
+    cpdef bint starts_after(self, StreamID entry_id) except -1
     @cython.locals(last=int, max_deleted=StreamID, first=StreamID)
     cpdef Py_ssize_t rank_or_unknown(self, StreamID entry_id) except? -2
     cpdef void set_last_id(self, StreamID last, long long entries_added, StreamID max_deleted) except *

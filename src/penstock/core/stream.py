@@ -47,10 +47,16 @@ ENTRY_BYTES_MAX = 1 << 30  # the hard limit of a node, and so of the raw bytes o
 COUNT_MAX = 2**63 - 1  # the limit of every count of streams and groups: replies are signed
 RANK_UNKNOWN = -1
 
+# How groups count what they have read, and so their lag; each rule has those before it.
+LAG_COUNTS_TRIMMED = 0  # entries that were trimmed before the group read them are part of its lag
+LAG_SKIPS_TRIMMED = 1  # they are not; any deletion after the group's position makes the lag unknown
+LAG_RECOUNTS = 2  # a group that a trim has overtaken counts again from the first entry that is left
+
 _MAX64 = stream_id.MAX64
 _ENTRY_BYTES_MAX = ENTRY_BYTES_MAX
 _COUNT_MAX = COUNT_MAX
 _RANK_UNKNOWN = RANK_UNKNOWN
+_LAG_COUNTS_TRIMMED = LAG_COUNTS_TRIMMED
 _SMALLEST = stream_id.SMALLEST
 _LARGEST = stream_id.LARGEST
 _KEPT_ROOM_FACTOR = 4
@@ -59,10 +65,11 @@ _KEPT_ROOM_FACTOR = 4
 class NodeLimits:
     """The size limits of a node. All streams of an engine share them, so a change applies to all.
 
-    `idempotency` is what new streams start with; a stream keeps its own.
+    `lag_rule` (LAG_...) decides how groups count what they have read. `idempotency` is what new streams start
+    with; a stream keeps its own.
     """
 
-    __slots__ = ("bytes_max", "entries_max", "idempotency")
+    __slots__ = ("bytes_max", "entries_max", "idempotency", "lag_rule")
 
     def __init__(
         self, bytes_max: int = NODE_BYTES_MAX, entries_max: int = NODE_ENTRIES_MAX
@@ -70,6 +77,7 @@ class NodeLimits:
         self.bytes_max = bytes_max
         self.entries_max = entries_max
         self.idempotency = IdempotencySettings()
+        self.lag_rule = LAG_RECOUNTS
 
 
 class Stream:
@@ -78,7 +86,8 @@ class Stream:
     Add: append, append_at, append_in_ms. Remove: delete, trim_length, trim_min_id.
     Read: range, cursor, contains, first_id, last_entry_id, last_id, max_deleted_id, length,
     entries_added.
-    Positions: rank_or_unknown, has_tombstones_from. Restore: set_last_id, load_node. Copy: copy.
+    Positions: rank_or_unknown, has_tombstones_from, starts_after. Restore: set_last_id, load_node.
+    Copy: copy.
     """
 
     __slots__ = (
@@ -398,13 +407,26 @@ class Stream:
 
     # --- Positions -------------------------------------------------------------------------------
 
-    def has_tombstones_from(self, start: StreamID) -> bool:
-        """Tell whether an entry at or after `start`, and not before the first entry, was deleted."""
+    def has_tombstones_from(self, ms: int, seq: int) -> bool:
+        """Tell whether an entry at or after an id was deleted.
+
+        With LAG_COUNTS_TRIMMED, deletions before the first entry do not count.
+        """
         if self.length == 0 or (self.max_deleted_ms == 0 and self.max_deleted_seq == 0):
             return False
-        if stream_id.compare(start.ms, start.seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
+        if stream_id.compare(ms, seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
             return False
+        if self.limits.lag_rule != _LAG_COUNTS_TRIMMED:
+            return True
         return self.first_id() <= self.max_deleted_id  # last: it may walk over tombstones
+
+    def starts_after(self, entry_id: StreamID) -> bool:
+        """Tell whether the first entry is after an id; False in an empty stream."""
+        if self.nodes.count > 1 and (
+            stream_id.compare(entry_id.ms, entry_id.seq, self._tail_ms, self._tail_seq) >= 0
+        ):
+            return False  # every node has an entry, so the first is before the last node
+        return entry_id < self.first_id()
 
     def rank_or_unknown(self, entry_id: StreamID) -> int:
         """How many entries were ever added up to this id, or RANK_UNKNOWN.
@@ -416,6 +438,12 @@ class Stream:
         last = stream_id.compare(entry_id.ms, entry_id.seq, self.last_ms, self.last_seq)
         if self.length == 0 and last <= 0:
             return self.entries_added
+        if (
+            self.limits.lag_rule != _LAG_COUNTS_TRIMMED
+            and entry_id != _SMALLEST
+            and entry_id < self.max_deleted_id
+        ):
+            return _RANK_UNKNOWN
         if last == 0:
             return self.entries_added
         if last > 0:

@@ -94,7 +94,7 @@ def worded(error: CoreError) -> CommandError:
 class Engine:
     """Keys, commands and blocked readers, in memory.
 
-    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark. Time:
+    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark, retry. Time:
     expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits, expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
@@ -112,6 +112,8 @@ class Engine:
         self.limits: NodeLimits = NodeLimits() if like is None else like.limits
         self.list_limits: ListLimits = ListLimits() if like is None else like.list_limits
         level = compat.DEFAULT if compat_version is None else compat.level(compat_version)
+        if like is None:
+            self.limits.lag_rule = level.lag_rule
         instant = Instant(SystemClock() if clock is None else clock)
         keyspaces = [
             Keyspace(index, self.limits, self.list_limits, instant) for index in range(databases)
@@ -274,6 +276,8 @@ class Engine:
         try:
             reply = self.run(waiter.command, waiter.frame)
             if isinstance(reply, Blocked):
+                if reply.retry_ms is not None:
+                    waiter.keep_waiting(reply.retry_ms)
                 return False
             waiter.reply = reply
         except CommandError as error:
@@ -284,6 +288,16 @@ class Engine:
         waiter.wake()
         self.unpark(waiter)
         return True
+
+    def retry(self, waiter: Waiter) -> None:
+        """Run a waiter's command again because its time has come, after those that blocked before it."""
+        if waiter.done:
+            return
+        self.context.instant.advance()
+        self.unfinished = True
+        self.context.touched += [(waiter.keyspace.index, key) for key in waiter.keys]
+        self.serve_waiters()
+        self.unfinished = False
 
     def expire_due(self, most: int) -> int:
         """Remove up to `most` expired keys of each database; return how many were removed."""

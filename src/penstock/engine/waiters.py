@@ -27,7 +27,7 @@ from penstock.reply import NULL_ARRAY
 class Blocked:
     """Returned by a blocking command instead of a reply."""
 
-    __slots__ = ("frame", "keys", "on_timeout", "position", "timeout_ms")
+    __slots__ = ("frame", "keys", "on_timeout", "position", "retry_ms", "timeout_ms")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Blocked:
         timeout_ms: int,
         position: Hashable | None = None,
         on_timeout: Any = NULL_ARRAY,
+        retry_ms: int | None = None,
     ) -> None:
         self.frame = frame
         self.keys = keys
@@ -43,10 +44,16 @@ class Blocked:
         # Waiters with the same position read from the same place: if one finds nothing, none does.
         self.position = position
         self.on_timeout = on_timeout  # the reply after the timeout
+        # After this time the command may find something although no key has changed: run it again.
+        self.retry_ms = retry_ms
 
 
 class Waiter:
-    """One parked command. A subclass implements `wake`: `reply` or `error` is now set."""
+    """One parked command. A subclass implements `wake`: `reply` or `error` is now set.
+
+    If `retry_ms` is set, its owner calls Engine.retry after that time. Whenever the command runs again and
+    finds nothing, `keep_waiting` sets a new time, counted from then.
+    """
 
     def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         self.command = command
@@ -55,12 +62,17 @@ class Waiter:
         self.keys = blocked.keys
         self.position = blocked.position
         self.on_timeout = blocked.on_timeout
+        self.retry_ms = blocked.retry_ms
         self.done = False
         self.reply: Any = None
         self.error: Exception | None = None
 
     def wake(self) -> None:
         raise NotImplementedError
+
+    def keep_waiting(self, retry_ms: int) -> None:
+        """The command found nothing again: it has to run after this time."""
+        self.retry_ms = retry_ms
 
 
 class Waiters:

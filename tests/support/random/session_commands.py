@@ -43,9 +43,9 @@ BROKEN = [
 class SessionWorld:
     """The random choices of one round."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, level: str) -> None:
         self.dice = dice
-        self.streams = World(dice)
+        self.streams = World(dice, level)
         self.keys = KeyWorld(dice)
         self.lists = ListWorld(dice)
         # All three use the same streams, so commands that must not be mixed are switched off in all of them.

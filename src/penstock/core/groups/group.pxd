@@ -12,6 +12,8 @@ cdef long long _UNKNOWN
 cdef long long _COUNT_MAX
 cdef int _NOBODY
 cdef Py_ssize_t _TIME_BYTES
+cdef int _LAG_COUNTS_TRIMMED
+cdef int _LAG_RECOUNTS
 cdef long long _SCANS_PER_CLAIM
 
 
@@ -81,7 +83,10 @@ cdef class Group:
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
     @cython.locals(bookmark=Bookmark)
     cdef Bookmark _bookmark_or_none(self)
-    @cython.locals(entry_id=StreamID)
+    @cython.locals(bookmark=Bookmark)
+    cdef bint _was_overtaken(self, Stream stream) except -1
+    @cython.locals(ms="unsigned long long", seq="unsigned long long", start_ms="unsigned long long",
+                   start_seq="unsigned long long")
     cdef int _advance_to(self, Stream stream, EntryCursor cursor) except -1
     @cython.locals(record=Pending)
     cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *
@@ -107,7 +112,7 @@ cdef class Group:
     @cython.locals(found=list, key=bytes, order=Rax, rows=RaxIterator, keys=list, record=Pending)
     cpdef list claim_idle(self, Stream stream, Consumer consumer, long long idle_ms_min, long long limit, long long now_ms)
     @cython.locals(entry_id=StreamID, cursor=EntryCursor, record=Pending, idle_ms="long long")
-    cdef int _claim_again(self, Stream stream, Consumer consumer, bytes key, long long now_ms, list found) except -1
+    cdef void _claim_again(self, Stream stream, Consumer consumer, bytes key, long long now_ms, list found) except *
     @cython.locals(rows=RaxIterator, record=Pending)
     cpdef object next_claim_ms_or_none(self, Stream stream, long long idle_ms_min)
     @cython.locals(records=RaxIterator, record=Pending)

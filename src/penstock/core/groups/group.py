@@ -40,7 +40,15 @@ from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
-from penstock.core.stream import COUNT_MAX, Bookmark, EntryCursor, EntryRange, Stream
+from penstock.core.stream import (
+    COUNT_MAX,
+    LAG_COUNTS_TRIMMED,
+    LAG_RECOUNTS,
+    Bookmark,
+    EntryCursor,
+    EntryRange,
+    Stream,
+)
 from penstock.core.stream_id import StreamID
 
 NEVER_MS = -1
@@ -52,6 +60,8 @@ _NOBODY = NOBODY
 _UNKNOWN = ENTRIES_READ_UNKNOWN
 _COUNT_MAX = COUNT_MAX
 _TIME_BYTES = 8
+_LAG_COUNTS_TRIMMED = LAG_COUNTS_TRIMMED
+_LAG_RECOUNTS = LAG_RECOUNTS
 _SCANS_PER_CLAIM = 10  # an autoclaim examines ten rows for each that it may return
 
 
@@ -249,6 +259,8 @@ class Group:
         """
         if stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) >= 0:
             return None
+        if stream.limits.lag_rule == _LAG_RECOUNTS and self._was_overtaken(stream):
+            self.entries_read = _UNKNOWN  # until the first entry is counted below
         last = stream_id.make(self.last_ms, self.last_seq)
         cursor = stream_module.cursor_from(
             stream, last.next(), stream_id.LARGEST, False, self._bookmark_or_none()
@@ -284,16 +296,28 @@ class Group:
             return None
         return bookmark
 
+    def _was_overtaken(self, stream: Stream) -> bool:
+        """Tell whether a trim has passed the position, so that the entries read no longer follow from it."""
+        if self.entries_read == _UNKNOWN:
+            return False
+        bookmark = self._bookmark_or_none()
+        if bookmark is not None and bookmark.holds_in(stream):
+            return False  # the last delivered entry is still there; no search needed
+        return stream.starts_after(self.last_id)
+
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
         """Move the position to the cursor's entry, and count it if possible."""
-        entry_id = stream_id.make(cursor.entry.ms, cursor.entry.seq)
-        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(entry_id):
+        ms, seq = cursor.entry.ms, cursor.entry.seq
+        start_ms, start_seq = self.last_ms, self.last_seq
+        if stream.limits.lag_rule == _LAG_COUNTS_TRIMMED:
+            start_ms, start_seq = ms, seq
+        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(start_ms, start_seq):
             if self.entries_read != _COUNT_MAX:
                 self.entries_read += 1
         elif stream.entries_added:
-            self.entries_read = stream.rank_or_unknown(entry_id)
-        self.last_ms = entry_id.ms
-        self.last_seq = entry_id.seq
+            self.entries_read = stream.rank_or_unknown(stream_id.make(ms, seq))
+        self.last_ms = ms
+        self.last_seq = seq
 
     def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
         """Record a first delivery. An entry that is already pending (the group was moved back) moves."""
@@ -595,22 +619,22 @@ class Group:
             )
         return rows
 
-    def lag_or_none(self, stream: Stream, after_trims: bool = False) -> int | None:
+    def lag_or_none(self, stream: Stream) -> int | None:
         """The number of entries not delivered yet, or None if it cannot be known.
 
-        Negative if ENTRIESREAD set more entries read than were ever added to the stream. With
-        `after_trims`, entries that were trimmed before the group read them do not count.
+        Negative if the group is said to have read more entries than were ever added to the stream. Whether
+        trimmed entries count depends on the rule of the stream (`NodeLimits.lag_rule`).
         """
         if stream.entries_added == 0:
             return 0
-        if after_trims:
+        if stream.limits.lag_rule != _LAG_COUNTS_TRIMMED:
             if stream.length == 0:
                 return 0
             first = stream.first_id()
             if self.last_id < first and stream.max_deleted_id < first:
                 return stream.length
         position = self.entries_read
-        if position == _UNKNOWN or stream.has_tombstones_from(self.last_id):
+        if position == _UNKNOWN or stream.has_tombstones_from(self.last_ms, self.last_seq):
             position = stream.rank_or_unknown(self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from penstock.core.frame import Frame
 from penstock.core.list_value import ListValue
 from penstock.engine import events
-from penstock.engine.arguments import INT64_MAX, int_at, int_between
+from penstock.engine.arguments import INT64_MAX, INT64_MIN, int_at, int_between
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import CommandError, elements_too_large, wrong_arity
@@ -179,6 +179,10 @@ def _resolved(first: int, last: int, length: int) -> tuple[int, int]:
 def lrem(context: Context, frame: Frame) -> int:
     """Remove elements that are equal to a value."""
     count = int_at(frame, 2)
+    if count == INT64_MIN and context.compat.lrem_count_has_limit:
+        raise CommandError(
+            f"value is out of range, value must between {-INT64_MAX} and {INT64_MAX}"
+        )
     key = frame.piece(1)
     value = context.keyspace.list_or_none(key)
     if value is None:

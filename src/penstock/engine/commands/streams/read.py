@@ -6,10 +6,10 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.groups.group import Consumer, Group
+from penstock.core.groups.group import ClaimedEntry, Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
-from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
+from penstock.engine.arguments import INT64_MAX, int_at, int_between, timeout_at
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none, make_consumer
 from penstock.engine.context import Context
@@ -33,6 +33,9 @@ _LAST = 43
 _DOLLAR = 36
 _GREATER = 62
 _NEVER = -1
+_NO_LIMIT = 0
+_RETRY_MS_MIN = 100  # between two looks for idle entries while nothing is pending
+_RETRY_MS_MAX = 3_600_000
 
 
 def xrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
@@ -76,10 +79,13 @@ class ReadArguments:
 
     __slots__ = (
         "ack",
+        "claim_idle_ms",
         "consumer",
         "count",
         "group",
         "grouped",
+        "max_count",
+        "max_size",
         "streams",
         "streams_at",
         "timeout_ms",
@@ -92,6 +98,9 @@ class ReadArguments:
         self.grouped = grouped
         self.timeout_ms = _NEVER
         self.count = 0
+        self.max_count = _NO_LIMIT
+        self.max_size = _NO_LIMIT
+        self.claim_idle_ms = _NEVER
         self.ack = True
         self.group: bytes | None = None
         self.consumer = b""
@@ -127,6 +136,8 @@ class ReadArguments:
                 if not self.grouped:
                     raise only_in_group_read("NOACK")
                 self.ack = False
+            elif more and self._read_new_option(context, frame, at):
+                at += 1
             else:
                 raise syntax_error()
             at += 1
@@ -134,6 +145,36 @@ class ReadArguments:
             raise syntax_error()
         if self.grouped and self.group is None:
             raise CommandError("Missing GROUP option for XREADGROUP")
+        if self.max_count and self.count > self.max_count:
+            raise CommandError("MAXCOUNT must be greater than or equal to COUNT")
+
+    def _read_new_option(self, context: Context | None, frame: Frame, at: int) -> bool:
+        """Read an option that only newer levels have, with its value; False if the word is none."""
+        if frame.is_word(at, b"CLAIM") and (context is None or context.compat.read_claims):
+            if not self.grouped:
+                raise only_in_group_read("CLAIM")
+            if context is not None:
+                error = CommandError("min-idle-time is not an integer or out of range")
+                self.claim_idle_ms = int_at(frame, at + 1, error)
+                if self.claim_idle_ms < 0:
+                    raise CommandError("min-idle-time must be a positive integer")
+            return True
+        if context is not None and not context.compat.read_budgets:
+            return False
+        if frame.is_word(at, b"MAXCOUNT"):
+            self.max_count = self._budget_at(context, frame, at, "MAXCOUNT")
+            return True
+        if frame.is_word(at, b"MAXSIZE"):
+            self.max_size = self._budget_at(context, frame, at, "MAXSIZE")
+            return True
+        return False
+
+    def _budget_at(self, context: Context | None, frame: Frame, at: int, word: str) -> int:
+        """The value after a word, above zero."""
+        if context is None:
+            return _NO_LIMIT
+        error = CommandError(f"{word} must be a positive integer")
+        return int_between(frame, at + 1, 1, INT64_MAX, error)
 
     def _read_timeout(self, context: Context, frame: Frame, at: int) -> None:
         self.timeout_ms = timeout_at(frame, at)
@@ -153,6 +194,46 @@ class ReadArguments:
             raise unbalanced_streams("'xread'", special)
         self.streams_at = at
         self.streams = words // 2
+
+
+class ReadBudget:
+    """What one read may return from all its streams together: MAXCOUNT entries, about MAXSIZE bytes.
+
+    The size is that of names and values. It is exceeded by less than one entry, so that a large entry does
+    not block a reader for ever.
+    """
+
+    __slots__ = ("bytes_left", "entries_left", "limited")
+
+    def __init__(self, arguments: ReadArguments) -> None:
+        self.limited = arguments.max_count > 0 or arguments.max_size > 0
+        self.entries_left = arguments.max_count or INT64_MAX
+        self.bytes_left = arguments.max_size or INT64_MAX
+
+    def is_spent(self) -> bool:
+        """Tell whether nothing more may be returned."""
+        return self.entries_left <= 0 or self.bytes_left <= 0
+
+    def cap(self, count: int) -> int:
+        """The number of entries that may come from the next stream; 0 for any number."""
+        if not self.limited:
+            return count
+        return min(count, self.entries_left) if count else self.entries_left
+
+    def spend(self, fields: list[bytes]) -> None:
+        """An entry with these fields is returned."""
+        self.entries_left -= 1
+        self.bytes_left -= sum(map(len, fields))
+
+    def count_within(self, stream: Stream, after: StreamID, count: int) -> int:
+        """How many entries after an id are returned; counts them as returned."""
+        cursor = stream.cursor(after.next())
+        found = 0
+        limit = self.cap(count)
+        while found < limit and not self.is_spent() and cursor.advance():
+            self.spend(cursor.entry.fields())
+            found += 1
+        return found
 
 
 def xread_keys(frame: Frame) -> list[int]:
@@ -181,11 +262,17 @@ def xread(context: Context, frame: Frame) -> Any:
         stream = _stream_to_read(context, frame.piece(key_at))
         ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
     served: list[tuple[bytes, Any]] = []
+    budget = ReadBudget(arguments) if arguments.max_count or arguments.max_size else None
     for index in range(arguments.streams):
         key = frame.piece(arguments.streams_at + index)
         stream = _stream_to_read(context, key)
         if stream is not None and stream.last_entry_id() > ids[index]:
-            entries = stream.range(ids[index].next(), stream_id.LARGEST, arguments.count)
+            count = arguments.count
+            if budget is not None:
+                if budget.is_spent():
+                    break
+                count = budget.count_within(stream, ids[index], count)
+            entries = stream.range(ids[index].next(), stream_id.LARGEST, count)
             served.append((key, entries))
     if served:
         return Served(served)
@@ -218,6 +305,8 @@ def _block_or_nothing(
     context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
 ) -> Any:
     """There is nothing to read: wait, with ids that no longer depend on the time of the call, or return."""
+    position: Any = arguments.group
+    retry_ms: int | None = None
     if arguments.timeout_ms == _NEVER or not context.may_block:
         return NULL_ARRAY
     again = Frame()
@@ -232,7 +321,26 @@ def _block_or_nothing(
             again.add(frame.piece(at))  # `>` and `+` are resolved when there is something to read
         else:
             again.add(ids[index].text)
-    return Blocked(again, keys, arguments.timeout_ms, arguments.group)
+    if arguments.claim_idle_ms != _NEVER:
+        position = (arguments.group, arguments.claim_idle_ms)
+        retry_ms = _retry_ms(context, keys, arguments)
+    return Blocked(again, keys, arguments.timeout_ms, position, retry_ms=retry_ms)
+
+
+def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> int:
+    """How long until an entry that is pending now, or that becomes pending, can be claimed."""
+    first: int | None = None
+    for key in keys:
+        stream = context.keyspace.stream_or_none(key)
+        group = group_or_none(stream, arguments.group or b"")
+        if stream is not None and group is not None:
+            due_ms = group.next_claim_ms_or_none(stream, arguments.claim_idle_ms)
+            if due_ms is not None and (first is None or due_ms < first):
+                first = due_ms
+    wait_ms = max(_RETRY_MS_MIN, arguments.claim_idle_ms)
+    if first is not None:
+        wait_ms = max(1, min(wait_ms, first - context.now_ms()))
+    return min(wait_ms, _RETRY_MS_MAX)
 
 
 def xreadgroup(context: Context, frame: Frame) -> Any:
@@ -247,11 +355,16 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
         groups.append(_group_of(context, frame.piece(key_at), arguments.group))
         ids.append(_group_read_id(context, frame, key_at + arguments.streams))
     served: list[tuple[bytes, Any]] = []
+    budget = ReadBudget(arguments) if arguments.max_count or arguments.max_size else None
     for index in range(arguments.streams):
+        if budget is not None and budget.is_spent():
+            break
         key = frame.piece(arguments.streams_at + index)
-        entries = _serve_group(context, key, groups[index], ids[index], arguments)
+        entries = _serve_group(context, key, groups[index], ids[index], arguments, budget)
         if entries is not None:
             served.append((key, entries))
+        if not _is_new(ids[index]):
+            arguments.claim_idle_ms = _NEVER  # for the streams that follow, as in Redis
     if served:
         return Served(served)
     return _block_or_nothing(context, frame, arguments, ids)
@@ -284,16 +397,25 @@ def _is_new(after: StreamID) -> bool:
 
 
 def _serve_group(
-    context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
+    context: Context,
+    key: bytes,
+    group: Group,
+    after: StreamID,
+    arguments: ReadArguments,
+    budget: ReadBudget | None,
 ) -> Any:
     """The entries for one stream of an XREADGROUP, or None if there are none."""
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         return None
     now_ms = context.now_ms()
+    count = arguments.count if budget is None else budget.cap(arguments.count)
     if not _is_new(after):
         consumer = consumer_of(context, key, group, arguments)
-        history = group.redeliver(stream, consumer, after, arguments.count, now_ms)
+        history = group.redeliver(stream, consumer, after, count, now_ms)
+        if budget is not None:
+            for _, flat in history:
+                budget.spend(flat or [])
         if context.effects is not None:
             again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
             _deliveries(context, key, group, arguments).took(again)
@@ -307,15 +429,80 @@ def _serve_group(
         reader = _made_consumer(context, key, group, arguments)
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
-    found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
+    if arguments.claim_idle_ms != _NEVER:
+        return _claim_and_deliver(context, key, group, reader, arguments, budget)
+    if budget is not None:
+        count = budget.count_within(stream, group.last_id, count)
+    found = group.deliver(stream, reader, count, now_ms, arguments.ack)
     if found is not None:
         reader.seen_ms = now_ms
-        reader.active_ms = now_ms
+        if arguments.ack:  # as in Redis, entries that do not become pending do not count
+            reader.active_ms = now_ms
         if not context.retrying or context.compat.unblock_repeats_command:
             context.dirty += 1
         if context.effects is not None:
             _record_delivery(context, key, group, arguments, found)
     return found
+
+
+def _claim_and_deliver(
+    context: Context,
+    key: bytes,
+    group: Group,
+    reader: Consumer,
+    arguments: ReadArguments,
+    budget: ReadBudget | None,
+) -> Any:
+    """Idle entries, then new ones; each with its idle time and its number of deliveries before."""
+    stream = context.keyspace.stream_or_none(key)
+    assert stream is not None
+    now_ms = context.now_ms()
+    count = arguments.count if budget is None else budget.cap(arguments.count)
+    claimed = _claim_within(stream, group, reader, arguments.claim_idle_ms, count, now_ms, budget)
+    rows: list[Any] = [
+        [entry.id.text, entry.fields, entry.idle_ms, entry.delivery_count] for entry in claimed
+    ]
+    found: EntryRange | None = None
+    if (count == 0 or len(rows) < count) and (budget is None or not budget.is_spent()):
+        left = count - len(rows) if count else 0
+        if budget is not None:
+            left = budget.count_within(stream, group.last_id, left)
+        found = group.deliver(stream, reader, left, now_ms, arguments.ack)
+    if found is not None:
+        rows += [[entry_id, fields, 0, 0] for entry_id, fields in found.entries()]
+    if not rows:
+        return None
+    reader.seen_ms = now_ms
+    if claimed or arguments.ack:
+        reader.active_ms = now_ms
+    context.dirty += 1
+    if context.effects is not None:
+        _deliveries(context, key, group, arguments).took([entry.id for entry in claimed])
+        if found is not None:
+            _record_delivery(context, key, group, arguments, found)
+    return rows
+
+
+def _claim_within(
+    stream: Stream,
+    group: Group,
+    reader: Consumer,
+    idle_ms_min: int,
+    count: int,
+    now_ms: int,
+    budget: ReadBudget | None,
+) -> list[ClaimedEntry]:
+    """Claim idle entries: all at once, or one by one if their size is limited."""
+    if budget is None:
+        return group.claim_idle(stream, reader, idle_ms_min, count, now_ms)
+    claimed: list[ClaimedEntry] = []
+    while not budget.is_spent() and (count == 0 or len(claimed) < count):
+        found = group.claim_idle(stream, reader, max(1, idle_ms_min), 1, now_ms)
+        if not found:
+            break
+        budget.spend(found[0].fields)
+        claimed += found
+    return claimed
 
 
 def consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
@@ -387,7 +574,8 @@ COMMANDS = (
         Flags.READ | Flags.BLOCKING,
         NO_KEYS,
         "Read the entries after an id, from several streams.",
-        syntax="[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+        syntax="[COUNT count] [MAXCOUNT entries] [MAXSIZE bytes] [BLOCK milliseconds]"
+        " STREAMS key [key ...] id [id ...]",
         since="5.0.0",
         complexity="O(n) for the n entries returned",
         group="stream",
@@ -400,8 +588,8 @@ COMMANDS = (
         Flags.WRITE | Flags.BLOCKING,
         NO_KEYS,
         "Read as a consumer of a group.",
-        syntax="GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK]"
-        " STREAMS key [key ...] id [id ...]",
+        syntax="GROUP group consumer [COUNT count] [MAXCOUNT entries] [MAXSIZE bytes]"
+        " [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
         since="5.0.0",
         complexity="O(n) for the n entries returned",
         group="stream",
