@@ -27,7 +27,6 @@ returned entries and all names are written first.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 
 from penstock.core import stream_id
 from penstock.core.groups.group import Group, Pending
@@ -35,6 +34,7 @@ from penstock.core.idempotency import DURATION_S_DEFAULT, SIZE_DEFAULT, Idempote
 from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
+from penstock.engine.commands.streams.claims import returned_words
 from penstock.engine.compat import Compat
 from penstock.engine.keyspace import Keyspace
 from penstock.persist.aof.journal import Journal
@@ -182,12 +182,10 @@ class _StreamOut:
 
     def _write_returned(self, name: bytes, returned: list[tuple[bytes, Pending]]) -> None:
         """Write returned entries in their order. Those with the same count share a command."""
-        for count, rows in groupby(returned, lambda row: row[1].delivery_count):
-            ids = [stream_id.from_key(entry_key).text for entry_key, _ in rows]
-            for start in range(0, len(ids), RUN_MAX):
-                run = ids[start : start + RUN_MAX]
-                words = [b"XNACK", self._key, name, b"FAIL", b"IDS", b"%d" % len(run), *run]
-                self._out([*words, b"RETRYCOUNT", b"%d" % count, b"FORCE"])
+        rows = [(stream_id.from_key(key), record.delivery_count) for key, record in returned]
+        for start in range(0, len(rows), RUN_MAX):
+            for words in returned_words(self._key, name, rows[start : start + RUN_MAX]):
+                self._out(words)
 
     # --- Producers -----------------------------------------------------------------------------------
 
