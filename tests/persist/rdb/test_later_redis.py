@@ -135,6 +135,8 @@ REFUSED: list[tuple[int, Callable[[], bytes], str]] = [
     (26, lambda: with_producers(size_max=SIZE_MAX + 1), "keeps 10001 names"),
     (26, lambda: with_names((b"p", [A]), (b"p", [B])), "a second producer b'p'"),
     (26, lambda: with_names((b"p", []), (b"p", [B])), "a second producer b'p'"),
+    (26, lambda: with_names((b"", [A])), "a producer has an empty name"),
+    (26, lambda: with_names((b"p", [(b"", A[1])])), "an empty name of producer b'p'"),
     (26, lambda: with_names((b"p", [A, A])), "a second name b'a' of producer b'p'"),
     (26, lambda: with_names((b"p", [A, B]), size_max=1), "producer b'p' has 2 names, of 1"),
     (26, lambda: with_names((b"p", [(b"a", "0-0")])), "name b'a' stands for 0-0"),

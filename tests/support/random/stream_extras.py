@@ -18,8 +18,18 @@ from penstock.core.idempotency import (
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 
-PRODUCERS = [b"p", b"", b"17", b"-129", b"producer:" * 9, bytes(range(256)), b"\xff"]
-NAMES = [b"a", b"", b"0", b"2147483648", b"order-" * 11, b"\x00", b"order-17", b"n" * 20, b"n" * 21]
+PRODUCERS = [b"p", b"\x00", b"17", b"-129", b"producer:" * 9, bytes(range(256)), b"\xff"]
+NAMES = [
+    b"a",
+    b"-1",
+    b"0",
+    b"2147483648",
+    b"order-" * 11,
+    b"\x00",
+    b"order-17",
+    b"n" * 20,
+    b"n" * 21,
+]
 DURATIONS_S = [1, 63, 64, 100, 100, 16_384, DURATION_S_MAX]
 SIZES = [1, 2, 63, 64, 100, 100, SIZE_MAX]
 COUNTERS = [0, 1, 63, 64, 2**32, COUNT_MAX - 1, COUNT_MAX]

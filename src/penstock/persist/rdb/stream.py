@@ -311,6 +311,8 @@ def _read_producers(source: RdbInput, stream: Stream) -> None:
     for _ in range(source.length()):
         start = source.offset
         producer = source.string()
+        if not producer:
+            raise source.corrupt("a producer has an empty name", start)
         if producer in found:
             raise source.corrupt(f"a second producer {producer!r}", start)
         found[producer] = _read_names(source, producer, size_max)
@@ -341,6 +343,8 @@ def _read_names(source: RdbInput, producer: bytes, size_max: int) -> dict[bytes,
         left -= 1
         start = source.offset
         name = source.string()
+        if not name:
+            raise source.corrupt(f"an empty name of producer {producer!r}", start)
         if name in names:
             raise source.corrupt(f"a second name {name!r} of producer {producer!r}", start)
         entry_id = read_id(source)
