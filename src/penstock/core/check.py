@@ -353,12 +353,11 @@ def check_group(group: Group) -> None:
 def _check_returned(group: Group) -> None:
     """Check G1 for the records that nobody owns."""
     for key, record in group.returned.items():
-        entry_id = stream_id.from_key(key)
-        if group.pending.find(key) is not record:
-            _broken("G1", "returned", f"the record of {entry_id} is not the group's")
+        entry_id = _checked_id(group, key, record, "returned")
         if record.consumer_number != NOBODY or record.delivery_ms != 0:
             owner = f"consumer number {record.consumer_number} at {record.delivery_ms} ms"
             _broken("G1", "returned", f"{entry_id} names {owner}")
+        _check_numbers(entry_id, record, "returned")
 
 
 def _check_idle_order(group: Group) -> None:
@@ -388,19 +387,30 @@ def _check_records(group: Group, consumer: Consumer, place: str) -> None:
     records = consumer.pending.iterator()
     records.seek("^")
     while records.next():
-        if len(records.key) != _KEY_BYTES:
-            _broken("G1", place, f"a key of {len(records.key)} bytes: {records.key.hex()}")
-        entry_id = stream_id.from_key(records.key)
         record = records.value
-        if not isinstance(record, Pending) or group.pending.find(records.key) is not record:
-            _broken("G1", place, f"the record of {entry_id} is not the group's")
+        entry_id = _checked_id(group, records.key, record, place)
         if record.consumer_number != consumer.number:
             _broken("G1", place, f"{entry_id} names consumer number {record.consumer_number}")
-        if entry_id == stream_id.SMALLEST:
-            _broken("G5", place, "0-0 is pending")
-        if not (0 <= record.delivery_ms <= COUNT_MAX and 0 <= record.delivery_count <= COUNT_MAX):
-            delivered = f"at {record.delivery_ms} ms, {record.delivery_count} times"
-            _broken("G5", place, f"{entry_id} was delivered {delivered}")
+        _check_numbers(entry_id, record, place)
+
+
+def _checked_id(group: Group, key: bytes, record: object, place: str) -> StreamID:
+    """Check that a record is also in the group's tree (G1); return the id of its entry."""
+    if len(key) != _KEY_BYTES:
+        _broken("G1", place, f"a key of {len(key)} bytes: {key.hex()}")
+    entry_id = stream_id.from_key(key)
+    if not isinstance(record, Pending) or group.pending.find(key) is not record:
+        _broken("G1", place, f"the record of {entry_id} is not the group's")
+    return entry_id
+
+
+def _check_numbers(entry_id: StreamID, record: Pending, place: str) -> None:
+    """Check G5 for one record."""
+    if entry_id == stream_id.SMALLEST:
+        _broken("G5", place, "0-0 is pending")
+    if not (0 <= record.delivery_ms <= COUNT_MAX and 0 <= record.delivery_count <= COUNT_MAX):
+        delivered = f"at {record.delivery_ms} ms, {record.delivery_count} times"
+        _broken("G5", place, f"{entry_id} was delivered {delivered}")
 
 
 # --- Lists -------------------------------------------------------------------------------------------

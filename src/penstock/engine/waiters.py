@@ -111,6 +111,10 @@ class Waiters:
         """Every database and key with waiters."""
         return list(self._queues)
 
+    def has_group_reader(self, place: tuple[int, bytes]) -> bool:
+        """Tell whether a command that waits for a key reads for a group."""
+        return any(waiter.command.name == "XREADGROUP" for waiter in self._queues.get(place, ()))
+
     def all(self) -> list[Waiter]:
         """Every waiter, once."""
         return list(dict.fromkeys(waiter for queue in self._queues.values() for waiter in queue))

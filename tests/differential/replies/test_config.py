@@ -49,7 +49,6 @@ COMMANDS = [
     "CONFIG SET maxmemory-policy foo",
     "CONFIG SET appendonly maybe",
     "CONFIG SET appendfsync foo",
-    "CONFIG SET loglevel foo",
     "CONFIG SET loglevel VERBOSE",
     "CONFIG GET loglevel",
     "CONFIG SET protected-mode foo",

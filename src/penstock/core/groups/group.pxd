@@ -56,7 +56,7 @@ cdef class Group:
     cdef public long long entries_read
     cdef readonly Rax pending
     cdef readonly Rax consumers
-    cdef readonly dict returned
+    cdef readonly object returned
     cdef Rax _idle_order
     cdef PendingIndex _index
     cdef list _by_number
@@ -99,7 +99,7 @@ cdef class Group:
     cpdef bint acknowledge(self, StreamID entry_id) except -1
     @cython.locals(key=bytes, record=Pending)
     cpdef int give_back(self, StreamID entry_id, long long delivery_count) except -1
-    @cython.locals(record=Pending)
+    @cython.locals(key=bytes, record=Pending)
     cpdef int add_returned(self, StreamID entry_id, long long delivery_count) except -1
 
     @cython.locals(key=bytes, record=Pending)
@@ -109,11 +109,12 @@ cdef class Group:
                    entry_id=StreamID, record=Pending)
     cpdef AutoClaim autoclaim(self, Stream stream, StreamID start, long long limit, Consumer consumer, ClaimOptions options)
 
-    @cython.locals(found=list, key=bytes, order=Rax, rows=RaxIterator, keys=list, record=Pending)
+    @cython.locals(found=list, key=bytes, returned=Pending, rows=RaxIterator, record=Pending,
+                   idle_ms="long long", entry=ClaimedEntry, claimed=Pending)
     cpdef list claim_idle(self, Stream stream, Consumer consumer, long long idle_ms_min, long long limit, long long now_ms)
-    @cython.locals(entry_id=StreamID, cursor=EntryCursor, record=Pending, idle_ms="long long")
-    cdef void _claim_again(self, Stream stream, Consumer consumer, bytes key, long long now_ms, list found) except *
-    @cython.locals(rows=RaxIterator, record=Pending)
+    @cython.locals(entry_id=StreamID, cursor=EntryCursor)
+    cdef int _add_claimed(self, Stream stream, bytes key, Pending record, long long idle_ms, list found) except -1
+    @cython.locals(key=bytes, rows=RaxIterator, record=Pending)
     cpdef object next_claim_ms_or_none(self, Stream stream, long long idle_ms_min)
     @cython.locals(records=RaxIterator, record=Pending)
     cdef Rax _by_idle_time(self)
@@ -125,7 +126,7 @@ cdef class Group:
     @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, name=bytes)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
-    cpdef object lag_or_none(self, Stream stream, bint after_trims=*)
+    cpdef object lag_or_none(self, Stream stream)
 
 
 cdef class PendingRow:

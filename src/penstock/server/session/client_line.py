@@ -65,6 +65,8 @@ def client_line(session: Session) -> str:
     if compat.client_lists_library:
         fields["lib-name"] = info.library_name.decode()
         fields["lib-ver"] = info.library_version.decode()
+    if compat.client_lists_thread:
+        fields["io-thread"] = 0
     return " ".join(f"{name}={value}" for name, value in fields.items())
 
 
