@@ -31,5 +31,5 @@ cdef int _read_pending(RdbInput source, Group group) except -1
 cdef Py_ssize_t _read_rows(RdbInput source, Group group, Consumer consumer) except -1
 @cython.locals(count=Py_ssize_t, left=Py_ssize_t, key=bytes, record=Pending)
 cdef Py_ssize_t _read_returned(RdbInput source, Group group) except -1
-@cython.locals(start=Py_ssize_t, count=Py_ssize_t, names=dict, left=Py_ssize_t, name=bytes, entry_id=StreamID)
-cdef dict _read_names(RdbInput source, bytes producer, Py_ssize_t size_max)
+@cython.locals(start=Py_ssize_t, count=Py_ssize_t, left=Py_ssize_t, name=bytes, entry_id=StreamID)
+cdef object _read_names(RdbInput source, bytes producer, Py_ssize_t size_max)

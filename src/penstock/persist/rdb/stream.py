@@ -35,6 +35,8 @@ The first id is written for Redis but ignored when read; it is looked up when ne
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.groups.group import Consumer, Group, Pending
@@ -306,7 +308,7 @@ def _read_settings(source: RdbInput, stream: Stream) -> None:
 
 
 def _read_producers(source: RdbInput, stream: Stream) -> None:
-    found: dict[bytes, dict[bytes, StreamID]] = {}
+    found: dict[bytes, OrderedDict[bytes, StreamID]] = {}
     size_max = stream.idempotency_settings.size_max
     for _ in range(source.length()):
         start = source.offset
@@ -327,17 +329,17 @@ def _read_producers(source: RdbInput, stream: Stream) -> None:
         stream.idempotency = known
 
 
-def _last_entry(names: dict[bytes, StreamID]) -> StreamID:
+def _last_entry(names: OrderedDict[bytes, StreamID]) -> StreamID:
     return names[next(reversed(names))] if names else stream_id.SMALLEST
 
 
-def _read_names(source: RdbInput, producer: bytes, size_max: int) -> dict[bytes, StreamID]:
+def _read_names(source: RdbInput, producer: bytes, size_max: int) -> OrderedDict[bytes, StreamID]:
     """Read the names of a producer."""
     start = source.offset
     count = source.length()
     if count > size_max:
         raise source.corrupt(f"producer {producer!r} has {count} names, of {size_max}", start)
-    names: dict[bytes, StreamID] = {}
+    names: OrderedDict[bytes, StreamID] = OrderedDict()
     left = count
     while left > 0:
         left -= 1

@@ -27,6 +27,6 @@ cdef int _write_pending(RdbOutput output, Rax pending) except -1
 cdef int _write_owned(RdbOutput output, Rax pending) except -1
 @cython.locals(key=bytes)
 cdef int _write_keys(RdbOutput output, list keys) except -1
-@cython.locals(known=Idempotency, producer=bytes, names=dict, name=bytes, entry_id=StreamID)
+@cython.locals(known=Idempotency, producer=bytes, name=bytes, entry_id=StreamID)
 cdef int _write_producers(RdbOutput output, Stream stream) except -1
 cdef int _write_id(RdbOutput output, StreamID entry_id) except -1
