@@ -177,10 +177,11 @@ _8_6 = replace(
     rdb_version=13,
 )
 _8_8 = replace(_8_6, version="8.8", redis_version="8.8.2", shows_nacked=True, rdb_version=14)
-_8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True)
+_8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True, rdb_version=15)
 
 LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4, _8_0, _8_2, _8_4, _8_6, _8_8, _8_10)}
 DEFAULT = LEVELS["8.6"]
+NEWEST = _8_10
 
 
 def level(version: str) -> Compat:
