@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.programs import REDIS_8_6
 from tests.support.servers.raw_redis import RawRedis
-from tests.support.servers.redis_server import RedisServer
+from tests.support.servers.redis_server import RedisServer, running_redis
 
 GET, SET = "CONFIG GET", "CONFIG SET"
 
@@ -36,6 +37,9 @@ COMMANDS = [
     "CONFIG SET timeout ''",
     "CONFIG SET timeout 2147483648",
     "CONFIG SET timeout +5",
+    "CONFIG SET timeout 007",
+    "CONFIG SET timeout -0",
+    "CONFIG SET timeout -9223372036854775808",
     "CONFIG SET maxmemory abc",
     "CONFIG SET maxmemory 10q",
     "CONFIG SET maxmemory 5%",
@@ -171,11 +175,19 @@ def test_help_has_the_syntax_lines_of_redis(
 OUR_OWN = {b"auth-timeout", b"compat-version"}
 
 
+@pytest.fixture(scope="module")
+def newest_redis() -> Iterator[RedisServer]:
+    """The newest version that is compared: it has all directives."""
+    REDIS_8_6.need()
+    with running_redis(program=REDIS_8_6) as server:
+        yield server
+
+
 def test_every_directive_except_our_own_is_one_of_redis(
-    penstock: PenstockServer, redis_server: RedisServer
+    penstock: PenstockServer, newest_redis: RedisServer
 ) -> None:
     names = []
-    for port in (penstock.port, redis_server.port):
+    for port in (penstock.port, newest_redis.port):
         with RawRedis(port) as client:
             names.append(set(client.ask([[b"CONFIG", b"GET", b"*"]])[0][::2]))
     assert names[0] - names[1] == OUR_OWN
@@ -192,11 +204,11 @@ OTHER_DEFAULTS = {
 
 
 def test_defaults_are_those_of_redis_with_few_exceptions(
-    penstock: PenstockServer, redis_server: RedisServer
+    penstock: PenstockServer, newest_redis: RedisServer
 ) -> None:
     with running_penstock() as fresh:
         settings = []
-        for port in (fresh.port, redis_server.port):
+        for port in (fresh.port, newest_redis.port):
             with RawRedis(port) as client:
                 pairs = client.ask([[b"CONFIG", b"GET", b"*"]])[0]
             settings.append(dict(zip(pairs[::2], pairs[1::2], strict=True)))
