@@ -12,6 +12,7 @@ from penstock.engine.table import Command, Flags
 from penstock.reply import NULL_ARRAY
 from tests.support.engine.engines import Bench
 from tests.support.engine.unknown_commands import UNKNOWN
+from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.programs import BY_LEVEL
 from tests.support.servers.raw_redis import RawRedis, Refusal
 from tests.support.servers.redis_server import RedisServer
@@ -80,6 +81,23 @@ def described_rows(port: int, level: str) -> list[tuple[Command, list[Any], dict
 
 def shown_name(row: Command) -> bytes:
     return row.name.lower().replace(" ", "|").encode()
+
+
+@pytest.mark.parametrize("level", ["8.6"])
+def test_acl_categories_and_positions_of_keys_are_those_of_redis(port: int, level: str) -> None:
+    rows = [row for row in ROWS if row.group == "stream" and compat.level(level).knows(row.since)]
+    ask = [[b"COMMAND", b"INFO", *map(shown_name, rows)]]
+    with running_penstock() as server, RawRedis(server.port) as penstock, RawRedis(port) as redis:
+        [ours], [theirs] = penstock.ask(ask), redis.ask(ask)
+    for row, our, their in zip(rows, ours, theirs, strict=True):
+        assert set(our[6]) == set(their[6]), row.name
+        assert places_of(our[8]) == places_of(their[8]), row.name
+
+
+def places_of(specs: list[Any]) -> list[Any]:
+    """Where the keys are, without flags and notes, which penstock does not have."""
+    found = [dict(zip(spec[::2], spec[1::2], strict=True)) for spec in specs]
+    return [(spec[b"begin_search"], spec[b"find_keys"]) for spec in found]
 
 
 def _tokens(arguments: Any) -> list[str]:
