@@ -159,9 +159,9 @@ def bodies() -> list[bytes]:
         for key in ("s", "s", "s", "l", "k"):
             found.append(body_of(bench.ask(f"DUMP {key}")))
     keyspace = small_bench().engine.context.keyspace
-    for version in (12, 13, 14):
+    for rdb_version in (12, 13, 14):
         for name in (b"s", b"s", b"l"):
-            found.append(body_of(dump_value(keyspace.values[name], version, False)))  # type: ignore[arg-type]
+            found.append(body_of(dump_value(keyspace.values[name], rdb_version, False)))  # type: ignore[arg-type]
     return found
 
 
