@@ -14,8 +14,9 @@ UNIT_TESTS := $(sort $(filter-out tests/model,$(BOTH_BUILDS)) $(wildcard tests/c
 # Each process has a session of Spark and servers of its own for all the files that it runs. In their order: the
 # file with the longest tests has the fewest, and would come last, for one process alone.
 SPARK_TESTS := tests/spark
-# In one process: they share a browser, and a server with many entries.
-BROWSER_TESTS := $(sort $(wildcard tests/web/browser/test_pages*.py))
+# In one process: they share a browser, and a server with many entries. Apart from all others: the browser's
+# library leaves an event loop running in that process.
+BROWSER_TESTS := tests/web/browser
 REPOSITORY_TESTS := $(addprefix tests/test_,layers.py slots_match.py repository.py docs.py)
 
 SANITIZED := build/sanitize
@@ -29,7 +30,7 @@ PURE := PYTHONPATH=src PENSTOCK_EXPECT=interpreted
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help build run test test-fast test-pure check sanitize bench docs dist serve soak clean redis chromium campaign FORCE
+.PHONY: help build run test test-fast test-pure check sanitize bench docs dist serve soak clean redis servers chromium campaign FORCE
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 18
@@ -88,7 +89,7 @@ clean: ## remove .venv and what was built
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-campaign: $(TOOLS) redis chromium
+campaign: $(TOOLS) redis servers chromium
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
 	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
 	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS)
@@ -102,6 +103,9 @@ campaign: $(TOOLS) redis chromium
 
 redis: $(VENV)/.stamp-venv
 	@tools/provide-redis.sh $(BIN)
+
+servers: $(VENV)/.stamp-venv ## newer Redis and Valkey for the tests that compare with them, into .venv/servers
+	@$(BIN)/python tools/provide_servers.py $(VENV)/servers
 
 chromium:
 	@tools/provide-chromium.sh

@@ -10,10 +10,11 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.builds import wrong_build_or_none
 from tests.support.campaign import SOAK
+from tests.support.servers.programs import REDIS_7_0, what_was_missed
 from tests.support.servers.redis_server import RedisServer, redis_program_or_none, running_redis
 
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true")
-NO_REDIS = "no redis-server on PATH"
+NO_REDIS = REDIS_7_0.missing
 
 # The interpreted build may be slow on a busy machine. That is not a failure: no deadline, no too_slow.
 settings.register_profile(
@@ -40,11 +41,18 @@ def pytest_sessionstart() -> None:
         raise pytest.UsageError(problem)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """End the run with the servers that were missing: skipped comparisons must not go unnoticed."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    for line in what_was_missed([str(report.longrepr) for report in skipped]):
+        terminalreporter.write_line(line, yellow=True)
+
+
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
     """One server for the whole run. Before each test it is emptied and its settings are restored."""
-    if redis_program_or_none() is None:
-        pytest.skip(NO_REDIS)
+    REDIS_7_0.need()
     with running_redis() as server:
         yield server
 

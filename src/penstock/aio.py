@@ -30,7 +30,7 @@ from penstock.embedded import results
 from penstock.embedded.database import Database
 from penstock.embedded.opening import open as open_database
 from penstock.embedded.pipeline import CommandQueue
-from penstock.embedded.runner import Call, CommandCall, Request
+from penstock.embedded.runner import Call, CommandCall, Request, Retrying
 from penstock.embedded.signatures import Encodable, Key, Text
 from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.embedded.transaction import recorded
@@ -172,12 +172,12 @@ class AsyncDatabase(Generic[Text]):
         loop = asyncio.get_running_loop()
         served = loop.create_future()
         waiter.tell(lambda: _wake(loop, served))
-        seconds = waiter.timeout_ms / 1000 if waiter.timeout_ms else None
         try:
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await served
-        except asyncio.CancelledError:
+            await asyncio.wait([served], timeout=waiter.seconds_left_or_none())
+            while waiter.has_to_run_again():
+                await self._outcome(Retrying(waiter))
+                await asyncio.wait([served], timeout=waiter.seconds_left_or_none())
+        except BaseException:  # cancelled, or the disk refuses another attempt
             with suppress(PenstockError):  # nobody reads the outcome
                 await self._until_over(self._leave_queue(waiter))
             raise

@@ -8,6 +8,7 @@ from penstock.engine.compat import DEFAULT
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError
 from penstock.reply import NULL_ARRAY
+from tests.support.engine.effects import Recorder
 from tests.support.engine.engines import (
     INVALID_ID,
     START_MS,
@@ -229,11 +230,18 @@ def test_plus_means_nothing_to_a_group(bench: Bench) -> None:
     assert_refused(grouped(version="7.4"), "XREADGROUP GROUP g a STREAMS s +", PLUS_IN_GROUP)
 
 
-# --- 7.4: lag behind trims --------------------------------------------------------------------------
+# --- 7.4, 8.0, 8.2: what a group has read -----------------------------------------------------------
+
+
+def counts(bench: Bench) -> tuple[int | None, int | None]:
+    """The entries-read and the lag of the only group."""
+    [row] = bench.ask("XINFO GROUPS s")
+    return row[row.index(b"entries-read") + 1], row[row.index(b"lag") + 1]
 
 
 @pytest.mark.parametrize(
-    ("version", "lags"), [("7.0", [3, 3, 3]), ("7.2", [3, 3, 3]), ("7.4", [3, 1, 0])]
+    ("version", "lags"),
+    [("7.0", [3, 3, 3]), ("7.2", [3, 3, 3]), ("7.4", [3, 1, 0]), ("8.0", [3, 1, 0])],
 )
 def test_entries_trimmed_unread_are_no_lag_since_7_4(version: str, lags: list[int]) -> None:
     bench = grouped(version=version)
@@ -243,5 +251,115 @@ def test_entries_trimmed_unread_are_no_lag_since_7_4(version: str, lags: list[in
     seen = []
     for length in (3, 1, 0):
         bench.ask(f"XTRIM s MAXLEN {length}")
-        seen.append(bench.ask("XINFO GROUPS s")[0][-1])
+        seen.append(counts(bench)[1])
     assert seen == lags
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("7.0", (2, 3)), ("7.4", (2, 3)), ("8.0", (5, 0)), ("8.2", (5, 0))]
+)
+def test_a_group_that_a_trim_has_overtaken_counts_again_since_8_0(
+    version: str, expected: tuple[int, int]
+) -> None:
+    """The sequence of redis/redis issue 13957."""
+    bench = grouped("1-0", "2-0", "3-0", "4-0", "5-0", version=version)
+    bench.ask("XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    bench.ask("XTRIM s MAXLEN 1")
+    bench.ask("XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    assert counts(bench) == expected
+
+
+def test_a_group_counts_on_while_its_last_entry_is_the_first() -> None:
+    bench = grouped("1-0", "2-0", "3-0", version="8.0")
+    bench.ask("XGROUP SETID s g 2-0 ENTRIESREAD 7")
+    bench.ask("XTRIM s MAXLEN 2")
+    bench.ask("XREADGROUP GROUP g a COUNT 1 STREAMS s >")
+    assert counts(bench) == (8, -5)
+
+
+@pytest.mark.parametrize(
+    ("version", "expected"), [("7.0", (3, 0)), ("7.4", (None, None)), ("8.0", (None, None))]
+)
+def test_a_deletion_between_the_position_and_the_next_entry_hides_the_count_since_7_4(
+    version: str, expected: tuple[int | None, int | None]
+) -> None:
+    bench = grouped("1-0", "2-0", "3-0", version=version)
+    bench.ask("XGROUP SETID s g 1-0 ENTRIESREAD 2")
+    bench.ask("XDEL s 2-0")
+    bench.ask("XSETID s 9-0")
+    bench.ask("XREADGROUP GROUP g a STREAMS s >")
+    assert counts(bench) == expected
+
+
+@pytest.mark.parametrize("version", ["8.2", "8.10"])
+@pytest.mark.parametrize(
+    "line", ["XGROUP CREATE s new 1-0 ENTRIESREAD 100", "XGROUP SETID s g 1-0 ENTRIESREAD 4"]
+)
+def test_entries_read_is_at_most_what_was_added_since_8_2(version: str, line: str) -> None:
+    bench = grouped("1-0", "2-0", "3-0", version=version)
+    assert bench.ask(line) == "OK"
+    row = bench.ask("XINFO GROUPS s")[-1]
+    assert (row[9], row[11]) == (3, 0)
+
+
+def test_a_new_stream_has_entries_read_zero_since_8_2() -> None:
+    bench = Bench("8.2")
+    bench.ask("XGROUP CREATE s g 0 MKSTREAM ENTRIESREAD 100")
+    assert counts(bench) == (0, 0)
+
+
+def test_entries_read_may_be_too_large_before_8_2() -> None:
+    bench = grouped("1-0", "2-0", "3-0", version="8.0")
+    bench.ask("XGROUP SETID s g 2-0 ENTRIESREAD 100")
+    assert counts(bench) == (100, -97)
+
+
+def test_a_lowered_count_is_logged_as_it_is() -> None:
+    recorder = Recorder("8.2", START_MS)
+    for line in (
+        "XADD s 1-0 k v",
+        "XGROUP CREATE s g 0 ENTRIESREAD 9",
+        "XGROUP SETID s g $ ENTRIESREAD 9",
+    ):
+        recorder.ask(line)
+    assert recorder.take().count(b"ENTRIESREAD\r\n$1\r\n1\r\n") == 2
+
+
+# --- 7.2: who is active ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("options", "inactive"), [("", 0), ("NOACK ", -1)])
+def test_a_read_without_pending_entries_is_no_activity(options: str, inactive: int) -> None:
+    """Found by the random campaign against 8.0."""
+    bench = grouped("1-0", version="7.2")
+    bench.ask(f"XREADGROUP GROUP g a {options}STREAMS s >")
+    [row] = bench.ask("XINFO CONSUMERS s g")
+    assert row[row.index(b"inactive") + 1] == inactive
+
+
+# --- 7.4: cursors and counts -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cursor", "before", "since"),
+    [
+        *((b"", True, False), (b" 1", False, True), (b"\t1", False, True), (b" ", False, False)),
+        *((b"-1", True, False), (b"-0", True, True), (b"-1\0", True, False), (b" -1", False, True)),
+        *((b"-9223372036854775808", True, False), (b"-9223372036854775809", True, True)),
+        *((b"1 ", False, False), (b"\0" + b"1", True, False), (b"-" + b"9" * 6000, False, False)),
+    ],
+)
+def test_a_cursor_is_a_number_since_7_4(cursor: bytes, before: bool, since: bool) -> None:
+    """Found by the random campaign against 8.0; the same table as of live 7.0 and 8.0."""
+    for version, accepted in (("7.2", before), ("7.4", since), ("8.0", since)):
+        reply = Bench(version).run("SCAN", cursor)
+        assert (reply != Refusal("ERR invalid cursor")) == accepted, version
+
+
+def test_lrem_refuses_the_smallest_number_since_7_4() -> None:
+    """Found by the random campaign against 8.0."""
+    smallest = -(2**63)
+    text = f"ERR value is out of range, value must between {smallest + 1} and {2**63 - 1}"
+    assert Bench("7.2").run("LREM", "m", smallest, "") == 0
+    assert Bench("7.4").run("LREM", "m", smallest, "") == Refusal(text)
+    assert Bench("7.4").run("LREM", "m", smallest + 1, "") == 0

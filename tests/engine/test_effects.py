@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import pytest
 
+from penstock.engine.compat import LEVELS
 from penstock.engine.execute import TABLE
 from penstock.engine.table import Flags
 from penstock.errors import CommandError
@@ -142,6 +143,20 @@ RPUSH l a b | BRPOP l 0 => RPOP l
 RPUSH l a b | BLMOVE l m LEFT left 0 => LMOVE l m LEFT left
 RPUSH l a b | BRPOPLPUSH l l 0 => RPOPLPUSH l l
 RPUSH l a b | BLMOVE l z LEFT left 0 =>
+RPUSH l a b | LSET l -1 c => LSET l -1 c
+RPUSH l a b | LSET l 2 c =>
+RPUSH l a b | linsert l after a c => linsert l after a c
+RPUSH l a b | LINSERT l BEFORE x c =>
+LINSERT l BEFORE a b =>
+RPUSH l a b | LPOS l b =>
+RPUSH l a b c | LMPOP 2 k l RIGHT => RPOP l 1
+RPUSH l a b c | LMPOP 1 l LEFT COUNT 9 => LPOP l 3
+LMPOP 1 l LEFT =>
+RPUSH l a b c | BLMPOP 0 2 k l LEFT COUNT 2 => LPOP l 2
+RPUSH l a; PEXPIREAT l 1005; RPUSH m b c; wait 9 | LMPOP 2 l m LEFT => MULTI; DEL l; LPOP m 1; EXEC
+park BLMPOP 0 1 l LEFT =>
+park BLMPOP 0 2 k l RIGHT COUNT 5 | RPUSH l a b => RPUSH l a b; RPOP l 2
+park BLMPOP 0 1 l LEFT COUNT 2; park BLPOP l 0 | RPUSH l a b c => RPUSH l a b c; LPOP l 2; LPOP l
 RPUSH m a; PEXPIREAT m 1005; wait 9; RPUSH l a | LMOVE l m LEFT LEFT
     => MULTI; DEL m; LMOVE l m LEFT LEFT; EXEC
 park BLPOP l 0 =>
@@ -275,6 +290,61 @@ GROUPS_7_0 = f"""
 {PENDING} | XAUTOCLAIM s g b 100 0 =>
 """
 
+TWO_GROUPS = f"{PENDING}; XGROUP CREATE s h 0; XREADGROUP GROUP h x COUNT 1 STREAMS s >"
+DONE = f"{READ_UP}; XACK s g 1 3"
+KNOWN = "XADD s IDMP p m * k v"
+GIVEN_BACK = f"{READ_UP}; XNACK s g FAIL IDS 2 3 1"
+
+REDIS_8 = f"""
+{PENDING} | XDELEX s IDS 2 1 9 => XDELEX s IDS 2 1 9
+{PENDING} | XDELEX s DELREF IDS 1 1 => XDELEX s DELREF IDS 1 1
+{PENDING}; XDEL s 1 | XDELEX s DELREF IDS 1 1 => XDELEX s DELREF IDS 1 1
+{PENDING} | XDELEX s ACKED IDS 2 1 3 =>
+{PENDING}; XACK s g 1 | XDELEX s ACKED IDS 2 1 2 => XDELEX s ACKED IDS 2 1 2
+{PENDING} | XDELEX s IDS 1 9 =>
+{PENDING} | XACKDEL s g IDS 2 1 3 => XACKDEL s g IDS 2 1 3
+{TWO_GROUPS} | XACKDEL s g DELREF IDS 1 1 => XACKDEL s g DELREF IDS 1 1
+{TWO_GROUPS} | XACKDEL s g ACKED IDS 1 1 => XACKDEL s g ACKED IDS 1 1
+{PENDING}; XDEL s 1 | XACKDEL s g IDS 1 1 => XACKDEL s g IDS 1 1
+{PENDING} | XACKDEL s g IDS 1 3 =>
+{DONE} | XTRIM s MAXLEN 0 ACKED => XTRIM s MAXLEN = 1 ACKED
+{DONE} | XTRIM s MINID 3 ACKED => XTRIM s MAXLEN = 2 ACKED
+{PENDING} | XTRIM s MAXLEN 0 ACKED =>
+{DONE} | XADD s MAXLEN ~ 0 ACKED * k v => XADD s MAXLEN = 2 ACKED 1005-0 k v
+{PENDING} | XADD s MAXLEN 1 DELREF 9 k v => XADD s MAXLEN = 1 DELREF 9-0 k v
+{PENDING} | XTRIM s MINID ~ 2 DELREF => XTRIM s MINID = 2-0 DELREF
+{PENDING} | XTRIM s MAXLEN 2 KEEPREF => XTRIM s MAXLEN = 2
+XADD s IDMP p m * k v => XADD s IDMP p m 1000-0 k v
+{KNOWN} | XADD s IDMP p m * k w => XADD s IDMP p m * k w
+{KNOWN}; wait 200000 | XADD s IDMP p m * k w => XADD s IDMP p m 201000-0 k w
+{KNOWN}; wait 5 | XADD s IDMP q m MAXLEN 1 * k v => XADD s IDMP q m MAXLEN = 1 1005-0 k v
+XADD s IDMP p m NOMKSTREAM * k v =>
+{KNOWN} | XCFGSET s IDMP-DURATION 9 IDMP-MAXSIZE 2 => XCFGSET s IDMP-DURATION 9 IDMP-MAXSIZE 2
+{KNOWN} | XCFGSET s IDMP-DURATION 100 =>
+{ADDED} | XIDMPRECORD s p m 2 => XIDMPRECORD s p m 2
+{ADDED}; XIDMPRECORD s p m 2 | XIDMPRECORD s p m 2-0 =>
+{PENDING} | XREADGROUP GROUP g b CLAIM 5 STREAMS s >
+    => MULTI; {MADE} b; XCLAIM s g b 0 1-0 2-0 {TWICE} 3-0; XCLAIM s g b 0 3-0 {LATER} 3-0; {AT_3}; EXEC
+{PENDING} | XREADGROUP GROUP g a CLAIM 5 COUNT 1 STREAMS s > => XCLAIM s g a 0 1-0 {TWICE} 2-0
+{READ_UP} | XREADGROUP GROUP g a CLAIM 6 STREAMS s > =>
+{PENDING} | XREADGROUP GROUP g a CLAIM 6 NOACK STREAMS s > => {AT_3}
+{READ_UP}; park XREADGROUP GROUP g a BLOCK 0 CLAIM 9 STREAMS s >; wait 4 | retry
+    => XCLAIM s g a 0 1-0 2-0 3-0 TIME 1009 RETRYCOUNT 2 FORCE JUSTID LASTID 3-0
+{READ_UP}; park XREADGROUP GROUP g a BLOCK 0 CLAIM 9 STREAMS s >; wait 3 | retry =>
+{PENDING} | XNACK s g FAIL IDS 3 2 1 3 => XNACK s g FAIL IDS 2 2-0 1-0 RETRYCOUNT 1 FORCE
+{PENDING} | XNACK s g SILENT IDS 1 2 => XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 0 FORCE
+{PENDING} | XNACK s g SILENT IDS 1 2 RETRYCOUNT 7 => XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 7 FORCE
+{PENDING} | XNACK s g FATAL IDS 2 3 9 FORCE => XNACK s g FAIL IDS 1 3-0 RETRYCOUNT {2**63 - 1} FORCE
+{PENDING}; XCLAIM s g a 0 2 | XNACK s g FAIL IDS 2 2 1
+    => MULTI; XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 2 FORCE; XNACK s g FAIL IDS 1 1-0 RETRYCOUNT 1 FORCE; EXEC
+{PENDING} | XNACK s g FAIL IDS 1 3 =>
+{GIVEN_BACK} | XREADGROUP GROUP g a CLAIM 99 STREAMS s > => XCLAIM s g a 0 3-0 1-0 {TWICE} 3-0
+{GIVEN_BACK} | XACK s g 1 => XACK s g 1
+{GIVEN_BACK} | XCLAIM s g a 0 1 => XCLAIM s g a 0 1-0 {TWICE} 3-0
+{READ_UP}; park XREADGROUP GROUP g a BLOCK 0 CLAIM 99 STREAMS s > | XNACK s g FAIL IDS 1 2
+    => XNACK s g FAIL IDS 1 2-0 RETRYCOUNT 1 FORCE; XCLAIM s g a 0 2-0 {TWICE} 3-0
+"""
+
 BATCHES = """
 stage p k a, k b l c; stage q k d | PENSTOCK APPENDBATCH 3 4 r s p q
     => MULTI; XADD s 1000-0 k a; XADD s 1000-1 k b l c; XADD s 1000-2 k d; SET r 3; DEL p q; EXEC
@@ -292,7 +362,7 @@ SET r 9 PX 5; stage p k a; wait 6 | PENSTOCK APPENDBATCH 3 3 r s p
     => MULTI; DEL r; XADD s 1006-0 k a; SET r 3; DEL p; EXEC
 """
 
-NEWEST = [STRINGS, KEYS, LISTS, STREAMS, GROUPS, BATCHES]
+NEWEST = [STRINGS, KEYS, LISTS, STREAMS, GROUPS, REDIS_8, BATCHES]
 
 
 def cases_of(*tables: str) -> list[str]:
@@ -310,7 +380,8 @@ def parts_of(case: str) -> tuple[str, str, str]:
 
 @pytest.mark.parametrize("case", cases_of(*NEWEST))
 def test_effects_of(case: str) -> None:
-    check(case, Recorder(None, START_MS), Replay())
+    newest = list(LEVELS)[-1]
+    check(case, Recorder(newest, START_MS), Replay(newest))
 
 
 @pytest.mark.parametrize("case", cases_of(GROUPS_7_0))
@@ -343,6 +414,9 @@ def play(bench: Recorder, replay: Replay, line: str) -> None:
         bench.engine.limits.entries_max = replay.engine.limits.entries_max = int(rest)
     elif word == "park":
         bench.park(rest)
+    elif word == "retry":
+        for waiter in bench.engine.waiters.all():
+            bench.engine.retry(waiter)
     elif word == "stage":
         key, _, rows = rest.partition(" ")
         bench.run("RPUSH", key, blob_of(*[row.split() for row in rows.split(", ") if row]))

@@ -180,7 +180,7 @@ def test_scan_shows_what_it_is_asked_for() -> None:
     ("words", "refusal"),
     [
         (["x"], "ERR invalid cursor"),
-        ([" 0"], "ERR invalid cursor"),
+        (["0 "], "ERR invalid cursor"),
         (["0x"], "ERR invalid cursor"),
         (["+"], "ERR invalid cursor"),
         (["18446744073709551616"], "ERR invalid cursor"),
@@ -196,12 +196,12 @@ def test_refusals(words: list[str], refusal: str) -> None:
     assert filled(1).run("SCAN", *words) == Refusal(refusal)
 
 
-@pytest.mark.parametrize("cursor", [b"", b"+0", b"-0", b"000", b"0\x00x"])
+@pytest.mark.parametrize("cursor", [b"+0", b"-0", b"000", b"0\x00x"])
 def test_a_cursor_is_read_as_c_would(cursor: bytes) -> None:
     assert filled(1).run("SCAN", cursor) == [b"0", [b"k0"]]
 
 
-@pytest.mark.parametrize("cursor", [b"-1", b"18446744073709551615", b"%d" % PLACES])
+@pytest.mark.parametrize("cursor", [b"18446744073709551615", b"%d" % PLACES])
 @pytest.mark.parametrize("count", [1, 100])
 def test_behind_the_last_place_there_is_nothing(cursor: bytes, count: int) -> None:
     assert filled(50).run("SCAN", cursor, "COUNT", count) == [b"0", []]
@@ -225,8 +225,13 @@ def test_keys_lists_what_a_pattern_matches_and_removes_nothing() -> None:
 def test_a_random_key_may_be_any(count: int) -> None:
     bench = filled(count)
     bench.engine.context.dice = random.Random(count).randrange
-    drawn = {bench.ask("RANDOMKEY") for _ in range(20 * count)}
-    assert drawn == {b"k%d" % n for n in range(count)}
+    missing = {b"k%d" % n for n in range(count)}
+    # How many keys share a place depends on the secret of this process, and so does a key's chance.
+    for _ in range(1000 * count):
+        missing.discard(bench.ask("RANDOMKEY"))
+        if not missing:
+            break
+    assert missing == set()
 
 
 def test_the_dice_that_come_with_an_engine_are_fair_enough() -> None:

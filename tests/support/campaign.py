@@ -1,4 +1,7 @@
-"""The number of cases in a campaign of random tests: all in `make soak`, a tenth in `make test`."""
+"""The size of a campaign of random tests: all cases in `make soak`, a tenth of them in `make test`.
+
+A test with one set of cases for each version of Redis takes its versions from `levels`.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,22 @@ SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
 def cases(full: int) -> int:
     """The number of cases for this run, given the full number; at least one."""
     return full if SOAK else max(1, full // 10)
+
+
+def cases_per_level(full: int) -> int:
+    """The number of cases for each of the `levels`. In `make test` there are two of them: half for each."""
+    return full if SOAK else max(1, full // 20)
+
+
+def levels(*newer: str) -> list[str]:
+    """The versions to compare with: 7.0 and all newer ones; in `make test` 7.0 and one of them.
+
+    The commit chooses that one, with PENSTOCK_SEED. All processes of a run must agree about it, so without a
+    seed it is the first.
+    """
+    if SOAK:
+        return ["7.0", *newer]
+    return ["7.0", newer[int(os.environ.get("PENSTOCK_SEED", "0")) % len(newer)]]
 
 
 def seed() -> int:

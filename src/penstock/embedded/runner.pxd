@@ -42,6 +42,12 @@ cdef class Request(Call):
     cdef object perform(self, Runner runner)
 
 
+cdef class Retrying(Call):
+    cdef object _waiter
+
+    cdef object perform(self, Runner runner)
+
+
 cdef class Leaving(Step):
     cdef object _waiter
 

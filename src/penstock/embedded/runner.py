@@ -149,6 +149,19 @@ class Request(Call):
         return self._function()
 
 
+class Retrying(Call):
+    """Run a blocked read again: entries may have become idle enough to claim."""
+
+    __slots__ = ("_waiter",)
+
+    def __init__(self, waiter: ThreadWaiter) -> None:
+        Call.__init__(self, True)
+        self._waiter = waiter
+
+    def perform(self, runner: Runner) -> Any:
+        return runner._engine.retry(self._waiter)
+
+
 class Leaving(Step):
     """A blocked read was served, its time is over, or its caller gave up: remove it from its queues."""
 
@@ -386,7 +399,8 @@ class Runner:
     def _wait(self, waiter: ThreadWaiter) -> Any:
         """Sleep without the lock until the read is served or its time is over; return its reply."""
         try:
-            waiter.sleep()
+            while waiter.sleep():
+                self._in_turn(Retrying(waiter))
         finally:
             interrupt = self._leave_queue(waiter)
         if interrupt is not None:

@@ -276,6 +276,8 @@ def serve(
     limits = engine.limits
     config.values["stream-node-max-bytes"] = limits.bytes_max
     config.values["stream-node-max-entries"] = limits.entries_max
+    config.values["stream-idmp-duration"] = limits.idempotency.duration_s
+    config.values["stream-idmp-maxsize"] = limits.idempotency.size_max
     config.values["compat-version"] = engine.context.compat.version
     config.values["databases"] = len(engine.context.databases)
     config.values["notify-keyspace-events"] = engine.context.event_kinds

@@ -9,4 +9,4 @@ cdef class EffectSink:
     cpdef int abandon(self) except -1
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
-    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, bytes entry_id, list trim) except -1
+    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, bytes entry_id, list options) except -1

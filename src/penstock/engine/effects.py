@@ -45,10 +45,15 @@ class EffectSink:
         raise NotImplementedError
 
     def added(
-        self, database: int, frame: Frame, fields_at: int, entry_id: bytes, trim: list[bytes] | None
+        self,
+        database: int,
+        frame: Frame,
+        fields_at: int,
+        entry_id: bytes,
+        options: list[bytes] | None,
     ) -> None:
         """An entry was added to the stream that the second word names: fields from `fields_at` on.
 
-        `trim`: how to trim the stream afterwards, as options of XADD.
+        `options` of XADD: who sent it, and how to trim the stream afterwards.
         """
         raise NotImplementedError

@@ -26,7 +26,9 @@ from penstock.engine.commands import (
     databases,
     expiry,
     keys,
+    list_edits,
     list_moves,
+    list_pops,
     lists,
     numbers,
     scan,
@@ -71,7 +73,7 @@ TABLE: dict[str, Command] = {
     for module in (
         *(append, removal, settings, read, groups, claims, info, extension, append_batch),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
-        *(lists, list_moves),
+        *(lists, list_edits, list_pops, list_moves),
     )
     for command in module.COMMANDS
 }
@@ -94,7 +96,7 @@ def worded(error: CoreError) -> CommandError:
 class Engine:
     """Keys, commands and blocked readers, in memory.
 
-    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark. Time:
+    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark, retry. Time:
     expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits, expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
@@ -112,6 +114,8 @@ class Engine:
         self.limits: NodeLimits = NodeLimits() if like is None else like.limits
         self.list_limits: ListLimits = ListLimits() if like is None else like.list_limits
         level = compat.DEFAULT if compat_version is None else compat.level(compat_version)
+        if like is None:
+            self.limits.lag_rule = level.lag_rule
         instant = Instant(SystemClock() if clock is None else clock)
         keyspaces = [
             Keyspace(index, self.limits, self.list_limits, instant) for index in range(databases)
@@ -274,6 +278,8 @@ class Engine:
         try:
             reply = self.run(waiter.command, waiter.frame)
             if isinstance(reply, Blocked):
+                if reply.retry_ms is not None:
+                    waiter.keep_waiting(reply.retry_ms)
                 return False
             waiter.reply = reply
         except CommandError as error:
@@ -284,6 +290,16 @@ class Engine:
         waiter.wake()
         self.unpark(waiter)
         return True
+
+    def retry(self, waiter: Waiter) -> None:
+        """Run a waiter's command again because its time has come, after those that blocked before it."""
+        if waiter.done:
+            return
+        self.context.instant.advance()
+        self.unfinished = True
+        self.context.touched += [(waiter.keyspace.index, key) for key in waiter.keys]
+        self.serve_waiters()
+        self.unfinished = False
 
     def expire_due(self, most: int) -> int:
         """Remove up to `most` expired keys of each database; return how many were removed."""

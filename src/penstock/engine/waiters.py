@@ -27,7 +27,7 @@ from penstock.reply import NULL_ARRAY
 class Blocked:
     """Returned by a blocking command instead of a reply."""
 
-    __slots__ = ("frame", "keys", "on_timeout", "position", "timeout_ms")
+    __slots__ = ("frame", "keys", "on_timeout", "position", "retry_ms", "timeout_ms")
 
     def __init__(
         self,
@@ -43,10 +43,16 @@ class Blocked:
         # Waiters with the same position read from the same place: if one finds nothing, none does.
         self.position = position
         self.on_timeout = on_timeout  # the reply after the timeout
+        # After this time the command may find something although no key has changed: run it again.
+        self.retry_ms: int | None = None
 
 
 class Waiter:
-    """One parked command. A subclass implements `wake`: `reply` or `error` is now set."""
+    """One parked command. A subclass implements `wake`: `reply` or `error` is now set.
+
+    If `retry_ms` is set, its owner calls Engine.retry after that time. Whenever the command runs again and
+    finds nothing, `keep_waiting` sets a new time, counted from then.
+    """
 
     def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         self.command = command
@@ -55,12 +61,17 @@ class Waiter:
         self.keys = blocked.keys
         self.position = blocked.position
         self.on_timeout = blocked.on_timeout
+        self.retry_ms = blocked.retry_ms
         self.done = False
         self.reply: Any = None
         self.error: Exception | None = None
 
     def wake(self) -> None:
         raise NotImplementedError
+
+    def keep_waiting(self, retry_ms: int) -> None:
+        """The command found nothing again: it has to run after this time."""
+        self.retry_ms = retry_ms
 
 
 class Waiters:
@@ -98,6 +109,10 @@ class Waiters:
     def places(self) -> list[tuple[int, bytes]]:
         """Every database and key with waiters."""
         return list(self._queues)
+
+    def has_group_reader(self, place: tuple[int, bytes]) -> bool:
+        """Tell whether a command that waits for a key reads for a group."""
+        return any(waiter.command.name == "XREADGROUP" for waiter in self._queues.get(place, ()))
 
     def all(self) -> list[Waiter]:
         """Every waiter, once."""

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from penstock.core import stream_id
 from penstock.core.check import check_stream
-from penstock.core.stream import RANK_UNKNOWN, Stream
+from penstock.core.groups import positions
+from penstock.core.groups.positions import RANK_UNKNOWN
+from penstock.core.stream import (
+    LAG_COUNTS_TRIMMED,
+    LAG_RECOUNTS,
+    LAG_SKIPS_TRIMMED,
+    Stream,
+)
 from penstock.core.stream_id import MAX64, SMALLEST
 from penstock.errors import IDNotAboveLast
 from tests.support.engine.streams import (
@@ -20,7 +29,7 @@ from tests.support.engine.streams import (
 
 
 def ranks(stream: Stream, *entry_ids: str) -> list[int]:
-    return [stream.rank_or_unknown(sid(entry_id)) for entry_id in entry_ids]
+    return [positions.rank_or_unknown(stream, sid(entry_id)) for entry_id in entry_ids]
 
 
 def test_nothing_was_added_so_every_rank_is_zero() -> None:
@@ -56,20 +65,44 @@ def test_a_deletion_in_the_middle_hides_the_ranks_before_it() -> None:
 def test_a_deletion_before_the_first_entry_hides_no_rank() -> None:
     stream = stream_of("5-0", "6-0", "7-0")
     stream.delete(sid("5-0"))
-    assert ranks(stream, "0-0", "4-0", "5-0", "6-0", "7-0") == [1, 1, 1, 2, 3]
+    assert ranks(stream, "0-0", "5-0", "6-0", "7-0") == [1, 1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("rule", "rank"),
+    [(LAG_COUNTS_TRIMMED, 1), (LAG_SKIPS_TRIMMED, RANK_UNKNOWN), (LAG_RECOUNTS, RANK_UNKNOWN)],
+)
+def test_what_lies_before_a_deletion_before_the_first_entry_depends_on_the_rule(
+    rule: int, rank: int
+) -> None:
+    stream = stream_of("5-0", "6-0", "7-0")
+    stream.limits.lag_rule = rule
+    stream.delete(sid("5-0"))
+    assert ranks(stream, "4-0") == [rank]
+    assert positions.has_tombstones_from(stream, 4, 0) == (rule != LAG_COUNTS_TRIMMED)
 
 
 def test_tombstones_count_from_their_position() -> None:
     stream = stream_of("5-0", "6-0", "7-0")
-    assert not stream.has_tombstones_from(SMALLEST)
+    assert not positions.has_tombstones_from(stream, 0, 0)
     stream.delete(sid("6-0"))
-    assert [stream.has_tombstones_from(sid(start)) for start in ("0-0", "6-0", "6-1")] == [
-        True,
-        True,
-        False,
-    ]
+    assert positions.has_tombstones_from(stream, 0, 0)
+    assert positions.has_tombstones_from(stream, 6, 0)
+    assert not positions.has_tombstones_from(stream, 6, 1)
     stream.trim_length(0)
-    assert not stream.has_tombstones_from(SMALLEST)
+    assert not positions.has_tombstones_from(stream, 0, 0)
+
+
+@pytest.mark.parametrize("entries_max", [1, 2, 100])
+def test_a_stream_starts_after_the_ids_below_its_first_entry(entries_max: int) -> None:
+    stream = stream_of("5-0", "6-0", "7-0", "8-0", entries_max=entries_max)
+    stream.trim_length(2)
+    starts = [
+        positions.starts_after(stream, sid(start)) for start in ("0-0", "6-9", "7-0", "7-1", "9-0")
+    ]
+    assert starts == [True, True, False, False, False]
+    stream.trim_length(0)
+    assert not positions.starts_after(stream, SMALLEST)
 
 
 # --- Restoring ---------------------------------------------------------------------------------------

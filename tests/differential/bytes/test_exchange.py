@@ -170,8 +170,9 @@ def test_servers_take_turns_on_a_directory(tmp_path: Path, dice: random.Random) 
                 if rewrites:
                     server.rewrite()
             # Redis does not log everything that it has in memory.
-            shutil.copytree(tmp_path, tmp_path.with_name(f"copy{turn}"))
-            with theirs(tmp_path.with_name(f"copy{turn}")) as server:
+            copy = tmp_path.with_name(f"{tmp_path.name}-copy{turn}")
+            shutil.copytree(tmp_path, copy)
+            with theirs(copy) as server:
                 before = server.state()
     with theirs(tmp_path) as server:
         same(before, server.state())

@@ -14,11 +14,13 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from penstock.core.check import check_stream
 from penstock.core.stream import Stream
 from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
-from tests.support.campaign import cases, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.engine.engines import STRING_KEY, Bench
 from tests.support.engine.keyspace_events import (
     COUNT_CHANGES,
@@ -29,7 +31,6 @@ from tests.support.engine.keyspace_events import (
 )
 from tests.support.random.stream_commands import HOUR_MS, STREAM_KEYS, Words, World
 from tests.support.servers.raw_redis import RawRedis, Refusal
-from tests.support.servers.redis_server import RedisServer
 
 ROUND_COMMANDS = 250
 BATCH_COMMANDS = 25
@@ -42,23 +43,24 @@ TIME = [b"TIME"]
 IsTime = Callable[[int, list[Any]], bool]
 
 
-def test_random_commands_do_the_same_as_in_redis(redis_server: RedisServer) -> None:
+@pytest.mark.parametrize("level", levels("8.0", "8.2", "8.6"))
+def test_random_commands_do_the_same_as_in_redis(port: int, level: str) -> None:
     start = seed()
-    with RawRedis(redis_server.port) as redis, RedisEvents(redis_server.port) as listener:
+    with RawRedis(port) as redis, RedisEvents(port) as listener:
         redis.ask([SWITCH_ON])
-        for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
-            Round(redis, listener, f"{start}/{n}").play()
+        for n in range(max(1, cases_per_level(200_000) // ROUND_COMMANDS)):
+            Round(redis, listener, f"{start}/{n}", level).play()
 
 
 class Round:
     """Two empty servers, and one world of commands for both."""
 
-    def __init__(self, redis: RawRedis, listener: RedisEvents, name: str) -> None:
+    def __init__(self, redis: RawRedis, listener: RedisEvents, name: str, level: str) -> None:
         self.redis = redis
         self.listener = listener
-        self.world = World(random.Random(name))
+        self.world = World(random.Random(name), level)
         self.name = name
-        self.bench = Bench("7.0")
+        self.bench = Bench(level)
         self.bench.engine.limits.bytes_max = self.world.bytes_max
         self.bench.engine.limits.entries_max = self.world.entries_max
         self.our_events = self.bench.listen()
@@ -104,7 +106,8 @@ class Round:
             found = found or _unless_equal("events", self.our_events.take(), events)
             change = changes_of(changes) - self.changes
             dirty = self.bench.engine.context.dirty - dirty
-            found = found or _unless_equal("changes", dirty, change)
+            if not removes_orphans(words, ours):
+                found = found or _unless_equal("changes", dirty, change)
             if found is not None:
                 raise AssertionError(self.story(found))
             self.changes += change
@@ -123,9 +126,11 @@ class Round:
         return NULL_ARRAY if isinstance(reply, Blocked) else reply  # a blocked reader times out
 
     def time_of(self, words: Words, theirs: Any, before_ms: int) -> int:
-        """When a command ran. A generated id shows it exactly."""
+        """When a command ran. A generated id shows it exactly, unless the stream is ahead of the clock."""
         if words[0].upper() == b"XADD" and b"*" in words and isinstance(theirs, bytes):
-            return min(int(theirs.split(b"-")[0]), 2**62)
+            shown_ms = int(theirs.split(b"-")[0])
+            if before_ms <= shown_ms < before_ms + GAP_MS_MAX:
+                return shown_ms
         return before_ms
 
     def difference(self, words: Words, ours: Any, theirs: Any) -> str | None:
@@ -133,6 +138,8 @@ class Round:
         question = b" ".join(words[:2]).upper()
         if question.startswith(b"XPENDING"):
             return self._difference(ours, theirs, _is_time_of_pending)
+        if question.startswith(b"XREADGROUP") and b"CLAIM" in [word.upper() for word in words]:
+            return self._difference(by_id(ours), by_id(theirs), _is_time_of_pending)
         if question.startswith(b"XINFO"):
             return self._difference(ours, theirs, _is_time_of_info)
         return self._difference(ours, theirs, _is_no_time)
@@ -166,6 +173,22 @@ class Round:
         )
 
 
+def removes_orphans(words: Words, ours: Any) -> bool:
+    """Whether a command may have removed records of entries that are gone.
+
+    Redis 8.6 does that too, but does not count it as a change and does not log it (its pull request 15569).
+    """
+    upper = [word.upper() for word in words]
+    return upper[0] == b"XDELEX" and b"DELREF" in upper and isinstance(ours, list)
+
+
+def by_id(reply: Any) -> Any:
+    """The reply to a read with CLAIM, its entries sorted by id: their order depends on milliseconds."""
+    if not isinstance(reply, list):
+        return reply
+    return [[key, sorted(entries)] for key, entries in reply]
+
+
 def _unless_equal(what: str, ours: object, theirs: object) -> str | None:
     return None if ours == theirs else f" {what}: ours {ours!r}, theirs {theirs!r}"
 
@@ -176,7 +199,7 @@ def _is_time_of_pending(at: int, _row: list[Any]) -> bool:
 
 def _is_time_of_info(at: int, row: list[Any]) -> bool:
     """The idle or seen time of a consumer, or the time of a pending entry: (id, [consumer,] time, count)."""
-    if at and row[at - 1] in (b"idle", b"seen-time"):
+    if at and row[at - 1] in (b"idle", b"inactive", b"seen-time", b"active-time"):
         return True
     return len(row) in (3, 4) and at == len(row) - 2
 

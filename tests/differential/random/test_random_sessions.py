@@ -14,11 +14,13 @@ import itertools
 import random
 from typing import Any
 
+import pytest
+
 from penstock.engine import events
 from penstock.server.session.states import BLOCKED
 from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, TIME
 from tests.differential.random.test_random_key_commands import IN_ANY_ORDER, KeyRound, about
-from tests.support.campaign import cases, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.engine.engines import STRING_KEY
 from tests.support.engine.keyspace_events import EVENT_KINDS
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
@@ -36,12 +38,13 @@ MARK = b"end of the messages"
 SUBSCRIPTIONS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
 
 
-def test_random_sessions_read_the_same_as_with_redis(port: int) -> None:
+@pytest.mark.parametrize("level", levels("8.0"))
+def test_random_sessions_read_the_same_as_with_redis(port: int, level: str) -> None:
     start = seed()
     with RawRedis(port) as control, RawRedis(port) as listener:
         listener.ask(SUBSCRIPTIONS)
-        for n in range(cases(200_000) // ROUND_COMMANDS):
-            with SessionRound(port, control, listener, f"{start}/{n}") as played:
+        for n in range(cases_per_level(200_000) // ROUND_COMMANDS):
+            with SessionRound(port, control, listener, f"{start}/{n}", level) as played:
                 played.play()
 
 
@@ -81,17 +84,19 @@ class SessionRound(KeyRound):
 
     clocks_agree = True
 
-    def __init__(self, port: int, control: RawRedis, listener: RawRedis, name: str) -> None:
+    def __init__(
+        self, port: int, control: RawRedis, listener: RawRedis, name: str, level: str
+    ) -> None:
         self.port = port
         self.control = control
         self.messages = listener
         self.name = name
-        self.world: Any = SessionWorld(random.Random(name))
+        self.world: Any = SessionWorld(random.Random(name), level)
         self.dice = self.world.dice
         self.gap_ms = 0
         self.has_parted = False
         self.sent: list[Words] = []
-        self.bench: Any = ServerBench("7.0")
+        self.bench: Any = ServerBench(level)
         self._set_up()
         self.our_listener = self.bench.connect()
         for words in SUBSCRIPTIONS:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import NO_REDIS
 from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, questions
 from tests.differential.random.test_random_sessions import (
     CLIENTS,
@@ -26,14 +25,13 @@ from tests.differential.random.test_random_sessions import (
     last_words,
     received,
 )
-from tests.support.campaign import cases, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
 from tests.support.random.list_commands import LIST_KEYS
 from tests.support.random.session_commands import SessionWorld
 from tests.support.random.stream_commands import Words
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.raw_redis import RawRedis
-from tests.support.servers.redis_server import redis_program_or_none, running_redis
 
 
 class Side:
@@ -51,24 +49,24 @@ class Side:
 
 
 @pytest.fixture
-def sides() -> Iterator[tuple[Side, Side]]:
+def sides(port: int, level: str) -> Iterator[tuple[Side, Side]]:
     """Redis and penstock."""
-    if redis_program_or_none() is None:
-        pytest.skip(NO_REDIS)
-    options = ("--enable-debug-command", "yes")
+    options = ("--compat-version", level, "--enable-debug-command", "yes")
     with (
-        running_redis(*options) as redis,
-        running_penstock("--compat-version", "7.0", *options) as penstock,
-        contextlib.closing(Side(redis.port)) as theirs,
+        running_penstock(*options) as penstock,
+        contextlib.closing(Side(port)) as theirs,
         contextlib.closing(Side(penstock.port)) as ours,
     ):
         yield theirs, ours
 
 
-def test_random_sessions_over_tcp_read_the_same_as_with_redis(sides: tuple[Side, Side]) -> None:
+@pytest.mark.parametrize("level", levels("8.0"))
+def test_random_sessions_over_tcp_read_the_same_as_with_redis(
+    sides: tuple[Side, Side], level: str
+) -> None:
     start = seed()
-    for n in range(cases(5_000) // ROUND_COMMANDS):
-        with TcpRound(sides, f"{start}/{n}") as played:
+    for n in range(cases_per_level(5_000) // ROUND_COMMANDS):
+        with TcpRound(sides, f"{start}/{n}", level) as played:
             played.play()
 
 
@@ -77,10 +75,10 @@ class TcpRound(SessionRound):
 
     clocks_agree = False
 
-    def __init__(self, sides: tuple[Side, Side], name: str) -> None:
+    def __init__(self, sides: tuple[Side, Side], name: str, level: str) -> None:
         self.sides = sides
         self.name = name
-        self.world: Any = SessionWorld(random.Random(name))
+        self.world: Any = SessionWorld(random.Random(name), level)
         self.dice = self.world.dice
         self.gap_ms = GAP_MS_MAX // 2
         self.has_parted = False

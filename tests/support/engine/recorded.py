@@ -19,6 +19,7 @@ from pathlib import Path
 from penstock.build import KIND
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups import positions
 from penstock.core.groups.group import ClaimOptions, Consumer, Group
 from penstock.core.groups.references import References, add_group, remove_group
 from penstock.core.idempotency import Idempotency, IdempotencySettings
@@ -285,7 +286,11 @@ class Recording:
     def positions(self) -> object:
         entry_id = self.some_id()
         key = stream_id.from_key(entry_id.key).text
-        return [key, self.stream.rank_or_unknown(entry_id), self.group.lag_or_none(self.stream)]
+        return [
+            key,
+            positions.rank_or_unknown(self.stream, entry_id),
+            self.group.lag_or_none(self.stream),
+        ]
 
 
 def order_of(rax: Rax | None) -> list[str]:

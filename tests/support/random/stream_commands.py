@@ -8,6 +8,13 @@ MINID differs from Redis on purpose (see the docstring of core/stream.py): after
 Redis may keep a node of tombstones that penstock drops. A world is of the kind `lone_minid` (MINID, but no
 XDEL), `delete` (XDEL, but no MINID) or `both`. With `both`, no command may ask how entries are distributed
 over nodes.
+
+The commands of Redis 8 come in with the level. Three more things must not be mixed:
+
+- DELREF on a trim also removes the records of entries that are gone already. Redis leaves them (its issue
+  15581). So in a world with DELREF, all trims have it, and nothing is deleted by id.
+- A trim with ACKED leaves tombstones, which then make MINID differ as above.
+- A read with CLAIM has no COUNT: which entry has waited longest depends on the milliseconds.
 """
 
 from __future__ import annotations
@@ -24,6 +31,7 @@ STREAM_KEYS = [b"s", b"t", b"u\xff"]
 KEYS = [*STREAM_KEYS, STRING_KEY]
 CONTAINERS = (b"XGROUP", b"XINFO", b"OBJECT")  # their second word is part of the name
 GROUPS = [b"g", b"group", b""]
+PRODUCERS = [b"p", b"q", b"STREAMS", b"*"]
 CONSUMERS = [b"a", b"ab", b"b", b"", b"STREAMS"]
 HOUR_MS = 3_600_000
 FIELDS = [b"temp", b"humid", b"", b"7", b"-12", b"n" * 70, b"\x00\xff"]
@@ -52,8 +60,9 @@ ODD_IDS = [text for text, _, _ in ID_TEXTS] + NO_ID_TEXTS + [b"(" + t for t, _, 
 class World:
     """The random choices of one round."""
 
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, level: str = "7.0") -> None:
         self.dice = dice
+        self._level = tuple(map(int, level.split(".")))
         self.odd = dice.choice([0.0, 0.02, 0.1])  # how often an argument is unusual or invalid
         self.limits = dice.choice(
             [0.0, 0.02, 0.2]
@@ -63,6 +72,15 @@ class World:
         self.min_ids = kind != "delete"
         self.nodes_differ = kind == "both"
         self.far = dice.random() < 0.1  # ids near the largest possible one
+        self.reads_last = self._level >= (7, 4)  # XREAD with `+`
+        self.references: Words = [b"KEEPREF"] if self._level >= (8, 2) else []
+        if self.references and self.deletes:
+            self.references.append(b"ACKED")
+            self.nodes_differ |= self.min_ids
+        elif self.references and dice.random() < 0.5:
+            self.references = [b"DELREF"]
+        self.claims = self._level >= (8, 4)
+        self.produces = self._level >= (8, 6) and dice.random() < 0.3  # ids are mostly generated
         self.bytes_max = dice.choice([4096, 4096, 64, 200, 0, 1])
         self.entries_max = dice.choice([100, 3, 3, 1, 0, 5])
         self._ms = 1
@@ -75,6 +93,10 @@ class World:
             *[self.xrange, self.xtrim, self.xpending] * 2,
             *[self.xgroup_destroy, self.xgroup_consumer, self.xinfo, self.xlen, self.xsetid],
         ]
+        if self._level >= (8, 2) and self.deletes:
+            self._makers += [self.xdelex, self.xackdel] * 3
+        if self.produces:
+            self._makers += [*[self.xadd_once] * 8, self.xcfgset]
 
     def command(self) -> Words:
         words = self.dice.choice(self._makers)()
@@ -165,7 +187,26 @@ class World:
             words.append(b"NOMKSTREAM")
         if self.roll(0.15):
             words += self.trim()
-        words.append(self.new_id())
+        words.append(b"*" if self.produces and self.roll(0.6) else self.new_id())
+        return words + self.fields()
+
+    def xadd_once(self) -> Words:
+        """An XADD of a producer."""
+        words = [b"XADD", self.key()]
+        if self.roll(0.05):
+            words.append(b"NOMKSTREAM")
+        producer = self.dice.choice(PRODUCERS)
+        if self.roll(0.3):
+            words += [b"IDMPAUTO", producer]
+        else:
+            words += [b"IDMP", producer, b"%d" % self.dice.randrange(8)]
+        if self.roll(0.2):
+            words += self.trim()
+        words.append(self.new_id() if self.roll(self.odd) else b"*")
+        return words + self.fields()
+
+    def fields(self) -> Words:
+        words: Words = []
         same = self.roll(0.6)
         for _ in range(1 if same else self.dice.choice([1, 2, 2, 3, 9])):
             words += [FIELDS[0] if same else self.dice.choice(FIELDS), self.dice.choice(VALUES)]
@@ -198,13 +239,42 @@ class World:
             words += [b"LIMIT", self.number(0, 1, 2, 3, 5, 10, 1000)]
         if self.roll(self.odd / 4):
             words += self.trim()
-        return words
+        return words + self.reference()
+
+    def reference(self) -> Words:
+        """What happens to the records of an entry that is removed."""
+        if self.references == [b"DELREF"]:
+            return [b"DELREF"]
+        return [self.dice.choice(self.references)] if self.references and self.roll(0.5) else []
 
     def xtrim(self) -> Words:
         return [b"XTRIM", self.key(), *self.trim()]
 
     def xdel(self) -> Words:
         return [b"XDEL", self.key(), *self.ids()]
+
+    def _ids_block(self) -> Words:
+        """`IDS n id ...` with an option before or after it."""
+        ids = self.ids()
+        block = [b"IDS", self.number(len(ids), limits=()), *ids]
+        if self.roll(self.odd):
+            block[1] = b"%d" % self.dice.choice([0, -1, len(ids) + 1, len(ids) - 1])
+        option = [self.dice.choice([b"KEEPREF", b"DELREF", b"ACKED"])] if self.roll(0.7) else []
+        return option + block if self.roll(0.8) else block + option
+
+    def xdelex(self) -> Words:
+        return [b"XDELEX", self.key(), *self._ids_block()]
+
+    def xackdel(self) -> Words:
+        return [b"XACKDEL", self.key(), self.group(), *self._ids_block()]
+
+    def xcfgset(self) -> Words:
+        words = [b"XCFGSET", self.key()]
+        if self.roll(0.7):
+            words += [b"IDMP-DURATION", self.number(100, 60, 86_400, 0, limits=())]
+        if self.roll(0.5):
+            words += [b"IDMP-MAXSIZE", self.number(100, 1, 2, 10_000, 10_001, limits=())]
+        return words
 
     def xlen(self) -> Words:
         return [b"XLEN", self.key()]
@@ -246,11 +316,15 @@ class World:
             words += [b"COUNT", self.number(0, 1, 2, 10, -1)]
         if self.roll(0.03):
             words += [b"BLOCK", self.dice.choice([b"1", b"1", b"-1", b"1e3", b"", b"1.5"])]
+        if self.reads_last and self.roll(0.3):
+            return words + self._streams(b"+")
         return words + self._streams(b"$" if self.roll(0.2) else b"0")
 
     def xreadgroup(self) -> Words:
         options = [[b"GROUP", self.group(), self.consumer()]]
-        if self.roll(0.6):
+        if self.claims and self.roll(0.2):
+            options.append([b"CLAIM", self._idle_min()])
+        elif self.roll(0.6):
             options.append([b"COUNT", self.number(0, 1, 2, 3, 10, -1)])
         if self.roll(0.1):
             options.append([b"NOACK"])

@@ -1,12 +1,9 @@
-"""Runs a real redis-server for the tests that compare penstock with it."""
+"""Runs a real Redis or Valkey for the tests that compare penstock with it."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -17,12 +14,14 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from tests.support.servers.programs import REDIS_7_0, Program
+
 START_SECONDS_MAX = 20.0
 PORTS_TRIED_MAX = 5
 
 
 class RedisServer:
-    """A running redis-server that stores nothing on disk."""
+    """A running server that stores nothing on disk."""
 
     def __init__(self, port: int) -> None:
         self.port = port
@@ -43,8 +42,7 @@ class RedisServer:
 
 def redis_program_or_none() -> str | None:
     """Find redis-server on PATH, or where tools/provide-redis.sh puts it."""
-    places = [os.environ.get("PATH", os.defpath), str(Path(sys.prefix, "bin"))]
-    return shutil.which("redis-server", path=os.pathsep.join(places))
+    return REDIS_7_0.path_or_none()
 
 
 def client_without_retries(port: int) -> redis.Redis:
@@ -53,12 +51,12 @@ def client_without_retries(port: int) -> redis.Redis:
 
 
 @contextmanager
-def running_redis(*arguments: str) -> Iterator[RedisServer]:
-    """Start a redis-server on a free port in a temporary folder, and stop it afterwards."""
-    program = redis_program_or_none()
-    assert program is not None, "no redis-server: call redis_program_or_none() first"
+def running_redis(*arguments: str, program: Program = REDIS_7_0) -> Iterator[RedisServer]:
+    """Start a server on a free port in a temporary folder, and stop it afterwards."""
+    path = program.path_or_none()
+    assert path is not None, f"{program.missing}: call Program.need() first"
     with tempfile.TemporaryDirectory(prefix="penstock-redis-") as folder:
-        process, port = _start(program, Path(folder), arguments)
+        process, port = _start(path, Path(folder), arguments)
         try:
             yield RedisServer(port)
         finally:
@@ -84,7 +82,7 @@ def _start(
         if _answers(process, port):
             return process, port
         _end(process)
-    raise RuntimeError(f"redis-server does not start:\n{log.read_text()}")
+    raise RuntimeError(f"{program} does not start:\n{log.read_text()}")
 
 
 def _answers(process: subprocess.Popen[bytes], port: int) -> bool:

@@ -2,6 +2,7 @@ import cython
 
 from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
+from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
@@ -12,6 +13,8 @@ cdef long long _UNKNOWN
 cdef long long _COUNT_MAX
 cdef int _NOBODY
 cdef Py_ssize_t _TIME_BYTES
+cdef int _LAG_COUNTS_TRIMMED
+cdef int _LAG_RECOUNTS
 cdef long long _SCANS_PER_CLAIM
 
 
@@ -62,8 +65,7 @@ cdef class Group:
     cdef list _free_numbers
 
     cpdef void set_position(self, StreamID last, long long entries_read) except *
-    @cython.locals(made=Group, consumers=RaxIterator, original=Consumer, consumer=Consumer,
-                   records=RaxIterator, known=Pending, record=Pending)
+    @cython.locals(made=Group, original=Consumer, consumer=Consumer, known=Pending, record=Pending)
     cpdef Group copy(self)
     @cython.locals(records=RaxIterator)
     cpdef int use_index(self, PendingIndex index) except -1
@@ -81,7 +83,10 @@ cdef class Group:
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
     @cython.locals(bookmark=Bookmark)
     cdef Bookmark _bookmark_or_none(self)
-    @cython.locals(entry_id=StreamID)
+    @cython.locals(bookmark=Bookmark)
+    cdef bint _was_overtaken(self, Stream stream) except -1
+    @cython.locals(ms="unsigned long long", seq="unsigned long long", start_ms="unsigned long long",
+                   start_seq="unsigned long long")
     cdef int _advance_to(self, Stream stream, EntryCursor cursor) except -1
     @cython.locals(record=Pending)
     cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *
@@ -121,7 +126,7 @@ cdef class Group:
     @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, name=bytes)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
-    cpdef object lag_or_none(self, Stream stream, bint after_trims=*)
+    cpdef object lag_or_none(self, Stream stream)
 
 
 cdef class PendingRow:

@@ -40,9 +40,18 @@ from collections import OrderedDict
 
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
+from penstock.core.groups import positions
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
-from penstock.core.stream import COUNT_MAX, Bookmark, EntryCursor, EntryRange, Stream
+from penstock.core.stream import (
+    COUNT_MAX,
+    LAG_COUNTS_TRIMMED,
+    LAG_RECOUNTS,
+    Bookmark,
+    EntryCursor,
+    EntryRange,
+    Stream,
+)
 from penstock.core.stream_id import StreamID
 
 NEVER_MS = -1
@@ -54,6 +63,8 @@ _NOBODY = NOBODY
 _UNKNOWN = ENTRIES_READ_UNKNOWN
 _COUNT_MAX = COUNT_MAX
 _TIME_BYTES = 8
+_LAG_COUNTS_TRIMMED = LAG_COUNTS_TRIMMED
+_LAG_RECOUNTS = LAG_RECOUNTS
 _SCANS_PER_CLAIM = 10  # an autoclaim examines ten rows for each that it may return
 
 
@@ -170,22 +181,16 @@ class Group:
         made = Group(self.last_id, self.entries_read)
         made._free_numbers = list(self._free_numbers)
         made._by_number = [None] * len(self._by_number)
-        consumers = self.consumers.iterator()
-        consumers.seek("^")
-        while consumers.next():
-            original: Consumer = consumers.value
-            consumer = Consumer(original.name, original.number, original.seen_ms)
+        for name, original in self.consumers.pairs():
+            consumer = Consumer(name, original.number, original.seen_ms)
             consumer.active_ms = original.active_ms
             made._by_number[original.number] = consumer
-            made.consumers.insert(original.name, consumer)
-        records = self.pending.iterator()
-        records.seek("^")
-        while records.next():
-            known: Pending = records.value
+            made.consumers.insert(name, consumer)
+        for key, known in self.pending.pairs():
             record = _made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
-            made.pending.insert(records.key, record)
+            made.pending.insert(key, record)
             if known.consumer_number != _NOBODY:
-                made.consumer_by_number(known.consumer_number).pending.insert(records.key, record)
+                made.consumer_by_number(known.consumer_number).pending.insert(key, record)
         for key in self.returned:
             made.returned[key] = made.pending.find(key)
         return made
@@ -252,6 +257,8 @@ class Group:
         """
         if stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) >= 0:
             return None
+        if stream.limits.lag_rule == _LAG_RECOUNTS and self._was_overtaken(stream):
+            self.entries_read = _UNKNOWN  # until the first entry is counted below
         last = stream_id.make(self.last_ms, self.last_seq)
         cursor = stream_module.cursor_from(
             stream, last.next(), stream_id.LARGEST, False, self._bookmark_or_none()
@@ -287,16 +294,30 @@ class Group:
             return None
         return bookmark
 
+    def _was_overtaken(self, stream: Stream) -> bool:
+        """Tell whether a trim has passed the position, so that the entries read no longer follow from it."""
+        if self.entries_read == _UNKNOWN:
+            return False
+        bookmark = self._bookmark_or_none()
+        if bookmark is not None and bookmark.holds_in(stream):
+            return False  # the last delivered entry is still there; no search needed
+        return positions.starts_after(stream, self.last_id)
+
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
         """Move the position to the cursor's entry, and count it if possible."""
-        entry_id = stream_id.make(cursor.entry.ms, cursor.entry.seq)
-        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(entry_id):
+        ms, seq = cursor.entry.ms, cursor.entry.seq
+        start_ms, start_seq = self.last_ms, self.last_seq
+        if stream.limits.lag_rule == _LAG_COUNTS_TRIMMED:
+            start_ms, start_seq = ms, seq
+        if self.entries_read != _UNKNOWN and not positions.has_tombstones_from(
+            stream, start_ms, start_seq
+        ):
             if self.entries_read != _COUNT_MAX:
                 self.entries_read += 1
         elif stream.entries_added:
-            self.entries_read = stream.rank_or_unknown(entry_id)
-        self.last_ms = entry_id.ms
-        self.last_seq = entry_id.seq
+            self.entries_read = positions.rank_or_unknown(stream, stream_id.make(ms, seq))
+        self.last_ms = ms
+        self.last_seq = seq
 
     def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
         """Record a first delivery. An entry that is already pending (the group was moved back) moves."""
@@ -607,23 +628,25 @@ class Group:
             )
         return rows
 
-    def lag_or_none(self, stream: Stream, after_trims: bool = False) -> int | None:
+    def lag_or_none(self, stream: Stream) -> int | None:
         """The number of entries not delivered yet, or None if it cannot be known.
 
-        Negative if ENTRIESREAD set more entries read than were ever added to the stream. With
-        `after_trims`, entries that were trimmed before the group read them do not count.
+        Negative if the group is said to have read more entries than were ever added to the stream. Whether
+        trimmed entries count depends on the rule of the stream (`NodeLimits.lag_rule`).
         """
         if stream.entries_added == 0:
             return 0
-        if after_trims:
+        if stream.limits.lag_rule != _LAG_COUNTS_TRIMMED:
             if stream.length == 0:
                 return 0
             first = stream.first_id()
             if self.last_id < first and stream.max_deleted_id < first:
                 return stream.length
         position = self.entries_read
-        if position == _UNKNOWN or stream.has_tombstones_from(self.last_id):
-            position = stream.rank_or_unknown(self.last_id)
+        if position == _UNKNOWN or positions.has_tombstones_from(
+            stream, self.last_ms, self.last_seq
+        ):
+            position = positions.rank_or_unknown(stream, self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
 
 

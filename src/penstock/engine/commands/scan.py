@@ -7,7 +7,7 @@ from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.core.glob import Glob
-from penstock.engine.arguments import int_at
+from penstock.engine.arguments import INT64_MIN, int_at
 from penstock.engine.commands.keys import type_name
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, Command, Flags
@@ -18,6 +18,7 @@ CURSOR_MAX = 2**64 - 1
 
 _ALL = b"*"
 _CURSOR = re.compile(rb"[+-]?[0-9]+|")
+_NEGATIVE = re.compile(rb"-[1-9][0-9]{0,18}")
 
 
 def keys(context: Context, frame: Frame) -> list[bytes]:
@@ -74,15 +75,23 @@ class ScanOptions:
 
 def scan(context: Context, frame: Frame) -> list[Any]:
     """Some keys, and the next cursor."""
-    cursor = _cursor_at(frame, 1)
+    cursor = _cursor_at(context, frame, 1)
     options = ScanOptions(frame)
     cursor, found = context.keyspace.scan(cursor, options.count)
     return [b"%d" % cursor, [key for key in found if options.want(context, key)]]
 
 
-def _cursor_at(frame: Frame, index: int) -> int:
-    """A cursor, read as by C's strtoul: up to a NUL, empty is 0, a minus counts from the top."""
+def _cursor_at(context: Context, frame: Frame, index: int) -> int:
+    """A cursor, read as by C's strtoul: up to a NUL, empty is 0, a minus counts from the top.
+
+    Since 7.4 it may have blanks in front, must not be empty, and must not be a negative 64-bit number.
+    """
     text = frame.piece(index).partition(b"\0")[0]
+    if context.compat.cursor_is_number:
+        is_negative = _NEGATIVE.fullmatch(text) and int(text) >= INT64_MIN
+        text = text.lstrip(b" \t\n\v\f\r")
+        if text == b"" or is_negative:
+            raise CommandError("invalid cursor")
     if not _CURSOR.fullmatch(text) or len(text.lstrip(b"+-0")) > len(str(CURSOR_MAX)):
         raise CommandError("invalid cursor")
     value = int(text.lstrip(b"+-").lstrip(b"0") or b"0")

@@ -34,7 +34,7 @@ cdef class Journal(EffectSink):
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
     @cython.locals(count=Py_ssize_t, at=Py_ssize_t)
-    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, bytes entry_id, list trim) except -1
+    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, bytes entry_id, list options) except -1
     cdef int _begin_effect(self, Py_ssize_t database, Py_ssize_t count) except -1
     @cython.locals(at=Py_ssize_t)
     cdef int _put_head(self, Py_ssize_t count) except -1

@@ -109,16 +109,21 @@ class Journal(EffectSink):
         self._settle()
 
     def added(
-        self, database: int, frame: Frame, fields_at: int, entry_id: bytes, trim: list[bytes] | None
+        self,
+        database: int,
+        frame: Frame,
+        fields_at: int,
+        entry_id: bytes,
+        options: list[bytes] | None,
     ) -> None:
         """Add an XADD with the generated id and the exact trim."""
         count = 3 + frame.count - fields_at
-        self._begin_effect(database, count if trim is None else count + len(trim))
+        self._begin_effect(database, count if options is None else count + len(options))
         self._put_raw(_XADD)
         at = self._room(_HEAD_BYTES_MAX + frame.size(1) + 2)
         self.size = memory.put_bulk(self._buffer, at, frame.buffer, frame.start(1), frame.size(1))
-        if trim is not None:
-            for word in trim:
+        if options is not None:
+            for word in options:
                 self._put_word(word)
         self._put_word(entry_id)
         self._put_pieces(frame, fields_at)

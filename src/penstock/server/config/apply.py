@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from penstock.core.idempotency import IdempotencySettings
 from penstock.errors import ConfigError
 from penstock.server import log
 from penstock.server.net.listener import clients_allowed
@@ -70,6 +71,16 @@ def apply_stream_node_bytes(server: Server, size: int) -> None:
 
 def apply_stream_node_entries(server: Server, count: int) -> None:
     server.engine.limits.entries_max = count
+
+
+def apply_idempotency_seconds(server: Server, seconds: int) -> None:
+    limits = server.engine.limits
+    limits.idempotency = IdempotencySettings(seconds, limits.idempotency.size_max)
+
+
+def apply_idempotency_size(server: Server, size: int) -> None:
+    limits = server.engine.limits
+    limits.idempotency = IdempotencySettings(limits.idempotency.duration_s, size)
 
 
 def apply_list_node_size(server: Server, size: int) -> None:

@@ -8,6 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from penstock.core.idempotency import (
+    DURATION_S_DEFAULT,
+    DURATION_S_MAX,
+    SIZE_DEFAULT,
+    SIZE_MAX,
+)
 from penstock.engine import compat
 from penstock.server.config.apply import (
     apply_append_only,
@@ -16,6 +22,8 @@ from penstock.server.config.apply import (
     apply_events,
     apply_fsync_policy,
     apply_hz,
+    apply_idempotency_seconds,
+    apply_idempotency_size,
     apply_list_node_size,
     apply_log_level,
     apply_max_clients,
@@ -202,6 +210,20 @@ DATA = (
         apply=apply_stream_node_bytes,
     ),
     Directive(
+        "stream-idmp-duration",
+        Number(1, DURATION_S_MAX),
+        DURATION_S_DEFAULT,
+        "Seconds for which a new stream remembers the messages of its producers.",
+        apply=apply_idempotency_seconds,
+    ),
+    Directive(
+        "stream-idmp-maxsize",
+        Number(1, SIZE_MAX),
+        SIZE_DEFAULT,
+        "Messages of each producer that a new stream remembers.",
+        apply=apply_idempotency_size,
+    ),
+    Directive(
         "stream-node-max-entries",
         Number(0, LONG_MAX),
         100,
@@ -249,7 +271,7 @@ MONITORING = (
     ),
     Directive(
         "loglevel",
-        Choice(("debug", "verbose", "notice", "warning")),
+        Choice(("debug", "verbose", "notice", "warning", "nothing")),
         "notice",
         "Lowest level of messages that are logged.",
         apply=apply_log_level,

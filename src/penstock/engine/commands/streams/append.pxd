@@ -4,8 +4,11 @@ import cython
 
 from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
+from penstock.core.groups.references cimport References
+from penstock.core.idempotency cimport Idempotency
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
+from penstock.engine.commands.streams.reference_options cimport option_at
 from penstock.engine.context cimport Context
 
 cdef unsigned char _STAR
@@ -26,25 +29,37 @@ cdef class AddArguments:
     cdef readonly long long limit
     cdef readonly bint limit_given
     cdef readonly bint no_make
+    cdef readonly int references
+    cdef readonly bytes producer
+    cdef readonly bytes message
     cdef readonly StreamID id
     cdef readonly bint seq_given
     cdef readonly Py_ssize_t fields_at
 
     cdef int _reset(self) except -1
     @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
-    cpdef int read(self, Frame frame, bint adding) except -1
+    cpdef int read(self, Context context, Frame frame, bint adding) except -1
     @cython.locals(more=Py_ssize_t)
     cdef Py_ssize_t _read_trim(self, Frame frame, Py_ssize_t at, int trim_by) except -1
+    cdef bint _is_producer(self, Context context, Frame frame, Py_ssize_t at, Py_ssize_t more) except -1
+    cdef Py_ssize_t _read_producer(self, Frame frame, Py_ssize_t at) except -1
     @cython.locals(text=bytes)
     cdef int _read_id(self, Frame frame, Py_ssize_t at) except -1
     @cython.locals(limit="long long")
     cpdef int settle(self, bint adding, long long node_entries_max, bint replaying) except -1
-    cpdef long long trim(self, Stream stream) except -1
+    @cython.locals(removed="long long", approximate=bint, first=StreamID)
+    cpdef long long trim(self, Stream stream, bint replaying) except -1
+    @cython.locals(at=Py_ssize_t, name=bytes)
+    cdef void name_message(self, Frame frame) except *
 
 
 @cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,
-               trimmed="long long", fields_at=Py_ssize_t, trim=list, entry_id=bytes)
+               trimmed="long long", fields_at=Py_ssize_t, options=list, entry_id=bytes, known=bytes)
 cpdef object xadd(Context context, Frame frame)
+@cython.locals(known=StreamID)
+cdef bytes _known_or_none(Context context, Stream stream, AddArguments arguments)
+cdef int _record_message(Context context, Stream stream, AddArguments arguments) except -1
+cdef Idempotency _producers_of(Stream stream)
 @cython.locals(wanted=StreamID)
 cdef int _append(Context context, Stream stream, AddArguments arguments, Frame frame) except -1
 @cython.locals(arguments=AddArguments, stream=Stream, trimmed="long long")

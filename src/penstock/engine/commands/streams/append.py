@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups.references import References
+from penstock.core.idempotency import Idempotency
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine import events
 from penstock.engine.arguments import int_at
+from penstock.engine.commands.streams.reference_options import (
+    DELETE,
+    IF_ACKED,
+    NO_OPTION,
+    option_at,
+)
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import (
@@ -25,6 +35,8 @@ _STAR = 42
 _BY_NOTHING = 0
 _BY_LENGTH = 1
 _BY_MIN_ID = 2
+_ID_HASH_BYTES = 16
+_LENGTH_BYTES = 8
 
 
 def _no_arguments() -> AddArguments:
@@ -44,8 +56,11 @@ class AddArguments:
         "length_max",
         "limit",
         "limit_given",
+        "message",
         "min_id",
         "no_make",
+        "producer",
+        "references",
         "seq_given",
         "trim_by",
     )
@@ -61,11 +76,14 @@ class AddArguments:
         self.limit = 0
         self.limit_given = False
         self.no_make = False
+        self.references = NO_OPTION
+        self.producer = b""  # empty: none
+        self.message = b""  # the producer's name for the message; empty: made from the fields
         self.id: StreamID | None = None  # None: the next one
         self.seq_given = True
         self.fields_at = 0
 
-    def read(self, frame: Frame, adding: bool) -> None:
+    def read(self, context: Context, frame: Frame, adding: bool) -> None:
         """Read options from the third word on; for XADD, up to its id. Raises: CommandError."""
         at = 2
         while at < frame.count:
@@ -83,8 +101,16 @@ class AddArguments:
                 if self.limit < 0:
                     raise CommandError("The LIMIT argument must be >= 0.")
                 self.limit_given = True
+            elif (
+                self.references == NO_OPTION
+                and (context.compat.reference_options or context.replaying)
+                and option_at(frame, at) != NO_OPTION
+            ):
+                self.references = option_at(frame, at)
             elif adding and frame.is_word(at, b"NOMKSTREAM"):
                 self.no_make = True
+            elif adding and self._is_producer(context, frame, at, more):
+                at = self._read_producer(frame, at)
             elif adding:
                 self._read_id(frame, at)
                 self.fields_at = at + 1
@@ -111,6 +137,28 @@ class AddArguments:
         self.trim_by = trim_by
         return at
 
+    def _is_producer(self, context: Context, frame: Frame, at: int, more: int) -> bool:
+        if not (context.compat.idempotent_adds or context.replaying):
+            return False
+        return (more >= 2 and frame.is_word(at, b"IDMP")) or (
+            more >= 1 and frame.is_word(at, b"IDMPAUTO")
+        )
+
+    def _read_producer(self, frame: Frame, at: int) -> int:
+        """Read `IDMP producer message` or `IDMPAUTO producer`; return the index of its last word."""
+        if self.producer:
+            raise syntax_error("IDMP/IDMPAUTO specified multiple times")
+        word = "IDMP" if frame.is_word(at, b"IDMP") else "IDMPAUTO"
+        self.producer = frame.piece(at + 1)
+        if not self.producer:
+            raise syntax_error(f"{word} requires a non-empty producer ID")
+        if word == "IDMPAUTO":
+            return at + 1
+        self.message = frame.piece(at + 2)
+        if not self.message:
+            raise syntax_error("IDMP requires a non-empty idempotent ID")
+        return at + 2
+
     def _read_id(self, frame: Frame, at: int) -> None:
         """Read `ms`, `ms-seq` or `ms-*`."""
         text = frame.piece(at)
@@ -126,6 +174,8 @@ class AddArguments:
 
     def settle(self, adding: bool, node_entries_max: int, replaying: bool) -> None:
         """Check combinations of options, and choose the limit of an approximate trim."""
+        if self.producer and self.id is not None and not replaying:
+            raise syntax_error("IDMP/IDMPAUTO can be used only with auto-generated IDs")
         if self.limit and self.trim_by == _BY_NOTHING:
             raise syntax_error("LIMIT cannot be used without specifying a trimming strategy")
         if not adding and self.trim_by == _BY_NOTHING:
@@ -139,27 +189,54 @@ class AddArguments:
             limit = TRIM_NODES_DEFAULT * node_entries_max
             self.limit = min(limit if limit > 0 else TRIM_ENTRIES_DEFAULT, TRIM_ENTRIES_MAX)
 
-    def trim(self, stream: Stream) -> int:
+    def trim(self, stream: Stream, replaying: bool) -> int:
         """Trim a stream; return how many entries were removed."""
-        if self.trim_by == _BY_LENGTH:
-            return stream.trim_length(self.length_max, self.approximate, self.limit)
-        if self.min_id is not None:
-            return stream.trim_min_id(self.min_id, self.approximate, self.limit)
-        return 0
+        if self.trim_by == _BY_NOTHING:
+            return 0
+        if self.references == IF_ACKED:
+            return References(stream).trim_unreferenced(
+                self.length_max, self.min_id, self.limit, replaying
+            )
+        approximate = self.approximate and self.references != DELETE  # as in Redis
+        if self.min_id is None:
+            removed = stream.trim_length(self.length_max, approximate, self.limit)
+        else:
+            removed = stream.trim_min_id(self.min_id, approximate, self.limit)
+        if removed and self.references == DELETE:
+            first = stream.first_id() if stream.length else stream_id.LARGEST
+            References(stream).forget_before(first)
+        return removed
 
     def trim_words(self, stream: Stream) -> list[bytes]:
         """Options that repeat the trim that was just made."""
-        if self.trim_by == _BY_LENGTH:
-            return [b"MAXLEN", b"=", b"%d" % stream.length]
-        assert self.min_id is not None
-        return [b"MINID", b"=", (stream.first_id() if stream.length else self.min_id).text]
+        if self.references == IF_ACKED:
+            # What it left may be older than MINID. It removed the oldest entries that were free, and a
+            # replay does the same until this length is reached.
+            return [b"MAXLEN", b"=", b"%d" % stream.length, b"ACKED"]
+        words = [b"MAXLEN", b"=", b"%d" % stream.length]
+        if self.min_id is not None:
+            first = stream.first_id() if stream.length else self.min_id
+            words = [b"MINID", b"=", first.text]
+        return [*words, b"DELREF"] if self.references == DELETE else words
+
+    def name_message(self, frame: Frame) -> None:
+        """If the producer left it to us, name the message after its fields, in any order."""
+        if self.message:
+            return
+        total = 0
+        for at in range(self.fields_at, frame.count, 2):
+            name = frame.piece(at)
+            size = len(name).to_bytes(_LENGTH_BYTES, "big")
+            pair = hashlib.blake2b(size + name + frame.piece(at + 1), digest_size=_ID_HASH_BYTES)
+            total += int.from_bytes(pair.digest(), "big")
+        self.message = (total % 2 ** (8 * _ID_HASH_BYTES)).to_bytes(_ID_HASH_BYTES, "big")
 
 
 def xadd(context: Context, frame: Frame) -> bytes | None:
     """Add an entry. Everything is checked before the key is created or changed."""
     trimmed = 0
     fields_at = 3
-    trim: list[bytes] | None = None
+    options: list[bytes] | None = None
     # XADD key * name value ...: the usual form.
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)
@@ -167,7 +244,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         stream.append(context.instant.ms, frame, 3)
     else:
         arguments = _no_arguments()
-        arguments.read(frame, True)
+        arguments.read(context, frame, True)
         arguments.settle(True, context.keyspace.limits.entries_max, context.replaying)
         pieces = frame.count - arguments.fields_at
         if arguments.fields_at == 0 or pieces < 2 or pieces & 1:
@@ -179,11 +256,19 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         if found is None and arguments.no_make:
             return None
         stream = context.keyspace.new_stream() if found is None else found
-        _append(context, stream, arguments, frame)
-        trimmed = arguments.trim(stream)
         fields_at = arguments.fields_at
+        if arguments.producer:
+            arguments.name_message(frame)
+            known = _known_or_none(context, stream, arguments)
+            if known is not None:
+                return known
+        _append(context, stream, arguments, frame)
+        if arguments.producer:
+            _record_message(context, stream, arguments)
+            options = [b"IDMP", arguments.producer, arguments.message]
+        trimmed = arguments.trim(stream, context.replaying)
         if trimmed and context.effects is not None:
-            trim = arguments.trim_words(stream)
+            options = [*(options or []), *arguments.trim_words(stream)]
     if found is None:
         # Only after the entry was added: a failed command leaves no empty stream behind.
         context.keyspace.put(frame.piece(1), stream)
@@ -196,8 +281,50 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
     entry_id = stream.last_id_text()
     if context.effects is not None:
         context.recorded = True
-        context.effects.added(context.keyspace.index, frame, fields_at, entry_id, trim)
+        context.effects.added(context.keyspace.index, frame, fields_at, entry_id, options)
     return entry_id
+
+
+def _known_or_none(context: Context, stream: Stream, arguments: AddArguments) -> bytes | None:
+    """The id of the entry that this message was added as before; counts the duplicate.
+
+    A duplicate is logged as the client sent it, because it was counted. So in a replay a message without an
+    id is always a duplicate, even if its name has expired by then; one with an id never is.
+    """
+    if context.replaying:
+        if arguments.id is not None:
+            return None
+        _producers_of(stream).count_duplicate()
+        context.dirty += 1
+        return stream.last_id_text()
+    if stream.idempotency is None:
+        return None
+    known = stream.idempotency.find_or_none(
+        arguments.producer, arguments.message, stream.idempotency_settings, context.now_ms()
+    )
+    if known is None:
+        return None
+    stream.idempotency.count_duplicate()
+    context.dirty += 1
+    return known.text
+
+
+def _record_message(context: Context, stream: Stream, arguments: AddArguments) -> None:
+    """Remember the entry that was just added under the producer's name for it."""
+    now_ms = 0 if context.replaying else context.now_ms()
+    _producers_of(stream).record(
+        arguments.producer,
+        arguments.message,
+        stream.last_id,
+        stream.idempotency_settings,
+        now_ms,
+    )
+
+
+def _producers_of(stream: Stream) -> Idempotency:
+    if stream.idempotency is None:
+        stream.idempotency = Idempotency()
+    return stream.idempotency
 
 
 def _report(context: Context, key: bytes, trimmed: int) -> None:
@@ -221,12 +348,12 @@ def _append(context: Context, stream: Stream, arguments: AddArguments, frame: Fr
 def xtrim(context: Context, frame: Frame) -> int:
     """Remove the oldest entries."""
     arguments = _no_arguments()
-    arguments.read(frame, False)
+    arguments.read(context, frame, False)
     arguments.settle(False, context.keyspace.limits.entries_max, context.replaying)
     stream = context.keyspace.stream_at(frame, 1)
     if stream is None:
         return 0
-    trimmed = arguments.trim(stream)
+    trimmed = arguments.trim(stream, context.replaying)
     if trimmed:
         context.changed(frame.piece(1), events.STREAM, b"xtrim")
         context.dirty += trimmed - 1  # every entry is a change
@@ -249,8 +376,8 @@ COMMANDS = (
         Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
         ONE_KEY,
         "Add an entry to a stream.",
-        syntax="key [NOMKSTREAM] [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id>"
-        " field value [field value ...]",
+        syntax="key [NOMKSTREAM] [KEEPREF | DELREF | ACKED] [IDMPAUTO producer | IDMP producer message]"
+        " [<MAXLEN | MINID> [= | ~] threshold [LIMIT count]] <* | id> field value [field value ...]",
         since="5.0.0",
         complexity="O(1); with a trim O(n) for the n entries removed",
         group="stream",
@@ -262,7 +389,7 @@ COMMANDS = (
         Flags.WRITE,
         ONE_KEY,
         "Remove the oldest entries of a stream.",
-        syntax="key <MAXLEN | MINID> [= | ~] threshold [LIMIT count]",
+        syntax="key <MAXLEN | MINID> [= | ~] threshold [LIMIT count] [KEEPREF | DELREF | ACKED]",
         since="5.0.0",
         complexity="O(n) for the n nodes removed; an exact trim walks one more node",
         group="stream",

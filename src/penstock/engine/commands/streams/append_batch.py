@@ -82,7 +82,7 @@ def _trim_or_none(context: Context, frame: Frame, first: int) -> AddArguments | 
         words.add(b"LIMIT")
         words.add(b"0")
     arguments = AddArguments()
-    arguments.read(words, False)
+    arguments.read(context, words, False)
     arguments.settle(False, context.keyspace.limits.entries_max, context.replaying)
     return arguments
 
@@ -172,7 +172,7 @@ def _append_all(
     for _ in range(stream.length - before):
         context.changed(key, events.STREAM, b"xadd")
     if arguments.trim is not None:
-        trimmed = arguments.trim.trim(stream)
+        trimmed = arguments.trim.trim(stream, context.replaying)
         if trimmed:
             context.changed(key, events.STREAM, b"xtrim")
             context.dirty += trimmed - 1  # every entry is a change

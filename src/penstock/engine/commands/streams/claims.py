@@ -1,12 +1,15 @@
-"""Shows and claims pending entries: XPENDING, XCLAIM, XAUTOCLAIM."""
+"""Shows pending entries, claims them and returns them: XPENDING, XCLAIM, XAUTOCLAIM, XNACK."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.groups.group import ClaimOptions, Group
+from penstock.core.groups.group import NEVER_MS, ClaimOptions, Group, Pending, PendingRow
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine import events
@@ -63,9 +66,14 @@ def xpending(context: Context, frame: Frame) -> list[Any]:
     now_ms = context.now_ms()
     idle_since_ms = now_ms - idle_ms_min if idle_ms_min else None
     return [
-        [row.id.text, row.consumer, max(0, now_ms - row.delivery_ms), row.delivery_count]
+        [row.id.text, row.consumer, _idle_ms(row, now_ms), row.delivery_count]
         for row in group.pending_rows(start, end, count, consumer, idle_since_ms)
     ]
+
+
+def _idle_ms(row: PendingRow, now_ms: int) -> int:
+    """How long an entry has been idle; -1 if it was returned."""
+    return max(0, now_ms - row.delivery_ms) if row.owned else NEVER_MS
 
 
 def _pending_summary(group: Group) -> list[Any]:
@@ -233,6 +241,83 @@ def xautoclaim(context: Context, frame: Frame) -> list[Any]:
     ]
 
 
+class ReturnArguments:
+    """`SILENT | FAIL | FATAL IDS numids id [id ...] [RETRYCOUNT count] [FORCE]`, read and checked."""
+
+    __slots__ = ("_mode", "_retry_count", "force", "ids")
+
+    def __init__(self, context: Context, frame: Frame) -> None:
+        """Raises: CommandError, InvalidID."""
+        self._mode = frame.piece(3).upper()
+        if self._mode not in (b"SILENT", b"FAIL", b"FATAL"):
+            raise CommandError("mode must be SILENT, FAIL, or FATAL")
+        if not frame.is_word(4, b"IDS"):
+            raise syntax_error("expected IDS keyword")
+        error = CommandError("numids must be a positive integer")
+        count = int_between(frame, 5, 1, INT64_MAX, error)
+        if count > frame.count - 6:
+            raise CommandError("number of IDs doesn't match numids")
+        self.ids = [stream_id.parse(frame.piece(6 + index)) for index in range(count)]
+        self._retry_count = _NOT_GIVEN
+        self.force = False
+        at = 6 + count
+        while at < frame.count:
+            if frame.is_word(at, b"FORCE"):
+                self.force = True
+            elif at + 1 < frame.count and frame.is_word(at, b"RETRYCOUNT"):
+                at += 1
+                error = CommandError("Invalid RETRYCOUNT value, must be >= 0")
+                self._retry_count = count_at(context, frame, at, error)
+                if self._retry_count < 0:
+                    raise error
+            else:
+                raise CommandError(f"Unrecognized XNACK option '{shown(frame.piece(at))}'")
+            at += 1
+
+    def count_after(self, count: int) -> int:
+        """The number of deliveries that an entry has afterwards."""
+        if self._retry_count != _NOT_GIVEN:
+            return self._retry_count
+        if self._mode == b"FATAL":
+            return INT64_MAX
+        return max(0, count - 1) if self._mode == b"SILENT" else count
+
+
+def xnack(context: Context, frame: Frame) -> int:
+    """Return pending entries to their group: the next read that claims entries gets them first."""
+    stream, group = _stream_and_group(context, frame)
+    arguments = ReturnArguments(context, frame)
+    returned: list[tuple[StreamID, int]] = []
+    for entry_id in arguments.ids:
+        record: Pending | None = group.pending.find(entry_id.key)
+        if record is not None:
+            count = arguments.count_after(record.delivery_count)
+            group.give_back(entry_id, count)
+        elif arguments.force and (context.replaying or stream.contains(entry_id)):
+            count = arguments.count_after(0)
+            group.add_returned(entry_id, count)
+        else:
+            continue
+        returned.append((entry_id, count))
+    if returned:
+        context.dirty += len(returned)
+        context.touch(frame.piece(1))
+        if context.effects is not None:
+            for words in returned_words(frame.piece(1), frame.piece(2), returned):
+                context.record(words)
+    return len(returned)
+
+
+def returned_words(
+    key: bytes, group: bytes, returned: list[tuple[StreamID, int]]
+) -> Iterator[list[bytes]]:
+    """Commands that return entries in this order, each with its number of deliveries."""
+    for count, run in groupby(returned, key=itemgetter(1)):
+        ids = [entry_id.text for entry_id, _ in run]
+        words = [b"XNACK", key, group, b"FAIL", b"IDS", b"%d" % len(ids), *ids]
+        yield [*words, b"RETRYCOUNT", b"%d" % count, b"FORCE"]
+
+
 COMMANDS = (
     Command(
         "XPENDING",
@@ -269,6 +354,18 @@ COMMANDS = (
         syntax="key group consumer min-idle-time start [COUNT count] [JUSTID]",
         since="6.2.0",
         complexity="O(n) for n rows examined, at most ten times COUNT",
+        group="stream",
+    ),
+    Command(
+        "XNACK",
+        xnack,
+        -7,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Return pending entries to their group.",
+        syntax="key group <SILENT | FAIL | FATAL> IDS numids id [id ...] [RETRYCOUNT count] [FORCE]",
+        since="8.8.0",
+        complexity="O(1) for each id",
         group="stream",
     ),
 )

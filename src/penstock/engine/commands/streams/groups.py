@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Consumer, Group
-from penstock.core.rax.tree import Rax
+from penstock.core.groups.references import add_group, remove_group
 from penstock.core.stream import Stream
 from penstock.engine import events
 from penstock.engine.arguments import count_at, ids_from
@@ -72,6 +72,21 @@ def _read_options(context: Context, frame: Frame, creating: bool) -> tuple[bool,
     return make, entries_read
 
 
+def _bounded(context: Context, frame: Frame, stream: Stream, entries_read: int) -> int:
+    """ENTRIESREAD, since 8.2 at most the number of entries that were ever added.
+
+    A replay takes numbers as they are: after XSETID has lowered entries_added, a group may have counted more.
+    """
+    added = stream.entries_added
+    if not context.compat.entries_read_bounded or context.replaying or entries_read <= added:
+        return entries_read
+    if context.effects is not None:
+        words = [frame.piece(at) for at in range(5)]
+        made = [b"MKSTREAM"] if frame.is_word(1, b"CREATE") else []
+        context.record([*words, *made, b"ENTRIESREAD", b"%d" % added])
+    return added
+
+
 def xgroup_create(context: Context, frame: Frame) -> Status:
     """Create a group that reads the entries after an id."""
     make, entries_read = _read_options(context, frame, True)
@@ -91,9 +106,7 @@ def xgroup_create(context: Context, frame: Frame) -> Status:
     if stream is None:
         stream = context.keyspace.new_stream()
         context.keyspace.put(key, stream)
-    if stream.groups is None:
-        stream.groups = Rax()
-    stream.groups.insert(name, Group(last, entries_read))
+    add_group(stream, name, Group(last, _bounded(context, frame, stream, entries_read)))
     if made:
         context.created(context.keyspace, key)
         context.changed(key, events.STREAM, b"xgroup-create")
@@ -110,7 +123,7 @@ def xgroup_setid(context: Context, frame: Frame) -> Status:
         raise unknown_subcommand("XGROUP", frame.piece(1))
     text = frame.piece(4)
     last = stream.last_id if text == _DOLLAR else stream_id.parse_edge(text, 0)
-    group.set_position(last, entries_read)
+    group.set_position(last, _bounded(context, frame, stream, entries_read))
     context.changed_metadata(frame.piece(2), events.STREAM, b"xgroup-setid")
     return OK
 
@@ -121,7 +134,7 @@ def xgroup_destroy(context: Context, frame: Frame) -> int:
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         raise group_needs_key()
-    if stream.groups is None or not stream.groups.remove(name):
+    if not remove_group(stream, name):
         return 0
     context.changed_metadata(key, events.STREAM, b"xgroup-destroy")
     context.touch(key)

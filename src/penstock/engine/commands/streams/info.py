@@ -38,6 +38,8 @@ def xinfo_stream(context: Context, frame: Frame) -> Pairs:
         (b"entries-added", stream.entries_added),
         (b"recorded-first-entry-id", stream.first_id().text),
     ]
+    if context.compat.idempotent_adds:
+        pairs += _producers(context, stream)
     if count == _NOT_FULL:
         pairs.append((b"groups", 0 if stream.groups is None else stream.groups.count))
         pairs.append((b"first-entry", _edge_entry_or_none(stream, False)))
@@ -47,6 +49,22 @@ def xinfo_stream(context: Context, frame: Frame) -> Pairs:
         groups = [_full_group(context, stream, n, g, count) for n, g in _items(stream.groups)]
         pairs.append((b"groups", groups))
     return Pairs(pairs)
+
+
+def _producers(context: Context, stream: Stream) -> list[tuple[bytes, Any]]:
+    """What the stream remembers of its producers. What has expired by now is forgotten first."""
+    settings = stream.idempotency_settings
+    known = stream.idempotency
+    if known is not None:
+        known.forget_expired(settings, context.now_ms())
+    return [
+        (b"idmp-duration", settings.duration_s),
+        (b"idmp-maxsize", settings.size_max),
+        (b"pids-tracked", 0 if known is None else len(known.producers)),
+        (b"iids-tracked", 0 if known is None else known.names_count()),
+        (b"iids-added", 0 if known is None else known.added),
+        (b"iids-duplicates", 0 if known is None else known.duplicates),
+    ]
 
 
 def _full_count(frame: Frame) -> int:
@@ -91,17 +109,18 @@ def _full_group(context: Context, stream: Stream, name: bytes, group: Group, cou
     limit = count or INT64_MAX
     rows = group.pending_rows(stream_id.SMALLEST, stream_id.LARGEST, limit)
     consumers = [_full_consumer(context, group, c, limit) for _, c in _items(group.consumers)]
-    return Pairs(
-        [
-            (b"name", name),
-            (b"last-delivered-id", group.last_id.text),
-            (b"entries-read", _known_or_none(group.entries_read)),
-            (b"lag", group.lag_or_none(stream, context.compat.lag_after_trims)),
-            (b"pel-count", group.pending.count),
-            (b"pending", [[r.id.text, r.consumer, r.delivery_ms, r.delivery_count] for r in rows]),
-            (b"consumers", consumers),
-        ]
-    )
+    pairs: list[tuple[bytes, Any]] = [
+        (b"name", name),
+        (b"last-delivered-id", group.last_id.text),
+        (b"entries-read", _known_or_none(group.entries_read)),
+        (b"lag", group.lag_or_none(stream)),
+        (b"pel-count", group.pending.count),
+    ]
+    if context.compat.shows_nacked:
+        pairs.append((b"nacked-count", len(group.returned)))
+    pending = [[r.id.text, r.consumer, r.delivery_ms, r.delivery_count] for r in rows]
+    pairs += [(b"pending", pending), (b"consumers", consumers)]
+    return Pairs(pairs)
 
 
 def _full_consumer(context: Context, group: Group, consumer: Consumer, limit: int) -> Pairs:
@@ -125,7 +144,7 @@ def xinfo_groups(context: Context, frame: Frame) -> list[Pairs]:
                 (b"pending", group.pending.count),
                 (b"last-delivered-id", group.last_id.text),
                 (b"entries-read", _known_or_none(group.entries_read)),
-                (b"lag", group.lag_or_none(stream, context.compat.lag_after_trims)),
+                (b"lag", group.lag_or_none(stream)),
             ]
         )
         for name, group in _items(stream.groups)

@@ -7,6 +7,7 @@ from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
+from penstock.engine.commands.streams.read_arguments cimport ReadArguments, ReadBudget, read_arguments
 from penstock.engine.context cimport Context
 
 cdef StreamID _NEW
@@ -21,44 +22,24 @@ cpdef object xrevrange(Context context, Frame frame)
 cdef object _range(Context context, Frame frame, bint reverse)
 
 
-@cython.locals(made=ReadArguments)
-cdef ReadArguments _arguments(Context context, Frame frame, bint grouped)
-
-
-cdef class ReadArguments:
-    cdef readonly bint grouped
-    cdef readonly long long timeout_ms
-    cdef readonly long long count
-    cdef readonly bint ack
-    cdef readonly bytes group
-    cdef readonly bytes consumer
-    cdef readonly Py_ssize_t streams_at
-    cdef readonly Py_ssize_t streams
-
-    cdef int _reset(self, bint grouped) except -1
-    @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
-    cpdef int read(self, Context context, Frame frame) except -1
-    cdef int _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except -1
-    @cython.locals(words=Py_ssize_t)
-    cdef int _find_streams(self, Context context, Frame frame, Py_ssize_t at) except -1
-
-
 @cython.locals(arguments=ReadArguments, ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream,
-               served=list, key=bytes)
+               served=list, key=bytes, budget=ReadBudget, count="long long")
 cpdef object xread(Context context, Frame frame)
 cdef Stream _stream_to_read(Context context, bytes key)
 cdef StreamID _read_id(Context context, Frame frame, Py_ssize_t at, Stream stream)
 @cython.locals(again=Frame, keys=list, at=Py_ssize_t, index=Py_ssize_t)
 cdef object _block_or_nothing(Context context, Frame frame, ReadArguments arguments, list ids)
 @cython.locals(arguments=ReadArguments, groups=list, ids=list, index=Py_ssize_t, key_at=Py_ssize_t,
-               stream=Stream, served=list, key=bytes)
+               stream=Stream, served=list, key=bytes, budget=ReadBudget)
 cpdef object xreadgroup(Context context, Frame frame)
 @cython.locals(stream=Stream, group=Group)
 cdef Group _group_of(Context context, bytes key, bytes name)
 cdef bint _is_new(StreamID after) except -1
 cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
-@cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange)
+@cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange,
+               count="long long", budget=ReadBudget)
 cdef object _serve_group(Context context, bytes key, Group group, StreamID after, ReadArguments arguments)
+cdef object _claim_and_deliver(Context context, bytes key, Group group, Consumer reader, ReadArguments arguments)
 @cython.locals(consumer=Consumer)
 cdef Consumer consumer_of(Context context, bytes key, Group group, ReadArguments arguments)
 cdef Consumer _made_consumer(Context context, bytes key, Group group, ReadArguments arguments)

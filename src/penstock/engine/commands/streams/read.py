@@ -6,25 +6,29 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.groups.group import Consumer, Group
+from penstock.core.groups.group import ClaimedEntry, Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
-from penstock.engine.arguments import INT64_MAX, int_at, timeout_at
+from penstock.engine.arguments import int_at
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none, make_consumer
+from penstock.engine.commands.streams.read_arguments import (
+    NEVER,
+    ReadArguments,
+    read_arguments,
+    xread_keys,
+    xreadgroup_keys,
+)
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import (
-    CommandError,
     greater_only_in_group_read,
     group_gone_while_blocked,
     meaningless_in_group_read,
     no_such_group_in_read,
-    only_in_group_read,
     stream_gone_while_blocked,
     syntax_error,
-    unbalanced_streams,
 )
 from penstock.reply import NULL_ARRAY, NullArray, Served
 
@@ -32,7 +36,9 @@ _NEW = stream_id.LARGEST  # stands for `>`: no entry comes after the largest id
 _LAST = 43
 _DOLLAR = 36
 _GREATER = 62
-_NEVER = -1
+_NEVER = NEVER
+_RETRY_MS_MIN = 100  # between two looks for idle entries while nothing is pending
+_RETRY_MS_MAX = 3_600_000
 
 
 def xrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
@@ -63,129 +69,26 @@ def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[A
     return stream.range(start, end, max(0, count), reverse)
 
 
-def _arguments(context: Context, frame: Frame, grouped: bool) -> ReadArguments:
-    """The options of a read; bypasses `type.__call__`."""
-    made = ReadArguments.__new__(ReadArguments)
-    made._reset(grouped)
-    made.read(context, frame)
-    return made
-
-
-class ReadArguments:
-    """The arguments of XREAD or XREADGROUP before the keys, and the positions of keys and ids."""
-
-    __slots__ = (
-        "ack",
-        "consumer",
-        "count",
-        "group",
-        "grouped",
-        "streams",
-        "streams_at",
-        "timeout_ms",
-    )
-
-    def __init__(self, grouped: bool) -> None:
-        self._reset(grouped)
-
-    def _reset(self, grouped: bool) -> None:
-        self.grouped = grouped
-        self.timeout_ms = _NEVER
-        self.count = 0
-        self.ack = True
-        self.group: bytes | None = None
-        self.consumer = b""
-        self.streams_at = 0
-        self.streams = 0
-
-    def read(self, context: Context | None, frame: Frame) -> None:
-        """Read all options up to STREAMS. Raises: CommandError.
-
-        Without a context only the positions matter: numbers are skipped without a check.
-        """
-        at = 1
-        while at < frame.count:
-            more = frame.count - 1 - at
-            if more and frame.is_word(at, b"BLOCK"):
-                at += 1
-                if context is not None:
-                    self._read_timeout(context, frame, at)
-            elif more and frame.is_word(at, b"COUNT"):
-                at += 1
-                if context is not None:
-                    self.count = max(0, int_at(frame, at))
-            elif more and frame.is_word(at, b"STREAMS"):
-                self._find_streams(context, frame, at + 1)
-                break
-            elif more >= 2 and frame.is_word(at, b"GROUP"):
-                if not self.grouped:
-                    raise only_in_group_read("GROUP")
-                self.group = frame.piece(at + 1)
-                self.consumer = frame.piece(at + 2)
-                at += 2
-            elif frame.is_word(at, b"NOACK"):
-                if not self.grouped:
-                    raise only_in_group_read("NOACK")
-                self.ack = False
-            else:
-                raise syntax_error()
-            at += 1
-        if self.streams_at == 0:
-            raise syntax_error()
-        if self.grouped and self.group is None:
-            raise CommandError("Missing GROUP option for XREADGROUP")
-
-    def _read_timeout(self, context: Context, frame: Frame, at: int) -> None:
-        self.timeout_ms = timeout_at(frame, at)
-        if context.compat.timeout_has_end and self.timeout_ms > INT64_MAX - context.now_ms():
-            raise CommandError("timeout is out of range")
-
-    def _find_streams(self, context: Context | None, frame: Frame, at: int) -> None:
-        words = frame.count - at
-        if words & 1:
-            if context is None:
-                raise syntax_error()
-            if not context.compat.unbalanced_names_command:
-                raise unbalanced_streams("XREAD", " or '$'")
-            if self.grouped:
-                raise unbalanced_streams("'xreadgroup'", " or '>'")
-            special = ", '+', or '$'" if context.compat.xread_plus else " or '$'"
-            raise unbalanced_streams("'xread'", special)
-        self.streams_at = at
-        self.streams = words // 2
-
-
-def xread_keys(frame: Frame) -> list[int]:
-    """The positions of the keys of an XREAD. Raises: CommandError."""
-    return _key_places(frame, False)
-
-
-def xreadgroup_keys(frame: Frame) -> list[int]:
-    """The positions of the keys of an XREADGROUP. Raises: CommandError."""
-    return _key_places(frame, True)
-
-
-def _key_places(frame: Frame, grouped: bool) -> list[int]:
-    """Uses the same reader as the command itself: a consumer named STREAMS misleads neither."""
-    arguments = ReadArguments(grouped)
-    arguments.read(None, frame)
-    return list(range(arguments.streams_at, arguments.streams_at + arguments.streams))
-
-
 def xread(context: Context, frame: Frame) -> Any:
     """Entries after an id, from several streams; waits for them with BLOCK."""
-    arguments = _arguments(context, frame, False)
+    arguments = read_arguments(context, frame, False)
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
         stream = _stream_to_read(context, frame.piece(key_at))
         ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
     served: list[tuple[bytes, Any]] = []
+    budget = arguments.budget
     for index in range(arguments.streams):
         key = frame.piece(arguments.streams_at + index)
         stream = _stream_to_read(context, key)
         if stream is not None and stream.last_entry_id() > ids[index]:
-            entries = stream.range(ids[index].next(), stream_id.LARGEST, arguments.count)
+            count = arguments.count
+            if budget is not None:
+                if budget.is_spent():
+                    break
+                count = budget.count_within(stream, ids[index], count)
+            entries = stream.range(ids[index].next(), stream_id.LARGEST, count)
             served.append((key, entries))
     if served:
         return Served(served)
@@ -232,12 +135,33 @@ def _block_or_nothing(
             again.add(frame.piece(at))  # `>` and `+` are resolved when there is something to read
         else:
             again.add(ids[index].text)
-    return Blocked(again, keys, arguments.timeout_ms, arguments.group)
+    if arguments.claim_idle_ms == _NEVER:
+        return Blocked(again, keys, arguments.timeout_ms, arguments.group)
+    position = (arguments.group, arguments.claim_idle_ms)
+    blocked = Blocked(again, keys, arguments.timeout_ms, position)
+    blocked.retry_ms = _retry_ms(context, keys, arguments)
+    return blocked
+
+
+def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> int:
+    """How long until an entry that is pending now, or that becomes pending, can be claimed."""
+    first: int | None = None
+    for key in keys:
+        stream = context.keyspace.stream_or_none(key)
+        group = group_or_none(stream, arguments.group or b"")
+        if stream is not None and group is not None:
+            due_ms = group.next_claim_ms_or_none(stream, arguments.claim_idle_ms)
+            if due_ms is not None and (first is None or due_ms < first):
+                first = due_ms
+    wait_ms = max(_RETRY_MS_MIN, arguments.claim_idle_ms)
+    if first is not None:
+        wait_ms = max(1, min(wait_ms, first - context.now_ms()))
+    return min(wait_ms, _RETRY_MS_MAX)
 
 
 def xreadgroup(context: Context, frame: Frame) -> Any:
     """New entries for a consumer of a group, or its pending entries."""
-    arguments = _arguments(context, frame, True)
+    arguments = read_arguments(context, frame, True)
     assert arguments.group is not None
     context.recorded = True  # the deliveries are recorded, not the request
     groups: list[Group] = []
@@ -247,11 +171,16 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
         groups.append(_group_of(context, frame.piece(key_at), arguments.group))
         ids.append(_group_read_id(context, frame, key_at + arguments.streams))
     served: list[tuple[bytes, Any]] = []
+    budget = arguments.budget
     for index in range(arguments.streams):
+        if budget is not None and budget.is_spent():
+            break
         key = frame.piece(arguments.streams_at + index)
         entries = _serve_group(context, key, groups[index], ids[index], arguments)
         if entries is not None:
             served.append((key, entries))
+        if not _is_new(ids[index]):
+            arguments.claim_idle_ms = _NEVER  # for the streams that follow, as in Redis
     if served:
         return Served(served)
     return _block_or_nothing(context, frame, arguments, ids)
@@ -291,9 +220,14 @@ def _serve_group(
     if stream is None:
         return None
     now_ms = context.now_ms()
+    budget = arguments.budget
+    count = arguments.count if budget is None else budget.cap(arguments.count)
     if not _is_new(after):
         consumer = consumer_of(context, key, group, arguments)
-        history = group.redeliver(stream, consumer, after, arguments.count, now_ms)
+        history = group.redeliver(stream, consumer, after, count, now_ms)
+        if budget is not None:
+            for _, flat in history:
+                budget.spend(flat or [])
         if context.effects is not None:
             again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
             _deliveries(context, key, group, arguments).took(again)
@@ -307,15 +241,74 @@ def _serve_group(
         reader = _made_consumer(context, key, group, arguments)
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
-    found = group.deliver(stream, reader, arguments.count, now_ms, arguments.ack)
+    if arguments.claim_idle_ms != _NEVER:
+        return _claim_and_deliver(context, key, group, reader, arguments)
+    if budget is not None:
+        count = budget.count_within(stream, group.last_id, count)
+    found = group.deliver(stream, reader, count, now_ms, arguments.ack)
     if found is not None:
         reader.seen_ms = now_ms
-        reader.active_ms = now_ms
+        if arguments.ack:  # as in Redis, entries that do not become pending do not count
+            reader.active_ms = now_ms
         if not context.retrying or context.compat.unblock_repeats_command:
             context.dirty += 1
         if context.effects is not None:
             _record_delivery(context, key, group, arguments, found)
     return found
+
+
+def _claim_and_deliver(
+    context: Context, key: bytes, group: Group, reader: Consumer, arguments: ReadArguments
+) -> Any:
+    """Idle entries, then new ones; each with its idle time and its number of deliveries before."""
+    stream = context.keyspace.stream_or_none(key)
+    assert stream is not None
+    now_ms = context.now_ms()
+    budget = arguments.budget
+    count = arguments.count if budget is None else budget.cap(arguments.count)
+    claimed = _claim_idle(stream, group, reader, arguments, now_ms)
+    rows: list[Any] = [
+        [entry.id.text, entry.fields, entry.idle_ms, entry.delivery_count] for entry in claimed
+    ]
+    found: EntryRange | None = None
+    if (count == 0 or len(rows) < count) and (budget is None or not budget.is_spent()):
+        left = count - len(rows) if count else 0
+        if budget is not None:
+            left = budget.count_within(stream, group.last_id, left)
+        found = group.deliver(stream, reader, left, now_ms, arguments.ack)
+    if found is not None:
+        rows += [[entry_id, fields, 0, 0] for entry_id, fields in found.entries()]
+    if not rows:
+        return None
+    reader.seen_ms = now_ms
+    if claimed or arguments.ack:
+        reader.active_ms = now_ms
+    context.dirty += 1
+    if context.effects is not None:
+        _deliveries(context, key, group, arguments).took([entry.id for entry in claimed])
+        if found is not None:
+            _record_delivery(context, key, group, arguments, found)
+    return rows
+
+
+def _claim_idle(
+    stream: Stream, group: Group, reader: Consumer, arguments: ReadArguments, now_ms: int
+) -> list[ClaimedEntry]:
+    """Claim idle entries: all at once, or one by one if their size is limited."""
+    idle_ms_min, budget = arguments.claim_idle_ms, arguments.budget
+    if budget is None:
+        return group.claim_idle(stream, reader, idle_ms_min, arguments.count, now_ms)
+    claimed: list[ClaimedEntry] = []
+    left = budget.cap(arguments.count)
+    while left > 0 and not budget.is_spent():
+        # An entry that was claimed a moment ago is not idle: each is found once.
+        found = group.claim_idle(stream, reader, max(1, idle_ms_min), 1, now_ms)
+        if not found:
+            break
+        budget.spend(found[0].fields)
+        claimed += found
+        left -= 1
+    return claimed
 
 
 def consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
@@ -387,7 +380,8 @@ COMMANDS = (
         Flags.READ | Flags.BLOCKING,
         NO_KEYS,
         "Read the entries after an id, from several streams.",
-        syntax="[COUNT count] [BLOCK milliseconds] STREAMS key [key ...] id [id ...]",
+        syntax="[COUNT count] [MAXCOUNT entries] [MAXSIZE bytes] [BLOCK milliseconds]"
+        " STREAMS key [key ...] id [id ...]",
         since="5.0.0",
         complexity="O(n) for the n entries returned",
         group="stream",
@@ -400,8 +394,8 @@ COMMANDS = (
         Flags.WRITE | Flags.BLOCKING,
         NO_KEYS,
         "Read as a consumer of a group.",
-        syntax="GROUP group consumer [COUNT count] [BLOCK milliseconds] [NOACK]"
-        " STREAMS key [key ...] id [id ...]",
+        syntax="GROUP group consumer [COUNT count] [MAXCOUNT entries] [MAXSIZE bytes]"
+        " [BLOCK milliseconds] [CLAIM min-idle-time] [NOACK] STREAMS key [key ...] id [id ...]",
         since="5.0.0",
         complexity="O(n) for the n entries returned",
         group="stream",

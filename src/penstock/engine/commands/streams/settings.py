@@ -1,14 +1,20 @@
-"""Sets the counters of a stream: XSETID."""
+"""Sets the counters of a stream, and what it remembers of its producers: XSETID, XCFGSET, XIDMPRECORD."""
 
 from __future__ import annotations
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.idempotency import (
+    DURATION_S_MAX,
+    SIZE_MAX,
+    Idempotency,
+    IdempotencySettings,
+)
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 from penstock.engine import events
-from penstock.engine.arguments import count_at
+from penstock.engine.arguments import count_at, int_at
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import CommandError, no_such_key, syntax_error, xsetid_below
@@ -92,6 +98,74 @@ def xsetid(context: Context, frame: Frame) -> Status:
     return OK
 
 
+def xcfgset(context: Context, frame: Frame) -> Status:
+    """Set how long a stream remembers the messages of its producers. A change forgets all of them."""
+    stream = context.keyspace.stream_at(frame, 1)
+    if stream is None:
+        raise no_such_key()
+    before = stream.idempotency_settings
+    duration_s = _NOT_GIVEN
+    size_max = _NOT_GIVEN
+    if frame.count == 2:
+        raise CommandError("At least one parameter must be specified")
+    at = 2
+    while at < frame.count:
+        more = at + 1 < frame.count
+        if more and frame.is_word(at, b"IDMP-DURATION"):
+            if duration_s != _NOT_GIVEN:
+                raise CommandError("IDMP-DURATION specified multiple times")
+            duration_s = int_at(frame, at + 1)
+            if not 1 <= duration_s <= DURATION_S_MAX:
+                raise CommandError(f"IDMP-DURATION must be between 1 and {DURATION_S_MAX} seconds")
+        elif more and frame.is_word(at, b"IDMP-MAXSIZE"):
+            if size_max != _NOT_GIVEN:
+                raise CommandError("IDMP-MAXSIZE specified multiple times")
+            size_max = int_at(frame, at + 1)
+            if not 1 <= size_max <= SIZE_MAX:
+                raise CommandError(f"IDMP-MAXSIZE must be between 1 and {SIZE_MAX} entries")
+        else:
+            raise syntax_error()
+        at += 2
+    duration_s = before.duration_s if duration_s == _NOT_GIVEN else duration_s
+    size_max = before.size_max if size_max == _NOT_GIVEN else size_max
+    if duration_s != before.duration_s or size_max != before.size_max:
+        stream.idempotency_settings = IdempotencySettings(duration_s, size_max)
+        if stream.idempotency is not None:
+            stream.idempotency.clear()
+        context.dirty += 1
+    return OK
+
+
+def xidmprecord(context: Context, frame: Frame) -> Status:
+    """Remember that a producer has added an entry. Logs and snapshots use it, not clients.
+
+    In a replay the entry may be gone: its name still stops duplicates.
+    """
+    producer, name = frame.piece(2), frame.piece(3)
+    entry_id = stream_id.parse(frame.piece(4))
+    if not producer:
+        raise CommandError("producer ID must be non-empty")
+    if not name:
+        raise CommandError("idempotent ID must be non-empty")
+    stream = context.keyspace.stream_at(frame, 1)
+    if stream is None:
+        raise no_such_key()
+    if not (context.replaying or stream.contains(entry_id)):
+        raise CommandError("No such message in stream")
+    if stream.idempotency is None:
+        stream.idempotency = Idempotency()
+    settings = stream.idempotency_settings
+    known = stream.idempotency.find_or_none(producer, name, settings, now_ms=0)
+    if known is not None:
+        if known != entry_id:
+            raise CommandError("IID already exists for this producer with a different stream ID")
+        return OK
+    now_ms = 0 if context.replaying else context.now_ms()
+    stream.idempotency.record(producer, name, entry_id, settings, now_ms)
+    context.dirty += 1
+    return OK
+
+
 COMMANDS = (
     Command(
         "XSETID",
@@ -102,6 +176,30 @@ COMMANDS = (
         "Set the last id and the counters of a stream.",
         syntax="key last-id [ENTRIESADDED entries-added] [MAXDELETEDID max-deleted-id]",
         since="5.0.0",
+        group="stream",
+    ),
+    Command(
+        "XCFGSET",
+        xcfgset,
+        -2,
+        Flags.WRITE | Flags.FAST,
+        ONE_KEY,
+        "Set how long a stream remembers the messages of its producers.",
+        syntax="key [IDMP-DURATION seconds] [IDMP-MAXSIZE messages]",
+        since="8.6.0",
+        complexity="O(1)",
+        group="stream",
+    ),
+    Command(
+        "XIDMPRECORD",
+        xidmprecord,
+        5,
+        Flags.WRITE | Flags.DENY_OOM | Flags.FAST,
+        ONE_KEY,
+        "Remember that a producer has added an entry. For logs and snapshots.",
+        syntax="key producer message id",
+        since="8.6.2",
+        complexity="O(1)",
         group="stream",
     ),
 )
