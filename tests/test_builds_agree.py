@@ -19,7 +19,18 @@ from tests.support.source_tree import ROOT
 STRUCTURES = "tests.support.engine.recorded"
 SESSION = "tests.support.servers.recorded_session"
 LOGGED = ["XADD", "XDEL", "XTRIM", "XSETID", "XACK", "XCLAIM", "XGROUP", "SET", "DEL", "RPUSH"]
-LOGGED += ["LPOP", "LMOVE", "PEXPIREAT", "RENAME", "SELECT", "MULTI", "EXEC", "RESTORE"]
+LOGGED += [
+    "LPOP",
+    "LMOVE",
+    "LSET",
+    "LINSERT",
+    "PEXPIREAT",
+    "RENAME",
+    "SELECT",
+    "MULTI",
+    "EXEC",
+    "RESTORE",
+]
 
 
 def start_recording(module: str, folder: Path, file: Path) -> subprocess.Popen[bytes]:

@@ -21,7 +21,7 @@ from tests.support.random.effects import Work
 FULL_COMMANDS = 200_000
 ROUND_COMMANDS = 400
 COMPARED = 0.05  # the share of commands after which the engines are compared
-VERSIONS = ("7.0", "7.4")
+VERSIONS = ("7.0", "7.4", "8.6", "8.10")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -33,7 +33,7 @@ def test_effects_done_again_make_the_same_data(version: str) -> None:
 
 def play(name: str, version: str) -> None:
     recorder, replay = Recorder(version), Replay(version)
-    work = Work(recorder, name)
+    work = Work(recorder, name, level=version)
     for limits, other in (
         (replay.engine.limits, recorder.engine.limits),
         (replay.engine.list_limits, recorder.engine.list_limits),

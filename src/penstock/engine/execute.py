@@ -26,7 +26,9 @@ from penstock.engine.commands import (
     databases,
     expiry,
     keys,
+    list_edits,
     list_moves,
+    list_pops,
     lists,
     numbers,
     scan,
@@ -71,7 +73,7 @@ TABLE: dict[str, Command] = {
     for module in (
         *(append, removal, settings, read, groups, claims, info, extension, append_batch),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
-        *(lists, list_moves),
+        *(lists, list_edits, list_pops, list_moves),
     )
     for command in module.COMMANDS
 }

@@ -25,6 +25,7 @@ LEVELS = {
     "verbose": VERBOSE,
     "notice": logging.INFO,
     "warning": logging.WARNING,
+    "nothing": logging.CRITICAL + 1,
 }
 
 

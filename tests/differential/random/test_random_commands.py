@@ -20,7 +20,7 @@ from penstock.core.check import check_stream
 from penstock.core.stream import Stream
 from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
-from tests.support.campaign import cases, levels, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.engine.engines import STRING_KEY, Bench
 from tests.support.engine.keyspace_events import (
     COUNT_CHANGES,
@@ -48,7 +48,7 @@ def test_random_commands_do_the_same_as_in_redis(port: int, level: str) -> None:
     start = seed()
     with RawRedis(port) as redis, RedisEvents(port) as listener:
         redis.ask([SWITCH_ON])
-        for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
+        for n in range(max(1, cases_per_level(200_000) // ROUND_COMMANDS)):
             Round(redis, listener, f"{start}/{n}", level).play()
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from penstock.build import KIND
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups import positions
 from penstock.core.groups.group import ClaimOptions, Consumer, Group
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
@@ -215,7 +216,11 @@ class Recording:
     def positions(self) -> object:
         entry_id = self.some_id()
         key = stream_id.from_key(entry_id.key).text
-        return [key, self.stream.rank_or_unknown(entry_id), self.group.lag_or_none(self.stream)]
+        return [
+            key,
+            positions.rank_or_unknown(self.stream, entry_id),
+            self.group.lag_or_none(self.stream),
+        ]
 
 
 def main(path: Path) -> None:

@@ -11,8 +11,8 @@ over nodes.
 
 The commands of Redis 8 come in with the level. Three more things must not be mixed:
 
-- DELREF on a trim also removes the records of entries that are gone already. Redis leaves them (its issue 15581).
-  So in a world with DELREF, all trims have it, and nothing is deleted by id.
+- DELREF on a trim also removes the records of entries that are gone already. Redis leaves them (its issue
+  15581). So in a world with DELREF, all trims have it, and nothing is deleted by id.
 - A trim with ACKED leaves tombstones, which then make MINID differ as above.
 - A read with CLAIM has no COUNT: which entry has waited longest depends on the milliseconds.
 """

@@ -28,10 +28,11 @@ _LARGEST = stream_id.LARGEST
 
 
 def add_group(stream: Stream, name: bytes, group: Group) -> None:
-    """Add a new group to a stream."""
+    """Add a new group to a stream. Raises: ValueError if there is one of this name."""
     if stream.groups is None:
         stream.groups = Rax()
-    stream.groups.insert(name, group)
+    if not stream.groups.try_insert(name, group):
+        raise ValueError(f"there is a group {name!r} already")
     if stream.pending_index is not None:
         group.use_index(stream.pending_index)
 
