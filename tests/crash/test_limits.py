@@ -28,7 +28,7 @@ from penstock.persist.store import Store
 from tests.support.campaign import cases, seed
 from tests.support.disk.fake_disk import FakeDisk
 from tests.support.engine.effects import Recorder
-from tests.support.engine.engine_state import engine_state, value_state
+from tests.support.engine.engine_state import engine_state, forget_expired_names, value_state
 from tests.support.engine.engines import START_MS
 from tests.support.random.effects import LimitWorld, Work
 from tests.support.servers.raw_redis import Refusal
@@ -118,6 +118,7 @@ class Round:
             raise AssertionError(self.work.story(f"seed {self.name}: {error}")) from error
 
     def check(self) -> None:
+        forget_expired_names(self.engine, self.recorder.clock.at_ms)
         state = engine_state(self.engine)
         self.sync()
         assert engine_state(self.restarted()) == state, "the log"
@@ -154,7 +155,9 @@ class Round:
 
     def restarted(self) -> Engine:
         """The data of a server that starts on the current files."""
-        return self.store.recovery(load_truncated=False).with_log().engine
+        engine = self.store.recovery(load_truncated=False).with_log().engine
+        forget_expired_names(engine, self.recorder.clock.at_ms)
+        return engine
 
     def check_dumps(self) -> None:
         limits = ValueLimits(self.engine.limits, self.engine.list_limits)

@@ -140,7 +140,7 @@ class EffectWorld(KeyWorld):
         return [self.dice.choice(self.references)] if self.references and self.roll(0.5) else []
 
     def xidmprecord(self) -> Words:
-        name = b"%d" % self.dice.randrange(8)
+        name = b"%d" % self.dice.randrange(10**9)  # not used before: see test_a_name_recorded_again
         return [b"XIDMPRECORD", self.key(), self.dice.choice(PRODUCERS), name, self.entry_id()]
 
     def xnack(self) -> Words:
