@@ -292,7 +292,7 @@ class Engine:
         return True
 
     def retry(self, waiter: Waiter) -> None:
-        """Run a waiter's command again because its time has come, after those that blocked before it."""
+        """Run a waiter's command again: it is time to (retry_ms). Those that blocked before it run first."""
         if waiter.done:
             return
         context = self.context
