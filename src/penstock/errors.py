@@ -207,8 +207,13 @@ def exec_refused(error: CommandError) -> CommandError:
     return CommandError(f"Transaction discarded because of: {reason}", "EXECABORT")
 
 
-def no_such_command(name: bytes, words: list[bytes]) -> CommandError:
-    """`words` are the arguments. The text shows 128 bytes of the name and 128 of all arguments together."""
+def no_such_command(name: bytes, words: list[bytes], alone_is_short: bool = False) -> CommandError:
+    """`words` are the arguments. The text shows 128 bytes of the name and 128 of all arguments together.
+
+    With `alone_is_short` it does not mention arguments if there are none.
+    """
+    if alone_is_short and not words:
+        return CommandError(f"unknown command '{shown(name[:_QUOTED_BYTES_MAX])}'")
     quoted = b""
     for word in words:
         if len(quoted) >= _QUOTED_BYTES_MAX:

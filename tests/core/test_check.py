@@ -16,6 +16,9 @@ from penstock.core.check import (
     check_stream,
 )
 from penstock.core.groups.group import Consumer, Group, Pending
+from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.groups.references import References, add_group
+from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
@@ -425,6 +428,212 @@ def test_pending_ids_may_be_gone_from_the_stream_or_lie_ahead() -> None:
     check_stream(stream)
 
 
+# --- Returned entries, orders and indexes --------------------------------------------------------------
+
+
+def returned() -> tuple[Group, Pending]:
+    """2-0 of the working group has no owner."""
+    _, group, _, _ = working()
+    group.give_back(sid("2-0"), 1)
+    check_group(group)
+    return group, group.returned[sid("2-0").key]
+
+
+def test_a_record_without_an_owner_that_was_not_returned_is_found() -> None:
+    group, _ = returned()
+    group.returned.clear()
+    with broken("G1", "3 records, consumers have 2"):
+        check_group(group)
+
+
+def test_a_returned_record_that_is_not_the_groups_is_found() -> None:
+    group, record = returned()
+    group.returned[sid("9-0").key] = record
+    with broken("G1", "returned: the record of 9-0 is not the group's"):
+        check_group(group)
+    group.returned.clear()
+    group.returned[sid("2-0").key] = Pending(-1, 0, 1)
+    with broken("G1", "returned: the record of 2-0 is not the group's"):
+        check_group(group)
+    group.returned.clear()
+    group.returned[b"short"] = record
+    with broken("G1", "returned: a key of 5 bytes"):
+        check_group(group)
+
+
+@pytest.mark.parametrize(("number", "delivery_ms"), [(0, 0), (-1, 5), (-2, 0), (-1, -1)])
+def test_a_returned_record_with_an_owner_or_a_time_is_found(number: int, delivery_ms: int) -> None:
+    group, record = returned()
+    record.consumer_number = number
+    record.delivery_ms = delivery_ms
+    with broken("G1", f"2-0 names consumer number {number} at {delivery_ms} ms"):
+        check_group(group)
+
+
+def test_a_returned_record_that_a_consumer_has_too_is_found() -> None:
+    group, record = returned()
+    group.consumer_by_number(0).pending.insert(sid("2-0").key, record)
+    with broken("G1", "2-0 names consumer number -1"):
+        check_group(group)
+
+
+def test_numbers_of_returned_records_are_checked() -> None:
+    group, record = returned()
+    record.delivery_count = -1
+    with broken("G5", "returned: 2-0 was delivered at 0 ms, -1 times"):
+        check_group(group)
+    record.delivery_count = 2**63 - 1
+    check_group(group)
+    group.add_returned(SMALLEST, 1)
+    with broken("G5", "returned: 0-0 is pending"):
+        check_group(group)
+
+
+def ordered() -> tuple[Group, Rax]:
+    """The working group with an order of its records by time."""
+    stream, group, _, _ = working()
+    assert group.next_claim_ms_or_none(stream, 0) == 100
+    order = group.idle_order_or_none()
+    assert order is not None
+    check_group(group)
+    return group, order
+
+
+def test_a_record_that_is_missing_in_the_order_of_times_is_found() -> None:
+    group, order = ordered()
+    key, _ = next(order.pairs())
+    order.remove(key)
+    with broken("G6", "2 records by time, 3 with an owner"):
+        check_group(group)
+
+
+def test_a_record_that_is_too_much_in_the_order_of_times_is_found() -> None:
+    group, order = ordered()
+    order.insert(bytes(8) + sid("2-0").key, group.pending.find(sid("2-0").key))
+    with broken("G6", "4 records by time, 3 with an owner"):
+        check_group(group)
+
+
+def test_a_record_with_another_time_than_its_place_in_the_order_is_found() -> None:
+    group, _ = ordered()
+    group.pending.find(sid("2-0").key).delivery_ms = 101
+    with broken("G6", "3 records by time, 3 with an owner"):
+        check_group(group)
+
+
+def test_another_record_in_the_order_of_times_is_found() -> None:
+    group, order = ordered()
+    key, _ = next(order.pairs())
+    order.insert(key, Pending(0, 100, 1))
+    with broken("G6", "3 records by time, 3 with an owner"):
+        check_group(group)
+
+
+def test_a_returned_record_in_the_order_of_times_is_found() -> None:
+    group, order = ordered()
+    group.give_back(sid("2-0"), 1)
+    check_group(group)
+    order.insert(bytes(8) + sid("2-0").key, group.returned[sid("2-0").key])
+    with broken("G6", "3 records by time, 2 with an owner"):
+        check_group(group)
+
+
+def indexed() -> tuple[Stream, Rax]:
+    """Two groups with an index: 1-0 is pending in one of them, 2-0 in both."""
+    stream = stream_of("1-0", "2-0", "3-0")
+    for name, count in ((b"g", 2), (b"h", 2)):
+        group = Group(SMALLEST, 0)
+        add_group(stream, name, group)
+        group.deliver(stream, group.create_consumer(b"c", 0), count, 100, True)
+    References(stream)
+    group.acknowledge(sid("1-0"))
+    check_stream(stream)
+    assert stream.pending_index is not None
+    return stream, stream.pending_index.counts
+
+
+@pytest.mark.parametrize(
+    ("entry_id", "count", "what"),
+    [
+        ("1-0", 2, "1-0 is pending in 1 groups, not 2"),
+        ("2-0", 1, "2-0 is pending in 2 groups, not 1"),
+        ("2-0", 0, "2-0 is pending in 2 groups, not 0"),
+        ("3-0", 1, "3-0 is pending in 0 groups, not 1"),
+        ("3-0", 0, "3-0 is pending in 0 groups, not 0"),
+    ],
+)
+def test_a_wrong_count_in_the_index_is_found(entry_id: str, count: int, what: str) -> None:
+    stream, counts = indexed()
+    counts.insert(sid(entry_id).key, count)
+    with broken("X1", what):
+        check_stream(stream)
+
+
+def test_an_entry_that_is_missing_in_the_index_is_found() -> None:
+    stream, counts = indexed()
+    counts.remove(sid("2-0").key)
+    with broken("X1", "2-0 is pending in 2 groups, not None"):
+        check_stream(stream)
+
+
+def test_a_group_that_does_not_keep_up_the_index_is_found() -> None:
+    stream, _ = indexed()
+    assert stream.groups is not None
+    stream.groups.remove(b"g")
+    with broken("X1", "is pending in"):
+        check_stream(stream)
+
+
+def test_an_index_without_groups_is_checked() -> None:
+    stream = stream_of("1-0")
+    stream.pending_index = PendingIndex()
+    check_stream(stream)
+    stream.pending_index.add(sid("1-0").key)
+    with broken("X1", "1-0 is pending in 0 groups, not 1"):
+        check_stream(stream)
+
+
+# --- Producers -----------------------------------------------------------------------------------------
+
+
+def with_producers() -> tuple[Stream, Idempotency]:
+    """A stream with two names of one producer, which is all that it may have."""
+    stream = stream_of("1-0", "2-0")
+    stream.idempotency_settings = IdempotencySettings(100, 2)
+    stream.idempotency = known = Idempotency()
+    for name in (b"a", b"b"):
+        known.record(b"p", name, sid("1-0"), stream.idempotency_settings, 0)
+    check_stream(stream)
+    return stream, known
+
+
+def test_a_producer_with_too_many_names_is_found() -> None:
+    stream, known = with_producers()
+    known.producers[b"p"][b"c"] = sid("2-0")
+    with broken("D1", "producer b'p': 3 names, of 2 allowed"):
+        check_stream(stream)
+
+
+def test_a_producer_without_names_is_found() -> None:
+    stream, known = with_producers()
+    known.producers[b"p"].clear()
+    with broken("D1", "producer b'p': 0 names"):
+        check_stream(stream)
+
+
+def test_counters_of_producers_below_zero_are_found() -> None:
+    stream, known = with_producers()
+    known.duplicates = 2**63 - 1
+    check_stream(stream)
+    known.duplicates = -1
+    with broken("D3", "a counter of -1"):
+        check_stream(stream)
+    known.duplicates = 0
+    known.added = -(2**63)
+    with broken("D3", "a counter of -9223372036854775808"):
+        check_stream(stream)
+
+
 # --- Lists -------------------------------------------------------------------------------------------
 
 
@@ -506,6 +715,16 @@ def test_a_node_of_a_list_beyond_the_limits_is_found() -> None:
     alone = ListValue()
     alone.push_right(b"x" * 10_000)
     check_list(alone, alone.limits)  # one element may be of any size
+
+
+def test_an_edited_node_may_be_longer_but_its_elements_may_not() -> None:
+    value = three_nodes()
+    value.replace(0, b"x" * 12)
+    with broken("Q5", "node 0: 24 bytes, of 23 allowed"):
+        check_list(value, ListLimits(bytes_max=23))
+    check_list(value, ListLimits(bytes_max=23), edited=True)
+    with broken("Q5", "node 0: an element of 12 bytes is not alone"):
+        check_list(value, ListLimits(bytes_max=11), edited=True)
 
 
 # --- All of them -------------------------------------------------------------------------------------

@@ -8,9 +8,11 @@ import pytest
 
 from penstock.core.check import check_group, check_stream
 from penstock.core.groups.group import NEVER_MS, Group
+from penstock.core.groups.references import References, add_group, remove_group
+from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
-from penstock.core.stream_id import SMALLEST
+from penstock.core.stream_id import LARGEST, SMALLEST
 from tests.support.engine.engines import Bench
 from tests.support.engine.streams import (
     add,
@@ -103,6 +105,71 @@ def test_a_stream_is_copied_with_its_groups() -> None:
     assert twin.groups is not None
     twin.groups.remove(b"g")
     assert keys_of(stream.groups) == [b"g", b"h"]
+
+
+def test_a_copied_group_keeps_the_order_of_returned_entries() -> None:
+    stream = stream_of("1-0", "2-0", "3-0")
+    group = Group(SMALLEST, 0)
+    a = group.create_consumer(b"a", 5)
+    group.deliver(stream, a, 0, 100, True)
+    group.next_claim_ms_or_none(stream, 0)
+    group.give_back(sid("3-0"), 4)
+    group.give_back(sid("1-0"), 2)
+    twin = group.copy()
+    check_group(twin)
+    assert pending_of(twin) == pending_of(group)
+    assert list(twin.returned) == list(group.returned) == [sid("3-0").key, sid("1-0").key]
+    assert twin.idle_order_or_none() is None  # made when it is needed
+    consumer = twin.create_consumer(b"b", 5)
+    claimed = twin.claim_idle(stream, consumer, 0, 0, 200)
+    assert [str(entry.id) for entry in claimed] == ["3-0", "1-0", "2-0"]
+    check_group(twin)
+    check_group(group)
+    assert pending_of(group) == [("1-0", b"", 0, 2), ("2-0", b"a", 100, 1), ("3-0", b"", 0, 4)]
+
+
+def indexed(stream: Stream) -> int | None:
+    """The number of entries in the index of pending entries, if there is one."""
+    return None if stream.pending_index is None else stream.pending_index.counts.count
+
+
+def test_a_copied_stream_makes_an_index_of_its_own() -> None:
+    stream = stream_of("1-0", "2-0")
+    for name in (b"g", b"h"):
+        group = Group(SMALLEST, 0)
+        add_group(stream, name, group)
+        group.deliver(stream, group.create_consumer(b"c", 0), 0, 100, True)
+    References(stream)
+    twin = stream.copy()
+    assert (indexed(twin), indexed(stream)) == (None, 2)
+    References(twin).forget(sid("1-0"))
+    check_stream(twin)
+    check_stream(stream)
+    assert (indexed(twin), indexed(stream)) == (1, 2)
+    References(stream).forget_before(LARGEST)
+    assert (indexed(twin), indexed(stream)) == (1, 0)
+    assert remove_group(twin, b"g")
+    check_stream(twin)
+    check_stream(stream)
+
+
+def test_a_copied_stream_knows_the_same_messages() -> None:
+    stream = stream_of("1-0", "2-0")
+    stream.idempotency_settings = IdempotencySettings(5, 2)
+    twin = stream.copy()
+    assert (twin.idempotency, twin.idempotency_settings) == (None, stream.idempotency_settings)
+    stream.idempotency = Idempotency()
+    stream.idempotency.record(b"p", b"a", sid("1-0"), stream.idempotency_settings, 0)
+    stream.idempotency.count_duplicate()
+    twin = stream.copy()
+    check_stream(twin)
+    assert twin.idempotency is not None
+    assert twin.idempotency is not stream.idempotency
+    settings = twin.idempotency_settings
+    assert twin.idempotency.find_or_none(b"p", b"a", settings, 0) == sid("1-0")
+    assert (twin.idempotency.added, twin.idempotency.duplicates) == (1, 1)
+    twin.idempotency.clear()
+    assert stream.idempotency.find_or_none(b"p", b"a", settings, 0) == sid("1-0")
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -15,13 +15,13 @@ from penstock.engine.execute import TABLE
 from penstock.persist.aof.replay import Replay as FileReplay
 from tests.support.campaign import cases, seed
 from tests.support.engine.effects import Recorder, Replay, texts_of
-from tests.support.engine.engine_state import engine_state
+from tests.support.engine.engine_state import engine_state, forget_expired_names
 from tests.support.random.effects import Work
 
 FULL_COMMANDS = 200_000
 ROUND_COMMANDS = 400
 COMPARED = 0.05  # the share of commands after which the engines are compared
-VERSIONS = ("7.0", "7.4")
+VERSIONS = ("7.0", "7.4", "8.6", "8.10")
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -33,7 +33,7 @@ def test_effects_done_again_make_the_same_data(version: str) -> None:
 
 def play(name: str, version: str) -> None:
     recorder, replay = Recorder(version), Replay(version)
-    work = Work(recorder, name)
+    work = Work(recorder, name, level=version)
     for limits, other in (
         (replay.engine.limits, recorder.engine.limits),
         (replay.engine.list_limits, recorder.engine.list_limits),
@@ -45,6 +45,7 @@ def play(name: str, version: str) -> None:
             compare(work, recorder, replay, name)
     loaded = recorder.engine.spare()
     FileReplay(loaded, TABLE.values()).run(io.BytesIO(recorder.data), name)
+    forget_expired_names(loaded, recorder.clock.at_ms)
     assert engine_state(loaded) == engine_state(recorder.engine), f"seed {name}, as a file"
 
 
@@ -53,6 +54,8 @@ def compare(work: Work, recorder: Recorder, replay: Replay, name: str) -> None:
     data = recorder.take()
     try:
         replay.feed(data)
+        for engine in (replay.engine, recorder.engine):
+            forget_expired_names(engine, recorder.clock.at_ms)
         assert replay.state() == engine_state(recorder.engine)
     except Exception as error:
         effects = "\n".join(texts_of(data))

@@ -353,12 +353,11 @@ def check_group(group: Group) -> None:
 def _check_returned(group: Group) -> None:
     """Check G1 for the records that nobody owns."""
     for key, record in group.returned.items():
-        entry_id = stream_id.from_key(key)
-        if group.pending.find(key) is not record:
-            _broken("G1", "returned", f"the record of {entry_id} is not the group's")
+        entry_id = _checked_id(group, key, record, "returned")
         if record.consumer_number != NOBODY or record.delivery_ms != 0:
             owner = f"consumer number {record.consumer_number} at {record.delivery_ms} ms"
             _broken("G1", "returned", f"{entry_id} names {owner}")
+        _check_numbers(entry_id, record, "returned")
 
 
 def _check_idle_order(group: Group) -> None:
@@ -388,26 +387,40 @@ def _check_records(group: Group, consumer: Consumer, place: str) -> None:
     records = consumer.pending.iterator()
     records.seek("^")
     while records.next():
-        if len(records.key) != _KEY_BYTES:
-            _broken("G1", place, f"a key of {len(records.key)} bytes: {records.key.hex()}")
-        entry_id = stream_id.from_key(records.key)
         record = records.value
-        if not isinstance(record, Pending) or group.pending.find(records.key) is not record:
-            _broken("G1", place, f"the record of {entry_id} is not the group's")
+        entry_id = _checked_id(group, records.key, record, place)
         if record.consumer_number != consumer.number:
             _broken("G1", place, f"{entry_id} names consumer number {record.consumer_number}")
-        if entry_id == stream_id.SMALLEST:
-            _broken("G5", place, "0-0 is pending")
-        if not (0 <= record.delivery_ms <= COUNT_MAX and 0 <= record.delivery_count <= COUNT_MAX):
-            delivered = f"at {record.delivery_ms} ms, {record.delivery_count} times"
-            _broken("G5", place, f"{entry_id} was delivered {delivered}")
+        _check_numbers(entry_id, record, place)
+
+
+def _checked_id(group: Group, key: bytes, record: object, place: str) -> StreamID:
+    """Check that a record is also in the group's tree (G1); return the id of its entry."""
+    if len(key) != _KEY_BYTES:
+        _broken("G1", place, f"a key of {len(key)} bytes: {key.hex()}")
+    entry_id = stream_id.from_key(key)
+    if not isinstance(record, Pending) or group.pending.find(key) is not record:
+        _broken("G1", place, f"the record of {entry_id} is not the group's")
+    return entry_id
+
+
+def _check_numbers(entry_id: StreamID, record: Pending, place: str) -> None:
+    """Check G5 for one record."""
+    if entry_id == stream_id.SMALLEST:
+        _broken("G5", place, "0-0 is pending")
+    if not (0 <= record.delivery_ms <= COUNT_MAX and 0 <= record.delivery_count <= COUNT_MAX):
+        delivered = f"at {record.delivery_ms} ms, {record.delivery_count} times"
+        _broken("G5", place, f"{entry_id} was delivered {delivered}")
 
 
 # --- Lists -------------------------------------------------------------------------------------------
 
 
-def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
-    """Check Q1 to Q4 and every node, and Q5 if the limits are given."""
+def check_list(value: ListValue, limits: ListLimits | None = None, edited: bool = False) -> None:
+    """Check Q1 to Q4 and every node, and Q5 if the limits are given.
+
+    `edited`: elements were inserted or replaced.
+    """
     places, first = value.inside()
     if not 0 <= first <= len(places) or (first == len(places) and first > 0):
         _broken("Q4", "list", f"the first node is said to be at {first} of {len(places)}")
@@ -427,19 +440,26 @@ def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
         if first < number < len(places) - 1 and len(node) != listpack.total_bytes(node):
             _broken("Q3", place, "room, and it is neither the first nor the last", node)
         if limits is not None and count > 1:
-            _check_list_limits(place, node, count, limits)
+            _check_list_limits(place, node, limits, edited)
         length += count
     if length != value.length:
         _broken("Q2", "list", f"length is {value.length}, the nodes hold {length}")
 
 
-def _check_list_limits(place: str, node: bytearray, count: int, limits: ListLimits) -> None:
+def _check_list_limits(place: str, node: bytearray, limits: ListLimits, edited: bool) -> None:
     """Check Q5 for a node of more than one element."""
     total = listpack.total_bytes(node)
-    if total > limits.bytes_max:
+    count = listpack.length(node)
+    if total > limits.bytes_max and not edited:
         _broken("Q5", place, f"{total} bytes, of {limits.bytes_max} allowed", node)
     if count > limits.entries_max:
         _broken("Q5", place, f"{count} elements, of {limits.entries_max} allowed", node)
+    at = listpack.first(node)
+    while at:
+        size = len(listpack.get_bytes(node, at))
+        if size > limits.bytes_max:
+            _broken("Q5", place, f"an element of {size} bytes is not alone", node)
+        at = listpack.next_at(node, at)
 
 
 def _broken(number: str, place: str, what: str, dump: bytearray | None = None) -> NoReturn:

@@ -14,17 +14,15 @@ cdef class IdempotencySettings:
 
 @cython.final
 cdef class Idempotency:
-    cdef readonly dict producers
+    cdef readonly object producers
     cdef public long long added
     cdef public long long duplicates
 
-    @cython.locals(names=dict, entry_id=StreamID)
+    @cython.locals(entry_id=StreamID)
     cpdef StreamID find_or_none(self, bytes producer, bytes name, IdempotencySettings settings, long long now_ms)
-    @cython.locals(names=dict)
     cpdef int record(self, bytes producer, bytes name, StreamID entry_id, IdempotencySettings settings, long long now_ms) except -1
     cpdef int count_duplicate(self) except -1
-    cdef void _forget_idle_producers(self, IdempotencySettings settings, long long now_ms) except *
-    @cython.locals(names=dict)
+    cdef int _forget_idle_producers(self, IdempotencySettings settings, long long now_ms) except -1
     cdef bint _forget_names(self, bytes producer, IdempotencySettings settings, long long now_ms) except -1
     cpdef int forget_expired(self, IdempotencySettings settings, long long now_ms) except -1
     cpdef int clear(self) except -1

@@ -60,7 +60,9 @@ def served_with_claims(reply: Any) -> list[Any]:
     """
     if not isinstance(reply, Served):
         return []
-    return [[key, [(row[0], mapping(row[1]), *row[2:]) for row in rows]] for key, rows in reply.items]
+    return [
+        [key, [(row[0], mapping(row[1]), *row[2:]) for row in rows]] for key, rows in reply.items
+    ]
 
 
 def autoclaimed(reply: list[Any]) -> list[Any]:

@@ -62,7 +62,7 @@ class ThreadWaiter(Waiter):
         return self.is_served or (self._ends_s is not None and time.monotonic() >= self._ends_s)
 
     def is_due(self) -> bool:
-        """Tell whether the time for another attempt has come (Waiter.retry_ms)."""
+        """Tell whether it is time for another attempt (Waiter.retry_ms)."""
         return self._retry_s is not None and time.monotonic() >= self._retry_s
 
     def keep_waiting(self, retry_ms: int) -> None:

@@ -8,8 +8,9 @@ An option that a version added is also a column, checked where its word is read:
     elif context.compat.xread_claim and frame.is_word(at, b"CLAIM"):
 
 so that an older level refuses the word like any unknown word. A replay accepts every word, because the log
-may come from a higher level. A command that a version added has that version as its row's `since`; the command
-table of a level omits the rows above it. engine/lookup.py then does not find them; HELP still lists them.
+may come from a higher level. A command that a version added has that version as its row's `since`; the
+command table of a level omits the rows above it. engine/lookup.py then does not find them; HELP still lists
+them.
 
 The default is the newest level that the tests compare with a live server. Levels above it follow the
 documentation and the sources.
@@ -51,6 +52,8 @@ class Compat:
 
     From 8.0 on, a group that a trim has overtaken counts again from the first entry that is left.
     """
+    info_counts_waits: bool
+    """7.2: INFO counts the keys that clients wait for."""
     client_lists_library: bool
     """7.2: CLIENT LIST shows the values of CLIENT SETINFO."""
     pushes_follow_reply: bool
@@ -64,9 +67,11 @@ class Compat:
     lrem_count_has_limit: bool
     """7.4: LREM refuses the smallest 64-bit number."""
     client_lists_watches: bool
-    """7.4: CLIENT LIST shows the number of keys that a client watches."""
+    """7.4: CLIENT LIST shows the number of keys that a client watches, and INFO counts them."""
     kill_by_age: bool
     """7.4: CLIENT KILL takes MAXAGE."""
+    client_lists_thread: bool
+    """8.0: CLIENT LIST shows the I/O thread of a client."""
     entries_read_bounded: bool
     """8.2: XGROUP lowers an ENTRIESREAD above the number of entries ever added."""
     reference_options: bool
@@ -75,6 +80,8 @@ class Compat:
     """8.4: XREADGROUP takes CLAIM."""
     idempotent_adds: bool
     """8.6: XADD takes IDMP and IDMPAUTO, and XINFO STREAM shows what they have stored."""
+    unknown_alone_is_short: bool
+    """8.6: the error about an unknown command without arguments does not mention arguments."""
     shows_nacked: bool
     """8.8: XINFO STREAM FULL counts the entries that XNACK has returned to a group."""
     read_budgets: bool
@@ -104,6 +111,7 @@ _7_0 = Compat(
     xread_plus=False,
     history_is_change=True,
     lag_rule=LAG_COUNTS_TRIMMED,
+    info_counts_waits=False,
     client_lists_library=False,
     pushes_follow_reply=False,
     hello_shows_version=False,
@@ -112,10 +120,12 @@ _7_0 = Compat(
     lrem_count_has_limit=False,
     client_lists_watches=False,
     kill_by_age=False,
+    client_lists_thread=False,
     entries_read_bounded=False,
     reference_options=False,
     read_claims=False,
     idempotent_adds=False,
+    unknown_alone_is_short=False,
     shows_nacked=False,
     read_budgets=False,
     rdb_version=10,
@@ -130,6 +140,7 @@ _7_2 = replace(
     xsetid_deleted_first=True,
     timeout_has_end=True,
     small_lists_are_listpacks=True,
+    info_counts_waits=True,
     client_lists_library=True,
     pushes_follow_reply=True,
     hello_shows_version=True,
@@ -150,17 +161,27 @@ _7_4 = replace(
     rdb_version=12,
 )
 
-_8_0 = replace(_7_4, version="8.0", redis_version="8.0.6", lag_rule=LAG_RECOUNTS)
+_8_0 = replace(
+    _7_4, version="8.0", redis_version="8.0.6", lag_rule=LAG_RECOUNTS, client_lists_thread=True
+)
 _8_2 = replace(
     _8_0, version="8.2", redis_version="8.2.3", entries_read_bounded=True, reference_options=True
 )
 _8_4 = replace(_8_2, version="8.4", redis_version="8.4.0", read_claims=True)
-_8_6 = replace(_8_4, version="8.6", redis_version="8.6.2", idempotent_adds=True, rdb_version=13)
+_8_6 = replace(
+    _8_4,
+    version="8.6",
+    redis_version="8.6.2",
+    idempotent_adds=True,
+    unknown_alone_is_short=True,
+    rdb_version=13,
+)
 _8_8 = replace(_8_6, version="8.8", redis_version="8.8.2", shows_nacked=True, rdb_version=14)
-_8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True)
+_8_10 = replace(_8_8, version="8.10", redis_version="8.10.0", read_budgets=True, rdb_version=15)
 
 LEVELS = {level.version: level for level in (_7_0, _7_2, _7_4, _8_0, _8_2, _8_4, _8_6, _8_8, _8_10)}
 DEFAULT = LEVELS["8.6"]
+NEWEST = _8_10
 
 
 def level(version: str) -> Compat:

@@ -1,7 +1,7 @@
 """A digest of all data, the same as Redis's for the same data (DEBUG DIGEST).
 
 Equal values have equal digests, whatever their nodes look like; of a stream only the entries count. Two files
-or two servers with equal digests hold the same data, except for groups and counters.
+or two servers with equal digests hold the same data, except for groups, producers and counters.
 """
 
 from __future__ import annotations

@@ -26,7 +26,9 @@ from penstock.engine.commands import (
     databases,
     expiry,
     keys,
+    list_edits,
     list_moves,
+    list_pops,
     lists,
     numbers,
     scan,
@@ -71,7 +73,7 @@ TABLE: dict[str, Command] = {
     for module in (
         *(append, removal, settings, read, groups, claims, info, extension, append_batch),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
-        *(lists, list_moves),
+        *(lists, list_edits, list_pops, list_moves),
     )
     for command in module.COMMANDS
 }
@@ -290,7 +292,7 @@ class Engine:
         return True
 
     def retry(self, waiter: Waiter) -> None:
-        """Run a waiter's command again because its time has come, after those that blocked before it."""
+        """Run a waiter's command again: it is time to (retry_ms). Those that blocked before it run first."""
         if waiter.done:
             return
         context = self.context

@@ -21,9 +21,11 @@ from penstock.errors import no_such_command, no_such_subcommand, wrong_arity
 class Lookup:
     """The rows of a table by name. `containers` holds the rows of each container by its name."""
 
-    __slots__ = ("_rows", "_subcommands", "containers")
+    __slots__ = ("_alone_is_short", "_rows", "_subcommands", "containers")
 
-    def __init__(self, rows: Iterable[Command]) -> None:
+    def __init__(self, rows: Iterable[Command], alone_is_short: bool = False) -> None:
+        """`alone_is_short`: how to report an unknown command without arguments (Compat)."""
+        self._alone_is_short = alone_is_short
         self._rows: dict[bytes, Command] = {}
         self._subcommands: dict[bytes, dict[bytes, Command]] = {}
         self.containers: dict[str, list[Command]] = {}
@@ -50,4 +52,5 @@ class Lookup:
             return row
         if subcommands is not None:
             raise wrong_arity(name.decode())
-        raise no_such_command(given, [frame.piece(at) for at in range(1, frame.count)])
+        words = [frame.piece(at) for at in range(1, frame.count)]
+        raise no_such_command(given, words, self._alone_is_short)

@@ -36,7 +36,6 @@ class Blocked:
         timeout_ms: int,
         position: Hashable | None = None,
         on_timeout: Any = NULL_ARRAY,
-        retry_ms: int | None = None,
     ) -> None:
         self.frame = frame
         self.keys = keys
@@ -45,7 +44,7 @@ class Blocked:
         self.position = position
         self.on_timeout = on_timeout  # the reply after the timeout
         # After this time the command may find something although no key has changed: run it again.
-        self.retry_ms = retry_ms
+        self.retry_ms: int | None = None
 
 
 class Waiter:
@@ -110,6 +109,10 @@ class Waiters:
     def places(self) -> list[tuple[int, bytes]]:
         """Every database and key with waiters."""
         return list(self._queues)
+
+    def has_group_reader(self, place: tuple[int, bytes]) -> bool:
+        """Tell whether a command that waits for a key reads for a group."""
+        return any(waiter.command.name == "XREADGROUP" for waiter in self._queues.get(place, ()))
 
     def all(self) -> list[Waiter]:
         """Every waiter, once."""

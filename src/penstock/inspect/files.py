@@ -69,7 +69,7 @@ def kind_or_none(path: str) -> FileKind | None:
         first = file.read(8)
         file.seek(max(size - 1, 0))
         last = file.read(1)
-    if first.startswith(rdb_format.MAGIC):
+    if rdb_format.is_snapshot(first):
         return FileKind.AOF if place.suffix == _LOG_SUFFIX else FileKind.RDB
     is_sized = size >= _LISTPACK_BYTES_MIN and memory.load32(bytearray(first), 0) == size
     if is_sized and last == _LISTPACK_END:

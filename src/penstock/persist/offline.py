@@ -101,7 +101,8 @@ def check_path(path: str) -> None:
 def _is_snapshot(place: Path) -> bool:
     """Tell whether a file is only a snapshot. An old log may begin with one, with commands behind it."""
     with place.open("rb") as file:
-        return file.read(len(rdb_format.MAGIC)) == rdb_format.MAGIC and not _is_log(place)
+        head = file.read(rdb_format.MAGIC_BYTES_MAX)
+    return rdb_format.is_snapshot(head) and not _is_log(place)
 
 
 def _is_log(place: Path) -> bool:

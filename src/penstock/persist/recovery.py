@@ -233,14 +233,15 @@ class Recovery:
         """
         source = self._disk.read(path)
         try:
-            first = bytearray(len(rdb_format.MAGIC))
+            first = bytearray(rdb_format.MAGIC_BYTES_MAX)
             size = read_into(source, memoryview(first))
             self.progress.step(size)
             if self._is_snapshot(path) and not first[:size].strip(b"\0"):
                 # Read as a log it would be empty or torn, and its data would be lost unnoticed.
                 raise CorruptData(f"{path}: it is empty or all zeros, but should be a snapshot", 0)
-            if size == len(rdb_format.MAGIC) and first == rdb_format.MAGIC:
-                return file_crc.of_snapshot(self._load_rdb(Joined(bytes(first), source), path))
+            if rdb_format.is_snapshot(bytes(first[:size])):
+                head = bytes(first[:size])
+                return file_crc.of_snapshot(self._load_rdb(Joined(head, source), path))
             if size:
                 self._replay.run(source, path, bytes(first[:size]))
             return file_crc.of_lines(self._replay.lines_crc if size else 0)

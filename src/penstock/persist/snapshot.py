@@ -48,10 +48,10 @@ class _Vouching:
 
 def write_snapshot(file: File, engine: Engine, options: SnapshotOptions, is_base: bool) -> None:
     """Write all data. Raises: OSError."""
-    if is_base and not options.preamble:
-        write_commands(_Vouching(file), engine.context.databases)
-        return
     context = engine.context
+    if is_base and not options.preamble:
+        write_commands(_Vouching(file), context.databases, context.compat)
+        return
     writer = RdbWriter(file.write, context.compat.rdb_version, options.compress, options.checksum)
     writer.begin(
         aux_fields(context.compat.redis_version, context.now_ms(), options.used_memory, is_base)

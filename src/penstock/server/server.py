@@ -112,8 +112,7 @@ class Server:
         self.turn = Turn(loop.call_soon)
         self.backlog = Backlog(loop.call_soon)
         self.inbox = Inbox()
-        knows = engine.context.compat.knows
-        self.tallies = Tallies(row for row in rows if knows(row.since))
+        self.tallies = Tallies(rows, engine.context.compat)
         self.slow_log = SlowLog()
         engine.context.instant.advance()
         self.startup = Startup(engine.context.instant.us, self.steady_ms())

@@ -18,7 +18,7 @@ PAYLOADS = 20_000  # in make soak
 PAYLOADS_AT_ONCE = 100
 
 
-def small_bench(compat_version: str = "7.4") -> DumpBench:
+def small_bench(compat_version: str = "8.10") -> DumpBench:
     """A little of everything that a file can hold."""
     bench = DumpBench(compat_version)
     bench.engine.context.keyspace.clear()
@@ -32,6 +32,13 @@ def small_bench(compat_version: str = "7.4") -> DumpBench:
     bench.ask("XREADGROUP GROUP g bob COUNT 2 STREAMS s >")
     bench.ask("XGROUP CREATE s h 2-2 ENTRIESREAD 2")
     bench.ask("XDEL s 2-2 9-0")
+    bench.ask("XNACK s g FAIL IDS 2 4-1 2-2 RETRYCOUNT 70 FORCE")
+    for name in ("a", "17", "a"):
+        bench.ask(f"XADD s IDMP p {name} * temp 3 humid 4")
+    bench.ask("XADD s IDMPAUTO producer * temp 5 humid 6")
+    bench.ask("XCFGSET s IDMP-DURATION 86400")
+    bench.ask("XADD s IDMP p b * temp 3 humid 4")
+    bench.ask("XADD s IDMPAUTO producer * temp 5 humid 6")
     bench.ask("RPUSH l a 7 -40000 12345678901 " + "y" * 70)
     bench.ask("SET k " + "abc" * 12)
     bench.ask(f"SET n 17 PXAT {START_MS + 10**6}")
@@ -40,7 +47,7 @@ def small_bench(compat_version: str = "7.4") -> DumpBench:
 
 @pytest.fixture(scope="module")
 def small_file() -> bytes:
-    return write_all(small_bench().engine.context.databases, 12)
+    return write_all(small_bench().engine.context.databases, 15)
 
 
 def read_or_refused(data: bytes, deep: bool) -> list[object] | None:
@@ -106,7 +113,11 @@ XREADGROUP GROUP g carol COUNT 2 STREAMS m >|XREADGROUP GROUP g alice STREAMS m 
 XCLAIM m g bob 0 1-1 2-2 3-0 4-1 5-2|XAUTOCLAIM m g dave 0 0 COUNT 3|XDEL m 3-0 4-1 1-1|XADD m * f v
 XADD m MAXLEN ~ 3 * temp 1 humid 2|XTRIM m MAXLEN 2|XTRIM m MINID 5|XGROUP DELCONSUMER m g alice
 XGROUP SETID m g 0|XGROUP DESTROY m g|XREAD COUNT 3 STREAMS m 0|XSETID m 99999-0|XADD m MINID 6 * a b
+XNACK m g FAIL IDS 3 1-1 3-0 5-2|XNACK m g SILENT IDS 2 6-0 7-1 FORCE|XADD m IDMP p a * f v
+XREADGROUP GROUP g carol CLAIM 0 STREAMS m >|XDELEX m DELREF IDS 2 3-0 4-1|XACKDEL m g ACKED IDS 1 1-1
+XADD m IDMPAUTO producer * temp 5 humid 6|XCFGSET m IDMP-MAXSIZE 1|XTRIM m MAXLEN 3 ACKED
 LLEN m|LRANGE m 0 -1|LINDEX m -1|LREM m 0 7|LPOP m|RPOP m 2|LPUSH m z|RPUSH m 7 z|LTRIM m 1 -2|LPOS m z
+LPOS m z RANK -1 COUNT 0|LSET m 0 y|LSET m -1 7|LINSERT m BEFORE z y|LINSERT m AFTER 7 y|LMPOP 1 m LEFT
 GET m|APPEND m x|STRLEN m|TYPE m|OBJECT ENCODING m|DUMP m|COPY m m2|RENAME m m3|RENAME m3 m
 """.strip()
     .replace("\n", "|")
@@ -143,18 +154,20 @@ def mutated(dice: random.Random, body: bytes) -> bytes:
 def bodies() -> list[bytes]:
     """Values in every written form, compressed and uncompressed."""
     found = []
-    for version in ("7.0", "7.4"):
+    for version in ("7.0", "7.4", "8.6", "8.10", "8.10"):
         bench = small_bench(version)
         for key in ("s", "s", "s", "l", "k"):
             found.append(body_of(bench.ask(f"DUMP {key}")))
     keyspace = small_bench().engine.context.keyspace
-    found += [body_of(dump_value(keyspace.values[key], 12, False)) for key in (b"s", b"s", b"l")]  # type: ignore[arg-type]
+    for rdb_version in (12, 13, 14):
+        for name in (b"s", b"s", b"l"):
+            found.append(body_of(dump_value(keyspace.values[name], rdb_version, False)))  # type: ignore[arg-type]
     return found
 
 
 def restore_and_use(bench: DumpBench, dice: random.Random, body: bytes) -> bool:
     """Restore a body; if it is accepted, use the value, and check it after every command."""
-    reply = bench.run("RESTORE", "m", 0, sealed(body, 12), "REPLACE")
+    reply = bench.run("RESTORE", "m", 0, sealed(body, 15), "REPLACE")
     if reply != "OK":
         assert reply == Refusal("ERR Bad data format")
         return False
@@ -175,7 +188,7 @@ def restore_and_use(bench: DumpBench, dice: random.Random, body: bytes) -> bool:
 def test_a_mutated_payload_is_refused_or_can_be_used(seed: int) -> None:
     dice = random.Random(seed)
     originals = bodies()
-    bench = DumpBench("7.4")
+    bench = DumpBench("8.10")
     bench.engine.context.keyspace.clear()
     accepted = 0
     for number in range(PAYLOADS_AT_ONCE):

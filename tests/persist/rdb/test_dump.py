@@ -27,7 +27,10 @@ def test_a_payload_is_type_value_version_and_checksum(bench: DumpBench) -> None:
     assert bench.ask("DUMP nothing") is None
 
 
-@pytest.mark.parametrize(("level", "version"), [("7.0", 10), ("7.2", 11), ("7.4", 12)])
+@pytest.mark.parametrize(
+    ("level", "version"),
+    [("7.0", 10), ("7.2", 11), ("7.4", 12), ("8.4", 12), ("8.6", 13), ("8.8", 14), ("8.10", 15)],
+)
 def test_a_level_writes_its_version_and_takes_no_newer_one(level: str, version: int) -> None:
     bench = DumpBench(level)
     bench.ask("SET n 17")
@@ -149,3 +152,19 @@ def test_a_stream_comes_back_with_its_groups(bench: DumpBench) -> None:
     assert bench.run("RESTORE", "s", 0, payload, "REPLACE") == "OK"
     assert bench.ask("XINFO STREAM s FULL COUNT 0") == before
     assert body_of(bench.ask("DUMP s")) == body_of(payload)
+
+
+def test_producers_and_returned_entries_come_back() -> None:
+    bench = DumpBench("8.8")
+    for name in ("a", "b", "a"):
+        bench.ask(f"XADD s IDMP p {name} * k v")
+    bench.ask("XGROUP CREATE s g 0")
+    bench.ask("XREADGROUP GROUP g alice STREAMS s >")
+    bench.ask(f"XNACK s g FAIL IDS 1 {bench.clock.at_ms}-1")
+    before = bench.ask("XINFO STREAM s FULL COUNT 0")
+    payload = bench.ask("DUMP s")
+    assert payload[0] == 27
+    assert bench.run("RESTORE", "s", 0, payload, "REPLACE") == "OK"
+    assert bench.ask("XINFO STREAM s FULL COUNT 0") == before
+    assert bench.ask("DUMP s") == payload
+    assert bench.ask("XADD s IDMP p b * k v") == b"%d-1" % bench.clock.at_ms

@@ -196,7 +196,10 @@ def stream_in(data: bytes) -> Stream:
     return value
 
 
-@pytest.mark.parametrize(("kind", "version"), [(15, 9), (19, 10), (21, 11), (21, 12), (21, 13)])
+@pytest.mark.parametrize(
+    ("kind", "version"),
+    [(15, 9), (19, 10), (21, 11), (21, 12), (21, 13), (26, 13), (26, 14), (27, 14), (27, 15)],
+)
 def test_streams_of_all_redis_versions(kind: int, version: int) -> None:
     groups = group_bytes(kind, [NODE_KEY], [(b"alice", [NODE_KEY]), (b"bob", [])])
     stream = stream_in(
@@ -378,7 +381,7 @@ def test_operations_before_a_key_belong_to_it() -> None:
     ]
 
 
-@pytest.mark.parametrize("kind", [*sorted(rdb_format.FOREIGN_TYPES), 8, 28, 100, 239])
+@pytest.mark.parametrize("kind", [*sorted(rdb_format.FOREIGN_TYPES), 8, 34, 100, 239])
 def test_an_unsupported_type_is_reported_with_its_key_and_offset(kind: int) -> None:
     text = refusal(rdb_file(b"\xfe\x02", key(0, b"a", b"\x01x"), key(kind, b"mine", b"\x00")))
     assert f"type {kind} ({rdb_format.type_name(kind)}) is not supported" in text
@@ -386,7 +389,7 @@ def test_an_unsupported_type_is_reported_with_its_key_and_offset(kind: int) -> N
     assert text.endswith("(at byte 16)")
 
 
-@pytest.mark.parametrize("operation", [245, 246, 247])
+@pytest.mark.parametrize("operation", [242, 243, 245, 246, 247])
 def test_operations_that_would_be_lost_are_refused(operation: int) -> None:
     text = refusal(rdb_file(bytes([operation]) + string(b"#!lua name=f")))
     assert f"(operation {operation}), which penstock cannot keep" in text
@@ -397,7 +400,7 @@ def test_an_unknown_operation_is_refused() -> None:
     assert "unknown operation 241 (at byte 9)" in refusal(rdb_file(b"\xf1"))
 
 
-@pytest.mark.parametrize("version", range(1, 14))
+@pytest.mark.parametrize("version", range(1, 16))
 def test_every_version_up_to_the_newest_is_read(version: int) -> None:
     reader = reader_of(rdb_file(key(0, b"k", b"\x01v"), version=version) + b"rest")
     assert [item.value for item in reader.items()] == [b"v"]
@@ -407,7 +410,7 @@ def test_every_version_up_to_the_newest_is_read(version: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "head", [b"REDIS0014", b"REDIS9999", b"REDIS0000", b"REDIS-001", b"RIDES0010"]
+    "head", [b"REDIS0016", b"REDIS9999", b"REDIS0000", b"REDIS-001", b"RIDES0010"]
 )
 def test_another_head_is_refused(head: bytes) -> None:
     refusal(head + rdb_file(key(0, b"k", b"\x01v"))[9:])

@@ -17,7 +17,7 @@ from penstock.persist.disk import SystemDisk
 from penstock.persist.rdb.reader import RdbReader
 from tests.support.disk.data_files import OurFiles, log_file
 from tests.support.engine.engine_state import engine_state
-from tests.support.rdb.by_hand import NODE_KEY, group_bytes, stream_bytes
+from tests.support.rdb.by_hand import NODE_KEY, group_bytes, producers_bytes, stream_bytes
 from tests.support.rdb.whole_files import key, length, rdb_file, string
 from tests.support.servers.raw_redis import encode
 
@@ -181,11 +181,12 @@ def test_commands_after_a_snapshot_with_a_refused_value_are_replayed(tmp_path: P
     assert keys_of(copy) == [b"b", b"text"]
 
 
-@pytest.mark.parametrize("kind", [15, 19, 21])
+@pytest.mark.parametrize("kind", [15, 19, 21, 26, 27])
 def test_the_end_of_a_value_is_found_by_its_lengths(kind: int) -> None:
-    groups = group_bytes(kind, [NODE_KEY], [(b"a", [NODE_KEY]), (b"b", [])])
+    groups = group_bytes(kind, [NODE_KEY], [(b"a", [NODE_KEY]), (b"b", [])], [NODE_KEY])
+    producers = producers_bytes((b"p", [(b"a", "1-1"), (b"17", "2-2")]), (b"17", []), added=2**60)
     values = [
-        (kind, stream_bytes(kind, groups=groups)),
+        (kind, stream_bytes(kind, groups=groups, producers=producers if kind >= 26 else b"")),
         (0, string(b"x" * 70_000)),
         (0, b"\xc2\x01\x02\x03\x04"),
         (0, b"\xc3\x03\x09abc"),  # not LZF
@@ -195,8 +196,10 @@ def test_the_end_of_a_value_is_found_by_its_lengths(kind: int) -> None:
         (18, b"\x02\x01" + string(b"plain") + b"\x02" + string(b"no listpack")),
     ]
     parts = [key(number, b"k%d" % n, value) for n, (number, value) in enumerate(values)]
-    reader = RdbReader(io.BytesIO(rdb_file(*parts)))
+    metadata = b"\xf3\x02\x00\x00\x00\x01\x02\x40\x99\x00\x00\x00\x00\x02\x05\x01x\x00"
+    reader = RdbReader(io.BytesIO(rdb_file(metadata, *parts)), skip_foreign=True)
     extents = list(reader.extents())
+    assert reader.skipped == [(9, "a module's metadata of a key")]
     assert [extent.end - extent.place for extent in extents] == [len(part) for part in parts]
     assert [extent.key for extent in extents] == [b"k%d" % n for n in range(len(parts))]
     assert reader.vouched

@@ -14,4 +14,5 @@ id_texts          valid and invalid stream ids
 listpacks         values at the limits of every listpack encoding
 unknown_commands  commands that do not exist, and Redis's errors for them
 dumb_glob         glob patterns, matched in the simplest way
+dumb_references   which entries groups need and trims remove, in the simplest way
 """

@@ -34,6 +34,14 @@ def engine_state(engine: Engine) -> list[str]:
     return lines
 
 
+def forget_expired_names(engine: Engine, now_ms: int) -> None:
+    """Forget the names of producers that have expired: a replay, which has no clock, keeps them."""
+    for keyspace in engine.context.databases:
+        for value in keyspace.values.values():
+            if isinstance(value, Stream) and value.idempotency is not None:
+                value.idempotency.forget_expired(value.idempotency_settings, now_ms)
+
+
 def keyspace_state(keyspace: Keyspace) -> list[str]:
     """The keys of one database, including expired keys that have not been removed yet."""
     lines: list[str] = []

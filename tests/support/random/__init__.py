@@ -6,4 +6,5 @@ list_commands     lists
 session_commands  whole sessions: all of these, transactions, messages, malformed input
 effects           random work on an engine whose effects are recorded
 rdb_workload      data that use every feature of a snapshot
+stream_extras     names of producers and returned entries, with numbers at their limits
 """

@@ -16,7 +16,14 @@ from tests.support.engine.engines import LOOKUP, Reader
 from tests.support.engine.streams import frame_of
 from tests.support.random.key_commands import DATABASES, KeyWorld
 from tests.support.random.list_commands import LIST_KEYS, ListWorld
-from tests.support.random.stream_commands import GROUPS, HOUR_MS, STREAM_KEYS, Words, World
+from tests.support.random.stream_commands import (
+    GROUPS,
+    HOUR_MS,
+    PRODUCERS,
+    STREAM_KEYS,
+    Words,
+    World,
+)
 from tests.support.spark.row_blobs import blob_of
 
 WAITERS_MAX = 6
@@ -30,9 +37,12 @@ COUNTERS = [0, 5, 100, 2**63 - 3, 2**63 - 2, 2**63 - 1]
 
 
 class EffectWorld(KeyWorld):
-    """Commands of every kind. Each round has mostly commands of one kind."""
+    """Commands of every kind. Each round has mostly commands of one kind.
 
-    def __init__(self, dice: random.Random) -> None:
+    The commands of Redis 8 come in with the level. They need not be kept apart as in World.
+    """
+
+    def __init__(self, dice: random.Random, level: str = "7.0") -> None:
         super().__init__(dice)
         self.deletes = self.min_ids = True
         self.nodes_differ = False
@@ -47,6 +57,15 @@ class EffectWorld(KeyWorld):
             *[self.waiting_read] * 5,
             *[self.stage, self.append_batch] * 2,
         ]
+        since = tuple(map(int, level.split(".")))
+        if since >= (8, 2):
+            self.references = [b"KEEPREF", b"DELREF", b"ACKED"]
+            self._of_streams += [self.xdelex, self.xackdel] * 3
+        self.claims = since >= (8, 4)
+        if since >= (8, 6):
+            self._of_streams += [*[self.xadd_once] * 12, self.xcfgset, *[self.xidmprecord] * 3]
+        if since >= (8, 8):
+            self._of_streams += [self.xnack] * 6
         self._kinds = [self._of_streams, [lists.command], self._makers]
         self._weights = dice.choice(WEIGHTS)
 
@@ -93,8 +112,21 @@ class EffectWorld(KeyWorld):
             words.append(b"NOACK")
         if self.roll(0.3):
             words += [b"COUNT", b"1"]
+        if self.claims and self.roll(0.4):
+            words += [b"CLAIM", self.dice.choice([b"1", b"5", b"1800000", b"%d" % (2**63 - 1)])]
         keys = [self.key() for _ in range(self.dice.choice([1, 1, 2]))]
         return [*words, b"STREAMS", *keys, *[b">"] * len(keys)]
+
+    def xreadgroup(self) -> Words:
+        words = super().xreadgroup()
+        if self._level >= (8, 10) and self.roll(0.4):
+            words[1:1] = self.dice.choice(
+                [
+                    [b"MAXCOUNT", self.number(10, 20, 100)],
+                    [b"MAXSIZE", self.number(1, 10, 100, 1000)],
+                ]
+            )
+        return words
 
     def stage(self) -> Words:
         rows = [
@@ -102,6 +134,22 @@ class EffectWorld(KeyWorld):
             for n in range(self.dice.choice([0, 1, 5]))
         ]
         return [b"RPUSH", self.dice.choice(STAGING), blob_of(*rows)]
+
+    def reference(self) -> Words:
+        """Any of them: these worlds are not compared with Redis."""
+        return [self.dice.choice(self.references)] if self.references and self.roll(0.5) else []
+
+    def xidmprecord(self) -> Words:
+        name = b"%d" % self.dice.randrange(10**9)  # not used before: see test_a_name_recorded_again
+        return [b"XIDMPRECORD", self.key(), self.dice.choice(PRODUCERS), name, self.entry_id()]
+
+    def xnack(self) -> Words:
+        ids = self.ids()
+        mode = self.dice.choice([b"SILENT", b"FAIL", b"FATAL"])
+        words = [b"XNACK", self.key(), self.group(), mode, b"IDS", b"%d" % len(ids), *ids]
+        if self.roll(0.3):
+            words += [b"RETRYCOUNT", self.counter(0, 1, 7, 2**63 - 1)]
+        return [*words, b"FORCE"] if self.roll(0.3) else words
 
     def append_batch(self) -> Words:
         keys = [b"record", self.key(), *self.dice.sample(STAGING, self.dice.choice([1, 1, 2]))]
@@ -124,8 +172,8 @@ class EffectWorld(KeyWorld):
 class LimitWorld(EffectWorld):
     """Sets counters close to their maximum, and lets commands count on from there."""
 
-    def __init__(self, dice: random.Random) -> None:
-        super().__init__(dice)
+    def __init__(self, dice: random.Random, level: str = "7.0") -> None:
+        super().__init__(dice, level)
         self.limits = dice.choice([0.05, 0.2, 0.5])
         self._of_streams += [self.xsetid, self.xgroup_setid, self.xclaim] * 4
         self._weights = dice.choice([(97, 1, 2), (97, 1, 2), (40, 20, 40)])
@@ -144,11 +192,15 @@ class Work:
     """Runs the commands of a world on a recorder."""
 
     def __init__(
-        self, recorder: Recorder, name: str, world: type[EffectWorld] = EffectWorld
+        self,
+        recorder: Recorder,
+        name: str,
+        world: type[EffectWorld] = EffectWorld,
+        level: str = "7.0",
     ) -> None:
         self.recorder = recorder
         self.dice = random.Random(name)
-        self.world = world(self.dice)
+        self.world = world(self.dice, level)
         self.done: list[str] = []
         self._waiting: list[Reader] = []
         engine = recorder.engine
@@ -165,6 +217,8 @@ class Work:
             self.recorder.engine.expire_due(self.dice.choice([1, 2, 100]))
         elif roll < 0.05:
             self._run_unit()
+        elif roll < 0.08:
+            self._retry()
         else:
             self._run(self.world.command())
 
@@ -195,6 +249,13 @@ class Work:
             self.recorder.engine.unpark(self._waiting.pop(0))
         self._waiting.append(reader)
         self.recorder.engine.park(reader)
+
+    def _retry(self) -> None:
+        """Let the readers look that wait until an entry is idle."""
+        for reader in self._waiting:
+            if reader.retry_ms is not None and not reader.done:
+                self.done.append("retry")
+                self.recorder.engine.retry(reader)
 
     def _run_unit(self) -> None:
         """Run several commands as one unit, as EXEC does."""

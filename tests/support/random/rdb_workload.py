@@ -18,11 +18,19 @@ FIELD_SETS = [
 ]
 GROUPS = ["g", "17", "workers" * 5]
 CONSUMERS = ["alice", "bob", "12345", "c" * 40]
+PRODUCERS = ["p", "17", "producer:" * 5]
+NAMES_SINCE = (8, 6)
+RETURNED_SINCE = (8, 8)
 
 
-def workload(seed: int, steps: int = 400) -> list[list[bytes]]:
-    """Commands on streams with groups, pending entries and deletions, lists, strings and expiries."""
+def workload(seed: int, steps: int = 400, level: str = "7.0") -> list[list[bytes]]:
+    """Commands on streams with groups, pending entries and deletions, lists, strings and expiries.
+
+    From 8.6 on there are streams of producers (`p0` ...), because their ids are generated. Their names do not
+    expire during a test. From 8.8 on, entries are returned.
+    """
     dice = random.Random(seed)
+    since = tuple(map(int, level.split(".")))
     found = [[b"XGROUP", b"CREATE", b"s%d" % n, b"g", b"0", b"MKSTREAM"] for n in range(KEYS)]
     last = 1
     for _ in range(steps):
@@ -30,7 +38,11 @@ def workload(seed: int, steps: int = 400) -> list[list[bytes]]:
             found.append([b"SELECT", b"%d" % dice.choice(DATABASES)])
             continue
         key = dice.randrange(KEYS)
-        if dice.random() < 0.6:
+        if since >= NAMES_SINCE and dice.random() < 0.2:
+            found.append(_producer(dice, f"p{key}"))
+        elif since >= RETURNED_SINCE and dice.random() < 0.1:
+            found.append(_return(dice, f"s{key}", last))
+        elif dice.random() < 0.6:
             last += dice.choice([0, 1, 1, 20, 5000])
             found.append(_stream(dice, b"s%d" % key, last))
         else:
@@ -72,6 +84,33 @@ def _stream(dice: random.Random, key: bytes, last: int) -> list[bytes]:
         else:
             made.append(word.format_map(given).encode())
     return made
+
+
+def _producer(dice: random.Random, stream: str) -> list[bytes]:
+    """A command on a stream of producers. A new size forgets all names, so it is rare."""
+    producer, name = dice.choice(PRODUCERS), f"order-{dice.randrange(9)}"
+    line = dice.choice(
+        [
+            *[f"XADD {stream} IDMP {producer} {name} * total {dice.randrange(99)}"] * 8,
+            *[f"XADD {stream} IDMPAUTO {producer} * total {dice.randrange(9)}"] * 3,
+            f"XADD {stream} * total 1",
+            f"XADD {stream} IDMP {producer} {name} MAXLEN 3 * total 1",
+            f"XCFGSET {stream} IDMP-DURATION {dice.choice([100, 86_400])}",
+            f"XCFGSET {stream} IDMP-MAXSIZE {dice.choice([1, 3, 10_000])}",
+            f"XGROUP CREATE {stream} g 0 MKSTREAM",
+            f"XREADGROUP GROUP g c COUNT 2 STREAMS {stream} >",
+            f"XTRIM {stream} MAXLEN 2",
+        ]
+    )
+    return line.encode().split()
+
+
+def _return(dice: random.Random, stream: str, last: int) -> list[bytes]:
+    ids = [f"{dice.randint(0, last)}-{dice.randint(0, 2)}" for _ in range(dice.choice([1, 5, 40]))]
+    mode = dice.choice(["SILENT", "FAIL", "FATAL"])
+    line = f"XNACK {stream} {dice.choice(GROUPS)} {mode} IDS {len(ids)} {' '.join(ids)}"
+    line += dice.choice(["", " FORCE", " RETRYCOUNT 7", " RETRYCOUNT 0 FORCE"])
+    return line.encode().split()
 
 
 def _other(dice: random.Random, key: int) -> list[bytes]:

@@ -52,6 +52,7 @@ class SessionWorld:
         self.keys.deletes = self.streams.deletes
         self.keys.min_ids = self.streams.min_ids
         self.keys.nodes_differ = self.streams.nodes_differ
+        self.keys.references = self.streams.references
         self.deletes = self.streams.deletes
         self.nodes_differ = self.streams.nodes_differ
         self.bytes_max = self.streams.bytes_max
@@ -74,7 +75,7 @@ class SessionWorld:
             return self._watch()
         if kind < 0.07:
             return [
-                b"PUBLISH",
+                self.dice.choice([b"PUBLISH", b"PUBLISH", b"SPUBLISH"]),
                 self.dice.choice(CHANNELS),
                 self.dice.choice([b"", b"sun", b"\r\n"]),
             ]
@@ -115,8 +116,8 @@ class SessionWorld:
         return [b"WATCH", *(self.dice.choice(keys) for _ in range(3))]
 
     def _subscribe(self) -> Words:
-        names = CHANNELS if self.dice.random() < 0.5 else PATTERNS
-        command = b"SUBSCRIBE" if names is CHANNELS else b"PSUBSCRIBE"
+        command = self.dice.choice([b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"])
+        names = PATTERNS if command == b"PSUBSCRIBE" else CHANNELS
         if self.dice.random() < 0.5:
             command = command.replace(b"SUB", b"UNSUB")
             if self.dice.random() < 0.3:

@@ -47,19 +47,41 @@ def stream_bytes(
     nodes: list[tuple[bytes, bytes]] | None = None,
     counters: bytes | None = None,
     groups: bytes = b"\x00",
+    producers: bytes | None = None,
 ) -> bytes:
-    """Build a stream; by default with one entry, 1700000000000-0 temp=21."""
+    """Build a stream; by default with one entry, 1700000000000-0 temp=21, and without producers."""
     rows = [(NODE_KEY, NODE)] if nodes is None else nodes
     data = length(len(rows)) + b"".join(string(k) + string(node) for k, node in rows)
     if counters is None:
         counters = length(len(rows)) + length(1700000000000) + b"\x00"
         if kind >= 19:
             counters += length(1700000000000) + b"\x00" + b"\x00\x00" + length(len(rows))
-    return data + counters + groups
+    if producers is None:
+        producers = producers_bytes() if kind >= 26 else b""
+    return data + counters + groups + producers
+
+
+def producers_bytes(
+    *producers: tuple[bytes, list[tuple[bytes, str]]],
+    duration_s: int = 100,
+    size_max: int = 100,
+    added: int = 0,
+    duplicates: int = 0,
+) -> bytes:
+    """The producers of a stream: each with its names and the ids of their entries."""
+    data = length(duration_s) + length(size_max) + length(len(producers))
+    for producer, names in producers:
+        data += string(producer) + length(len(names))
+        for name, entry_id in names:
+            data += string(name) + length(sid(entry_id).ms) + length(sid(entry_id).seq)
+    return data + length(added) + length(duplicates)
 
 
 def group_bytes(
-    kind: int, pending: list[bytes], consumers: list[tuple[bytes, list[bytes]]]
+    kind: int,
+    pending: list[bytes],
+    consumers: list[tuple[bytes, list[bytes]]],
+    returned: list[bytes] | None = None,
 ) -> bytes:
     """One group g that has read everything."""
     data = b"\x01" + string(b"g") + length(1700000000000) + b"\x00"
@@ -73,4 +95,6 @@ def group_bytes(
         if kind >= 21:
             data += struct.pack("<q", 4000)
         data += length(len(rows)) + b"".join(rows)
+    if kind >= 27:
+        data += length(len(returned or [])) + b"".join(returned or [])
     return data

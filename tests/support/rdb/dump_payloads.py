@@ -24,7 +24,8 @@ from tests.support.rdb.whole_files import crc_of
 from tests.support.servers.raw_redis import Refusal
 
 LOOKUP = Lookup((*TABLE.values(), *dump.COMMANDS))
-STREAM_TYPES = (15, 19, 21)  # written by 5.0, 7.0 and 7.2; they differ only after the nodes
+# Written by 5.0, 7.0, 7.2, 8.6 and 8.8; they differ only after the nodes.
+STREAM_TYPES = (15, 19, 21, 26, 27)
 LIST_TYPE = 18  # written by 7.0 and later
 PACKED = 2
 FOOTER_BYTES = 10  # version and checksum

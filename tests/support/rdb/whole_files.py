@@ -13,6 +13,7 @@ from penstock.engine.keyspace import Keyspace
 from penstock.persist.rdb.reader import RdbItem, RdbReader
 from penstock.persist.rdb.value import Value
 from penstock.persist.rdb.writer import RdbWriter, aux_fields, write_databases
+from tests.support.engine.engine_state import producers_state
 from tests.support.engine.streams import keys_of, pending_of, state_of
 
 END = 0xFF
@@ -130,9 +131,10 @@ def look(value: Value) -> object:
                     group.entries_read,
                     pending_of(group),
                     [(c.name, c.seen_ms, c.active_ms, c.pending.count) for c in consumers],
+                    list(group.returned),
                 )
             )
-    return (*state_of(value), groups)
+    return (*state_of(value), groups, producers_state(value))
 
 
 def looks(items: Iterable[RdbItem]) -> list[object]:

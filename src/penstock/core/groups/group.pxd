@@ -2,6 +2,7 @@ import cython
 
 from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
+from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
@@ -56,7 +57,7 @@ cdef class Group:
     cdef public long long entries_read
     cdef readonly Rax pending
     cdef readonly Rax consumers
-    cdef readonly dict returned
+    cdef readonly object returned
     cdef Rax _idle_order
     cdef PendingIndex _index
     cdef list _by_number
@@ -64,8 +65,7 @@ cdef class Group:
     cdef list _free_numbers
 
     cpdef void set_position(self, StreamID last, long long entries_read) except *
-    @cython.locals(made=Group, consumers=RaxIterator, original=Consumer, consumer=Consumer,
-                   records=RaxIterator, known=Pending, record=Pending)
+    @cython.locals(made=Group, original=Consumer, consumer=Consumer, known=Pending, record=Pending)
     cpdef Group copy(self)
     @cython.locals(records=RaxIterator)
     cpdef int use_index(self, PendingIndex index) except -1
@@ -99,7 +99,7 @@ cdef class Group:
     cpdef bint acknowledge(self, StreamID entry_id) except -1
     @cython.locals(key=bytes, record=Pending)
     cpdef int give_back(self, StreamID entry_id, long long delivery_count) except -1
-    @cython.locals(record=Pending)
+    @cython.locals(key=bytes, record=Pending)
     cpdef int add_returned(self, StreamID entry_id, long long delivery_count) except -1
 
     @cython.locals(key=bytes, record=Pending)
@@ -109,11 +109,12 @@ cdef class Group:
                    entry_id=StreamID, record=Pending)
     cpdef AutoClaim autoclaim(self, Stream stream, StreamID start, long long limit, Consumer consumer, ClaimOptions options)
 
-    @cython.locals(found=list, key=bytes, order=Rax, rows=RaxIterator, keys=list, record=Pending)
+    @cython.locals(found=list, key=bytes, returned=Pending, rows=RaxIterator, record=Pending,
+                   idle_ms="long long", entry=ClaimedEntry, claimed=Pending)
     cpdef list claim_idle(self, Stream stream, Consumer consumer, long long idle_ms_min, long long limit, long long now_ms)
-    @cython.locals(entry_id=StreamID, cursor=EntryCursor, record=Pending, idle_ms="long long")
-    cdef void _claim_again(self, Stream stream, Consumer consumer, bytes key, long long now_ms, list found) except *
-    @cython.locals(rows=RaxIterator, record=Pending)
+    @cython.locals(entry_id=StreamID, cursor=EntryCursor)
+    cdef int _add_claimed(self, Stream stream, bytes key, Pending record, long long idle_ms, list found) except -1
+    @cython.locals(key=bytes, rows=RaxIterator, record=Pending)
     cpdef object next_claim_ms_or_none(self, Stream stream, long long idle_ms_min)
     @cython.locals(records=RaxIterator, record=Pending)
     cdef Rax _by_idle_time(self)

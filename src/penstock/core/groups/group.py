@@ -36,8 +36,11 @@ O(rows examined). Nothing here reads a clock: callers pass `now_ms`.
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
+from penstock.core.groups import positions
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import (
@@ -152,7 +155,8 @@ class Group:
         self.entries_read = entries_read
         self.pending = Rax()
         self.consumers = Rax()
-        self.returned: dict[bytes, Pending] = {}
+        # Not a plain dict: finding its first key would cost O(keys removed before it).
+        self.returned: OrderedDict[bytes, Pending] = OrderedDict()
         self._idle_order: Rax | None = None
         self._index: PendingIndex | None = None  # the stream's, if it has one
         self._by_number: list[Consumer | None] = []
@@ -177,22 +181,16 @@ class Group:
         made = Group(self.last_id, self.entries_read)
         made._free_numbers = list(self._free_numbers)
         made._by_number = [None] * len(self._by_number)
-        consumers = self.consumers.iterator()
-        consumers.seek("^")
-        while consumers.next():
-            original: Consumer = consumers.value
-            consumer = Consumer(original.name, original.number, original.seen_ms)
+        for name, original in self.consumers.pairs():
+            consumer = Consumer(name, original.number, original.seen_ms)
             consumer.active_ms = original.active_ms
             made._by_number[original.number] = consumer
-            made.consumers.insert(original.name, consumer)
-        records = self.pending.iterator()
-        records.seek("^")
-        while records.next():
-            known: Pending = records.value
+            made.consumers.insert(name, consumer)
+        for key, known in self.pending.pairs():
             record = _made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
-            made.pending.insert(records.key, record)
+            made.pending.insert(key, record)
             if known.consumer_number != _NOBODY:
-                made.consumer_by_number(known.consumer_number).pending.insert(records.key, record)
+                made.consumer_by_number(known.consumer_number).pending.insert(key, record)
         for key in self.returned:
             made.returned[key] = made.pending.find(key)
         return made
@@ -303,7 +301,7 @@ class Group:
         bookmark = self._bookmark_or_none()
         if bookmark is not None and bookmark.holds_in(stream):
             return False  # the last delivered entry is still there; no search needed
-        return stream.starts_after(self.last_id)
+        return positions.starts_after(stream, self.last_id)
 
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
         """Move the position to the cursor's entry, and count it if possible."""
@@ -311,11 +309,13 @@ class Group:
         start_ms, start_seq = self.last_ms, self.last_seq
         if stream.limits.lag_rule == _LAG_COUNTS_TRIMMED:
             start_ms, start_seq = ms, seq
-        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(start_ms, start_seq):
+        if self.entries_read != _UNKNOWN and not positions.has_tombstones_from(
+            stream, start_ms, start_seq
+        ):
             if self.entries_read != _COUNT_MAX:
                 self.entries_read += 1
         elif stream.entries_added:
-            self.entries_read = stream.rank_or_unknown(stream_id.make(ms, seq))
+            self.entries_read = positions.rank_or_unknown(stream, stream_id.make(ms, seq))
         self.last_ms = ms
         self.last_seq = seq
 
@@ -345,7 +345,7 @@ class Group:
             self._idle_order.remove(_idle_key(record, key))
 
     def _hand_over(self, key: bytes, record: Pending, consumer: Consumer, delivery_ms: int) -> None:
-        """Give a record to a consumer, whoever has it now (G1), with a new delivery time."""
+        """Give a record to a consumer, with a new delivery time. It may have an owner or none (G1)."""
         if record.consumer_number == _NOBODY:
             del self.returned[key]
         elif self._idle_order is not None:
@@ -413,12 +413,14 @@ class Group:
         record.delivery_count = delivery_count
 
     def add_returned(self, entry_id: StreamID, delivery_count: int) -> None:
-        """Add a record that nobody owns, for an entry that is not pending."""
+        """Add a record that nobody owns. Raises: ValueError if the entry is pending already."""
+        key = entry_id.key
         record = _made_pending(_NOBODY, 0, delivery_count)
-        self.pending.insert(entry_id.key, record)
-        self.returned[entry_id.key] = record
+        if not self.pending.try_insert(key, record):
+            raise ValueError(f"{entry_id} is pending already")
+        self.returned[key] = record
         if self._index is not None:
-            self._index.add(entry_id.key)
+            self._index.add(key)
 
     # --- Claiming --------------------------------------------------------------------------------
 
@@ -473,7 +475,9 @@ class Group:
         """
         found = AutoClaim()
         now_ms = options.delivery_ms
-        scans_left = limit * _SCANS_PER_CLAIM
+        scans_left = _COUNT_MAX
+        if limit < _COUNT_MAX // _SCANS_PER_CLAIM:  # otherwise the product overflows in C
+            scans_left = limit * _SCANS_PER_CLAIM
         records = self.pending.iterator()
         records.seek(">=", start.key)
         while scans_left > 0 and limit > 0 and records.next():
@@ -501,46 +505,51 @@ class Group:
         At most `limit` (0: all). Entries that no longer exist are skipped; they stay pending.
         """
         found: list[ClaimedEntry] = []
-        for key in list(self.returned):
+        for key, returned in self.returned.items():
             if limit > 0 and len(found) == limit:
-                return found
-            self._claim_again(stream, consumer, key, now_ms, found)
-        order = self._by_idle_time()
-        rows = order.iterator()
-        rows.seek("^")
-        keys: list[bytes] = []
-        while (limit <= 0 or len(found) + len(keys) < limit) and rows.next():
-            record: Pending = rows.value
-            if now_ms - record.delivery_ms < idle_ms_min:
                 break
-            key = rows.key[_TIME_BYTES:]
-            if stream.contains(stream_id.from_key(key)):
-                keys.append(key)
-        for key in keys:  # the order changes with every claim
-            self._claim_again(stream, consumer, key, now_ms, found)
+            self._add_claimed(stream, key, returned, NEVER_MS, found)
+        if limit <= 0 or len(found) < limit:
+            rows = self._by_idle_time().iterator()
+            rows.seek("^")
+            while (limit <= 0 or len(found) < limit) and rows.next():
+                record: Pending = rows.value
+                idle_ms = now_ms - record.delivery_ms
+                if idle_ms < idle_ms_min:
+                    break
+                self._add_claimed(stream, rows.key[_TIME_BYTES:], record, idle_ms, found)
+        # Only now: a claim changes both orders, and an entry must not be found again after its claim.
+        for entry in found:
+            key = entry.id.key
+            claimed: Pending = self.pending.find(key)
+            self._hand_over(key, claimed, consumer, now_ms)
+            if claimed.delivery_count != _COUNT_MAX:
+                claimed.delivery_count += 1
         return found
 
-    def _claim_again(
+    def _add_claimed(
         self,
         stream: Stream,
-        consumer: Consumer,
         key: bytes,
-        now_ms: int,
+        record: Pending,
+        idle_ms: int,
         found: list[ClaimedEntry],
     ) -> None:
+        """Add a pending entry to those that a read claims, unless it no longer exists."""
         entry_id = stream_id.from_key(key)
         cursor = stream.cursor(entry_id, entry_id)
-        if not cursor.advance():
-            return
-        record: Pending = self.pending.find(key)
-        idle_ms = NEVER_MS if record.consumer_number == _NOBODY else now_ms - record.delivery_ms
-        found.append(ClaimedEntry(entry_id, cursor.entry.fields(), idle_ms, record.delivery_count))
-        self._hand_over(key, record, consumer, now_ms)
-        if record.delivery_count != _COUNT_MAX:
-            record.delivery_count += 1
+        if cursor.advance():
+            fields = cursor.entry.fields()
+            found.append(ClaimedEntry(entry_id, fields, idle_ms, record.delivery_count))
 
     def next_claim_ms_or_none(self, stream: Stream, idle_ms_min: int) -> int | None:
-        """When the first entry will have been idle for so long; None if nothing is pending."""
+        """When claim_idle finds an entry for the first time; None if no pending entry exists any more.
+
+        0 if an entry was returned: it can be claimed at any time.
+        """
+        for key in self.returned:
+            if stream.contains(stream_id.from_key(key)):
+                return 0
         rows = self._by_idle_time().iterator()
         rows.seek("^")
         while rows.next():
@@ -634,8 +643,10 @@ class Group:
             if self.last_id < first and stream.max_deleted_id < first:
                 return stream.length
         position = self.entries_read
-        if position == _UNKNOWN or stream.has_tombstones_from(self.last_ms, self.last_seq):
-            position = stream.rank_or_unknown(self.last_id)
+        if position == _UNKNOWN or positions.has_tombstones_from(
+            stream, self.last_ms, self.last_seq
+        ):
+            position = positions.rank_or_unknown(stream, self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
 
 

@@ -29,7 +29,7 @@ def of_lines(lines_crc: int) -> str:
 
 def is_snapshot(disk: Disk, path: str) -> bool:
     """Tell whether a file begins like a snapshot. Raises: OSError."""
-    return read_all(disk, path, 0, len(rdb_format.MAGIC)) == rdb_format.MAGIC
+    return rdb_format.is_snapshot(read_all(disk, path, 0, rdb_format.MAGIC_BYTES_MAX))
 
 
 def of_file(disk: Disk, path: str) -> str:

@@ -228,12 +228,12 @@ class PartReader:
         """Read a file; return its checksum (persist/aof/file_crc.py)."""
         source = _Counted(self._disk.read(file.path), self._on_bytes)
         try:
-            first = bytearray(len(rdb_format.MAGIC))
+            first = bytearray(rdb_format.MAGIC_BYTES_MAX)
             size = read_into(source, memoryview(first))
             head = bytes(first[:size])
             if not head.strip(b"\0") and _should_be_snapshot(file):
                 raise CorruptData("it is empty or all zeros, but should be a snapshot", 0)
-            if head == rdb_format.MAGIC:
+            if rdb_format.is_snapshot(head):
                 return file_crc.of_snapshot(self._read_rdb(Joined(head, source), file))
             file.kind = _AOF
             if not size:
@@ -258,7 +258,8 @@ class PartReader:
             raise
         finally:
             file.version = reader.version
-            self.part.rdb_version = max(self.part.rdb_version, reader.version)
+            version = rdb_format.redis_version(reader.version)
+            self.part.rdb_version = max(self.part.rdb_version, version)
         file.checksum = reader.vouched
         if not reader.vouched:
             self.report.warnings.append(

@@ -9,7 +9,7 @@
 A log or snapshot of which nothing can be read is not written, because an empty one would look like data. If
 the log is lost, the copy has only the snapshot, and a server that starts there loads the snapshot.
 
-The version of a snapshot is the newest version read, or the oldest that we can write. So the server that
+The version of a snapshot is the newest version read, or the oldest that holds all data. So the server that
 wrote the original can read the copy. The original is never written to. If writing the copy fails, it is
 removed.
 """
@@ -22,6 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from penstock.engine.compat import NEWEST
 from penstock.persist.aof.commands_out import write_commands
 from penstock.persist.aof.manifest import Manifest, save_manifest
 from penstock.persist.check import target as check_target
@@ -30,7 +31,12 @@ from penstock.persist.check.report import FileReport, Part, Report, Verdict
 from penstock.persist.disk import Disk, File
 from penstock.persist.layout import Layout
 from penstock.persist.rdb.format import VERSION_MAX
-from penstock.persist.rdb.writer import VERSION_MIN, RdbWriter, aux_fields, write_databases
+from penstock.persist.rdb.writer import (
+    RdbWriter,
+    aux_fields,
+    version_needed,
+    write_databases,
+)
 from penstock.persist.reading import PIECE_BYTES, read_into
 
 _HASH = b"#"
@@ -126,7 +132,7 @@ def _write_snapshot(disk: Disk, part: Part, path: str, copy: Copy) -> None:
         assert part.engine is not None
         context = part.engine.context
         # A damaged header may state any version, while the rest of the part is valid.
-        version = min(max(VERSION_MIN, part.rdb_version), VERSION_MAX)
+        version = min(max(version_needed(context.databases), part.rdb_version), VERSION_MAX)
         writer = RdbWriter(file.write, version)
         writer.begin(aux_fields(context.compat.redis_version, context.now_ms(), 0, is_base))
         write_databases(writer, context.databases)
@@ -217,4 +223,5 @@ def _copy(disk: Disk, path: str, size: int, to: File) -> None:
 
 def _write_commands(part: Part, to: File) -> None:
     assert part.engine is not None
-    write_commands(to.write, part.engine.context.databases)
+    # The newest level: what an older server wrote needs no newer command.
+    write_commands(to.write, part.engine.context.databases, NEWEST)

@@ -9,7 +9,7 @@ from penstock.engine.commands.expiry import remove_now
 from penstock.engine.context import Context
 from penstock.engine.table import ONE_KEY, Command, Flags
 from penstock.errors import CommandError, syntax_error
-from penstock.persist.rdb.dump import dump_value, restore_value
+from penstock.persist.rdb.dump import dump_value, is_of_valkey, restore_value
 from penstock.persist.rdb.format import VERSION_MAX
 from penstock.persist.rdb.value import ValueLimits
 from penstock.reply import OK, Status
@@ -90,6 +90,8 @@ def restore(context: Context, frame: Frame) -> Status:
     context.created(keyspace, key)
     context.changed(key, events.GENERIC, b"restore")
     context.touch(key)
+    if is_of_valkey(payload):
+        payload = dump_value(value, context.compat.rdb_version)  # for a Redis that reads the log
     words = [b"RESTORE", key, b"%d" % when_ms, payload, b"ABSTTL"]
     _record(context, [*words, b"REPLACE"] if options.replace else words)
     return OK

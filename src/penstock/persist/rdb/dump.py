@@ -6,12 +6,16 @@
 A payload comes from a client, so it is not trusted. The checksum only shows that it was not damaged on the
 way. The value is validated (`deep`), must end exactly before the version, and may not be empty. Redis accepts
 values that end earlier or run into the version; we refuse both.
+
+Payloads of Valkey 9 have a version of their own (80). They are accepted at every level: strings, lists and
+streams are those of Redis 7.2.
 """
 
 from __future__ import annotations
 
 from penstock.core import crc64
 from penstock.errors import CommandError, CorruptData
+from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb import value as rdb_value
 from penstock.persist.rdb import writer as rdb_writer
 from penstock.persist.rdb.input import RdbInput
@@ -53,7 +57,16 @@ def is_sealed(payload: bytes, version_max: int) -> bool:
     end = len(payload) - _CHECKSUM_BYTES
     if end < _VERSION_BYTES:
         return False
-    if int.from_bytes(payload[end - _VERSION_BYTES : end], "little") > version_max:
+    if _version(payload) > version_max and not is_of_valkey(payload):
         return False
     stated = int.from_bytes(payload[end:], "little")
     return crc64.update(0, bytearray(payload), 0, end) == stated
+
+
+def is_of_valkey(payload: bytes) -> bool:
+    """Tell whether a payload has Valkey's version, which no Redis accepts."""
+    return _version(payload) == rdb_format.VALKEY_VERSION
+
+
+def _version(payload: bytes) -> int:
+    return int.from_bytes(payload[-SEAL_BYTES:-_CHECKSUM_BYTES], "little")

@@ -39,10 +39,13 @@ _MS_PER_SECOND = 1000
 _SHOWN_KEY_BYTES_MAX = 64
 
 _REFUSED_OPERATIONS = {
+    form.HASH_TEMPLATES: "templates of hashes",
+    form.KEY_METADATA: "a module's metadata of a key",
     form.FUNCTION: "a library of functions",
     form.FUNCTION_PRE_RELEASE: "a library of functions of a 7.0 before its release",
     form.MODULE_AUX: "data of a module",
 }
+_REFUSED_OPERATIONS_OF_VALKEY = {**_REFUSED_OPERATIONS, form.SLOT_IMPORT: "a slot being imported"}
 
 
 class RdbItem(NamedTuple):
@@ -69,7 +72,7 @@ class Extent(NamedTuple):
 class RdbReader:
     """A file being read.
 
-    Read: items, or extents. Ask: version, aux, offset, place, empty_keys, skipped, vouched, rest.
+    Read: items, or extents. Ask: version, is_valkey, aux, offset, place, empty_keys, skipped, vouched, rest.
     """
 
     __slots__ = (
@@ -81,6 +84,7 @@ class RdbReader:
         "checksum",
         "database",
         "empty_keys",
+        "is_valkey",
         "place",
         "skipped",
         "version",
@@ -103,6 +107,7 @@ class RdbReader:
         self.aux: dict[bytes, bytes] = {}
         self.database = 0
         self.empty_keys = 0
+        self.is_valkey = False
         self.place = 0  # the offset of the current key or operation
         self.skipped: list[tuple[int, str]] = []  # skipped operations
         self.version = 0
@@ -141,7 +146,7 @@ class RdbReader:
         for kind, expiry_ms in self._keys():
             key = self._input.string()
             start = self._input.offset
-            rdb_skip.skip_value(self._input, kind)
+            rdb_skip.skip_value(self._input, kind, self.is_valkey)
             yield Extent(self.place, self.database, key, expiry_ms, kind, start, self._input.offset)
         if self.version >= form.CHECKSUM_SINCE:
             computed = self._input.crc_now()
@@ -170,23 +175,27 @@ class RdbReader:
                 self._operate(operation, start)
 
     def _read_header(self) -> None:
-        magic = self._input.raw(form.HEADER_BYTES)
-        digits = magic[len(form.MAGIC) :]
-        if not magic.startswith(form.MAGIC) or not digits.isdigit():
-            raise self._input.corrupt(f"{magic!r} is not the header of an RDB file", 0)
+        header = self._input.raw(form.HEADER_BYTES)
+        self.is_valkey = header.startswith(form.VALKEY_MAGIC)
+        magic = form.VALKEY_MAGIC if self.is_valkey else form.MAGIC
+        digits = header[len(magic) :]
+        if not header.startswith(magic) or not digits.isdigit():
+            raise self._input.corrupt(f"{header!r} is not the header of an RDB file", 0)
         self.version = int(digits)
-        if not 1 <= self.version <= form.VERSION_MAX:
-            raise self._input.corrupt(
-                f"RDB version {self.version}; versions 1 to {form.VERSION_MAX} can be read",
-                len(form.MAGIC),
-            )
+        if self.is_valkey and self.version != form.VALKEY_VERSION:
+            known = f"of Valkey, version {form.VALKEY_VERSION} can be read"
+        elif not self.is_valkey and not 1 <= self.version <= form.VERSION_MAX:
+            known = f"versions 1 to {form.VERSION_MAX} can be read"
+        else:
+            return
+        raise self._input.corrupt(f"RDB version {self.version}; {known}", len(magic))
 
     def _skips(self, kind: int) -> bool:
         """With `skip_foreign`, skip a key of an unsupported type; False if it is to be read."""
         if not self._skip_foreign or rdb_value.refusal_or_none(kind) is None:
             return False
         self._input.string()
-        rdb_skip.skip_value(self._input, kind)
+        rdb_skip.skip_value(self._input, kind, self.is_valkey)
         return True
 
     def _read_key(self, kind: int, expiry_ms: int | None, start: int) -> RdbItem:
@@ -222,16 +231,23 @@ class RdbReader:
         elif operation == form.SLOT_INFO:
             for _ in range(3):  # the slot, its keys, those that expire
                 source.length()
-        elif self._skip_foreign and rdb_skip.skips_operation(source, operation):
-            self.skipped.append((start, _REFUSED_OPERATIONS[operation]))
-        elif operation in _REFUSED_OPERATIONS:
-            raise source.corrupt(
-                f"{_REFUSED_OPERATIONS[operation]} (operation {operation}), which penstock cannot keep;"
-                " remove it with the server that wrote the file",
-                start,
-            )
         else:
+            self._refuse_or_skip(operation, start)
+
+    def _refuse_or_skip(self, operation: int, start: int) -> None:
+        """Handle an operation whose data penstock cannot keep."""
+        source = self._input
+        known = _REFUSED_OPERATIONS_OF_VALKEY if self.is_valkey else _REFUSED_OPERATIONS
+        if operation not in known:
             raise source.corrupt(f"unknown operation {operation}", start)
+        if self._skip_foreign and rdb_skip.skips_operation(source, operation, self.is_valkey):
+            self.skipped.append((start, known[operation]))
+            return
+        raise source.corrupt(
+            f"{known[operation]} (operation {operation}), which penstock cannot keep;"
+            " remove it with the server that wrote the file",
+            start,
+        )
 
     def _check_end(self) -> None:
         if self.version < form.CHECKSUM_SINCE:

@@ -5,14 +5,15 @@
     5        sorted set     count, then members, each with 8 bytes of score
     4        hash           count, then names and values
     22, 24   hash           24: the earliest expiry, 8 bytes; count, then expiry, name and value
+    22       hash, Valkey   count, then name, value and 8 bytes of expiry
     23, 25   hash           25: the earliest expiry, 8 bytes; one string
     9 .. 20  packed types   one string
     7        module         its id, then parts, each after its kind, up to a 0
 
 A file that is only read for its streams may hold any of these. Damaged strings, lists and streams are skipped
 too: only their lengths are read (value.py, stream.py show the layout), and nothing inside a string. Type 6
-(modules before 4.0) does not state its length, and types 26 and 27 (Redis 8.6 and later) are streams and must
-not be skipped silently: they are refused.
+(modules before 4.0) does not state its length, and types from 28 on (Redis 8.8 and later) are not described
+anywhere that we rely on: they are refused.
 """
 
 from __future__ import annotations
@@ -29,15 +30,21 @@ _PACKED = frozenset((9, 11, 12, 13, 16, 17, 20))
 _EXPIRING, _EXPIRING_PACKED, _EXPIRING_FROM, _EXPIRING_FROM_PACKED = 22, 23, 24, 25
 _ID_BYTES = 16
 _TIME_BYTES = 8
+_CLASS_BYTES = 4
 _SCORE_WORDS_FROM = 253  # 253 nan, 254 inf, 255 -inf: no text follows
 _PART_END, _PART_SIGNED, _PART_UNSIGNED, _PART_FLOAT, _PART_DOUBLE, _PART_STRING = range(6)
 
 
-def skip_value(source: RdbInput, kind: int) -> None:
+def skip_value(source: RdbInput, kind: int, is_valkey: bool = False) -> None:
     """Skip a value. Raises: CorruptData if it is cut off or its end cannot be found."""
     skip = _SKIPPERS.get(kind)
     if skip is not None:
         skip(source)
+        return
+    if is_valkey and kind == _EXPIRING:
+        for _ in range(source.length()):
+            _strings(source, 2)
+            source.raw(_TIME_BYTES)
         return
     if kind in (_EXPIRING_FROM, _EXPIRING_FROM_PACKED):
         source.raw(8)
@@ -62,10 +69,17 @@ def skip_value(source: RdbInput, kind: int) -> None:
         raise source.corrupt(f"type {kind} ({form.type_name(kind)}) cannot be skipped")
 
 
-def skips_operation(source: RdbInput, operation: int) -> bool:
-    """Skip a function library or module data; False for other operations."""
+def skips_operation(source: RdbInput, operation: int, is_valkey: bool = False) -> bool:
+    """Skip a function library, module data or a slot being imported; False for other operations."""
     if operation == form.FUNCTION:
         source.skip_string()
+    elif operation == form.SLOT_IMPORT and is_valkey:
+        source.skip_string()  # the import's name
+        _numbers(source, 2 * source.length())  # ranges of slots
+    elif operation == form.KEY_METADATA:
+        for _ in range(source.length()):
+            source.raw(_CLASS_BYTES)
+            _parts(source)
     elif operation == form.MODULE_AUX:
         for _ in range(3):  # the module's id and when it was written (before or after the keys)
             source.take_number()
@@ -113,8 +127,22 @@ def _skip_stream(source: RdbInput, kind: int) -> None:
         for _ in range(source.length()):
             source.skip_string()
             source.raw(_TIME_BYTES if kind < form.STREAM_3 else 2 * _TIME_BYTES)
+            _ids(source)
+        if kind >= form.STREAM_5:
+            _ids(source)
+    if kind >= form.STREAM_4:
+        _numbers(source, 2)
+        for _ in range(source.length()):
+            source.skip_string()
             for _ in range(source.length()):
-                source.raw(_ID_BYTES)
+                source.skip_string()
+                _numbers(source, 2)
+        _numbers(source, 2)
+
+
+def _ids(source: RdbInput) -> None:
+    for _ in range(source.length()):
+        source.raw(_ID_BYTES)
 
 
 _SKIPPERS: dict[int, Callable[[RdbInput], None]] = {

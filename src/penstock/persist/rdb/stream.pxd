@@ -10,13 +10,16 @@ from penstock.persist.rdb.input cimport RdbInput
 cdef Py_ssize_t _KEY_BYTES
 cdef int _STREAM_2
 cdef int _STREAM_3
+cdef int _STREAM_4
+cdef int _STREAM_5
 cdef int _NOBODY
 cdef bytes _NO_ENTRY
 cdef unsigned long long _COUNT_MAX
 cdef unsigned char _END
 cdef Py_ssize_t _SMALLEST_NODE_BYTES
 
-# Only functions that run once per node or per pending record are typed; the rest run per stream or group.
+# Only functions that run once per node, per pending record or per name are typed; the rest run per stream or
+# group.
 @cython.locals(previous=StreamID, last=StreamID, rising=bint, master=StreamID, key=bytes, node=bytearray, live="long long", start=Py_ssize_t,
                number=Py_ssize_t)
 cdef StreamID _read_nodes(RdbInput source, Stream stream, bint deep)
@@ -26,3 +29,7 @@ cpdef int check_head(bytearray node) except -1
 cdef int _read_pending(RdbInput source, Group group) except -1
 @cython.locals(count=Py_ssize_t, left=Py_ssize_t, key=bytes, record=Pending)
 cdef Py_ssize_t _read_rows(RdbInput source, Group group, Consumer consumer) except -1
+@cython.locals(count=Py_ssize_t, left=Py_ssize_t, key=bytes, record=Pending)
+cdef Py_ssize_t _read_returned(RdbInput source, Group group) except -1
+@cython.locals(start=Py_ssize_t, count=Py_ssize_t, left=Py_ssize_t, name=bytes, entry_id=StreamID)
+cdef object _read_names(RdbInput source, bytes producer, Py_ssize_t size_max)

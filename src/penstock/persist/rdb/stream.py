@@ -9,16 +9,24 @@
                  consumers: count, then each consumer: name, 8 bytes: last attempt,
                    from 7.2 on (type 21) 8 bytes: last successful read,
                    pending: count, then 16 bytes of id: those records of the group that it owns
+                 from 8.8 on (type 27) returned: count, then 16 bytes of id: the records that nobody owns
+    from 8.6 on (type 26):  duration in seconds, most names of a producer
+      producers  count, then each producer: name,
+                   names: count, then each name: a string, ms and seq of its entry
+      names ever added, names that were known already
 
 A stream of Redis 5 (type 15) lacks the counters. They are derived as in Redis 7: nothing was deleted, the
 entries added are the entries present, and a group's entries read follow from its last id.
 
 Always checked: ids rise from node to node, counters agree with the nodes, every pending record has exactly
-one owner, and every record of a consumer is in its group. The inside of nodes is checked with `deep`.
+one owner or is returned, every record of a consumer is in its group, and producers and their names occur once
+and within the limits. The inside of nodes is checked with `deep`.
 
 A node with nothing but tombstones, which Redis can leave behind (its issue 15808), is dropped. If tombstones
 are out of order, all tombstones of the stream are dropped: Redis 7.0 lets XSETID go below deleted ids and
 then assigns the same ids again. Live entries must be in order.
+
+A producer without names, which Redis writes after an append that failed, is left out.
 
 Counts that wrapped over 2**63 - 1 into negative numbers in Redis are read as 2**63 - 1, the maximum here.
 
@@ -27,9 +35,18 @@ The first id is written for Redis but ignored when read; it is looked up when ne
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
 from penstock.core.frame import Frame
+from penstock.core.groups import positions
 from penstock.core.groups.group import Consumer, Group, Pending
+from penstock.core.idempotency import (
+    DURATION_S_MAX,
+    SIZE_MAX,
+    Idempotency,
+    IdempotencySettings,
+)
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import StreamID
@@ -41,6 +58,8 @@ from penstock.persist.rdb.input import RdbInput
 _KEY_BYTES = 16
 _STREAM_2 = rdb_format.STREAM_2
 _STREAM_3 = rdb_format.STREAM_3
+_STREAM_4 = rdb_format.STREAM_4
+_STREAM_5 = rdb_format.STREAM_5
 _COUNT_MAX = 2**63 - 1
 _NOBODY = -1
 _NO_ENTRY = bytes(_KEY_BYTES)
@@ -49,7 +68,7 @@ _TOTAL_BYTES_MAX = listpack.TOTAL_BYTES_MAX
 
 
 def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> Stream:
-    """Read a stream of type 15, 19 or 21. Raises: CorruptData."""
+    """Read a stream of type 15, 19, 21, 26 or 27. Raises: CorruptData."""
     stream = Stream(limits)
     nodes_start = source.offset
     last = _read_nodes(source, stream, deep)
@@ -73,6 +92,9 @@ def read_stream(source: RdbInput, kind: int, limits: NodeLimits, deep: bool) -> 
         stream.groups = Rax()
         for _ in range(count):
             _read_group(source, stream, kind)
+    if kind >= _STREAM_4:
+        _read_settings(source, stream)
+        _read_producers(source, stream)
     return stream
 
 
@@ -181,7 +203,7 @@ def _read_group(source: RdbInput, stream: Stream, kind: int) -> None:
         if entries_read < -1:
             raise source.corrupt(f"group {name!r} has read {entries_read} entries", start)
     else:
-        entries_read = stream.rank_or_unknown(last)
+        entries_read = positions.rank_or_unknown(stream, last)
     group = Group(last, entries_read)
     assert stream.groups is not None
     if not stream.groups.try_insert(name, group):
@@ -190,6 +212,8 @@ def _read_group(source: RdbInput, stream: Stream, kind: int) -> None:
     owned = 0
     for _ in range(source.length()):
         owned += _read_consumer(source, group, kind)
+    if kind >= _STREAM_5:
+        owned += _read_returned(source, group)
     if owned != group.pending.count:
         missing = group.pending.count - owned
         raise source.corrupt(f"{missing} pending entries of group {name!r} belong to nobody", start)
@@ -245,6 +269,97 @@ def _read_rows(source: RdbInput, group: Group, consumer: Consumer) -> int:
         record.consumer_number = consumer.number
         consumer.pending.insert(key, record)
     return count
+
+
+def _read_returned(source: RdbInput, group: Group) -> int:
+    """Read the records that nobody owns, in the order in which they were returned; return their number."""
+    count = source.length()
+    left = count
+    while left > 0:
+        left -= 1
+        key = source.raw(_KEY_BYTES)
+        record: Pending | None = group.pending.find(key)
+        if record is None:
+            raise source.corrupt(f"{stream_id.from_key(key)} is returned, but not in its group")
+        if record.consumer_number != _NOBODY:
+            raise source.corrupt(f"{stream_id.from_key(key)} is returned and has a consumer")
+        if key in group.returned:
+            raise source.corrupt(f"{stream_id.from_key(key)} is returned twice")
+        record.delivery_ms = 0  # G1; no version of Redis writes anything else
+        group.returned[key] = record
+    return count
+
+
+# --- Producers ---------------------------------------------------------------------------------------
+
+
+def _read_settings(source: RdbInput, stream: Stream) -> None:
+    start = source.offset
+    duration_s = source.number()
+    size_max = source.number()
+    if not (1 <= duration_s <= DURATION_S_MAX and 1 <= size_max <= SIZE_MAX):
+        raise source.corrupt(
+            f"a stream keeps {size_max} names for {duration_s} seconds;"
+            f" the limits are {SIZE_MAX} and {DURATION_S_MAX}",
+            start,
+        )
+    known = stream.idempotency_settings
+    if (duration_s, size_max) != (known.duration_s, known.size_max):
+        stream.idempotency_settings = IdempotencySettings(duration_s, size_max)
+
+
+def _read_producers(source: RdbInput, stream: Stream) -> None:
+    found: dict[bytes, OrderedDict[bytes, StreamID]] = {}
+    size_max = stream.idempotency_settings.size_max
+    for _ in range(source.length()):
+        start = source.offset
+        producer = source.string()
+        if not producer:
+            raise source.corrupt("a producer has an empty name", start)
+        if producer in found:
+            raise source.corrupt(f"a second producer {producer!r}", start)
+        found[producer] = _read_names(source, producer, size_max)
+    known = Idempotency()
+    # The file has them by name. In memory they are in the order of their last record (D2).
+    for producer in sorted(found, key=lambda one: _last_entry(found[one])):
+        if found[producer]:
+            known.producers[producer] = found[producer]
+    known.added = _read_count(source)
+    known.duplicates = _read_count(source)
+    if known.producers or known.added or known.duplicates:
+        stream.idempotency = known
+
+
+def _last_entry(names: OrderedDict[bytes, StreamID]) -> StreamID:
+    return names[next(reversed(names))] if names else stream_id.SMALLEST
+
+
+def _read_names(source: RdbInput, producer: bytes, size_max: int) -> OrderedDict[bytes, StreamID]:
+    """Read the names of a producer."""
+    start = source.offset
+    count = source.length()
+    if count > size_max:
+        raise source.corrupt(f"producer {producer!r} has {count} names, of {size_max}", start)
+    names: OrderedDict[bytes, StreamID] = OrderedDict()
+    left = count
+    while left > 0:
+        left -= 1
+        start = source.offset
+        name = source.string()
+        if not name:
+            raise source.corrupt(f"an empty name of producer {producer!r}", start)
+        if name in names:
+            raise source.corrupt(f"a second name {name!r} of producer {producer!r}", start)
+        entry_id = read_id(source)
+        if entry_id.ms == 0 and entry_id.seq == 0:
+            raise source.corrupt(f"name {name!r} stands for 0-0, which is no entry", start)
+        names[name] = entry_id
+    return names
+
+
+def _read_count(source: RdbInput) -> int:
+    """Read a counter of a stream. Redis lets it wrap into negative numbers; here it stays at the maximum."""
+    return min(source.number(), _COUNT_MAX)
 
 
 def read_id(source: RdbInput) -> StreamID:

@@ -10,8 +10,15 @@
     52 45 44 49 53 30 30 31 30 | fa .. | fe 00 | fb 02 01 | 13 01 73 .. | fc <ms> 00 01 6e c0 11 | ff <crc64>
     REDIS0010                    aux     db 0    sizes      stream s      n = 17                   end
 
-The version selects the form of a stream: version 10 (Redis 7.0) has no field for a consumer's last successful
-read, so it is left out. Lists are written as listpacks in every version.
+The version selects the form of a stream:
+
+    10, Redis 7.0        type 19, without the time of a consumer's last successful read
+    11, 12, to 8.4       type 21, without the names of producers
+    13, 8.6              type 26, without the list of returned entries
+    14, 15, from 8.8     type 27, with everything
+
+What a form has no place for is left out, except for returned entries: below type 27 they belong to a consumer
+with an empty name, so none is lost. Lists are written as listpacks in every version.
 
 Nodes are copied as bytes. Nothing here takes a lock, logs, starts a thread or changes data, so a forked child
 can write a snapshot while its parent continues.
@@ -25,7 +32,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from penstock.core import listpack
-from penstock.core.groups.group import Consumer, Group, Pending
+from penstock.core.groups.group import NEVER_MS, Consumer, Group, Pending
+from penstock.core.idempotency import DURATION_S_DEFAULT, SIZE_DEFAULT, Idempotency
 from penstock.core.list_value import ListValue
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
@@ -38,6 +46,12 @@ from penstock.persist.rdb.value import Value
 VERSION_MIN = 10  # what Redis 7.0 writes
 
 _STREAM_3_SINCE = 11
+_STREAM_4_SINCE = 13
+_STREAM_5_SINCE = 14
+_STREAM_3 = form.STREAM_3
+_STREAM_4 = form.STREAM_4
+_STREAM_5 = form.STREAM_5
+_NOBODYS_NAME = b""
 _PLAIN_BYTES_MIN = 1 << 30  # Redis keeps an element of this size outside of listpacks
 _REDIS_BITS = 64
 
@@ -118,9 +132,31 @@ def write_databases(writer: RdbWriter, databases: Iterable[Keyspace]) -> int:
     return count
 
 
+def version_needed(databases: Iterable[Keyspace]) -> int:
+    """The oldest version that loses no names of producers and no returned entries."""
+    needed = VERSION_MIN
+    for keyspace in databases:
+        for value in keyspace.values.values():
+            if isinstance(value, Stream):
+                needed = max(needed, _stream_version_needed(value))
+    return needed
+
+
+def _stream_version_needed(stream: Stream) -> int:
+    if stream.groups is not None and any(group.returned for _, group in stream.groups.pairs()):
+        return _STREAM_5_SINCE
+    settings = stream.idempotency_settings
+    is_default = settings.duration_s == DURATION_S_DEFAULT and settings.size_max == SIZE_DEFAULT
+    return VERSION_MIN if is_default and stream.idempotency is None else _STREAM_4_SINCE
+
+
 def type_of(value: Value, version: int) -> int:
     """The RDB type of a value."""
     if isinstance(value, Stream):
+        if version >= _STREAM_5_SINCE:
+            return form.STREAM_5
+        if version >= _STREAM_4_SINCE:
+            return form.STREAM_4
         return form.STREAM_3 if version >= _STREAM_3_SINCE else form.STREAM_2
     return form.LIST_NODES if isinstance(value, ListValue) else form.STRING
 
@@ -128,7 +164,7 @@ def type_of(value: Value, version: int) -> int:
 def write_value(output: RdbOutput, value: Value, version: int) -> None:
     """Write a value without its type."""
     if isinstance(value, Stream):
-        _write_stream(output, value, version >= _STREAM_3_SINCE)
+        _write_stream(output, value, type_of(value, version))
     elif isinstance(value, ListValue):
         _write_list(output, value)
     else:
@@ -150,7 +186,7 @@ def _write_list(output: RdbOutput, value: ListValue) -> None:
             output.piece(node, 0, total)
 
 
-def _write_stream(output: RdbOutput, stream: Stream, with_activity: bool) -> None:
+def _write_stream(output: RdbOutput, stream: Stream, kind: int) -> None:
     output.number(stream.nodes.count)
     nodes = stream.nodes.iterator()
     nodes.seek("^")
@@ -169,23 +205,77 @@ def _write_stream(output: RdbOutput, stream: Stream, with_activity: bool) -> Non
         groups.seek("^")
         while groups.next():
             output.string(groups.key)
-            _write_group(output, groups.value, with_activity)
+            _write_group(output, groups.value, kind)
+    if kind >= _STREAM_4:
+        _write_producers(output, stream)
 
 
-def _write_group(output: RdbOutput, group: Group, with_activity: bool) -> None:
+def _write_group(output: RdbOutput, group: Group, kind: int) -> None:
     _write_id(output, group.last_id)
     output.signed(group.entries_read)
     _write_pending(output, group.pending)
-    output.number(group.consumers.count)
+    if kind >= _STREAM_5 or not group.returned:
+        output.number(group.consumers.count)
+    else:
+        _begin_consumers_with_nobody(output, group, kind)
     consumers = group.consumers.iterator()
     consumers.seek("^")
     while consumers.next():
         consumer: Consumer = consumers.value
-        output.string(consumer.name)
-        output.milliseconds(consumer.seen_ms)
-        if with_activity:
-            output.milliseconds(consumer.active_ms)
-        _write_owned(output, consumer.pending)
+        _write_consumer(output, consumer, kind)
+        if kind < _STREAM_5 and group.returned and consumer.name == _NOBODYS_NAME:
+            _write_keys(output, sorted([*group.returned, *_keys(consumer.pending)]))
+        else:
+            _write_owned(output, consumer.pending)
+    if kind >= _STREAM_5:
+        _write_keys(output, list(group.returned))
+
+
+def _begin_consumers_with_nobody(output: RdbOutput, group: Group, kind: int) -> None:
+    """Write the number of consumers and, if there is none with an empty name, one for returned entries."""
+    if group.consumer_or_none(_NOBODYS_NAME) is not None:
+        output.number(group.consumers.count)
+        return
+    output.number(group.consumers.count + 1)
+    nobody = Consumer(_NOBODYS_NAME, 0, 0)
+    nobody.active_ms = NEVER_MS
+    _write_consumer(output, nobody, kind)
+    _write_keys(output, sorted(group.returned))
+
+
+def _write_consumer(output: RdbOutput, consumer: Consumer, kind: int) -> None:
+    """Write a consumer without its pending entries."""
+    output.string(consumer.name)
+    output.milliseconds(consumer.seen_ms)
+    if kind >= _STREAM_3:
+        output.milliseconds(consumer.active_ms)
+
+
+def _keys(pending: Rax) -> list[bytes]:
+    return [key for key, _ in pending.pairs()]
+
+
+def _write_keys(output: RdbOutput, keys: list[bytes]) -> None:
+    output.number(len(keys))
+    for key in keys:
+        output.raw(key)
+
+
+def _write_producers(output: RdbOutput, stream: Stream) -> None:
+    """Write the settings, names and counters of producers, by producer as in Redis."""
+    output.number(stream.idempotency_settings.duration_s)
+    output.number(stream.idempotency_settings.size_max)
+    known = Idempotency() if stream.idempotency is None else stream.idempotency
+    output.number(len(known.producers))
+    for producer in sorted(known.producers):
+        names = known.producers[producer]
+        output.string(producer)
+        output.number(len(names))
+        for name, entry_id in names.items():
+            output.string(name)
+            _write_id(output, entry_id)
+    output.number(known.added)
+    output.number(known.duplicates)
 
 
 def _write_pending(output: RdbOutput, pending: Rax) -> None:

@@ -271,7 +271,7 @@ MONITORING = (
     ),
     Directive(
         "loglevel",
-        Choice(("debug", "verbose", "notice", "warning")),
+        Choice(("debug", "verbose", "notice", "warning", "nothing")),
         "notice",
         "Lowest level of messages that are logged.",
         apply=apply_log_level,

@@ -52,7 +52,7 @@ def client_line(session: Session) -> str:
         "db": session.keyspace.index,
         "sub": len(session.channels),
         "psub": len(session.patterns),
-        "ssub": 0,
+        "ssub": len(session.shard_channels),
         "multi": -1 if transaction is None else len(transaction.commands),
     }
     if compat.client_lists_watches:
@@ -65,6 +65,8 @@ def client_line(session: Session) -> str:
     if compat.client_lists_library:
         fields["lib-name"] = info.library_name.decode()
         fields["lib-ver"] = info.library_version.decode()
+    if compat.client_lists_thread:
+        fields["io-thread"] = 0
     return " ".join(f"{name}={value}" for name, value in fields.items())
 
 

@@ -26,7 +26,7 @@ from penstock.server.durability import Durability
 from penstock.server.saving.rewrites import RewriteStatus
 from penstock.server.saving.snapshots import SnapshotStatus
 from penstock.server.server import Server
-from penstock.server.session.states import DISK_FAILED
+from penstock.server.session.states import DISK_FAILED, SUBSCRIBED
 from penstock.server.stats import process
 
 Fields = list[tuple[str, object]]
@@ -84,15 +84,33 @@ def about_server(server: Server) -> Fields:
 
 
 def about_clients(server: Server) -> Fields:
-    """Connected and blocked clients."""
-    return [
+    """Connected, subscribed, watching and blocked clients, and the keys that they watch or wait for."""
+    engine = server.engine
+    compat = engine.context.compat
+    fields: Fields = [
         ("connected_clients", len(server.sessions)),
         ("cluster_connections", 0),
         ("maxclients", server.max_clients),
-        ("blocked_clients", server.engine.waiters.count),
+        ("blocked_clients", engine.waiters.count),
         ("tracking_clients", 0),
-        ("clients_in_timeout_table", 0),
     ]
+    if compat.client_lists_watches:
+        sessions = list(server.sessions.values())
+        subscribed = sum(bool(session.state & SUBSCRIBED) for session in sessions)
+        fields.append(("pubsub_clients", subscribed))
+        watching = sum(session.watching is not None for session in sessions)
+        fields.append(("watching_clients", watching))
+    fields.append(("clients_in_timeout_table", 0))
+    if compat.client_lists_watches:
+        watched = sum(len(keyspace.watches) for keyspace in engine.context.databases)
+        fields.append(("total_watched_keys", watched))
+    if compat.info_counts_waits:
+        places = engine.waiters.places()
+        fields.append(("total_blocking_keys", len(places)))
+        # Readers of a group also wait for the removal of its stream.
+        grouped = sum(map(engine.waiters.has_group_reader, places))
+        fields.append(("total_blocking_keys_on_nokey", grouped))
+    return fields
 
 
 def about_memory(server: Server) -> Fields:
@@ -222,6 +240,7 @@ def about_stats(server: Server) -> Fields:
         ("evicted_clients", server.client_memory.evicted),
         ("pubsub_channels", len(channels.by_name)),
         ("pubsub_patterns", len(channels.by_pattern)),
+        ("pubsubshard_channels", len(channels.by_shard_name)),
         ("latest_fork_usec", 0 if child is None else child.fork_us),
         ("total_forks", 0 if child is None else child.forks),
         ("migrate_cached_sockets", 0),

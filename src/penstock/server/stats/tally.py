@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from penstock.core import memory
 from penstock.core.frame import Frame
+from penstock.engine.compat import Compat
 from penstock.engine.lookup import Lookup
 from penstock.engine.table import Command, Flags
 
@@ -114,9 +115,10 @@ class Tallies:
 
     __slots__ = ("_containers", "_found", "_words", "by_name", "lookup")
 
-    def __init__(self, rows: Iterable[Command]) -> None:
-        rows = list(rows)
-        self.lookup = Lookup(rows)
+    def __init__(self, rows: Iterable[Command], compat: Compat) -> None:
+        """`rows`: of all versions; those that are newer than `compat` are left out."""
+        rows = [row for row in rows if compat.knows(row.since)]
+        self.lookup = Lookup(rows, compat.unknown_alone_is_short)
         self.by_name = {row.name: Tally(row) for row in rows}
         # COMMAND is a command by itself and also a container (COMMAND COUNT).
         self._containers = {row.name.split(" ")[0] for row in rows if " " in row.name}

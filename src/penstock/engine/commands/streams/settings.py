@@ -154,13 +154,14 @@ def xidmprecord(context: Context, frame: Frame) -> Status:
         raise CommandError("No such message in stream")
     if stream.idempotency is None:
         stream.idempotency = Idempotency()
-    known = stream.idempotency.producers.get(producer, {}).get(name)
+    settings = stream.idempotency_settings
+    known = stream.idempotency.find_or_none(producer, name, settings, now_ms=0)
     if known is not None:
         if known != entry_id:
             raise CommandError("IID already exists for this producer with a different stream ID")
         return OK
     now_ms = 0 if context.replaying else context.now_ms()
-    stream.idempotency.record(producer, name, entry_id, stream.idempotency_settings, now_ms)
+    stream.idempotency.record(producer, name, entry_id, settings, now_ms)
     context.dirty += 1
     return OK
 
