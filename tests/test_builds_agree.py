@@ -63,6 +63,7 @@ def test_the_recorded_structures_reach_everything() -> None:
     lines = list(Recording(1).lines(1500))
     done = {line.split()[2] for line in lines if len(line.split()) > 2 and line[0].isdigit()}
     assert {"append", "claim", "autoclaim", "redeliver", "walk", "trim_min_id"} <= done
+    assert {"give_back", "claim_idle", "forget", "trim_unreferenced", "hold", "send"} <= done
     assert any("refused: " in line for line in lines)
     assert sum(len(line) for line in lines) > 100_000
 

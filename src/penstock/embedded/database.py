@@ -24,6 +24,7 @@ from penstock.embedded.key_methods import KeyMethods
 from penstock.embedded.runner import Runner
 from penstock.embedded.signatures import (
     AutoClaimed,
+    ClaimedStreamEntries,
     ConsumerInfo,
     Encodable,
     Entry,
@@ -33,8 +34,10 @@ from penstock.embedded.signatures import (
     FullStreamInfo,
     GroupInfo,
     Key,
+    NackMode,
     PendingEntry,
     PendingSummary,
+    RefPolicy,
     StreamEntries,
     StreamInfo,
     Streams,
@@ -76,7 +79,7 @@ class Database(Runner, KeyMethods[Text]):
         nomkstream: Literal[False] = False,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
         idmpauto: str | None = None,
         idmp: tuple[Encodable, Encodable] | None = None,
     ) -> Text: ...
@@ -92,7 +95,7 @@ class Database(Runner, KeyMethods[Text]):
         nomkstream: bool = False,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
         idmpauto: str | None = None,
         idmp: tuple[Encodable, Encodable] | None = None,
     ) -> Text | None: ...
@@ -107,11 +110,16 @@ class Database(Runner, KeyMethods[Text]):
         nomkstream: bool = False,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
         idmpauto: str | None = None,
         idmp: tuple[Encodable, Encodable] | None = None,
     ) -> Text | None:
-        """Add an entry and return its id; None with `nomkstream` if there is no such stream."""
+        """Add an entry and return its id; None with `nomkstream` if there is no such stream.
+
+        ref_policy: what trimming does to entries that are pending; see xdelex. idmpauto, idmp: add nothing if
+        the producer has added the same message before, and return the id of that entry. `idmpauto` is the
+        name of the producer; `idmp` is (producer, message), both names.
+        """
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ```maxlen``` or ```minid``` may be specified")
         if ref_policy is not None or idmpauto is not None or idmp is not None:
@@ -155,9 +163,9 @@ class Database(Runner, KeyMethods[Text]):
         approximate: bool = True,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
     ) -> int:
-        """Remove the oldest entries; return how many."""
+        """Remove the oldest entries; return how many. `ref_policy` is as in xdelex."""
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ``maxlen`` or ``minid`` may be specified")
         if maxlen is None and minid is None:
@@ -174,6 +182,29 @@ class Database(Runner, KeyMethods[Text]):
         """Remove entries; return how many existed."""
         removed: int = self._run("XDEL", [name, *ids])
         return removed
+
+    def xdelex(self, name: Key, *ids: EntryId, ref_policy: RefPolicy = "KEEPREF") -> list[int]:
+        """Remove entries; return for each id 1 if it was removed, -1 if there is no such entry.
+
+        ref_policy: what happens to groups where the entry is pending. "KEEPREF": it stays pending there.
+        "DELREF": it is no longer pending. "ACKED": an entry that a group has yet to read or acknowledge is
+        kept, and its number is 2.
+        """
+        arguments.check_removal("XDELEX", ids, ref_policy)
+        done: list[int] = self._run("XDELEX", [name, ref_policy, b"IDS", len(ids), *ids])
+        return done
+
+    def xcfgset(
+        self, name: Key, idmp_duration: int | None = None, idmp_maxsize: int | None = None
+    ) -> Text:
+        """Set how long a stream remembers the messages of its producers (xadd, `idmp`). Returns b"OK".
+
+        idmp_duration: seconds, at most 86,400 as in Redis; redis-py allows 300. idmp_maxsize: messages of
+        each producer, at most 10,000. A change forgets all messages.
+        """
+        pieces = [name, *arguments.idempotency(idmp_duration, idmp_maxsize)]
+        done: Text = self._run("XCFGSET", pieces, results.status)
+        return done
 
     def xlen(self, name: Key) -> int:
         """Count the entries."""
@@ -208,13 +239,43 @@ class Database(Runner, KeyMethods[Text]):
     ) -> list[StreamEntries[Text]]:
         """Return the entries after an id of each stream as a list of [stream, entries].
 
-        block: if there are none, wait this many milliseconds for one; 0 waits without a limit.
+        block: if there are none, wait this many milliseconds for one; 0 waits without a limit. count: at most
+        this many entries of each stream. max_count: of all streams together. max_size: about this many bytes.
         """
         pieces = arguments.block("XREAD", block)
         pieces += arguments.limits("XREAD", count, max_count, max_size)
         pieces += arguments.streams("XREAD", streams)
         found: list[StreamEntries[Text]] = self._run("XREAD", pieces, results.served)
         return found
+
+    @overload
+    def xreadgroup(
+        self,
+        groupname: Key,
+        consumername: Key,
+        streams: Streams,
+        count: int | None = None,
+        block: int | None = None,
+        noack: bool = False,
+        claim_min_idle_time: None = None,
+        max_count: int | None = None,
+        max_size: int | None = None,
+    ) -> list[StreamEntries[Text]]: ...
+
+    @overload
+    def xreadgroup(
+        self,
+        groupname: Key,
+        consumername: Key,
+        streams: Streams,
+        count: int | None = None,
+        block: int | None = None,
+        noack: bool = False,
+        *,
+        claim_min_idle_time: int,
+        max_count: int | None = None,
+        max_size: int | None = None,
+    ) -> list[ClaimedStreamEntries[Text]]: ...
 
     def xreadgroup(
         self,
@@ -227,8 +288,14 @@ class Database(Runner, KeyMethods[Text]):
         claim_min_idle_time: int | None = None,
         max_count: int | None = None,
         max_size: int | None = None,
-    ) -> list[StreamEntries[Text]]:
-        """Read as a consumer of a group; return a list of [stream, entries]. `block` is as in xread."""
+    ) -> list[StreamEntries[Text]] | list[ClaimedStreamEntries[Text]]:
+        """Read as a consumer of a group; return a list of [stream, entries]. `block` is as in xread.
+
+        claim_min_idle_time: with the id ">", first claim entries that were delivered this many milliseconds
+        ago and not acknowledged, then read new ones. An entry is then (id, fields, idle time, deliveries
+        before this one); both numbers are 0 for a new entry. A blocked read also waits for entries to become
+        idle. With other ids it has no effect, and an entry is (id, fields).
+        """
         pieces = [b"GROUP", groupname, consumername]
         pieces += arguments.limits("XREADGROUP", count, max_count, max_size)
         pieces += arguments.block("XREADGROUP", block)
@@ -239,13 +306,55 @@ class Database(Runner, KeyMethods[Text]):
                 raise DataError("XREADGROUP claim_min_idle_time must be a non-negative integer")
             pieces += [b"CLAIM", claim_min_idle_time]
         pieces += arguments.streams("XREADGROUP", streams)
-        found: list[StreamEntries[Text]] = self._run("XREADGROUP", pieces, results.served)
+        shape = results.served if claim_min_idle_time is None else results.served_with_claims
+        found: list[StreamEntries[Text]] = self._run("XREADGROUP", pieces, shape)
         return found
 
     def xack(self, name: Key, groupname: Key, *ids: EntryId) -> int:
         """Acknowledge deliveries; return how many were pending."""
         acknowledged: int = self._run("XACK", [name, groupname, *ids])
         return acknowledged
+
+    def xackdel(
+        self, name: Key, groupname: Key, *ids: EntryId, ref_policy: RefPolicy = "KEEPREF"
+    ) -> list[int]:
+        """Acknowledge deliveries and remove their entries; return a number for each id.
+
+        1: done. -1: not pending in this group. 2, with "ACKED": acknowledged, and kept because another group
+        has yet to read or acknowledge it. `ref_policy` is as in xdelex.
+        """
+        arguments.check_removal("XACKDEL", ids, ref_policy)
+        pieces = [name, groupname, ref_policy, b"IDS", len(ids), *ids]
+        done: list[int] = self._run("XACKDEL", pieces)
+        return done
+
+    def xnack(
+        self,
+        name: Key,
+        groupname: Key,
+        mode: NackMode,
+        *ids: EntryId,
+        retrycount: int | None = None,
+        force: bool = False,
+    ) -> int:
+        """Return deliveries to the group, for any consumer to claim at once; return how many. Redis 8.8.
+
+        mode: "FAIL" leaves the number of deliveries as it is, "SILENT" lowers it by one, "FATAL" sets it to
+        the maximum. retrycount: set it to this. force: also entries that are not pending.
+        """
+        if not ids:
+            raise DataError("XNACK requires at least one message ID")
+        if mode not in arguments.NACK_MODES:
+            raise DataError("XNACK mode must be one of: SILENT, FAIL, FATAL")
+        pieces = [name, groupname, mode, b"IDS", len(ids), *ids]
+        if retrycount is not None:
+            if retrycount < 0:
+                raise DataError("XNACK retrycount must be >= 0")
+            pieces += [b"RETRYCOUNT", retrycount]
+        if force:
+            pieces.append(b"FORCE")
+        returned: int = self._run("XNACK", pieces)
+        return returned
 
     # --- Groups ------------------------------------------------------------------------------------
 

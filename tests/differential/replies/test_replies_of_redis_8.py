@@ -85,7 +85,7 @@ SEQUENCES = {
         *("XREADGROUP GROUP g b CLAIM 0 COUNT 2 STREAMS s t s > > >", ROWS),
         "XREADGROUP GROUP g b CLAIM 100000 STREAMS s t > >",
     ],
-    "a claim of one's own entries": [
+    "a claim of entries that the consumer owns": [
         *(*ALL_READ, "sleep 3", "XREADGROUP GROUP g a CLAIM 0 STREAMS s >", ROWS),
         *("XREADGROUP GROUP g a CLAIM 100000 STREAMS s >", "XREADGROUP GROUP g a STREAMS s 0"),
     ],

@@ -52,6 +52,7 @@ class SessionWorld:
         self.keys.deletes = self.streams.deletes
         self.keys.min_ids = self.streams.min_ids
         self.keys.nodes_differ = self.streams.nodes_differ
+        self.keys.references = self.streams.references
         self.deletes = self.streams.deletes
         self.nodes_differ = self.streams.nodes_differ
         self.bytes_max = self.streams.bytes_max
