@@ -12,7 +12,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from tests.support.engine import scenario
+from tests.support.redis_py import scenario
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.redis_server import RedisServer
 

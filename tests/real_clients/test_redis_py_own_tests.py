@@ -10,8 +10,8 @@ import re
 import subprocess
 import sys
 import tarfile
-import xml.etree.ElementTree as xml
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import redis
@@ -75,7 +75,7 @@ def test_redis_py_passes_its_own_tests(
         )
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-1000:]
         assert "Traceback" not in server.log()
-    cases = list(xml.parse(report).getroot().iter("testcase"))
+    cases = list(ElementTree.parse(report).getroot().iter("testcase"))
     reasons = [reason.get("message", "") for case in cases for reason in case.iter("skipped")]
     assert [reason for reason in reasons if not re.fullmatch(skipped, reason)] == []
     assert len(cases) - len(reasons) >= PASSED_MIN

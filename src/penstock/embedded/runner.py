@@ -347,7 +347,11 @@ class Runner:
 
     def _perform(self, call: CommandCall) -> Any:
         """Run a command. Returns its shaped reply, or the ThreadWaiter of a read that blocks."""
-        self._in_turn(call)
+        try:
+            self._in_turn(call)
+        except BaseException:
+            self._abandon(call)
+            raise
         reply, refusal = call.reply, call.refusal
         call.reply = call.refusal = None
         self._calls.append(call)
@@ -357,10 +361,19 @@ class Runner:
 
     def _outcome(self, call: Call) -> Any:
         """Run a call that is not for reuse; return its reply or raise its refusal."""
-        self._in_turn(call)
+        try:
+            self._in_turn(call)
+        except BaseException:
+            self._abandon(call)
+            raise
         if call.refusal is not None:
             raise call.refusal
         return call.reply
+
+    def _abandon(self, call: Call) -> None:
+        """A call was interrupted, or the disk failed, after it had run: nobody waits for a blocked read."""
+        if type(call.reply) is ThreadWaiter:
+            self._leave_queue(call.reply)
 
     def _in_turn(self, step: Step) -> None:
         """Used by every call: run a step under the lock, then wait until its position is on disk."""

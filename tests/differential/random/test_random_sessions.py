@@ -38,7 +38,7 @@ MARK = b"end of the messages"
 SUBSCRIPTIONS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
 
 
-@pytest.mark.parametrize("level", levels("8.0"))
+@pytest.mark.parametrize("level", levels("8.0", "8.2", "8.6"))
 def test_random_sessions_read_the_same_as_with_redis(port: int, level: str) -> None:
     start = seed()
     with RawRedis(port) as control, RawRedis(port) as listener:

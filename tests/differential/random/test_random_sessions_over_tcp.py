@@ -60,7 +60,7 @@ def sides(port: int, level: str) -> Iterator[tuple[Side, Side]]:
         yield theirs, ours
 
 
-@pytest.mark.parametrize("level", levels("8.0"))
+@pytest.mark.parametrize("level", levels("8.0", "8.2", "8.6"))
 def test_random_sessions_over_tcp_read_the_same_as_with_redis(
     sides: tuple[Side, Side], level: str
 ) -> None:

@@ -1,8 +1,8 @@
 """Readers that are blocked with CLAIM, on a live Redis 8.6 and on our server: the same readers get the same.
 
-Both servers use real time. A scene is a list of lines: `b: XREADGROUP ...` lets a reader block; `wait b` waits
-for its reply; `sleep 20` waits 20 ms; all other lines are commands that must not block. At the end, readers
-that have no reply yet are still waiting.
+Both servers use real time. A scene is a list of lines: `b: XREADGROUP ...` lets a reader block; `wait b`
+waits for its reply; `sleep 20` waits 20 ms; all other lines are commands that must not block. At the end,
+readers that have no reply yet are still waiting.
 """
 
 from __future__ import annotations

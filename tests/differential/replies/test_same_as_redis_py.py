@@ -15,7 +15,7 @@ from redis.commands.core import StreamCommands
 import penstock
 from penstock.aio import AsyncDatabase
 from penstock.embedded.pipeline import Pipeline
-from tests.support.engine import key_scenario, scenario, scenario_8
+from tests.support.redis_py import key_scenario, scenario, scenario_8
 
 PROGRAMS = {
     "7.0 streams": ("7.0", scenario),

@@ -25,7 +25,7 @@ REPLY_SECONDS_MAX = 20
 VOLATILE = [
     (
         re.compile(
-            rb"\b(id|fd|age|idle|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|tot-mem)=\d+"
+            rb"\b(id|fd|age|idle|qbuf|qbuf-free|argv-mem|multi-mem|rbs|rbp|obl|oll|omem|tot-mem)=\d+"
         ),
         rb"\1=?",
     ),

@@ -115,6 +115,7 @@ def test_any_bytes_are_a_name(bench: Bench, name: bytes) -> None:
 
 
 MULTIPLE = "ERR syntax error, IDMP/IDMPAUTO specified multiple times"
+LIMIT_ALONE = "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"
 ONLY_AUTO = "ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generated IDs"
 
 
@@ -126,7 +127,7 @@ ONLY_AUTO = "ERR syntax error, IDMP/IDMPAUTO can be used only with auto-generate
         ("IDMPAUTO p IDMPAUTO p *", MULTIPLE),
         ("IDMP p m 1-1", ONLY_AUTO),
         ("IDMPAUTO p 99999999999999-*", ONLY_AUTO),
-        ("IDMP p m LIMIT 5 *", "ERR syntax error, LIMIT cannot be used without specifying a trimming strategy"),
+        ("IDMP p m LIMIT 5 *", LIMIT_ALONE),
     ],
 )  # fmt: skip
 def test_an_invalid_add_changes_nothing(bench: Bench, words: str, text: str) -> None:

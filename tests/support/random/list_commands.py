@@ -33,6 +33,7 @@ class ListWorld:
         self.dice = dice
         self.odd = dice.choice([0.0, 0.02, 0.1])  # how often an argument is unusual or invalid
         self.listpack_size = dice.choice(LISTPACK_SIZES)
+        self.wide_places = True  # places of LSET above 32 bits, which 7.2 and later cut off
         self._makers: list[Callable[[], Words]] = [
             *[self.push] * 8,
             *[self.pop, self.pop_many, self.move] * 3,
@@ -46,6 +47,8 @@ class ListWorld:
         words = self.dice.choice(self._makers)()
         if self.roll(self.odd / 2) and not words[0].startswith(b"B"):
             self._spoil(words)
+        if words[0] == b"LSET" and not self.wide_places:
+            words = [b"1000" if _is_wide(word) else word for word in words]
         if words[0] == b"LPOS":
             words = [b"0" if word == RANK_MIN else word for word in words]
         return [
@@ -169,3 +172,8 @@ class ListWorld:
 
     def length(self) -> Words:
         return [b"LLEN", self.key()]
+
+
+def _is_wide(word: bytes) -> bool:
+    """Tell whether a word is a number that needs more than 32 bits."""
+    return word.lstrip(b"-").isdigit() and abs(int(word)) >= 2**31

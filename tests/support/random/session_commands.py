@@ -47,7 +47,9 @@ class SessionWorld:
         self.dice = dice
         self.streams = World(dice, level)
         self.keys = KeyWorld(dice)
+        self.keys.longest_embedded = level in ("7.0", "8.0")
         self.lists = ListWorld(dice)
+        self.lists.wide_places = level == "7.0"
         # All three use the same streams, so commands that must not be mixed are switched off in all of them.
         self.keys.deletes = self.streams.deletes
         self.keys.min_ids = self.streams.min_ids

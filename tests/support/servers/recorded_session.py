@@ -35,7 +35,7 @@ from tests.support.random.stream_commands import STREAM_KEYS, Words
 from tests.support.servers.connections import ManualClient, ServerBench
 from tests.support.servers.raw_redis import encode
 
-SEED = "recorded"
+SEED = "redis 8"
 ROUNDS = 14
 STEPS = 500
 SNAPSHOT_STEPS = 125

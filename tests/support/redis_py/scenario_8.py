@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.engine.scenario import MINUTE_MS, Call, Notebook, call, fill
+from tests.support.redis_py.scenario import MINUTE_MS, Call, Notebook, call, fill
 
 FIELDS = {"a": "b"}
 
