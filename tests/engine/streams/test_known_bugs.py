@@ -1,4 +1,4 @@
-"""Bugs that other servers have had with streams, one test each. The docstrings name the issues of redis/redis."""
+"""Bugs that other servers have had with streams, one test each. Numbers are issues of redis/redis."""
 
 from __future__ import annotations
 

@@ -19,6 +19,7 @@ from tests.support.engine.engines import (
 from tests.support.servers.raw_redis import Refusal
 
 NOT_A_TIME = "ERR min-idle-time is not an integer or out of range"
+ONLY_IN_GROUPS = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
 NEGATIVE = "ERR min-idle-time must be a positive integer"
 RETRIES_MAX = 12  # in one second
 
@@ -125,9 +126,9 @@ def test_the_count_of_deliveries_stops_at_the_largest_number(bench: Bench) -> No
         ("XREADGROUP GROUP g b CLAIM 5 COUNT x STREAMS s >", NOT_A_NUMBER),
         ("XREADGROUP GROUP g b STREAMS s CLAIM 5 >", None),
         ("XREADGROUP GROUP g b CLAIM 5 STREAMS string >", WRONG_TYPE),
-        ("XREAD CLAIM 5 STREAMS s 0", "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."),
+        ("XREAD CLAIM 5 STREAMS s 0", ONLY_IN_GROUPS),
     ],
-)  # fmt: skip
+)
 def test_an_invalid_claim_changes_nothing(bench: Bench, line: str, text: str | None) -> None:
     if text is None:
         assert isinstance(bench.ask(line), Refusal)
@@ -144,7 +145,7 @@ def test_older_levels_do_not_know_the_option() -> None:
 
 
 class Timers:
-    """Lets time pass as a server does: a reader looks again whenever its time has come."""
+    """Lets time pass as a server does: a reader looks again whenever it is due."""
 
     def __init__(self, bench: Bench, *readers: Reader) -> None:
         self._bench = bench
