@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from penstock.persist.rdb.dump import restore_value
+from penstock.persist.rdb.value import ValueLimits
 from tests.support.engine.engines import Bench
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.programs import REDIS_8_6
@@ -303,3 +305,50 @@ def _unordered(reply: Any) -> Any:
     if isinstance(reply, list):
         return [_unordered(item) for item in reply]
     return "moment" if isinstance(reply, int) and 1.5e12 < reply < 2**62 else reply
+
+
+# --- Deliberate differences -----------------------------------------------------------------------
+
+
+def ids_read(reply: Any) -> list[bytes]:
+    return [row[0] for row in reply[0][1]]
+
+
+def test_entries_delivered_in_one_millisecond_are_claimed_by_id(live: RawRedis) -> None:
+    """In Redis in the order of delivery, until it restarts."""
+    bench = Bench("8.6")
+    compare(live, bench, [*SPREAD, "XREADGROUP GROUP g b CLAIM 0 STREAMS s >", "sleep 3"])
+    line = "XREADGROUP GROUP g c CLAIM 0 STREAMS s >"
+    theirs = ids_read(live.ask([line.encode().split()])[0])
+    assert theirs == [b"2-0", b"3-0", b"1-0", b"6-0", b"4-0", b"5-0"]
+    assert ids_read(bench.ask(line)) == sorted(theirs)
+
+
+def test_an_expired_name_is_no_duplicate(live: RawRedis) -> None:
+    """In Redis it is one until a job that runs about once a second has removed it."""
+    bench = Bench("8.6")
+    lines = ["XADD s 1-0 k v", "XIDMPRECORD s p m 1-0", "XADD s IDMP p m * k v", "XLEN s"]
+    words = [line.encode().split() for line in lines]
+    *_, theirs = live.ask([[b"FLUSHALL"], [b"MULTI"], *words, [b"EXEC"]])
+    assert theirs[2:] == [b"1-0", 1]
+    assert [bench.ask(line) for line in lines][-1] == 2
+
+
+def test_a_trim_with_delref_removes_the_records_of_entries_that_were_gone(live: RawRedis) -> None:
+    bench = Bench("8.6")
+    compare(live, bench, [*ALL_READ, "XDEL s 1-0 3-0", "XTRIM s MINID 5-0 DELREF"])
+    [theirs] = live.ask([ROWS.encode().split()])
+    assert [row[0] for row in theirs] == [b"1-0", b"3-0", b"5-0", b"6-0"]
+    assert [row[0] for row in bench.ask(ROWS)] == [b"5-0", b"6-0"]
+
+
+def test_a_message_named_after_its_fields_is_not_known_from_a_file_of_redis(live: RawRedis) -> None:
+    bench = Bench("8.6")
+    lines = [f"XADD s {FAR}-0 k v", "XADD s IDMPAUTO p * k v", "DUMP s"]
+    *_, payload = live.ask([[b"FLUSHALL"], *(line.encode().split() for line in lines)])
+    version = bench.engine.context.compat.rdb_version
+    limits = ValueLimits(bench.engine.limits, bench.engine.list_limits)
+    bench.engine.context.keyspace.put(b"s", restore_value(payload, version, limits))
+    repeated = "XADD s IDMPAUTO p * k v"
+    assert live.ask([repeated.encode().split()]) == [f"{FAR}-1".encode()]
+    assert [bench.ask(repeated) for _ in range(2)] == [f"{FAR}-2".encode()] * 2

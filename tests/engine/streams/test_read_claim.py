@@ -12,12 +12,14 @@ from tests.support.engine.engines import (
     SYNTAX,
     WRONG_TYPE,
     Bench,
+    Reader,
     assert_refused,
     grouped,
 )
 from tests.support.servers.raw_redis import Refusal
 
 NOT_A_TIME = "ERR min-idle-time is not an integer or out of range"
+ONLY_IN_GROUPS = "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."
 NEGATIVE = "ERR min-idle-time must be a positive integer"
 RETRIES_MAX = 12  # in one second
 
@@ -124,9 +126,9 @@ def test_the_count_of_deliveries_stops_at_the_largest_number(bench: Bench) -> No
         ("XREADGROUP GROUP g b CLAIM 5 COUNT x STREAMS s >", NOT_A_NUMBER),
         ("XREADGROUP GROUP g b STREAMS s CLAIM 5 >", None),
         ("XREADGROUP GROUP g b CLAIM 5 STREAMS string >", WRONG_TYPE),
-        ("XREAD CLAIM 5 STREAMS s 0", "ERR The CLAIM option is only supported by XREADGROUP. You called XREAD instead."),
+        ("XREAD CLAIM 5 STREAMS s 0", ONLY_IN_GROUPS),
     ],
-)  # fmt: skip
+)
 def test_an_invalid_claim_changes_nothing(bench: Bench, line: str, text: str | None) -> None:
     if text is None:
         assert isinstance(bench.ask(line), Refusal)
@@ -142,30 +144,40 @@ def test_older_levels_do_not_know_the_option() -> None:
 # --- Waiting --------------------------------------------------------------------------------------
 
 
-def elapse(bench: Bench, readers: list[Any], until_ms: int) -> int:
-    """Let time pass as a server does, with a retry whenever a reader's time has come; count the retries."""
-    due = {reader: bench.clock.at_ms + reader.retry_ms for reader in readers}
-    retries = 0
-    while True:
-        waiting = [reader for reader in readers if not reader.done]
-        if not waiting or min(due[reader] for reader in waiting) > until_ms:
-            bench.clock.at_ms = max(bench.clock.at_ms, until_ms)
-            return retries
-        first = min(waiting, key=lambda reader: due[reader])
-        bench.clock.at_ms = due[first]
-        bench.engine.retry(first)
-        retries += 1
-        due[first] = bench.clock.at_ms + first.retry_ms
+class Timers:
+    """Lets time pass as a server does: a reader looks again whenever it is due."""
+
+    def __init__(self, bench: Bench, *readers: Reader) -> None:
+        self._bench = bench
+        self._readers = readers
+        self.retries = 0
+        self._due_ms = {reader: self._next_ms(reader) for reader in readers}
+
+    def _next_ms(self, reader: Reader) -> int:
+        assert reader.retry_ms is not None
+        return self._bench.clock.at_ms + reader.retry_ms
+
+    def pass_ms(self, wait_ms: int) -> None:
+        clock = self._bench.clock
+        end_ms = clock.at_ms + wait_ms
+        while waiting := [reader for reader in self._readers if not reader.done]:
+            first = min(waiting, key=lambda reader: self._due_ms[reader])
+            if self._due_ms[first] > end_ms:
+                break
+            clock.at_ms = self._due_ms[first]
+            self._bench.engine.retry(first)
+            self.retries += 1
+            self._due_ms[first] = self._next_ms(first)
+        clock.at_ms = end_ms
 
 
 def test_a_reader_waits_until_an_entry_is_idle(bench: Bench) -> None:
     bench.ask("XGROUP SETID s g $")
-    now_ms = bench.clock.at_ms
     reader = bench.park("XREADGROUP GROUP g b BLOCK 0 CLAIM 100 STREAMS s >")
-    assert reader.retry_ms == 70  # 2-0 is idle for 30 ms already
-    elapse(bench, [reader], now_ms + 69)
+    timers = Timers(bench, reader)
+    timers.pass_ms(69)  # 2-0 was idle for 30 ms already
     assert reader.woken == 0
-    elapse(bench, [reader], now_ms + 71)
+    timers.pass_ms(2)
     assert [row[0] for row in reader.got[0][1]] == [b"2-0"]
 
 
@@ -173,7 +185,7 @@ def test_readers_are_served_in_the_order_in_which_they_blocked(bench: Bench) -> 
     bench.ask("XGROUP SETID s g $")
     line = "XREADGROUP GROUP g {} BLOCK 0 COUNT 1 CLAIM 100 STREAMS s >"
     readers = [bench.park(line.format(name)) for name in ("d", "b", "c")]
-    elapse(bench, readers, bench.clock.at_ms + 200)
+    Timers(bench, *readers).pass_ms(200)
     assert [reader.got[0][1][0][0] for reader in readers] == [b"2-0", b"1-0", b"3-0"]
 
 
@@ -188,25 +200,28 @@ def test_a_new_entry_wakes_a_reader_with_any_time(bench: Bench) -> None:
 def test_a_reader_of_an_empty_group_looks_rarely(idle_ms: int) -> None:
     bench = grouped()
     reader = bench.park(f"XREADGROUP GROUP g b BLOCK 0 CLAIM {idle_ms} STREAMS s >")
-    assert elapse(bench, [reader], bench.clock.at_ms + 1000) <= RETRIES_MAX
+    timers = Timers(bench, reader)
+    timers.pass_ms(1000)
+    assert timers.retries <= RETRIES_MAX
 
 
 def test_a_reader_of_entries_that_are_gone_looks_rarely(bench: Bench) -> None:
     bench.ask("XGROUP SETID s g $")
     bench.ask("XDEL s 1-0 2-0 3-0")
     reader = bench.park("XREADGROUP GROUP g b BLOCK 0 CLAIM 0 STREAMS s >")
-    assert elapse(bench, [reader], bench.clock.at_ms + 1000) <= RETRIES_MAX
+    timers = Timers(bench, reader)
+    timers.pass_ms(1000)
+    assert timers.retries <= RETRIES_MAX
 
 
-def test_an_entry_that_another_reader_gets_is_waited_for() -> None:
-    bench = grouped()
+def test_an_entry_that_becomes_pending_while_a_reader_waits_is_found() -> None:
+    bench = grouped("1-0")
+    bench.ask("XGROUP SETID s g $")
     reader = bench.park("XREADGROUP GROUP g b BLOCK 0 CLAIM 300 STREAMS s >")
-    bench.ask("XADD other 1-0 k v")
-    now_ms = bench.clock.at_ms
-    bench.ask("XADD s 1-0 k v")
-    assert reader.woken == 1
-    again = bench.park("XREADGROUP GROUP g c BLOCK 0 CLAIM 300 STREAMS s >")
-    elapse(bench, [again], now_ms + 299)
-    assert again.woken == 0
-    elapse(bench, [again], now_ms + 302)
-    assert again.got[0][1][0][2:] == [300, 1]
+    timers = Timers(bench, reader)
+    timers.pass_ms(150)
+    bench.ask("XCLAIM s g a 0 1-0 FORCE JUSTID RETRYCOUNT 1")
+    timers.pass_ms(299)
+    assert reader.woken == 0
+    timers.pass_ms(2)
+    assert reader.got[0][1][0][2:] == [300, 1]

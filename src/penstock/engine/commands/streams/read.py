@@ -224,10 +224,16 @@ def _serve_group(
     count = arguments.count if budget is None else budget.cap(arguments.count)
     if not _is_new(after):
         consumer = consumer_of(context, key, group, arguments)
-        history = group.redeliver(stream, consumer, after, count, now_ms)
-        if budget is not None:
-            for _, flat in history:
-                budget.spend(flat or [])
+        history: list[tuple[bytes, list[bytes] | None]] = []
+        if budget is None:
+            history = group.redeliver(stream, consumer, after, count, now_ms)
+        while budget is not None and len(history) < count and not budget.is_spent():
+            again_after = stream_id.parse(history[-1][0]) if history else after
+            more = group.redeliver(stream, consumer, again_after, 1, now_ms)
+            if not more:
+                break
+            budget.spend(more[0][1] or [])
+            history += more
         if context.effects is not None:
             again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
             _deliveries(context, key, group, arguments).took(again)
