@@ -41,7 +41,6 @@ from penstock.embedded import results
 from penstock.embedded.durability import Keeper
 from penstock.embedded.lock import inside_a_call, new_turn_lock
 from penstock.embedded.thread_waiter import ThreadWaiter
-from penstock.engine import compat
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.table import Command, Flags
 from penstock.engine.waiters import Blocked
@@ -53,8 +52,6 @@ if TYPE_CHECKING:
 
 _WRITE = int(Flags.WRITE)
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
-# Commands that some level does not have.
-_NEWER = {row for row in TABLE.values() if not compat.LEVELS["7.0"].knows(row.since)}
 _CALLS_KEPT = 4
 # A sweep removes up to 4096 expired keys after every 4096 writes, so that keys that no call looks at cannot
 # pile up. Where nothing has expired it costs 8 us.
@@ -129,7 +126,7 @@ class CommandCall(Call):
     def perform(self, runner: Runner) -> Any:
         """Run the command. A read that blocks is parked, and its ThreadWaiter is the reply."""
         engine = runner._engine
-        if self.command in _NEWER:
+        if self.command.is_newer:
             self.check_known(engine)
         reply = engine.execute(self.command, self.frame)
         if type(reply) is Blocked:
@@ -142,7 +139,7 @@ class CommandCall(Call):
 
     def check_known(self, engine: Engine) -> None:
         """Refuse a command that the level does not have, with the text of a server of that level."""
-        if self.command in _NEWER and not engine.context.compat.knows(self.command.since):
+        if self.command.is_newer and not engine.context.compat.knows(self.command.since):
             words = [self.frame.piece(at) for at in range(1, self.frame.count)]
             raise no_such_command(self.frame.piece(0), words)
 
