@@ -42,6 +42,8 @@ COMMANDS = [
     *("SET fuzz:a x EX 5", "GET fuzz:a", "INCR fuzz:n", "MGET fuzz:a fuzz:n"),
     *("DEL fuzz:a", "EXPIRE fuzz:n 1"),
     *("LPUSH fuzz:l a b", "RPOP fuzz:l", "LRANGE fuzz:l 0 5", "BLPOP fuzz:l 0.01", "LTRIM fuzz:l 0 10"),
+    *("LSET fuzz:l 0 x", "LINSERT fuzz:l AFTER x y", "LPOS fuzz:l x RANK -1", "LMPOP 1 fuzz:l LEFT COUNT 2"),
+    *("BLMPOP 0.01 1 fuzz:l RIGHT", "SSUBSCRIBE fuzz:c", "SUNSUBSCRIBE", "SPUBLISH fuzz:c x"),
     *("MULTI", "EXEC", "DISCARD", "WATCH fuzz:a", "SUBSCRIBE fuzz:c"),
     *("PSUBSCRIBE fuzz:*", "PUBLISH fuzz:c x"),
     *("UNSUBSCRIBE", "MONITOR", "CLIENT REPLY SKIP", "CLIENT REPLY OFF", "CLIENT SETNAME fuzz", "SCAN 0"),

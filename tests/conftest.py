@@ -41,9 +41,13 @@ def pytest_sessionstart() -> None:
         raise pytest.UsageError(problem)
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """End the run with the servers that were missing: skipped comparisons must not go unnoticed."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """End the run with the servers that were missing: skipped comparisons must not go unnoticed.
+
+    As the outermost wrapper, it writes after all other summaries.
+    """
+    yield
     skipped = terminalreporter.stats.get("skipped", [])
     for line in what_was_missed([str(report.longrepr) for report in skipped]):
         terminalreporter.write_line(line, yellow=True)

@@ -19,7 +19,18 @@ from tests.support.source_tree import ROOT
 STRUCTURES = "tests.support.engine.recorded"
 SESSION = "tests.support.servers.recorded_session"
 LOGGED = ["XADD", "XDEL", "XTRIM", "XSETID", "XACK", "XCLAIM", "XGROUP", "SET", "DEL", "RPUSH"]
-LOGGED += ["LPOP", "LMOVE", "PEXPIREAT", "RENAME", "SELECT", "MULTI", "EXEC", "RESTORE"]
+LOGGED += [
+    "LPOP",
+    "LMOVE",
+    "LSET",
+    "LINSERT",
+    "PEXPIREAT",
+    "RENAME",
+    "SELECT",
+    "MULTI",
+    "EXEC",
+    "RESTORE",
+]
 
 
 def start_recording(module: str, folder: Path, file: Path) -> subprocess.Popen[bytes]:
@@ -52,6 +63,7 @@ def test_the_recorded_structures_reach_everything() -> None:
     lines = list(Recording(1).lines(1500))
     done = {line.split()[2] for line in lines if len(line.split()) > 2 and line[0].isdigit()}
     assert {"append", "claim", "autoclaim", "redeliver", "walk", "trim_min_id"} <= done
+    assert {"give_back", "claim_idle", "forget", "trim_unreferenced", "hold", "send"} <= done
     assert any("refused: " in line for line in lines)
     assert sum(len(line) for line in lines) > 100_000
 

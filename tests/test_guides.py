@@ -15,7 +15,10 @@ from tests.support.guide import RUN, blocks_of, guide
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SPARK = ["spark", "lake", "scaling", "pipeline"]
-PLAIN = ["index", "embedded", "server", "dashboard", "migrating", "troubleshooting", "extensions"]
+PLAIN = [
+    *("index", "embedded", "groups", "server", "dashboard"),
+    *("migrating", "troubleshooting", "extensions"),
+]
 PAGES = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
 
 

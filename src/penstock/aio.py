@@ -170,13 +170,16 @@ class AsyncDatabase(Generic[Text]):
     async def _wait(self, waiter: ThreadWaiter) -> Any:
         """Sleep until a read is served or its time is over; return its reply."""
         loop = asyncio.get_running_loop()
-        served = loop.create_future()
-        waiter.tell(lambda: _wake(loop, served))
+        news = asyncio.Event()
+        waiter.tell(lambda: _wake(loop, news))
         try:
-            await asyncio.wait([served], timeout=waiter.seconds_left_or_none())
-            while waiter.has_to_run_again():
-                await self._outcome(Retrying(waiter))
-                await asyncio.wait([served], timeout=waiter.seconds_left_or_none())
+            while not waiter.is_over():
+                if waiter.is_due():
+                    await self._outcome(Retrying(waiter))
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(waiter.seconds_left_or_none()):
+                        await news.wait()
+                news.clear()
         except BaseException:  # cancelled, or the disk refuses another attempt
             with suppress(PenstockError):  # nobody reads the outcome
                 await self._until_over(self._leave_queue(waiter))
@@ -201,12 +204,16 @@ class AsyncDatabase(Generic[Text]):
     xadd = _awaitable(Database[Text].xadd)
     xtrim = _awaitable(Database[Text].xtrim)
     xdel = _awaitable(Database[Text].xdel)
+    xdelex = _awaitable(Database[Text].xdelex)
+    xcfgset = _awaitable(Database[Text].xcfgset)
     xlen = _awaitable(Database[Text].xlen)
     xrange = _awaitable(Database[Text].xrange)
     xrevrange = _awaitable(Database[Text].xrevrange)
     xread = _awaitable(Database[Text].xread)
     xreadgroup = _awaitable(Database[Text].xreadgroup)
     xack = _awaitable(Database[Text].xack)
+    xackdel = _awaitable(Database[Text].xackdel)
+    xnack = _awaitable(Database[Text].xnack)
     xgroup_create = _awaitable(Database[Text].xgroup_create)
     xgroup_setid = _awaitable(Database[Text].xgroup_setid)
     xgroup_destroy = _awaitable(Database[Text].xgroup_destroy)
@@ -244,15 +251,10 @@ class AsyncDatabase(Generic[Text]):
     serve = _in_thread(Database[Text].serve)
 
 
-def _wake(loop: asyncio.AbstractEventLoop, served: asyncio.Future[None]) -> None:
+def _wake(loop: asyncio.AbstractEventLoop, news: asyncio.Event) -> None:
     """From any thread: let the task of a blocked read continue."""
     with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-        loop.call_soon_threadsafe(_finish, served)
-
-
-def _finish(served: asyncio.Future[None]) -> None:
-    if not served.done():
-        served.set_result(None)
+        loop.call_soon_threadsafe(news.set)
 
 
 class AsyncPipeline(CommandQueue[Text]):

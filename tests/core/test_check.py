@@ -717,6 +717,16 @@ def test_a_node_of_a_list_beyond_the_limits_is_found() -> None:
     check_list(alone, alone.limits)  # one element may be of any size
 
 
+def test_an_edited_node_may_be_longer_but_its_elements_may_not() -> None:
+    value = three_nodes()
+    value.replace(0, b"x" * 12)
+    with broken("Q5", "node 0: 24 bytes, of 23 allowed"):
+        check_list(value, ListLimits(bytes_max=23))
+    check_list(value, ListLimits(bytes_max=23), edited=True)
+    with broken("Q5", "node 0: an element of 12 bytes is not alone"):
+        check_list(value, ListLimits(bytes_max=11), edited=True)
+
+
 # --- All of them -------------------------------------------------------------------------------------
 
 

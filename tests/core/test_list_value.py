@@ -389,6 +389,178 @@ def test_an_integer_that_an_old_version_stored_as_a_string_is_found() -> None:
     assert value.length == 0
 
 
+# --- Changing in the middle ----------------------------------------------------------------------------
+
+
+HUGE = b"h" * (NODE_BYTES_MAX + 1)
+
+
+def four_each(*elements: bytes) -> ListValue:
+    """A list with four elements per node."""
+    return list_of(*elements, limits=ListLimits(entries_max=4))
+
+
+def joined(value: ListValue) -> list[bytes]:
+    """The elements of each node, joined."""
+    check_list(value, value.limits, edited=True)
+    return [b"".join(node) for node in nodes_of(value)]
+
+
+@pytest.mark.parametrize("data", [b"x", b"7", b"", b"s" * 70, b"l" * 5000, b"-9223372036854775808"])
+@pytest.mark.parametrize("entries_max", [1, 2, 3, 100])
+def test_an_element_is_replaced_whatever_its_width(data: bytes, entries_max: int) -> None:
+    for index in range(-7, 7):
+        value = list_of(*LETTERS, limits=ListLimits(entries_max=entries_max))
+        assert value.replace(index, data)
+        expected = list(LETTERS)
+        expected[index] = data
+        assert elements_of(value) == expected
+        assert value.replace(index, b"17")
+        expected[index] = b"17"
+        assert elements_of(value) == expected
+        check_list(value, value.limits, edited=True)
+
+
+@pytest.mark.parametrize("index", [7, -8, 2**63 - 1, -(2**63)])
+def test_an_index_outside_of_the_list_replaces_nothing(index: int) -> None:
+    value = small(*LETTERS)
+    assert not value.replace(index, b"x")
+    assert not ListValue().replace(index, b"x")
+    assert elements_of(value) == LETTERS
+
+
+@pytest.mark.parametrize(
+    ("index", "nodes"),
+    [
+        (0, [[HUGE], [b"b", b"c"], [b"d", b"e", b"f"], [b"g"]]),
+        (1, [[b"a"], [HUGE], [b"c"], [b"d", b"e", b"f"], [b"g"]]),
+        (4, [[b"a", b"b", b"c"], [b"d"], [HUGE], [b"f", b"g"]]),
+        (5, [[b"a", b"b", b"c"], [b"d", b"e"], [HUGE], [b"g"]]),
+        (6, [[b"a", b"b", b"c"], [b"d", b"e", b"f"], [HUGE]]),
+    ],
+)
+def test_an_element_that_becomes_larger_than_a_node_gets_a_node_to_itself(
+    index: int, nodes: list[list[bytes]]
+) -> None:
+    value = list_of(*LETTERS, limits=ListLimits(entries_max=3))
+    assert value.replace(index, HUGE)
+    check_list(value, value.limits, edited=True)
+    assert nodes_of(value) == nodes
+    assert value.replace(index, b"x")
+    assert elements_of(value) == [*LETTERS[:index], b"x", *LETTERS[index + 1 :]]
+
+
+@pytest.mark.parametrize(
+    ("pivot", "after", "nodes"),
+    [
+        (b"a", False, [b"x", b"abcd", b"efg"]),  # no node before it: a new one
+        (b"a", True, [b"a", b"xbcd", b"efg"]),  # a and xbcd would be five
+        (b"b", False, [b"ax", b"bcd", b"efg"]),
+        (b"b", True, [b"ab", b"xcd", b"efg"]),
+        (b"c", True, [b"abc", b"xd", b"efg"]),
+        (b"d", False, [b"abcx", b"defg"]),
+        (b"d", True, [b"abcd", b"xefg"]),  # the next node takes it
+        (b"e", False, [b"abcd", b"xefg"]),
+        (b"g", True, [b"abcd", b"efgx"]),
+    ],
+)
+def test_an_insert_into_a_full_node_uses_the_neighbour_or_splits_and_joins(
+    pivot: bytes, after: bool, nodes: list[bytes]
+) -> None:
+    value = four_each(*LETTERS)
+    assert value.insert(pivot, b"x", after)
+    assert joined(value) == nodes
+    assert value.length == 8
+
+
+def test_the_neighbour_before_takes_an_element_at_the_edge() -> None:
+    value = four_each(*LETTERS, b"h")
+    value.pop_left_or_none()
+    assert joined(value) == [b"bcd", b"efgh"]
+    assert value.insert(b"e", b"x", False)
+    assert joined(value) == [b"bcdx", b"efgh"]
+    assert value.insert(b"e", b"y", False)
+    assert joined(value) == [b"bcdx", b"y", b"efgh"]
+    assert value.insert(b"x", b"z", True)
+    assert joined(value) == [b"bcdx", b"zy", b"efgh"]
+
+
+def test_an_insert_after_removals_at_the_left_works_on_the_right_nodes() -> None:
+    value = small(*LETTERS)
+    value.trim(2, 6)
+    assert value.inside()[1] == 1
+    assert value.insert(b"c", b"x", False)
+    assert value.insert(b"g", b"y", True)
+    assert value.insert(b"d", b"z", True)
+    assert b"".join(elements_of(value)) == b"xcdzefgy"
+
+
+@pytest.mark.parametrize("after", [True, False])
+@pytest.mark.parametrize("pivot", LETTERS)
+def test_an_inserted_element_larger_than_a_node_gets_a_node_to_itself(
+    pivot: bytes, after: bool
+) -> None:
+    value = list_of(*LETTERS, limits=ListLimits(entries_max=3))
+    assert value.insert(pivot, HUGE, after)
+    check_list(value, value.limits, edited=True)
+    assert [HUGE] in nodes_of(value)
+    place = LETTERS.index(pivot) + after
+    assert elements_of(value) == [*LETTERS[:place], HUGE, *LETTERS[place:]]
+
+
+def test_without_the_pivot_nothing_is_inserted() -> None:
+    value = small(*LETTERS)
+    assert not value.insert(b"x", b"y", True)
+    assert not ListValue().insert(b"", b"y", False)
+    assert elements_of(value) == LETTERS
+
+
+def test_changes_in_the_middle_leave_no_room_in_their_nodes() -> None:
+    value = list_of(*[b"%d:" % n + b"x" * 30 for n in range(2000)])
+    for n in range(100, 1900, 50):
+        assert value.insert(b"%d:" % n + b"x" * 30, b"y" * 20, n % 100 == 0)
+        assert value.replace(n, b"z" * (n % 90))
+    check_list(value, value.limits, edited=True)
+    places, first = value.inside()
+    for node in places[first + 1 : -1]:
+        assert node is not None
+        assert sys.getsizeof(node) < listpack.total_bytes(node) + 100
+
+
+def test_a_loaded_node_with_an_unknown_count_is_split() -> None:
+    value = ListValue()
+    value.load_node(craft(65535, b"".join(b"\x81" + bytes([c]) + b"\x02" for c in b"abcdef")))
+    assert value.insert(b"b", b"x", True)
+    assert value.insert(b"x", HUGE, False)
+    assert elements_of(value) == [b"a", b"b", HUGE, b"x", b"c", b"d", b"e", b"f"]
+
+
+@pytest.mark.parametrize(
+    ("rank", "limit", "scan_max", "found"),
+    [
+        (1, 0, 0, [0, 2, 4, 5, 7]),
+        (1, 1, 0, [0]),
+        (2, 2, 0, [2, 4]),
+        (6, 0, 0, []),
+        (-1, 0, 0, [7, 5, 4, 2, 0]),
+        (-2, 2, 0, [5, 4]),
+        (1, 0, 3, [0, 2]),
+        (-1, 0, 3, [7, 5]),
+        (2, 0, 2, []),
+        (2**63 - 1, 0, 2**63 - 1, []),
+        (-(2**63) + 1, 2**63 - 1, 0, []),
+    ],
+)
+@pytest.mark.parametrize("entries_max", [1, 2, 3, 100])
+def test_positions_have_a_rank_a_limit_and_an_end(
+    rank: int, limit: int, scan_max: int, found: list[int], entries_max: int
+) -> None:
+    value = list_of(*ABA, limits=ListLimits(entries_max=entries_max))
+    assert value.positions(b"a", rank, limit, scan_max) == found
+    assert value.positions(b"z", rank, limit, scan_max) == []
+    assert ListValue().positions(b"a", rank, limit, scan_max) == []
+
+
 # --- Saving, loading, copying --------------------------------------------------------------------------
 
 

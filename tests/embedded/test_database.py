@@ -19,7 +19,7 @@ from penstock.embedded import results
 from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.engine.clock import ManualClock, SystemClock
 from penstock.engine.execute import TABLE, Engine
-from tests.support.engine.scenario import CLIENT_REFUSALS, Call
+from tests.support.redis_py.scenario import CLIENT_REFUSALS, Call
 
 SECONDS_MAX = 30.0  # a slower machine has other problems
 LONG_MS = 60_000

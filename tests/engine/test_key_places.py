@@ -29,6 +29,8 @@ def keys_of(line: str) -> list[str]:
         ("XREADGROUP GROUP g a STREAMS s t > >", ["s", "t"]),
         ("XREADGROUP NOACK COUNT 5 GROUP STREAMS STREAMS STREAMS s >", ["s"]),
         ("XREADGROUP GROUP g STREAMS COUNT 1 STREAMS s >", ["s"]),
+        ("XREADGROUP CLAIM 5 MAXCOUNT 5 GROUP g STREAMS STREAMS s >", ["s"]),
+        ("XREADGROUP CLAIM STREAMS MAXSIZE STREAMS GROUP g a STREAMS s t > >", ["s", "t"]),
         # Numbers are checked when the command runs.
         ("XREAD COUNT many BLOCK -1 STREAMS s oops", ["s"]),
     ],

@@ -249,10 +249,19 @@ def test_a_change_breaks_watches_on_its_key(
         ("x" * 45, b"raw", 1),
     ],
 )
-def test_encodings_of_strings(bench: Bench, value: str, encoding: bytes, references: int) -> None:
+def test_encodings_of_strings(value: str, encoding: bytes, references: int) -> None:
+    bench = Bench("7.0")
     bench.run("SET", "n", value)
     assert bench.ask("OBJECT ENCODING n") == encoding
     assert bench.ask("OBJECT REFCOUNT n") == references
+
+
+def test_no_integer_is_shared_since_8_2() -> None:
+    """Found by the random campaign against 8.2."""
+    for version, references in (("8.0", 2**31 - 1), ("8.2", 1)):
+        bench = Bench(version)
+        bench.ask("SET n 5")
+        assert bench.ask("OBJECT REFCOUNT n") == references
 
 
 def test_untracked_numbers_are_refused(bench: Bench) -> None:

@@ -77,6 +77,14 @@ def test_a_list_before_a_key_of_another_type_is_served(bench: Bench) -> None:
     assert bench.ask("BLPOP new string k 0") == Refusal(WRONG_TYPE)
 
 
+def test_several_elements_are_taken_at_once(bench: Bench) -> None:
+    bench.ask("RPUSH k a b c d e")
+    assert bench.ask("BLMPOP 0 2 new k LEFT COUNT 2") == [b"k", [b"a", b"b"]]
+    assert bench.ask("BLMPOP 0 1 k RIGHT COUNT 2") == [b"k", [b"e", b"d"]]
+    assert bench.ask("BLMPOP 0 1 k LEFT") == [b"k", [b"c"]]
+    assert bench.ask("EXISTS k") == 0
+
+
 # --- Timeouts -------------------------------------------------------------------------------------
 
 
@@ -102,7 +110,8 @@ def test_a_list_before_a_key_of_another_type_is_served(bench: Bench) -> None:
 def test_a_timeout_is_in_seconds_rounded_up_to_milliseconds(
     bench: Bench, text: str, ms: int
 ) -> None:
-    for line in (f"BLPOP k {text}", f"BRPOPLPUSH k m {text}", f"BLMOVE k m LEFT LEFT {text}"):
+    pops = f"BLPOP k {text}", f"BLMPOP {text} 1 k LEFT"
+    for line in (*pops, f"BRPOPLPUSH k m {text}", f"BLMOVE k m LEFT LEFT {text}"):
         [reader] = parked(bench, line)
         assert reader.timeout_ms == ms
 
@@ -112,6 +121,7 @@ def test_a_timeout_that_is_no_number_is_refused(bench: Bench, text: str) -> None
     bench.ask("RPUSH k a")
     assert bench.run("BLPOP", "k", text) == Refusal(NO_FLOAT)
     assert bench.run("BRPOPLPUSH", "string", "m", text) == Refusal(NO_FLOAT)
+    assert bench.run("BLMPOP", text, "1", "string", "LEFT") == Refusal(NO_FLOAT)
     assert bench.ask("LLEN k") == 1
 
 
@@ -139,7 +149,8 @@ def test_the_ends_are_read_before_the_timeout(bench: Bench) -> None:
 
 def test_a_timeout_returns_a_null_array(bench: Bench) -> None:
     readers = parked(bench, "BLPOP k 1", "BLMOVE k m LEFT LEFT 1", "BRPOPLPUSH k m 1")
-    assert [reader.on_timeout for reader in readers] == [NULL_ARRAY] * 3
+    readers += parked(bench, "BLMPOP 1 1 k LEFT COUNT 5")
+    assert [reader.on_timeout for reader in readers] == [NULL_ARRAY] * 4
     for reader in readers:
         bench.engine.unpark(reader)
     assert waiting(bench) == 0
@@ -152,6 +163,8 @@ def test_in_a_transaction_nobody_waits(bench: Bench) -> None:
     assert bench.ask("BLMOVE k m LEFT LEFT 0") is None
     assert bench.ask("BRPOPLPUSH k m 0") is None
     assert bench.ask("BLPOP string 0") == Refusal(WRONG_TYPE)
+    assert bench.ask("BLMPOP 0 2 k m LEFT") is NULL_ARRAY
+    assert bench.ask("BLMPOP 0 2 k string LEFT") == Refusal(WRONG_TYPE)
 
 
 # --- Being served ---------------------------------------------------------------------------------
@@ -172,6 +185,22 @@ def test_a_push_of_several_serves_several_waiters_and_replies_as_without_them(be
     assert bench.ask("RPUSH k a b c") == 3
     assert got(readers) == [[b"k", b"a"], [b"k", b"c"]]
     assert bench.ask("LRANGE k 0 -1") == [b"b"]
+
+
+def test_a_waiter_that_takes_several_leaves_the_rest_to_the_next(bench: Bench) -> None:
+    pops = ["BLMPOP 0 2 j k LEFT COUNT 2", "BLMPOP 0 1 k RIGHT COUNT 9", "BLPOP k 0"]
+    readers = parked(bench, *pops)
+    assert bench.ask("RPUSH k a b c d") == 4
+    assert got(readers) == [[b"k", [b"a", b"b"]], [b"k", [b"d", b"c"]], None]
+    assert (waiting(bench), bench.ask("EXISTS k")) == (1, 0)
+    bench.ask("RPUSH k e")
+    assert got(readers)[2] == [b"k", b"e"]
+
+
+def test_a_waiter_that_takes_several_does_not_wait_for_all_of_them(bench: Bench) -> None:
+    [reader] = parked(bench, "BLMPOP 0 1 k LEFT COUNT 5")
+    bench.ask("RPUSH k a")
+    assert reader.got == [b"k", [b"a"]]
 
 
 def test_a_left_push_is_complete_before_a_waiter_is_served(bench: Bench) -> None:
@@ -226,13 +255,13 @@ def test_only_one_of_many_waiters_runs_without_result(bench: Bench) -> None:
 
 
 def test_a_waiter_keeps_waiting_when_its_key_gets_another_type(bench: Bench) -> None:
-    readers = parked(bench, "BLPOP k 0", "BLMOVE k m LEFT LEFT 0")
+    readers = parked(bench, "BLPOP k 0", "BLMOVE k m LEFT LEFT 0", "BLMPOP 0 1 k LEFT")
     bench.ask("XADD k 1-0 f v")
     put(bench, b"k", b"a string")
-    assert (got(readers), waiting(bench)) == ([None, None], 2)
+    assert (got(readers), waiting(bench)) == ([None, None, None], 3)
     bench.engine.context.keyspace.remove(b"k")
-    bench.ask("RPUSH k a b")
-    assert got(readers) == [[b"k", b"a"], b"b"]
+    bench.ask("RPUSH k a b c")
+    assert got(readers) == [[b"k", b"a"], b"b", [b"k", [b"c"]]]
 
 
 def test_another_key_of_the_same_reader_may_hold_anything(bench: Bench) -> None:

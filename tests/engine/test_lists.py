@@ -1,4 +1,7 @@
-"""List commands: replies, nulls, errors, events, and the removal of empty lists."""
+"""List commands: replies, nulls, errors, events, and the removal of empty lists.
+
+LSET, LINSERT and LPOS are in test_list_edits.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ from penstock.engine import events
 from penstock.engine.commands import lists
 from penstock.engine.execute import TABLE
 from penstock.engine.keyspace import Watch
+from penstock.errors import CommandError
 from penstock.reply import NULL_ARRAY
 from tests.support.engine.engines import NOT_A_NUMBER, SYNTAX, WRONG_TYPE, Bench, command_of
 from tests.support.engine.streams import frame_of
 from tests.support.servers.raw_redis import Refusal
 
 NOT_POSITIVE = "ERR value is out of range, must be positive"
+NO_KEYS_TEXT = "ERR numkeys should be greater than 0"
+NO_COUNT_TEXT = "ERR count should be greater than 0"
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 
@@ -51,6 +57,9 @@ class Ear:
 
     def message(self, channel: bytes, text: bytes) -> None:
         raise AssertionError("nothing is subscribed to by name")
+
+    def shard_message(self, channel: bytes, text: bytes) -> None:
+        raise AssertionError("events are not sent to shard channels")
 
     def pattern_message(self, _pattern: bytes, channel: bytes, text: bytes) -> None:
         self.heard.append(f"{channel.decode().split(':')[1]} {text.decode()}")
@@ -150,6 +159,49 @@ def test_an_emptied_list_is_gone_with_its_time_to_go(bench: Bench) -> None:
     bench.ask("RPUSH l a")
     bench.clock.at_ms += 5000
     assert elements(bench) == [b"a"]
+
+
+def test_a_pop_from_several_lists_uses_the_first_that_has_elements(bench: Bench) -> None:
+    bench.ask("RPUSH k x y")
+    assert bench.ask("LMPOP 3 new l k LEFT") == [b"l", [b"a"]]
+    assert bench.ask("lmpop 2 k l right count 1") == [b"k", [b"y"]]
+    assert bench.ask("LMPOP 2 l k RIGHT COUNT 2") == [b"l", [b"d", b"c"]]
+    assert bench.ask(f"LMPOP 2 l k LEFT COUNT {INT64_MAX}") == [b"l", [b"b"]]
+    assert (elements(bench), elements(bench, "k")) == (None, [b"x"])
+    assert bench.ask("LMPOP 1 l LEFT") is NULL_ARRAY
+
+
+def test_a_list_before_a_key_of_another_type_is_popped_from(bench: Bench) -> None:
+    assert bench.ask("LMPOP 2 l string LEFT") == [b"l", [b"a"]]
+    assert bench.ask("LMPOP 2 new string LEFT") == Refusal(WRONG_TYPE)
+    assert bench.ask("LMPOP 3 new string l LEFT") == Refusal(WRONG_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        *((f"{count} l LEFT", NO_KEYS_TEXT) for count in ("0", "-1", "x", "1.0", INT64_MAX + 1)),
+        *((f"{count} l LEFT", SYNTAX) for count in (2, 3, INT64_MAX)),
+        *((f"1 l LEFT COUNT {count}", NO_COUNT_TEXT) for count in ("0", "-1", "x", INT64_MAX + 1)),
+        ("1 l UP", SYNTAX),
+        ("1 l LEFT COUNT", SYNTAX),
+        ("1 l LEFT FOO", SYNTAX),
+        ("1 l LEFT FOO 1", SYNTAX),
+        ("1 l LEFT COUNT 1 COUNT 1", SYNTAX),
+        ("1 l LEFT COUNT 1 x", SYNTAX),
+        ("1 l LEFT COUNT 0 x", NO_COUNT_TEXT),
+        ("1 string LEFT COUNT 0", NO_COUNT_TEXT),
+        ("2 string LEFT COUNT x", SYNTAX),
+        ("0 string UP", NO_KEYS_TEXT),
+    ],
+)
+def test_arguments_are_checked_from_left_to_right_before_the_keys(
+    bench: Bench, words: str, text: str
+) -> None:
+    """The timeout comes last, although it is the first argument."""
+    assert bench.ask(f"LMPOP {words}") == Refusal(text)
+    assert bench.ask(f"BLMPOP x {words}") == Refusal(text)
+    assert elements(bench) == [b"a", b"b", b"c", b"d"]
 
 
 # --- Reading --------------------------------------------------------------------------------------
@@ -277,6 +329,8 @@ def test_words_for_the_ends_are_checked_before_the_keys(bench: Bench) -> None:
         *("LMOVE string l LEFT LEFT", "LMOVE l string LEFT LEFT", "RPOPLPUSH l string"),
         *("BLPOP new string l 0", "BRPOP string 0", "BLMOVE l string LEFT LEFT 0"),
         *("BLMOVE string l LEFT LEFT 0", "BRPOPLPUSH l string 0"),
+        *("LSET string x y", "LINSERT string AFTER a b", "LPOS string a", "LMPOP 1 string LEFT"),
+        *("BLMPOP 0 2 new string LEFT",),
     ],
 )
 def test_a_key_of_another_type_is_refused_and_nothing_changes(bench: Bench, line: str) -> None:
@@ -300,7 +354,7 @@ def test_numbers_are_checked_before_the_key(bench: Bench, line: str) -> None:
 
 def test_every_list_command_counts_its_words(bench: Bench) -> None:
     names = [name for name, row in TABLE.items() if row.group == "list"]
-    assert len(names) >= 17
+    assert len(names) >= 22
     for name in names:
         text = f"ERR wrong number of arguments for '{name.lower()}' command"
         assert bench.ask(name) == Refusal(text)
@@ -333,6 +387,19 @@ def test_every_list_command_counts_its_words(bench: Bench) -> None:
         ("LINDEX new 0", ["keymiss new"], 0),
         ("LRANGE new 0 1", ["keymiss new"], 0),
         ("LPOP new", [], 0),
+        ("LSET l 0 x", ["lset l"], 1),
+        ("LSET l 0 a", ["lset l"], 1),
+        ("LSET l 4 x", [], 0),
+        ("LSET new 0 x", [], 0),
+        ("LINSERT l BEFORE a x", ["linsert l"], 1),
+        ("LINSERT l BEFORE x y", [], 0),
+        ("LINSERT new BEFORE x y", [], 0),
+        ("LPOS l a", [], 0),
+        ("LPOS new a", ["keymiss new"], 0),
+        ("LMPOP 2 new l LEFT", ["lpop l"], 1),
+        ("LMPOP 1 l RIGHT COUNT 9", ["rpop l", "del l"], 4),
+        ("LMPOP 1 new LEFT", [], 0),
+        ("BLMPOP 0 1 l LEFT COUNT 2", ["lpop l"], 2),
         ("LRANGE l 0 1", [], 0),
     ],
 )
@@ -357,6 +424,12 @@ def test_events_and_counted_changes(bench: Bench, line: str, told: list[str], ch
         ("LMOVE k l LEFT LEFT", True),
         ("LMOVE new l LEFT LEFT", False),
         ("LLEN l", False),
+        ("LSET l 0 a", True),
+        ("LSET l 9 a", False),
+        ("LINSERT l AFTER a x", True),
+        ("LINSERT l AFTER x x", False),
+        ("LMPOP 2 l k LEFT", True),
+        ("LMPOP 2 k l LEFT", False),
     ],
 )
 def test_a_change_breaks_the_watches_of_its_keys(bench: Bench, line: str, broken: bool) -> None:
@@ -377,3 +450,16 @@ def test_keys_are_found_in_front_of_the_timeout() -> None:
     assert places("BLPOP a b c 0") == [1, 2, 3]
     assert places("BRPOP a 0") == [1]
     assert places("BLMOVE a b LEFT LEFT 0") == places("RPOPLPUSH a b") == [1, 2]
+
+
+def test_keys_are_found_after_their_number() -> None:
+    def places(line: str) -> Any:
+        command, pieces = command_of(line.split())
+        return command.key_places(frame_of(*pieces))
+
+    assert places("LMPOP 2 a b LEFT") == [2, 3]
+    assert places("BLMPOP 0 2 a b LEFT COUNT 3") == [3, 4]
+    assert places("LMPOP 3 a b LEFT") == [2, 3, 4]  # as in Redis: nothing else is checked
+    for line in ("LMPOP 0 a LEFT", "LMPOP 3 a LEFT", "LMPOP x a LEFT", "BLMPOP 0 3 a LEFT"):
+        with pytest.raises(CommandError):
+            places(line)

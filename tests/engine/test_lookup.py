@@ -33,6 +33,15 @@ def test_an_unknown_command_is_refused_with_the_text_of_redis(
     assert refused.value.wire_text == f"ERR {text}"
 
 
+def test_an_unknown_command_without_arguments_may_have_a_short_text() -> None:
+    lookup = Lookup(TABLE.values(), alone_is_short=True)
+    with pytest.raises(CommandError) as refused:
+        lookup.find(frame_of(b"x" * 200))
+    assert refused.value.wire_text == f"ERR unknown command '{'x' * 128}'"
+    with pytest.raises(CommandError, match="with args beginning with: 'a' "):
+        lookup.find(frame_of(b"FOO", b"a"))
+
+
 def test_bytes_that_are_no_text_come_back_as_they_were() -> None:
     with pytest.raises(CommandError) as refused:
         LOOKUP.find(frame_of(b"\xff\xe9", b"\x80"))

@@ -37,6 +37,7 @@ class ListValueMachine(RuleBasedStateMachine):
         self.limits = ListLimits()
         self.value = ListValue(self.limits)
         self.model: list[bytes] = []
+        self.edited = False
 
     @initialize(bytes_max=st.sampled_from([1, 24, 40, 100, 8192]), entries_max=st.integers(0, 4))
     def begin(self, bytes_max: int, entries_max: int) -> None:
@@ -90,6 +91,37 @@ class ListValueMachine(RuleBasedStateMachine):
         if self.model:
             self.remove(self.model[index % len(self.model)], -1 if index < 0 else 1)
 
+    @rule(pivot=DATA, data=DATA, after=st.booleans())
+    def insert(self, pivot: bytes, data: bytes, after: bool) -> None:
+        there = pivot in self.model
+        assert self.value.insert(pivot, data, after) == there
+        if there:
+            self.model.insert(self.model.index(pivot) + after, data)
+            self.edited = True
+
+    @rule(index=INDEX, data=DATA, after=st.booleans())
+    def insert_at_one_that_is_there(self, index: int, data: bytes, after: bool) -> None:
+        if self.model:
+            self.insert(self.model[index % len(self.model)], data, after)
+
+    @rule(index=INDEX, data=DATA)
+    def replace(self, index: int, data: bytes) -> None:
+        length = len(self.model)
+        near = index % (length + 4) - 2
+        for each in (near, -near):
+            there = -length <= each < length
+            assert self.value.replace(each, data) == there
+            if there:
+                self.model[each] = data
+                self.edited = True
+
+    @rule(value=FEW, rank=st.integers(-4, 4), limit=st.integers(0, 3), scan_max=st.integers(0, 9))
+    def find(self, value: bytes, rank: int, limit: int, scan_max: int) -> None:
+        rank = rank or 1
+        indexes = list(range(len(self.model)))[:: 1 if rank > 0 else -1]
+        found = [n for n in indexes[: scan_max or None] if self.model[n] == value][abs(rank) - 1 :]
+        assert self.value.positions(value, rank, limit, scan_max) == found[: limit or None]
+
     @rule(index=INDEX)
     def look(self, index: int) -> None:
         length = len(self.model)
@@ -121,7 +153,7 @@ class ListValueMachine(RuleBasedStateMachine):
 
     @invariant()
     def agrees_with_the_model(self) -> None:
-        check_list(self.value, self.limits)
+        check_list(self.value, self.limits, self.edited)
         assert self.value.length == len(self.model)
         assert self.value.range(0, len(self.model) - 1) == self.model
 

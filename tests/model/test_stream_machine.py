@@ -8,6 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.core import stream_id
 from penstock.core.check import check_stream
+from penstock.core.groups.references import References
 from penstock.core.stream import EntryCursor, NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import CoreError
@@ -145,6 +146,21 @@ class StreamMachine(RuleBasedStateMachine):
         min_id = self.near(data)
         doomed = [entry_id for entry_id in self.ids() if entry_id < min_id]
         assert self.stream.trim_min_id(min_id) == len(doomed)
+        for entry_id in doomed:
+            del self.model[entry_id]
+
+    @rule(data=st.data(), thorough=st.booleans())
+    def trim_what_no_group_needs(self, data: st.DataObject, thorough: bool) -> None:
+        """The stream has no groups: everything below the threshold goes, entry by entry."""
+        if data.draw(st.booleans()):
+            keep = data.draw(st.sampled_from([0, 1, len(self.model) // 2, 2**31, 2**63 - 1]))
+            doomed = self.ids()[: max(0, len(self.model) - keep)]
+            removed = References(self.stream).trim_unreferenced(keep, None, 0, thorough)
+        else:
+            min_id = self.near(data)
+            doomed = [entry_id for entry_id in self.ids() if entry_id < min_id]
+            removed = References(self.stream).trim_unreferenced(0, min_id, 0, thorough)
+        assert removed == len(doomed)
         for entry_id in doomed:
             del self.model[entry_id]
 

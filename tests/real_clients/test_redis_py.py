@@ -12,7 +12,7 @@ import pytest
 import redis
 import redis.asyncio
 
-from tests.support.engine import scenario
+from tests.support.redis_py import scenario
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.redis_server import RedisServer
 
@@ -141,6 +141,39 @@ def test_messages_and_events(server: PenstockServer, protocol: int) -> None:
             *[("subscribe", 1), ("psubscribe", 2), ("message", b"rain"), ("pmessage", b"s")]
         ]
         client.config_set("notify-keyspace-events", "")
+
+
+@both_protocols
+def test_messages_of_shard_channels(server: PenstockServer, protocol: int) -> None:
+    with server.client(protocol=protocol) as client, client.pubsub() as listener:
+        listener.ssubscribe("news")
+        assert client.execute_command("SPUBLISH", "news", "rain") == 1
+        listener.sunsubscribe("news")
+        heard = [listener.parse_response(timeout=WAIT_SECONDS_MAX) for _ in range(3)]
+        assert [found[0] for found in heard] == [b"ssubscribe", b"smessage", b"sunsubscribe"]
+
+
+@both_protocols
+def test_lists(server: PenstockServer, protocol: int) -> None:
+    with server.client(protocol=protocol) as client:
+        client.rpush("l", "a", "b", "c", "b")
+        assert client.lset("l", 0, "x") is True
+        assert client.linsert("l", "AFTER", "x", "y") == 5
+        assert client.lpos("l", "b", rank=-1) == 4
+        assert client.lpos("l", "b", count=0, maxlen=5) == [2, 4]
+        assert client.lmpop(2, "missing", "l", direction="LEFT", count=2) == [b"l", [b"x", b"y"]]
+        assert client.blmpop(0, 1, "l", direction="RIGHT", count=9) == [b"l", [b"b", b"c", b"b"]]
+        assert client.lmpop(1, "l", direction="LEFT") is None
+        assert client.blmpop(0.01, 1, "l", direction="LEFT") is None
+
+
+@both_protocols
+def test_client_side_caching_is_refused_clearly(server: PenstockServer, protocol: int) -> None:
+    with server.client(protocol=protocol) as client:
+        with pytest.raises(redis.ResponseError, match="does not track keys"):
+            client.execute_command("CLIENT TRACKING", "ON")
+        assert client.client_tracking_off() == b"OK"
+        assert client.client_getredir() == -1
 
 
 def reading_client(server: PenstockServer, protocol: int) -> Any:

@@ -6,6 +6,7 @@ guide         runs the code blocks of the guides
 command_line  runs the `penstock` command, in this process or as a child
 source_tree   the files of the repository
 engine/       engines without a server: commands, golden scripts, recorded sequences
+redis_py/     programs for redis-py that run on the embedded database too
 servers/      servers and clients, ours and Redis's, with and without sockets
 random/       random commands
 disk/         a disk in memory, power cuts, data directories

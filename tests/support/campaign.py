@@ -16,6 +16,11 @@ def cases(full: int) -> int:
     return full if SOAK else max(1, full // 10)
 
 
+def cases_per_level(full: int) -> int:
+    """The number of cases for each of the `levels`. In `make test` there are two of them: half for each."""
+    return full if SOAK else max(1, full // 20)
+
+
 def levels(*newer: str) -> list[str]:
     """The versions to compare with: 7.0 and all newer ones; in `make test` 7.0 and one of them.
 

@@ -416,8 +416,11 @@ def _check_numbers(entry_id: StreamID, record: Pending, place: str) -> None:
 # --- Lists -------------------------------------------------------------------------------------------
 
 
-def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
-    """Check Q1 to Q4 and every node, and Q5 if the limits are given."""
+def check_list(value: ListValue, limits: ListLimits | None = None, edited: bool = False) -> None:
+    """Check Q1 to Q4 and every node, and Q5 if the limits are given.
+
+    `edited`: elements were inserted or replaced.
+    """
     places, first = value.inside()
     if not 0 <= first <= len(places) or (first == len(places) and first > 0):
         _broken("Q4", "list", f"the first node is said to be at {first} of {len(places)}")
@@ -437,19 +440,26 @@ def check_list(value: ListValue, limits: ListLimits | None = None) -> None:
         if first < number < len(places) - 1 and len(node) != listpack.total_bytes(node):
             _broken("Q3", place, "room, and it is neither the first nor the last", node)
         if limits is not None and count > 1:
-            _check_list_limits(place, node, count, limits)
+            _check_list_limits(place, node, limits, edited)
         length += count
     if length != value.length:
         _broken("Q2", "list", f"length is {value.length}, the nodes hold {length}")
 
 
-def _check_list_limits(place: str, node: bytearray, count: int, limits: ListLimits) -> None:
+def _check_list_limits(place: str, node: bytearray, limits: ListLimits, edited: bool) -> None:
     """Check Q5 for a node of more than one element."""
     total = listpack.total_bytes(node)
-    if total > limits.bytes_max:
+    count = listpack.length(node)
+    if total > limits.bytes_max and not edited:
         _broken("Q5", place, f"{total} bytes, of {limits.bytes_max} allowed", node)
     if count > limits.entries_max:
         _broken("Q5", place, f"{count} elements, of {limits.entries_max} allowed", node)
+    at = listpack.first(node)
+    while at:
+        size = len(listpack.get_bytes(node, at))
+        if size > limits.bytes_max:
+            _broken("Q5", place, f"an element of {size} bytes is not alone", node)
+        at = listpack.next_at(node, at)
 
 
 def _broken(number: str, place: str, what: str, dump: bytearray | None = None) -> NoReturn:

@@ -27,24 +27,32 @@ new nodes at the left fill it.
 The gap is closed when it is more than three quarters of the list. If a new node finds no gap, one as wide as
 the list is made. Both copy the list, at most once per half as many nodes.
 
+An insert into a full node adds the element to the neighbour if it is at the edge between them. Otherwise it
+splits the node, adds the element to the half without the pivot, and joins neighbours that fit into one node:
+
+    LINSERT l AFTER c x      [ a b c d ]  [ e ]               with at most four elements per node
+                             [ a b c ]  [ x d ]  [ e ]        split, added
+                             [ a b c ]  [ x d e ]             joined
+
 Invariants
   Q1  every node is a valid listpack with at least one element.
   Q2  length is the number of elements of all nodes.
   Q3  only the first and the last node have room after their listpack.
   Q4  all places before `_first` are empty, and all others hold a node.
-  Q5  a node of more than one element has at most bytes_max bytes and entries_max elements, by the limits at
-      the time of the push. Loaded nodes are exempt.
+  Q5  a node of more than one element has at most entries_max elements, and none of them is larger than
+      bytes_max. If nothing was inserted or replaced, its bytes do not exceed bytes_max either. The limits
+      are those at the time of the change. Loaded nodes are exempt.
 
 Cost: a push or pop at the right end is O(bytes of the element), amortised; at the left end it also moves
 the node's contents, 8 KiB by default. An index is O(nodes) from the nearer end plus a walk inside one node; a
-range costs the same plus its elements; a trim O(nodes dropped) plus one node; remove O(everything up to the
-last match).
+range costs the same plus its elements; a trim O(nodes dropped) plus one node; remove, insert and positions
+O(everything up to the last match); replace as an index, plus the bytes of one node.
 
-Node boundaries equal those of Redis 7.0 after any sequence of these operations: it joins neighbours only
-after LINSERT, which is not supported. Two things differ. Redis fixes the limits of a list when it is created;
-here they are shared and apply to the next push. Redis stores an element of 1 GiB or more as a plain string
-(later versions: one larger than a node); here it is a listpack of one element, and the snapshot loader
-converts it.
+Node boundaries equal those of Redis 7.0 after any sequence of these operations, with three exceptions. Redis
+fixes the limits of a list when it is created; here they are shared and apply to the next change. Redis stores
+an element of 1 GiB or more as a plain string (later versions: one larger than a node); here it is a listpack
+of one element, and the snapshot loader converts it. An inserted or replaced element larger than a node gets a
+node of its own, as in later versions; 7.0 adds it to an existing one, which may grow to any size.
 
 Rejected: a deque of nodes. It takes 760 bytes before the first node, and there may be a list for every user.
 A deque of elements: 49 bytes for an element of 8, where a listpack takes 10.
@@ -64,7 +72,10 @@ _HEADER_BYTES = listpack.HEADER_BYTES
 _END = listpack.END
 _COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
 _OVERHEAD_MAX = listpack.ELEMENT_OVERHEAD_MAX
+_BEFORE = listpack.BEFORE
+_REPLACE = listpack.REPLACE
 _OVERHEAD_ESTIMATE = 8  # Redis's estimate: node boundaries depend on it
+_JOIN_UNDERESTIMATE = 4  # Redis still subtracts the longer header of its former format
 _KEPT_ROOM_FACTOR = 4
 _SLACK_BYTES_MAX = 16  # not worth a copy
 _EMPTY = listpack.new()
@@ -98,8 +109,8 @@ class ListLimits:
 class ListValue:
     """Elements in order, pushed and popped at both ends.
 
-    Add: push_left, push_right, push_piece. Remove: pop_left_or_none, pop_right_or_none, remove, trim.
-    Read: length, get_or_none, range. To pop many at once: range, then trim.
+    Add: push_left, push_right, push_piece, insert. Remove: pop_left_or_none, pop_right_or_none, remove, trim.
+    Change: replace. Read: length, get_or_none, range, positions. To pop many at once: range, then trim.
     Save and restore: nodes, load_node, copy. Inspect: inside, memory_bytes.
     """
 
@@ -308,6 +319,135 @@ class ListValue:
             self._first = 0
         return removed
 
+    # --- Changing in the middle ------------------------------------------------------------------
+
+    def replace(self, index: int, data: bytes) -> bool:
+        """Replace the element with this index (as in get_or_none); False if there is none.
+
+        Raises: TooLarge, and nothing has changed.
+        """
+        listpack.check_room(_EMPTY, len(data) + _OVERHEAD_MAX)
+        if index < 0:
+            index += self.length
+        if not 0 <= index < self.length:
+            return False
+        number, inner = self._find(index)
+        node = self._node(number)
+        present = listpack.length(node)
+        at = _seek(node, inner, present)
+        if present == 1 or len(data) <= self.limits.bytes_max:
+            listpack.insert(node, at, data, _REPLACE)
+            self._seal(number)
+            return True
+        behind = listpack.skip(node, at)
+        parts = [_part(node, _HEADER_BYTES, at, inner)] if inner else []
+        parts.append(_node_of(data))
+        if inner + 1 < present:
+            parts.append(_part(node, behind, memory.load32(node, 0) - 1, present - inner - 1))
+        self._nodes[number : number + 1] = parts
+        self._join_around(number + 1 if inner else number)
+        return True
+
+    def insert(self, pivot: bytes, data: bytes, after: bool) -> bool:
+        """Add an element before or after the first one that equals `pivot`; False if there is none.
+
+        Raises: TooLarge, and nothing has changed.
+        """
+        listpack.check_room(_EMPTY, len(data) + _OVERHEAD_MAX)
+        needle = _Needle(pivot)
+        number = self._first
+        at = 0
+        while number < len(self._nodes):
+            at = needle.first_or_zero(self._node(number))
+            if at:
+                break
+            number += 1
+        if at == 0:
+            return False
+        node = self._node(number)
+        if after:
+            at = listpack.skip(node, at)
+        self._insert_at(number, at, data, after)
+        self.length += 1
+        return True
+
+    def _insert_at(self, number: int, at: int, data: bytes, after: bool) -> None:
+        """Add an element at a position of a node, where one ends (if after) or begins."""
+        node = self._node(number)
+        if self._takes(number, len(data)):
+            listpack.insert(node, at, data, _BEFORE)
+            self._seal(number)
+            return
+        if node[at] != _END and at != _HEADER_BYTES:
+            self._split(number, at, data, after)
+        elif after and self._takes(number + 1, len(data)):
+            listpack.insert(self._node(number + 1), _HEADER_BYTES, data, _BEFORE)
+            self._seal(number + 1)
+        elif not after and self._takes(number - 1, len(data)):
+            listpack.append(self._node(number - 1), data)
+            self._seal(number - 1)
+        else:
+            self._nodes.insert(number + 1 if after else number, _node_of(data))
+            self._seal(number if after else number + 1)
+
+    def _takes(self, number: int, size: int) -> bool:
+        """Tell whether there is a node with this number that is not full for an element of `size` bytes."""
+        if not self._first <= number < len(self._nodes):
+            return False
+        node = self._node(number)
+        return (
+            memory.load32(node, 0) + size + _OVERHEAD_ESTIMATE <= self.limits.bytes_max
+            and memory.load16(node, 4) < self.limits.entries_max
+        )
+
+    def _split(self, number: int, at: int, data: bytes, after: bool) -> None:
+        """Split a full node at a position and add an element there, to the half without the pivot."""
+        node = self._node(number)
+        before = _count_before(node, at)
+        left = _part(node, _HEADER_BYTES, at, before)
+        right = _part(node, at, memory.load32(node, 0) - 1, listpack.length(node) - before)
+        if len(data) > self.limits.bytes_max:
+            self._nodes[number : number + 1] = [left, _node_of(data), right]
+            return
+        if after:
+            listpack.insert(right, _HEADER_BYTES, data, _BEFORE)
+        else:
+            listpack.append(left, data)
+        self._nodes[number : number + 1] = [left, right]
+        self._join_around(number if after else number + 1)
+
+    def _join_around(self, number: int) -> None:
+        """Join a node and its neighbours where they fit into one node, in the order of Redis."""
+        if self._join(number - 2):
+            number -= 1
+        self._join(number + 1)
+        if self._join(number - 1):
+            number -= 1
+        self._join(number)
+
+    def _join(self, number: int) -> bool:
+        """Join a node with the next one, if both exist and together stay within the limits."""
+        if not self._first <= number < len(self._nodes) - 1:
+            return False
+        left, right = self._node(number), self._node(number + 1)
+        count = memory.load16(left, 4) + memory.load16(right, 4)
+        total = memory.load32(left, 0) + memory.load32(right, 0) - len(_EMPTY)
+        estimate = total - _JOIN_UNDERESTIMATE
+        if estimate > self.limits.bytes_max or count > self.limits.entries_max:
+            return False
+        made = bytearray(total)
+        kept = memory.load32(left, 0) - 1
+        memory.copy(made, 0, left, 0, kept)
+        memory.copy(made, kept, right, _HEADER_BYTES, total - kept)
+        _finish(made, total, count)
+        self._nodes[number : number + 2] = [made]
+        return True
+
+    def _seal(self, number: int) -> None:
+        """Remove the room of a node that has grown or moved, unless it is the first or the last (Q3)."""
+        if self._first < number < len(self._nodes) - 1:
+            self._nodes[number] = stream_node.sealed(self._node(number))
+
     # --- Reading ---------------------------------------------------------------------------------
 
     def get_or_none(self, index: int) -> bytes | None:
@@ -338,6 +478,37 @@ class ListValue:
                 at = listpack.next_at(node, at)
             number += 1
             inner = 0
+        return found
+
+    def positions(self, value: bytes, rank: int, limit: int, scan_max: int) -> list[int]:
+        """The indexes of elements equal to a value, in the order in which they are found.
+
+        From the `rank`-th match on; a negative rank searches from the end. At most `limit` matches among the
+        first `scan_max` elements; 0 means all.
+        """
+        needle = _Needle(value)
+        found: list[int] = []
+        backwards = rank < 0
+        skipped = abs(rank) - 1
+        left = scan_max if 0 < scan_max < self.length else self.length
+        index = self.length - 1 if backwards else 0
+        step = -1 if backwards else 1
+        number = len(self._nodes) - 1 if backwards else self._first
+        while left > 0:
+            node = self._node(number)
+            at = listpack.last(node) if backwards else listpack.first(node)
+            while at and left > 0:
+                if needle.is_at(node, at):
+                    if skipped > 0:
+                        skipped -= 1
+                    else:
+                        found.append(index)
+                        if len(found) == limit:
+                            return found
+                left -= 1
+                index += step
+                at = listpack.previous_at(node, at) if backwards else listpack.next_at(node, at)
+            number += step
         return found
 
     def _find(self, index: int) -> tuple[int, int]:
@@ -450,6 +621,39 @@ def _shrink(node: bytearray, total: int, removed: int) -> None:
         memory.store16(node, 4, count - removed)
 
 
+def _count_before(node: bytearray, at: int) -> int:
+    """The number of elements before a position."""
+    count = 0
+    each = _HEADER_BYTES
+    while each < at:
+        each = listpack.skip(node, each)
+        count += 1
+    return count
+
+
+def _part(node: bytearray, start: int, until: int, count: int) -> bytearray:
+    """A new node with the `count` elements from `start` up to `until`."""
+    total = len(_EMPTY) + until - start
+    made = bytearray(total)
+    memory.copy(made, _HEADER_BYTES, node, start, until - start)
+    _finish(made, total, count)
+    return made
+
+
+def _node_of(data: bytes) -> bytearray:
+    """A new node with one element."""
+    made = listpack.new()
+    listpack.append(made, data)
+    return made
+
+
+def _finish(node: bytearray, total: int, count: int) -> None:
+    """Write the header and the end byte of a node whose elements are in place."""
+    memory.store32(node, 0, total)
+    memory.store16(node, 4, min(count, _COUNT_UNKNOWN))
+    node[total - 1] = _END
+
+
 class _Needle:
     """A value to search for, in both encodings that an element can have."""
 
@@ -468,14 +672,22 @@ class _Needle:
         found: list[int] = []
         at = listpack.last(node) if backwards else listpack.first(node)
         while at and len(found) < limit:
-            if self._is_at(node, at):
+            if self.is_at(node, at):
                 found.append(at)
             at = listpack.previous_at(node, at) if backwards else listpack.next_at(node, at)
         if backwards:
             found.reverse()
         return found
 
-    def _is_at(self, node: bytearray, at: int) -> bool:
+    def first_or_zero(self, node: bytearray) -> int:
+        """The position of the first match in a node, or 0."""
+        at = listpack.first(node)
+        while at and not self.is_at(node, at):
+            at = listpack.next_at(node, at)
+        return at
+
+    def is_at(self, node: bytearray, at: int) -> bool:
+        """Tell whether the element at a position is equal."""
         if listpack.is_int(node, at):
             return self._is_int and listpack.get_int(node, at) == self._number
         # In a node of an old version, an integer may be stored as a string.

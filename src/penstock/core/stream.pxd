@@ -11,8 +11,6 @@ from penstock.core.stream_node cimport NodeCursor
 cdef unsigned long long _MAX64
 cdef long long _ENTRY_BYTES_MAX
 cdef long long _COUNT_MAX
-cdef long long _RANK_UNKNOWN
-cdef int _LAG_COUNTS_TRIMMED
 cdef StreamID _SMALLEST
 cdef StreamID _LARGEST
 cdef long long _KEPT_ROOM_FACTOR
@@ -38,8 +36,6 @@ cdef class Stream:
     cdef public IdempotencySettings idempotency_settings
     cdef bytearray _head
     cdef bytearray _tail
-    cdef unsigned long long _tail_ms
-    cdef unsigned long long _tail_seq
     cdef bytes _text
     cdef unsigned long long _text_ms
     cdef readonly long long length
@@ -48,6 +44,8 @@ cdef class Stream:
     cdef readonly unsigned long long max_deleted_ms
     cdef readonly unsigned long long max_deleted_seq
     cdef readonly long long entries_added
+    cdef readonly unsigned long long tail_ms
+    cdef readonly unsigned long long tail_seq
     cdef readonly long long version
 
     cpdef int append(self, unsigned long long now_ms, Frame frame, Py_ssize_t first) except -1
@@ -85,13 +83,9 @@ cdef class Stream:
     cpdef StreamID last_entry_id(self)
     cpdef tuple tail_or_none(self)
     cpdef bint has_reused(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
-    cpdef bint has_tombstones_from(self, unsigned long long ms, unsigned long long seq) except -1
-    cpdef bint starts_after(self, StreamID entry_id) except -1
-    @cython.locals(last=int, max_deleted=StreamID, first=StreamID)
-    cpdef Py_ssize_t rank_or_unknown(self, StreamID entry_id) except? -2
     cpdef void set_last_id(self, StreamID last, long long entries_added, StreamID max_deleted) except *
     cpdef void load_node(self, StreamID master, bytearray node) except *
-    @cython.locals(made=Stream, nodes=RaxIterator, groups=RaxIterator)
+    @cython.locals(made=Stream)
     cpdef Stream copy(self)
 
 

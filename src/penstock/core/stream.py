@@ -45,7 +45,6 @@ NODE_BYTES_MAX = 4096
 NODE_ENTRIES_MAX = 100
 ENTRY_BYTES_MAX = 1 << 30  # the hard limit of a node, and so of the raw bytes of one entry
 COUNT_MAX = 2**63 - 1  # the limit of every count of streams and groups: replies are signed
-RANK_UNKNOWN = -1
 
 # How groups count what they have read, and so their lag; each rule has those before it.
 LAG_COUNTS_TRIMMED = 0  # entries that were trimmed before the group read them are part of its lag
@@ -55,8 +54,6 @@ LAG_RECOUNTS = 2  # a group that a trim has overtaken counts again from the firs
 _MAX64 = stream_id.MAX64
 _ENTRY_BYTES_MAX = ENTRY_BYTES_MAX
 _COUNT_MAX = COUNT_MAX
-_RANK_UNKNOWN = RANK_UNKNOWN
-_LAG_COUNTS_TRIMMED = LAG_COUNTS_TRIMMED
 _SMALLEST = stream_id.SMALLEST
 _LARGEST = stream_id.LARGEST
 _KEPT_ROOM_FACTOR = 4
@@ -84,17 +81,13 @@ class Stream:
     """Entries and the groups that read them.
 
     Add: append, append_at, append_in_ms. Remove: delete, trim_length, trim_min_id.
-    Read: range, cursor, contains, first_id, last_entry_id, last_id, max_deleted_id, length,
-    entries_added.
-    Positions: rank_or_unknown, has_tombstones_from, starts_after. Restore: set_last_id, load_node.
-    Copy: copy.
+    Read: range, cursor, contains, first_id, last_entry_id, last_id, max_deleted_id, length, entries_added.
+    Restore: set_last_id, load_node. Copy: copy.
     """
 
     __slots__ = (
         "_head",
         "_tail",
-        "_tail_ms",
-        "_tail_seq",
         "_text",
         "_text_ms",
         "entries_added",
@@ -109,6 +102,8 @@ class Stream:
         "max_deleted_seq",
         "nodes",
         "pending_index",
+        "tail_ms",
+        "tail_seq",
         "version",
     )
 
@@ -121,8 +116,8 @@ class Stream:
         self.idempotency_settings: IdempotencySettings = self.limits.idempotency
         self._head: bytearray | None = None
         self._tail: bytearray | None = None
-        self._tail_ms = 0
-        self._tail_seq = 0
+        self.tail_ms = 0
+        self.tail_seq = 0
         self._text = b"0-"
         self._text_ms = 0
         self.length = 0
@@ -131,9 +126,8 @@ class Stream:
         self.max_deleted_ms = 0
         self.max_deleted_seq = 0
         self.entries_added = 0
-        self.version = (
-            0  # rises when entries are moved or removed: cursors then search their position again
-        )
+        # Rises when entries are moved or removed: cursors then search their position again.
+        self.version = 0
 
     # --- Adding ----------------------------------------------------------------------------------
 
@@ -183,8 +177,8 @@ class Stream:
             stream_node.begin(tail, frame, first, raw_bytes)
         if stream_node.append_entry(
             tail,
-            memory.distance(ms, self._tail_ms),
-            memory.distance(seq, self._tail_seq),
+            memory.distance(ms, self.tail_ms),
+            memory.distance(seq, self.tail_seq),
             frame,
             first,
             raw_bytes,
@@ -218,14 +212,14 @@ class Stream:
         sealed = None if tail is None else stream_node.sealed(tail)
         self.nodes.insert(memory.key_pair(ms, seq), fresh)
         if sealed is not None:
-            self.nodes.insert(memory.key_pair(self._tail_ms, self._tail_seq), sealed)
+            self.nodes.insert(memory.key_pair(self.tail_ms, self.tail_seq), sealed)
         if fresh is not tail:
             # The old buffer may already have held two nodes, and has_reused() could no longer tell.
             self.version += 1
         self._head = None
         self._tail = fresh
-        self._tail_ms = ms
-        self._tail_seq = seq
+        self.tail_ms = ms
+        self.tail_seq = seq
         return fresh
 
     # --- Removing --------------------------------------------------------------------------------
@@ -328,8 +322,8 @@ class Stream:
         self._head = None
         self.length -= live
         self.version += 1
-        if memory.load64_big(key, 0) == self._tail_ms and (
-            memory.load64_big(key, 8) == self._tail_seq
+        if memory.load64_big(key, 0) == self.tail_ms and (
+            memory.load64_big(key, 8) == self.tail_seq
         ):
             self._find_tail()
 
@@ -339,8 +333,8 @@ class Stream:
         self._tail = None
         if nodes.seek("$") and nodes.next():
             self._tail = nodes.value
-            self._tail_ms = memory.load64_big(nodes.key, 0)
-            self._tail_seq = memory.load64_big(nodes.key, 8)
+            self.tail_ms = memory.load64_big(nodes.key, 0)
+            self.tail_seq = memory.load64_big(nodes.key, 8)
 
     # --- Reading ---------------------------------------------------------------------------------
 
@@ -399,63 +393,11 @@ class Stream:
         """The node that is appended to, with its key."""
         if self._tail is None:
             return None
-        return stream_id.make(self._tail_ms, self._tail_seq), self._tail
+        return stream_id.make(self.tail_ms, self.tail_seq), self._tail
 
     def has_reused(self, node: bytearray, master_ms: int, master_seq: int) -> bool:
         """Tell whether this node's buffer has become the next tail."""
-        return node is self._tail and (master_ms != self._tail_ms or master_seq != self._tail_seq)
-
-    # --- Positions -------------------------------------------------------------------------------
-
-    def has_tombstones_from(self, ms: int, seq: int) -> bool:
-        """Tell whether an entry at or after an id was deleted.
-
-        With LAG_COUNTS_TRIMMED, deletions before the first entry do not count.
-        """
-        if self.length == 0 or (self.max_deleted_ms == 0 and self.max_deleted_seq == 0):
-            return False
-        if stream_id.compare(ms, seq, self.max_deleted_ms, self.max_deleted_seq) > 0:
-            return False
-        if self.limits.lag_rule != _LAG_COUNTS_TRIMMED:
-            return True
-        return self.first_id() <= self.max_deleted_id  # last: it may walk over tombstones
-
-    def starts_after(self, entry_id: StreamID) -> bool:
-        """Tell whether the first entry is after an id; False in an empty stream."""
-        if self.nodes.count > 1 and (
-            stream_id.compare(entry_id.ms, entry_id.seq, self._tail_ms, self._tail_seq) >= 0
-        ):
-            return False  # every node has an entry, so the first is before the last node
-        return entry_id < self.first_id()
-
-    def rank_or_unknown(self, entry_id: StreamID) -> int:
-        """How many entries were ever added up to this id, or RANK_UNKNOWN.
-
-        Known only where no deletion can have disturbed the count: at the ends of the stream.
-        """
-        if self.entries_added == 0:
-            return 0
-        last = stream_id.compare(entry_id.ms, entry_id.seq, self.last_ms, self.last_seq)
-        if self.length == 0 and last <= 0:
-            return self.entries_added
-        if (
-            self.limits.lag_rule != _LAG_COUNTS_TRIMMED
-            and entry_id != _SMALLEST
-            and entry_id < self.max_deleted_id
-        ):
-            return _RANK_UNKNOWN
-        if last == 0:
-            return self.entries_added
-        if last > 0:
-            return _RANK_UNKNOWN
-        first = self.first_id()
-        max_deleted = self.max_deleted_id
-        if max_deleted == _SMALLEST or max_deleted < first:
-            if entry_id < first:
-                return self.entries_added - self.length
-            if entry_id == first:
-                return self.entries_added - self.length + 1
-        return _RANK_UNKNOWN
+        return node is self._tail and (master_ms != self.tail_ms or master_seq != self.tail_seq)
 
     # --- Restoring -------------------------------------------------------------------------------
 
@@ -473,27 +415,23 @@ class Stream:
         self.length += stream_node.live_count(node)
         self._head = None
         self._tail = node
-        self._tail_ms = master.ms
-        self._tail_seq = master.seq
+        self.tail_ms = master.ms
+        self.tail_seq = master.seq
         self.version += 1
 
     def copy(self) -> Stream:
         """A stream with the same nodes, byte for byte, and copies of all groups. Cost: O(bytes)."""
         made = Stream(self.limits)
-        nodes = self.nodes.iterator()
-        nodes.seek("^")
-        while nodes.next():
-            made.load_node(stream_id.from_key(nodes.key), stream_node.sealed(nodes.value))
+        for key, node in self.nodes.pairs():
+            made.load_node(stream_id.from_key(key), stream_node.sealed(node))
         made.set_last_id(self.last_id, self.entries_added, self.max_deleted_id)
         made.idempotency_settings = self.idempotency_settings
         if self.idempotency is not None:
             made.idempotency = self.idempotency.copy()
         if self.groups is not None:
             made.groups = Rax()
-            groups = self.groups.iterator()
-            groups.seek("^")
-            while groups.next():
-                made.groups.insert(groups.key, groups.value.copy())
+            for name, group in self.groups.pairs():
+                made.groups.insert(name, group.copy())
         return made
 
 
@@ -738,8 +676,8 @@ class EntryCursor:
             near_ms, near_seq = self._end_ms, self._end_seq
         else:
             near_ms, near_seq = self._start_ms, self._start_seq
-        if stream_id.compare(near_ms, near_seq, stream._tail_ms, stream._tail_seq) >= 0:
-            self.entry.open(stream._tail, stream._tail_ms, stream._tail_seq)  # no search needed
+        if stream_id.compare(near_ms, near_seq, stream.tail_ms, stream.tail_seq) >= 0:
+            self.entry.open(stream._tail, stream.tail_ms, stream.tail_seq)  # no search needed
             return
         self._nodes = stream.nodes.iterator()
         if not self._nodes.seek("<=", memory.key_pair(near_ms, near_seq)):

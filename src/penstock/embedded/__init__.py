@@ -1,6 +1,7 @@
 """The embedded database: penstock in your own process, with the API of redis-py.
 
 database       Database: the stream methods of redis-py
+group_methods  the methods for groups and pending entries
 key_methods    the methods for keys of any type
 pipeline       Pipeline: several commands as one unit
 opening        penstock.open()

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.core.idempotency import DURATION_S_MAX
 from penstock.errors import DataError
 
 REF_POLICIES = {"KEEPREF", "DELREF", "ACKED"}
+NACK_MODES = {"SILENT", "FAIL", "FATAL"}
+_SIZE_MAX = 1_000_000  # of redis-py; the engine refuses what is above its own
 
 
 def check_newer_options(
@@ -30,12 +33,38 @@ def check_newer_options(
 def newer_options(
     ref_policy: str | None, idmpauto: str | None, idmp: tuple[Any, Any] | None
 ) -> list[Any]:
-    """The options of Redis 8. The engine refuses them, as an older server does."""
+    """The options of Redis 8. At an older level the engine refuses them, as an older server does."""
     pieces: list[Any] = [] if ref_policy is None else [ref_policy]
     if idmpauto is not None:
         pieces += [b"IDMPAUTO", idmpauto]
     if idmp is not None:
         pieces += [b"IDMP", *idmp]
+    return pieces
+
+
+def check_removal(command: str, ids: tuple[Any, ...], ref_policy: str) -> None:
+    """Check the arguments of XDELEX and XACKDEL."""
+    if not ids:
+        raise DataError(f"{command} requires at least one message ID")
+    if ref_policy not in REF_POLICIES:
+        raise DataError(f"{command} ref_policy must be one of: KEEPREF, DELREF, ACKED")
+
+
+def idempotency(duration_s: int | None, size_max: int | None) -> list[Any]:
+    """`[IDMP-DURATION seconds] [IDMP-MAXSIZE messages]`. redis-py's limit of the duration is lower."""
+    if duration_s is None and size_max is None:
+        raise DataError("XCFGSET requires at least one of idmp_duration or idmp_maxsize")
+    pieces: list[Any] = []
+    if duration_s is not None:
+        if not isinstance(duration_s, int) or not 1 <= duration_s <= DURATION_S_MAX:
+            raise DataError(
+                f"XCFGSET idmp_duration must be an integer between 1 and {DURATION_S_MAX}"
+            )
+        pieces += [b"IDMP-DURATION", duration_s]
+    if size_max is not None:
+        if not isinstance(size_max, int) or not 1 <= size_max <= _SIZE_MAX:
+            raise DataError("XCFGSET idmp_maxsize must be an integer between 1 and 1,000,000")
+        pieces += [b"IDMP-MAXSIZE", size_max]
     return pieces
 
 

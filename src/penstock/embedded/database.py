@@ -11,8 +11,9 @@ commands that a server refuses.
 With a directory, a call returns when its changes and everything it read are on disk. Threads may share a
 Database.
 
-`key_methods.py` has the methods for keys of any type, `pipeline.py` the pipelines. `runner.py` runs commands,
-`arguments.py` builds their words, `results.py` shapes their replies, `signatures.py` has the types.
+`group_methods.py` has the methods for groups and pending entries, `key_methods.py` those for keys of any
+type, `pipeline.py` the pipelines. `runner.py` runs commands, `arguments.py` builds their words, `results.py`
+shapes their replies, `signatures.py` has the types.
 """
 
 from __future__ import annotations
@@ -20,21 +21,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from penstock.embedded import arguments, results, runner
+from penstock.embedded.group_methods import GroupMethods
 from penstock.embedded.key_methods import KeyMethods
 from penstock.embedded.runner import Runner
 from penstock.embedded.signatures import (
-    AutoClaimed,
+    ClaimedStreamEntries,
     ConsumerInfo,
     Encodable,
     Entry,
     EntryId,
-    EntryIds,
     Fields,
     FullStreamInfo,
     GroupInfo,
     Key,
-    PendingEntry,
-    PendingSummary,
+    RefPolicy,
     StreamEntries,
     StreamInfo,
     Streams,
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 _XADD = TABLE["XADD"]
 
 
-class Database(Runner, KeyMethods[Text]):
+class Database(Runner, GroupMethods[Text], KeyMethods[Text]):
     """Streams in this process. The methods are those of redis.Redis; see there for their arguments."""
 
     __slots__ = ()
@@ -76,7 +76,7 @@ class Database(Runner, KeyMethods[Text]):
         nomkstream: Literal[False] = False,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
         idmpauto: str | None = None,
         idmp: tuple[Encodable, Encodable] | None = None,
     ) -> Text: ...
@@ -92,7 +92,7 @@ class Database(Runner, KeyMethods[Text]):
         nomkstream: bool = False,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
         idmpauto: str | None = None,
         idmp: tuple[Encodable, Encodable] | None = None,
     ) -> Text | None: ...
@@ -107,11 +107,16 @@ class Database(Runner, KeyMethods[Text]):
         nomkstream: bool = False,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
         idmpauto: str | None = None,
         idmp: tuple[Encodable, Encodable] | None = None,
     ) -> Text | None:
-        """Add an entry and return its id; None with `nomkstream` if there is no such stream."""
+        """Add an entry and return its id; None with `nomkstream` if there is no such stream.
+
+        ref_policy: what trimming does to entries that are pending; see xdelex. idmpauto, idmp: add nothing if
+        the producer has added the same message before, and return the id of that entry. `idmpauto` is the
+        name of the producer; `idmp` is (producer, message), both names.
+        """
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ```maxlen``` or ```minid``` may be specified")
         if ref_policy is not None or idmpauto is not None or idmp is not None:
@@ -155,9 +160,9 @@ class Database(Runner, KeyMethods[Text]):
         approximate: bool = True,
         minid: EntryId | None = None,
         limit: int | None = None,
-        ref_policy: str | None = None,
+        ref_policy: RefPolicy | None = None,
     ) -> int:
-        """Remove the oldest entries; return how many."""
+        """Remove the oldest entries; return how many. `ref_policy` is as in xdelex."""
         if maxlen is not None and minid is not None:
             raise DataError("Only one of ``maxlen`` or ``minid`` may be specified")
         if maxlen is None and minid is None:
@@ -174,6 +179,29 @@ class Database(Runner, KeyMethods[Text]):
         """Remove entries; return how many existed."""
         removed: int = self._run("XDEL", [name, *ids])
         return removed
+
+    def xdelex(self, name: Key, *ids: EntryId, ref_policy: RefPolicy = "KEEPREF") -> list[int]:
+        """Remove entries; return for each id 1 if it was removed, -1 if there is no such entry.
+
+        ref_policy: what happens to groups where the entry is pending. "KEEPREF": it stays pending there.
+        "DELREF": it is no longer pending. "ACKED": an entry that a group has yet to read or acknowledge is
+        kept, and its number is 2.
+        """
+        arguments.check_removal("XDELEX", ids, ref_policy)
+        done: list[int] = self._run("XDELEX", [name, ref_policy, b"IDS", len(ids), *ids])
+        return done
+
+    def xcfgset(
+        self, name: Key, idmp_duration: int | None = None, idmp_maxsize: int | None = None
+    ) -> Text:
+        """Set how long a stream remembers the messages of its producers (xadd, `idmp`). Returns b"OK".
+
+        idmp_duration: seconds, at most 86,400 as in Redis; redis-py allows 300. idmp_maxsize: messages of
+        each producer, at most 10,000. A change forgets all messages.
+        """
+        pieces = [name, *arguments.idempotency(idmp_duration, idmp_maxsize)]
+        done: Text = self._run("XCFGSET", pieces, results.status)
+        return done
 
     def xlen(self, name: Key) -> int:
         """Count the entries."""
@@ -208,13 +236,43 @@ class Database(Runner, KeyMethods[Text]):
     ) -> list[StreamEntries[Text]]:
         """Return the entries after an id of each stream as a list of [stream, entries].
 
-        block: if there are none, wait this many milliseconds for one; 0 waits without a limit.
+        block: if there are none, wait this many milliseconds for one; 0 waits without a limit. count: at most
+        this many entries of each stream. max_count: of all streams together. max_size: about this many bytes.
         """
         pieces = arguments.block("XREAD", block)
         pieces += arguments.limits("XREAD", count, max_count, max_size)
         pieces += arguments.streams("XREAD", streams)
         found: list[StreamEntries[Text]] = self._run("XREAD", pieces, results.served)
         return found
+
+    @overload
+    def xreadgroup(
+        self,
+        groupname: Key,
+        consumername: Key,
+        streams: Streams,
+        count: int | None = None,
+        block: int | None = None,
+        noack: bool = False,
+        claim_min_idle_time: None = None,
+        max_count: int | None = None,
+        max_size: int | None = None,
+    ) -> list[StreamEntries[Text]]: ...
+
+    @overload
+    def xreadgroup(
+        self,
+        groupname: Key,
+        consumername: Key,
+        streams: Streams,
+        count: int | None = None,
+        block: int | None = None,
+        noack: bool = False,
+        *,
+        claim_min_idle_time: int,
+        max_count: int | None = None,
+        max_size: int | None = None,
+    ) -> list[ClaimedStreamEntries[Text]]: ...
 
     def xreadgroup(
         self,
@@ -227,8 +285,14 @@ class Database(Runner, KeyMethods[Text]):
         claim_min_idle_time: int | None = None,
         max_count: int | None = None,
         max_size: int | None = None,
-    ) -> list[StreamEntries[Text]]:
-        """Read as a consumer of a group; return a list of [stream, entries]. `block` is as in xread."""
+    ) -> list[StreamEntries[Text]] | list[ClaimedStreamEntries[Text]]:
+        """Read as a consumer of a group; return a list of [stream, entries]. `block` is as in xread.
+
+        claim_min_idle_time: with the id ">", first claim entries that were delivered this many milliseconds
+        ago and not acknowledged, then read new ones. An entry is then (id, fields, idle time, deliveries
+        before this one); both numbers are 0 for a new entry. A blocked read also waits for entries to become
+        idle. With other ids it has no effect, and an entry is (id, fields).
+        """
         pieces = [b"GROUP", groupname, consumername]
         pieces += arguments.limits("XREADGROUP", count, max_count, max_size)
         pieces += arguments.block("XREADGROUP", block)
@@ -239,7 +303,8 @@ class Database(Runner, KeyMethods[Text]):
                 raise DataError("XREADGROUP claim_min_idle_time must be a non-negative integer")
             pieces += [b"CLAIM", claim_min_idle_time]
         pieces += arguments.streams("XREADGROUP", streams)
-        found: list[StreamEntries[Text]] = self._run("XREADGROUP", pieces, results.served)
+        shape = results.served if claim_min_idle_time is None else results.served_with_claims
+        found: list[StreamEntries[Text]] = self._run("XREADGROUP", pieces, shape)
         return found
 
     def xack(self, name: Key, groupname: Key, *ids: EntryId) -> int:
@@ -247,225 +312,18 @@ class Database(Runner, KeyMethods[Text]):
         acknowledged: int = self._run("XACK", [name, groupname, *ids])
         return acknowledged
 
-    # --- Groups ------------------------------------------------------------------------------------
+    def xackdel(
+        self, name: Key, groupname: Key, *ids: EntryId, ref_policy: RefPolicy = "KEEPREF"
+    ) -> list[int]:
+        """Acknowledge deliveries and remove their entries; return a number for each id.
 
-    def xgroup_create(
-        self,
-        name: Key,
-        groupname: Key,
-        id: EntryId = "$",
-        mkstream: bool = False,
-        entries_read: int | None = None,
-    ) -> bool:
-        """Create a group that starts after `id`."""
-        pieces = [name, groupname, id]
-        if mkstream:
-            pieces.append(b"MKSTREAM")
-        if entries_read is not None:
-            pieces += [b"ENTRIESREAD", entries_read]
-        done: bool = self._run("XGROUP CREATE", pieces, results.true)
-        return done
-
-    def xgroup_setid(
-        self, name: Key, groupname: Key, id: EntryId, entries_read: int | None = None
-    ) -> bool:
-        """Set the last delivered id of a group."""
-        pieces = [name, groupname, id]
-        if entries_read is not None:
-            pieces += [b"ENTRIESREAD", entries_read]
-        done: bool = self._run("XGROUP SETID", pieces, results.true)
-        return done
-
-    def xgroup_destroy(self, name: Key, groupname: Key) -> bool:
-        """Delete a group; False if there is none."""
-        done: bool = self._run("XGROUP DESTROY", [name, groupname], bool)
-        return done
-
-    def xgroup_createconsumer(self, name: Key, groupname: Key, consumername: Key) -> int:
-        """Create a consumer; return 0 if it exists already."""
-        made: int = self._run("XGROUP CREATECONSUMER", [name, groupname, consumername])
-        return made
-
-    def xgroup_delconsumer(self, name: Key, groupname: Key, consumername: Key) -> int:
-        """Delete a consumer; return how many pending entries it had."""
-        dropped: int = self._run("XGROUP DELCONSUMER", [name, groupname, consumername])
-        return dropped
-
-    # --- Pending entries ---------------------------------------------------------------------------
-
-    def xpending(self, name: Key, groupname: Key) -> PendingSummary:
-        """Summarize the pending entries of a group."""
-        summary: PendingSummary = self._run("XPENDING", [name, groupname], results.pending_summary)
-        return summary
-
-    @overload
-    def xpending_range(
-        self,
-        name: Key,
-        groupname: Key,
-        min: EntryId,
-        max: EntryId,
-        count: int,
-        consumername: Key | None = None,
-        idle: int | None = None,
-    ) -> list[PendingEntry]: ...
-
-    @overload
-    def xpending_range(
-        self, name: Key, groupname: Key, min: None, max: None, count: None
-    ) -> PendingSummary: ...
-
-    def xpending_range(
-        self,
-        name: Key,
-        groupname: Key,
-        min: EntryId | None,
-        max: EntryId | None,
-        count: int | None,
-        consumername: Key | None = None,
-        idle: int | None = None,
-    ) -> list[PendingEntry] | PendingSummary:
-        """Return the pending entries from `min` to `max`, a dictionary each; the summary without a range."""
-        if {min, max, count} == {None}:
-            if idle is not None or consumername is not None:
-                raise DataError(
-                    "if XPENDING is provided with idle time or consumername,"
-                    " it must be provided with min, max and count parameters"
-                )
-            return self.xpending(name, groupname)
-        if min is None or max is None or count is None:
-            raise DataError(
-                "XPENDING must be provided with min, max and count parameters, or none of them."
-            )
-        pieces: list[Any] = [name, groupname]
-        if arguments.is_counted("XPENDING idle must be a integer >= 0", idle):
-            pieces += [b"IDLE", idle]
-        arguments.is_counted("XPENDING count must be a integer >= 0", count)
-        pieces += [min, max, count]
-        if consumername:
-            pieces.append(consumername)
-        rows: list[PendingEntry] = self._run("XPENDING", pieces, results.pending_rows)
-        return rows
-
-    @overload
-    def xclaim(
-        self,
-        name: Key,
-        groupname: Key,
-        consumername: Key,
-        min_idle_time: int,
-        message_ids: EntryIds,
-        idle: int | None = None,
-        time: int | None = None,
-        retrycount: int | None = None,
-        force: bool = False,
-        justid: Literal[False] = False,
-    ) -> list[Entry[Text]]: ...
-
-    @overload
-    def xclaim(
-        self,
-        name: Key,
-        groupname: Key,
-        consumername: Key,
-        min_idle_time: int,
-        message_ids: EntryIds,
-        idle: int | None = None,
-        time: int | None = None,
-        retrycount: int | None = None,
-        force: bool = False,
-        *,
-        justid: Literal[True],
-    ) -> list[Text]: ...
-
-    def xclaim(
-        self,
-        name: Key,
-        groupname: Key,
-        consumername: Key,
-        min_idle_time: int,
-        message_ids: EntryIds,
-        idle: int | None = None,
-        time: int | None = None,
-        retrycount: int | None = None,
-        force: bool = False,
-        justid: bool = False,
-    ) -> list[Entry[Text]] | list[Text]:
-        """Give pending entries to a consumer; return a list of (id, fields), or of ids with `justid`."""
-        if not isinstance(min_idle_time, int) or min_idle_time < 0:
-            raise DataError("XCLAIM min_idle_time must be a non negative integer")
-        if not isinstance(message_ids, (list, tuple)) or not message_ids:
-            raise DataError(
-                "XCLAIM message_ids must be a non empty list or tuple of message IDs to claim"
-            )
-        pieces = [name, groupname, consumername, str(min_idle_time), *message_ids]
-        options = {"idle": idle, "time": time, "retrycount": retrycount}
-        for option, value in options.items():
-            if value is not None:
-                if not isinstance(value, int):
-                    raise DataError(f"XCLAIM {option} must be an integer")
-                pieces += [option.upper(), str(value)]
-        for option, wanted in {"force": force, "justid": justid}.items():
-            if wanted:
-                if not isinstance(wanted, bool):
-                    raise DataError(f"XCLAIM {option} must be a boolean")
-                pieces.append(option.upper())
-        claimed: list[Entry[Text]] = self._run(
-            "XCLAIM", pieces, results.as_it_is if justid else results.entries
-        )
-        return claimed
-
-    @overload
-    def xautoclaim(
-        self,
-        name: Key,
-        groupname: Key,
-        consumername: Key,
-        min_idle_time: int,
-        start_id: EntryId = "0-0",
-        count: int | None = None,
-        justid: Literal[False] = False,
-    ) -> AutoClaimed[Text]: ...
-
-    @overload
-    def xautoclaim(
-        self,
-        name: Key,
-        groupname: Key,
-        consumername: Key,
-        min_idle_time: int,
-        start_id: EntryId = "0-0",
-        count: int | None = None,
-        *,
-        justid: Literal[True],
-    ) -> list[Text]: ...
-
-    def xautoclaim(
-        self,
-        name: Key,
-        groupname: Key,
-        consumername: Key,
-        min_idle_time: int,
-        start_id: EntryId = "0-0",
-        count: int | None = None,
-        justid: bool = False,
-    ) -> AutoClaimed[Text] | list[Text]:
-        """Give idle entries to a consumer.
-
-        Returns [next id, entries, deleted ids], or a list of ids with `justid`.
+        1: done. -1: not pending in this group. 2, with "ACKED": acknowledged, and kept because another group
+        has yet to read or acknowledge it. `ref_policy` is as in xdelex.
         """
-        arguments.is_counted(
-            "XAUTOCLAIM min_idle_time must be a nonnegative integer", min_idle_time
-        )
-        pieces: list[Any] = [name, groupname, consumername, min_idle_time, start_id]
-        if arguments.is_counted("XPENDING count must be a integer >= 0", count):
-            pieces += [b"COUNT", count]
-        if justid:
-            pieces.append(b"JUSTID")
-        claimed: AutoClaimed[Text] = self._run(
-            "XAUTOCLAIM", pieces, results.autoclaimed_ids if justid else results.autoclaimed
-        )
-        return claimed
+        arguments.check_removal("XACKDEL", ids, ref_policy)
+        pieces = [name, groupname, ref_policy, b"IDS", len(ids), *ids]
+        done: list[int] = self._run("XACKDEL", pieces)
+        return done
 
     # --- Information -------------------------------------------------------------------------------
 

@@ -81,7 +81,7 @@ def open(
     appendfsync: when a call returns. "always": its changes are on disk. "everysec": they are written, and
     synced within a second. "no": the operating system decides when to sync.
     decode_responses: return str instead of bytes.
-    compat_version: behave as this Redis ("7.0", "7.2", "7.4"; the newest by default).
+    compat_version: behave as this Redis, from "7.0" to "8.10"; "8.6" by default.
     clock: gives the time of generated ids; the system clock by default.
     node_bytes_max, node_entries_max: the maximum size of a node of a stream; 0 for no limit.
     """

@@ -53,6 +53,18 @@ def served(reply: Any) -> list[Any]:
     return [[key, entries(found)] for key, found in reply.items]
 
 
+def served_with_claims(reply: Any) -> list[Any]:
+    """XREADGROUP with CLAIM: an entry is (id, fields, idle time, deliveries before).
+
+    The history of a consumer has no such numbers.
+    """
+    if not isinstance(reply, Served):
+        return []
+    return [
+        [key, [(row[0], mapping(row[1]), *row[2:]) for row in rows]] for key, rows in reply.items
+    ]
+
+
 def autoclaimed(reply: list[Any]) -> list[Any]:
     """[next id, entries, deleted ids]."""
     return [reply[0], entries(reply[1]), reply[2]]

@@ -8,6 +8,7 @@ from penstock.engine.table cimport Command
 from penstock.embedded.lock cimport TurnLock
 
 cdef long long _WRITE
+cdef set _NEWER
 
 
 cdef class Runner  # each of them uses the other
@@ -34,6 +35,7 @@ cdef class CommandCall(Call):
     cdef int begin(self, Command command, object shape) except -1
     @cython.locals(engine=Engine)
     cdef object perform(self, Runner runner)
+    cdef int check_known(self, Engine engine) except -1
 
 
 cdef class Request(Call):
@@ -45,6 +47,7 @@ cdef class Request(Call):
 cdef class Retrying(Call):
     cdef object _waiter
 
+    cdef long long run(self, Runner runner) except -1
     cdef object perform(self, Runner runner)
 
 

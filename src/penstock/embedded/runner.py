@@ -41,10 +41,11 @@ from penstock.embedded import results
 from penstock.embedded.durability import Keeper
 from penstock.embedded.lock import inside_a_call, new_turn_lock
 from penstock.embedded.thread_waiter import ThreadWaiter
+from penstock.engine import compat
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.table import Command, Flags
 from penstock.engine.waiters import Blocked
-from penstock.errors import CommandError, DatabaseClosed, DataError
+from penstock.errors import CommandError, DatabaseClosed, DataError, no_such_command
 from penstock.reply import NULL_ARRAY
 
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
 
 _WRITE = int(Flags.WRITE)
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
+# Commands that some level does not have.
+_NEWER = {row for row in TABLE.values() if not compat.LEVELS["7.0"].knows(row.since)}
 _CALLS_KEPT = 4
 # A sweep removes up to 4096 expired keys after every 4096 writes, so that keys that no call looks at cannot
 # pile up. Where nothing has expired it costs 8 us.
@@ -126,6 +129,8 @@ class CommandCall(Call):
     def perform(self, runner: Runner) -> Any:
         """Run the command. A read that blocks is parked, and its ThreadWaiter is the reply."""
         engine = runner._engine
+        if self.command in _NEWER:
+            self.check_known(engine)
         reply = engine.execute(self.command, self.frame)
         if type(reply) is Blocked:
             waiter = ThreadWaiter(
@@ -134,6 +139,12 @@ class CommandCall(Call):
             engine.park(waiter)
             return waiter
         return reply if self.shape is None else self.shape(reply)
+
+    def check_known(self, engine: Engine) -> None:
+        """Refuse a command that the level does not have, with the text of a server of that level."""
+        if self.command in _NEWER and not engine.context.compat.knows(self.command.since):
+            words = [self.frame.piece(at) for at in range(1, self.frame.count)]
+            raise no_such_command(self.frame.piece(0), words)
 
 
 class Request(Call):
@@ -158,7 +169,12 @@ class Retrying(Call):
         Call.__init__(self, True)
         self._waiter = waiter
 
+    def run(self, runner: Runner) -> int:
+        """As any call, unless the read was served or the database was closed in the meantime."""
+        return 0 if self._waiter.is_served else Call.run(self, runner)
+
     def perform(self, runner: Runner) -> Any:
+        """Run the read, after those that blocked before it."""
         return runner._engine.retry(self._waiter)
 
 
@@ -331,7 +347,11 @@ class Runner:
 
     def _perform(self, call: CommandCall) -> Any:
         """Run a command. Returns its shaped reply, or the ThreadWaiter of a read that blocks."""
-        self._in_turn(call)
+        try:
+            self._in_turn(call)
+        except BaseException:
+            self._abandon(call)
+            raise
         reply, refusal = call.reply, call.refusal
         call.reply = call.refusal = None
         self._calls.append(call)
@@ -341,10 +361,19 @@ class Runner:
 
     def _outcome(self, call: Call) -> Any:
         """Run a call that is not for reuse; return its reply or raise its refusal."""
-        self._in_turn(call)
+        try:
+            self._in_turn(call)
+        except BaseException:
+            self._abandon(call)
+            raise
         if call.refusal is not None:
             raise call.refusal
         return call.reply
+
+    def _abandon(self, call: Call) -> None:
+        """A call was interrupted, or the disk failed, after it had run: nobody waits for a blocked read."""
+        if type(call.reply) is ThreadWaiter:
+            self._leave_queue(call.reply)
 
     def _in_turn(self, step: Step) -> None:
         """Used by every call: run a step under the lock, then wait until its position is on disk."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NotRequired, Protocol, TypedDict
+from typing import TYPE_CHECKING, Literal, NotRequired, Protocol, TypedDict
 
 if TYPE_CHECKING:
     from typing import Generic
@@ -44,6 +44,8 @@ EntryId = Encodable
 EntryIds = list[str] | list[bytes] | list[bytes | str] | tuple[EntryId, ...]
 Seconds = int | datetime.timedelta
 Moment = int | datetime.datetime
+RefPolicy = Literal["KEEPREF", "DELREF", "ACKED"]
+NackMode = Literal["SILENT", "FAIL", "FATAL"]
 
 
 class Items(Protocol):
@@ -61,6 +63,9 @@ Streams = dict[Encodable, Encodable] | Items
 Entry = tuple[Text, dict[Text, Text]]
 # A list of two at run time, as in redis-py. Only a tuple type can describe two items of different types.
 StreamEntries = tuple[Text, list[Entry[Text]]]
+# Of a read that claims: idle time in milliseconds, and number of deliveries before.
+ClaimedEntry = tuple[Text, dict[Text, Text], int, int]
+ClaimedStreamEntries = tuple[Text, list[ClaimedEntry[Text]]]
 # A list of three at run time: next id, entries, deleted ids.
 AutoClaimed = tuple[Text, list[Entry[Text]], list[Text]]
 
@@ -82,7 +87,10 @@ class PendingSummary(TypedDict):
 
 
 class PendingEntry(TypedDict):
-    """A row of xpending_range. The time is in milliseconds."""
+    """A row of xpending_range. The time is in milliseconds.
+
+    An entry that xnack has returned has the consumer b"" and the time -1.
+    """
 
     message_id: bytes | str
     consumer: bytes | str
@@ -102,6 +110,12 @@ StreamInfo = TypedDict(
         "max-deleted-entry-id": bytes | str,
         "entries-added": int,
         "recorded-first-entry-id": bytes | str,
+        "idmp-duration": NotRequired[int],
+        "idmp-maxsize": NotRequired[int],
+        "pids-tracked": NotRequired[int],
+        "iids-tracked": NotRequired[int],
+        "iids-added": NotRequired[int],
+        "iids-duplicates": NotRequired[int],
         "groups": int,
         "first-entry": AnyEntry | None,
         "last-entry": AnyEntry | None,
@@ -118,6 +132,12 @@ FullStreamInfo = TypedDict(
         "max-deleted-entry-id": bytes | str,
         "entries-added": int,
         "recorded-first-entry-id": bytes | str,
+        "idmp-duration": NotRequired[int],
+        "idmp-maxsize": NotRequired[int],
+        "pids-tracked": NotRequired[int],
+        "iids-tracked": NotRequired[int],
+        "iids-added": NotRequired[int],
+        "iids-duplicates": NotRequired[int],
         "entries": dict[bytes, dict[bytes, bytes]] | dict[str, dict[str, str]],
         "groups": list[dict[str, object]],
     },

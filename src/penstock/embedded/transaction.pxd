@@ -24,6 +24,8 @@ cdef class Transaction(Call):
     @cython.locals(context=Context)
     cdef object perform(self, Runner runner)
     @cython.locals(call=CommandCall)
+    cdef int _check_known(self, Engine engine) except -1
+    @cython.locals(call=CommandCall)
     cdef list _run_as_unit(self, Engine engine)
     @cython.locals(call=CommandCall)
     cdef list _run_each(self, Engine engine)

@@ -80,6 +80,8 @@ class Transaction(Call):
         """Run the commands."""
         engine = runner._engine
         context = engine.context
+        if self._is_atomic:
+            self._check_known(engine)
         context.instant.advance()
         if self._is_atomic and self._watching is not None and self._watching.broken:
             return None
@@ -88,6 +90,14 @@ class Transaction(Call):
             return self._run_as_unit(engine) if self._is_atomic else self._run_each(engine)
         finally:
             context.may_block = True
+
+    def _check_known(self, engine: Engine) -> None:
+        """Refuse the whole transaction if the level does not have a command, as MULTI does."""
+        for number, call in enumerate(self.calls, 1):
+            try:
+                call.check_known(engine)
+            except CommandError as error:
+                raise numbered(error, number, call) from None
 
     def _run_as_unit(self, engine: Engine) -> list[Any]:
         replies: list[Any] = []
@@ -110,6 +120,7 @@ class Transaction(Call):
         replies: list[Any] = []
         for call in self.calls:
             try:
+                call.check_known(engine)
                 reply = engine.execute(call.command, call.frame)
                 replies.append(reply if call.shape is None else call.shape(reply))
             except CommandError as error:

@@ -1,4 +1,7 @@
-"""Pub/sub: subscriptions by channel and by pattern. A message without a subscriber is lost.
+"""Pub/sub: subscriptions by channel, by pattern and by shard channel. A message without a subscriber is lost.
+
+Shard channels (SSUBSCRIBE, SPUBLISH) are a namespace of their own, without patterns. In a cluster of Redis
+each belongs to one shard; here there is one shard.
 
 Cost: publishing is O(subscribers of the channel + patterns).
 """
@@ -19,19 +22,23 @@ class Listener(Protocol):
     def pattern_message(self, pattern: bytes, channel: bytes, text: bytes) -> None:
         """A message on a channel that a pattern matched."""
 
+    def shard_message(self, channel: bytes, text: bytes) -> None:
+        """A message on a shard channel."""
+
 
 Listeners = dict[bytes, dict[Listener, None]]
 """The subscribers of each name, in the order in which they subscribed."""
 
 
 class Channels:
-    """Subscriptions by name and by pattern, each in the order in which they were made."""
+    """Subscriptions of each kind, in the order in which they were made."""
 
-    __slots__ = ("_globs", "by_name", "by_pattern")
+    __slots__ = ("_globs", "by_name", "by_pattern", "by_shard_name")
 
     def __init__(self) -> None:
         self.by_name: Listeners = {}
         self.by_pattern: Listeners = {}
+        self.by_shard_name: Listeners = {}
         self._globs: dict[bytes, Glob] = {}
 
     def publish(self, channel: bytes, text: bytes) -> int:
@@ -47,6 +54,13 @@ class Channels:
                     told += 1
         return told
 
+    def publish_in_shard(self, channel: bytes, text: bytes) -> int:
+        """Send a message to all subscribers of a shard channel; return how many received it."""
+        listeners = self.by_shard_name.get(channel, {})
+        for listener in listeners:
+            listener.shard_message(channel, text)
+        return len(listeners)
+
     def _glob(self, pattern: bytes) -> Glob:
         """The parsed pattern, cached from the first message on."""
         glob = self._globs.get(pattern)
@@ -60,7 +74,7 @@ class Channels:
 
     @staticmethod
     def add(table: Listeners, name: bytes, listener: Listener) -> None:
-        """Add a subscription to by_name or by_pattern."""
+        """Add a subscription to one of the three tables."""
         table.setdefault(name, {})[listener] = None
 
     @staticmethod

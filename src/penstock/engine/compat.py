@@ -8,8 +8,9 @@ An option that a version added is also a column, checked where its word is read:
     elif context.compat.xread_claim and frame.is_word(at, b"CLAIM"):
 
 so that an older level refuses the word like any unknown word. A replay accepts every word, because the log
-may come from a higher level. A command that a version added has that version as its row's `since`; the command
-table of a level omits the rows above it. engine/lookup.py then does not find them; HELP still lists them.
+may come from a higher level. A command that a version added has that version as its row's `since`; the
+command table of a level omits the rows above it. engine/lookup.py then does not find them; HELP still lists
+them.
 
 The default is the newest level that the tests compare with a live server. Levels above it follow the
 documentation and the sources.
@@ -71,6 +72,8 @@ class Compat:
     """7.4: CLIENT KILL takes MAXAGE."""
     client_lists_thread: bool
     """8.0: CLIENT LIST shows the I/O thread of a client."""
+    integers_are_shared: bool
+    """Before 8.2 OBJECT REFCOUNT showed that all small integers are one object."""
     entries_read_bounded: bool
     """8.2: XGROUP lowers an ENTRIESREAD above the number of entries ever added."""
     reference_options: bool
@@ -120,6 +123,7 @@ _7_0 = Compat(
     client_lists_watches=False,
     kill_by_age=False,
     client_lists_thread=False,
+    integers_are_shared=True,
     entries_read_bounded=False,
     reference_options=False,
     read_claims=False,
@@ -164,7 +168,12 @@ _8_0 = replace(
     _7_4, version="8.0", redis_version="8.0.6", lag_rule=LAG_RECOUNTS, client_lists_thread=True
 )
 _8_2 = replace(
-    _8_0, version="8.2", redis_version="8.2.3", entries_read_bounded=True, reference_options=True
+    _8_0,
+    version="8.2",
+    redis_version="8.2.3",
+    integers_are_shared=False,
+    entries_read_bounded=True,
+    reference_options=True,
 )
 _8_4 = replace(_8_2, version="8.4", redis_version="8.4.0", read_claims=True)
 _8_6 = replace(

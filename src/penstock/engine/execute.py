@@ -26,7 +26,9 @@ from penstock.engine.commands import (
     databases,
     expiry,
     keys,
+    list_edits,
     list_moves,
+    list_pops,
     lists,
     numbers,
     scan,
@@ -71,7 +73,7 @@ TABLE: dict[str, Command] = {
     for module in (
         *(append, removal, settings, read, groups, claims, info, extension, append_batch),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
-        *(lists, list_moves),
+        *(lists, list_edits, list_pops, list_moves),
     )
     for command in module.COMMANDS
 }
@@ -290,13 +292,20 @@ class Engine:
         return True
 
     def retry(self, waiter: Waiter) -> None:
-        """Run a waiter's command again because its time has come, after those that blocked before it."""
+        """Run a waiter's command again: it is time to (retry_ms). Those that blocked before it run first."""
         if waiter.done:
             return
-        self.context.instant.advance()
+        context = self.context
+        context.instant.advance()
         self.unfinished = True
-        self.context.touched += [(waiter.keyspace.index, key) for key in waiter.keys]
+        context.touched += [(waiter.keyspace.index, key) for key in waiter.keys]
         self.serve_waiters()
+        if not waiter.done:
+            # It was left out if one with the same position found nothing. Its own run sets its next time.
+            selected = context.keyspace
+            self._serve(waiter)
+            context.keyspace = selected
+            self.serve_waiters()
         self.unfinished = False
 
     def expire_due(self, most: int) -> int:

@@ -36,7 +36,6 @@ class Blocked:
         timeout_ms: int,
         position: Hashable | None = None,
         on_timeout: Any = NULL_ARRAY,
-        retry_ms: int | None = None,
     ) -> None:
         self.frame = frame
         self.keys = keys
@@ -45,7 +44,7 @@ class Blocked:
         self.position = position
         self.on_timeout = on_timeout  # the reply after the timeout
         # After this time the command may find something although no key has changed: run it again.
-        self.retry_ms = retry_ms
+        self.retry_ms: int | None = None
 
 
 class Waiter:

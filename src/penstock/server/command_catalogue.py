@@ -110,6 +110,8 @@ def categories_of(row: Command) -> list[str]:
 
 def access_of(row: Command) -> list[str]:
     """The key flags of a row, from its command flags."""
+    if row.flags & Flags.PUBSUB:
+        return ["not_key"]  # a shard channel: a cluster finds the shard by it, as by a key
     return ["RW", "access", "update"] if row.flags & Flags.WRITE else ["RO", "access"]
 
 

@@ -1,6 +1,6 @@
 """The server's log messages: one line each, to stderr or a file.
 
-    15 Nov 2026 22:00:00.123 * ready on 127.0.0.1:6379 (penstock 0.1.0, compiled, compat 7.4, pid 123)
+    15 Nov 2026 22:00:00.123 * ready on 127.0.0.1:6379 (penstock 0.1.0, compiled, compat 8.6, pid 123)
 
 The sign is the level, as in Redis: . debug, - verbose, * notice, # warning.
 

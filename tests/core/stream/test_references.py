@@ -14,7 +14,15 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from tests.support.campaign import cases
 from tests.support.engine.dumb_references import Trim, entries_to_trim, is_referenced
-from tests.support.engine.streams import add, ids_of, node_keys, sid, state_of, stream_of
+from tests.support.engine.streams import (
+    add,
+    ids_of,
+    node_keys,
+    pending_of,
+    sid,
+    state_of,
+    stream_of,
+)
 
 BIG = [0, 1, 2**31, 2**32, 2**63 - 1]
 
@@ -431,6 +439,54 @@ def test_a_trim_regards_all_groups() -> None:
     assert ids_of(stream) == []
 
 
+# --- Trimming with references ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length_max", range(8))
+def test_a_trim_that_forgets_regards_no_group(length_max: int) -> None:
+    stream, a, b = two_groups()
+    twin = stream.copy()
+    removed = References(stream).trim_and_forget(length_max, None, 0)
+    check_stream(stream)
+    assert removed == twin.trim_length(length_max)
+    assert state_of(stream) == state_of(twin)
+    left = set(ids_of(stream))
+    assert [row[0] for row in pending_of(a)] == [i for i in ["3-0"] if i in left]
+    assert [row[0] for row in pending_of(b)] == [i for i in ["2-0"] if i in left]
+
+
+def test_a_trim_that_forgets_leaves_records_of_entries_that_were_gone() -> None:
+    """As in Redis 8.6, whether by length or by id."""
+    for length_max, min_id in ((2, None), (0, sid("5-0"))):
+        stream, a, b = two_groups()
+        a.claim(stream, sid("1-0"), consumer_of(a), ClaimOptions(0, 1, force=True), 1)
+        a.give_back(sid("3-0"), 1)
+        stream.delete(sid("1-0"))
+        assert References(stream).trim_and_forget(length_max, min_id, 0) == 3
+        check_stream(stream)
+        assert ids_of(stream) == ["5-0", "6-0"]
+        assert ([row[0] for row in pending_of(a)], pending_of(b)) == (["1-0"], [])
+
+
+@pytest.mark.parametrize(
+    ("limit", "removed"), [(0, 6), (2, 0), (3, 3), (5, 3), (6, 6), (2**63 - 1, 6)]
+)
+def test_a_trim_that_forgets_counts_whole_nodes(limit: int, removed: int) -> None:
+    stream, _, _ = two_groups()
+    assert References(stream).trim_and_forget(0, None, limit) == removed
+    check_stream(stream)
+
+
+def test_a_trim_that_forgets_reaches_the_largest_id() -> None:
+    stream = stream_of("1-0", f"{MAX64}-{MAX64}")
+    groups = [group_on(stream, name) for name in (b"g", b"h")]
+    for group in groups:
+        read(stream, group, 0)
+    assert References(stream).trim_and_forget(0, None, 0) == 2
+    check_stream(stream)
+    assert [pending_of(group) for group in groups] == [[], []]
+
+
 # --- A model -----------------------------------------------------------------------------------------
 
 
@@ -468,6 +524,7 @@ class World:
         """Do something, and compare."""
         actions = [self.append] * 4 + [self.deliver] * 4 + [self.acknowledge] * 6
         actions += [self.trim] * 3 + [self.forget, self.forget_before, self.delete, self.move]
+        actions += [self.trim_and_forget]
         actions += [self.add_group, self.remove_group, self.add_record, self.give_back, self.copy]
         self.dice.choice(actions)()
         check_stream(self.stream)
@@ -545,6 +602,20 @@ class World:
         assert References(self.stream).forget_before(first) == sum(map(len, doomed.values()))
         for name, ids in doomed.items():
             self.pending[name] -= ids
+
+    def trim_and_forget(self) -> None:
+        length_max = self.dice.choice([0, self.stream.length // 2, self.stream.length - 1, 2**32])
+        min_id = self.dice.choice([None, None, self.some_id()])
+        limit = self.dice.choice([0, 0, 3, 7, 2**63 - 1])
+        before, twin = self.ids(), self.stream.copy()
+        removed = References(self.stream).trim_and_forget(max(0, length_max), min_id, limit)
+        if min_id is None:
+            assert twin.trim_length(max(0, length_max), False, limit) == removed
+        else:
+            assert twin.trim_min_id(min_id, False, limit) == removed
+        assert state_of(twin) == state_of(self.stream)
+        for ids in self.pending.values():
+            ids.difference_update(before[:removed])
 
     def trim(self) -> None:
         length_max = self.dice.choice([0, 1, self.stream.length // 2, 2**32, 2**63 - 1])

@@ -6,11 +6,12 @@ import pytest
 
 from penstock.core import stream_id
 from penstock.core.check import check_stream
+from penstock.core.groups import positions
+from penstock.core.groups.positions import RANK_UNKNOWN
 from penstock.core.stream import (
     LAG_COUNTS_TRIMMED,
     LAG_RECOUNTS,
     LAG_SKIPS_TRIMMED,
-    RANK_UNKNOWN,
     Stream,
 )
 from penstock.core.stream_id import MAX64, SMALLEST
@@ -28,7 +29,7 @@ from tests.support.engine.streams import (
 
 
 def ranks(stream: Stream, *entry_ids: str) -> list[int]:
-    return [stream.rank_or_unknown(sid(entry_id)) for entry_id in entry_ids]
+    return [positions.rank_or_unknown(stream, sid(entry_id)) for entry_id in entry_ids]
 
 
 def test_nothing_was_added_so_every_rank_is_zero() -> None:
@@ -78,28 +79,30 @@ def test_what_lies_before_a_deletion_before_the_first_entry_depends_on_the_rule(
     stream.limits.lag_rule = rule
     stream.delete(sid("5-0"))
     assert ranks(stream, "4-0") == [rank]
-    assert stream.has_tombstones_from(4, 0) == (rule != LAG_COUNTS_TRIMMED)
+    assert positions.has_tombstones_from(stream, 4, 0) == (rule != LAG_COUNTS_TRIMMED)
 
 
 def test_tombstones_count_from_their_position() -> None:
     stream = stream_of("5-0", "6-0", "7-0")
-    assert not stream.has_tombstones_from(0, 0)
+    assert not positions.has_tombstones_from(stream, 0, 0)
     stream.delete(sid("6-0"))
-    assert stream.has_tombstones_from(0, 0)
-    assert stream.has_tombstones_from(6, 0)
-    assert not stream.has_tombstones_from(6, 1)
+    assert positions.has_tombstones_from(stream, 0, 0)
+    assert positions.has_tombstones_from(stream, 6, 0)
+    assert not positions.has_tombstones_from(stream, 6, 1)
     stream.trim_length(0)
-    assert not stream.has_tombstones_from(0, 0)
+    assert not positions.has_tombstones_from(stream, 0, 0)
 
 
 @pytest.mark.parametrize("entries_max", [1, 2, 100])
 def test_a_stream_starts_after_the_ids_below_its_first_entry(entries_max: int) -> None:
     stream = stream_of("5-0", "6-0", "7-0", "8-0", entries_max=entries_max)
     stream.trim_length(2)
-    starts = [stream.starts_after(sid(start)) for start in ("0-0", "6-9", "7-0", "7-1", "9-0")]
+    starts = [
+        positions.starts_after(stream, sid(start)) for start in ("0-0", "6-9", "7-0", "7-1", "9-0")
+    ]
     assert starts == [True, True, False, False, False]
     stream.trim_length(0)
-    assert not stream.starts_after(SMALLEST)
+    assert not positions.starts_after(stream, SMALLEST)
 
 
 # --- Restoring ---------------------------------------------------------------------------------------

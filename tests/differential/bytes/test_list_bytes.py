@@ -1,4 +1,7 @@
-"""The nodes of a list have the same bytes and boundaries as in a real Redis."""
+"""The nodes of a list have the same bytes and boundaries as in a real Redis.
+
+No inserted or replaced element is larger than a node: see the docstring of core/list_value.
+"""
 
 from __future__ import annotations
 
@@ -32,6 +35,7 @@ class Pair:
         self.limits = ListLimits()
         self.limits.set_listpack_size(listpack_size)
         self.value = ListValue(self.limits)
+        self.edited = False
         self.log: list[tuple[object, ...]] = []
 
     def redis(self, *command: bytes | str | int) -> object:
@@ -73,11 +77,25 @@ class Pair:
         assert self.redis("LMOVE", KEY, KEY, source, target) == data
 
     def remove(self) -> None:
-        value = self.dice.choice(COMMON)
-        if self.dice.random() < 0.5 and self.value.length:
-            value = self.value.get_or_none(self.place()) or b""
+        value = self.present()
         count = self.dice.choice([0, 1, -1, 3, -3, 30, -30])
         assert self.redis("LREM", KEY, count, value) == self.value.remove(value, count)
+
+    def insert(self) -> None:
+        pivot, data = self.present(), self.small_element()
+        after = self.dice.random() < 0.5
+        found = self.value.insert(pivot, data, after)
+        self.edited = self.edited or found
+        length = self.value.length if found else -1 if self.value.length else 0
+        assert self.redis("LINSERT", KEY, "AFTER" if after else "BEFORE", pivot, data) == length
+
+    def replace(self) -> None:
+        if self.value.length:
+            index = self.place() - self.dice.choice([0, self.value.length])
+            data = self.small_element()
+            assert self.value.replace(index, data)
+            self.edited = True
+            self.redis("LSET", KEY, index, data)
 
     def trim(self) -> None:
         length = self.value.length
@@ -93,11 +111,27 @@ class Pair:
             assert self.redis("LINDEX", KEY, start) == self.value.get_or_none(start)
             assert self.redis("LINDEX", KEY, -start) == self.value.get_or_none(-start)
             assert self.redis("LRANGE", KEY, start, end) == self.value.range(start, end)
+            rank = self.dice.choice([1, -1, 2, -2, 5])
+            count, most = self.dice.choices([0, 1, 3, 20], k=2)
+            value = self.present()
+            found = self.value.positions(value, rank, count, most)
+            options = f"RANK {rank} COUNT {count} MAXLEN {most}".split()
+            assert self.redis("LPOS", KEY, value, *options) == found
 
     # --- Choices -----------------------------------------------------------------------------------
 
     def place(self) -> int:
         return self.dice.choice([0, self.value.length - 1, self.dice.randrange(self.value.length)])
+
+    def present(self) -> bytes:
+        """An element that is in the list, most of the time."""
+        if self.dice.random() < 0.5 and self.value.length:
+            return self.value.get_or_none(self.place()) or b""
+        return self.dice.choice(COMMON)
+
+    def small_element(self) -> bytes:
+        """One that is not larger than a node."""
+        return self.element()[: self.limits.bytes_max]
 
     def element(self) -> bytes:
         kind = self.dice.randrange(8)
@@ -116,7 +150,7 @@ class Pair:
     # --- Comparing ---------------------------------------------------------------------------------
 
     def compare(self) -> None:
-        check_list(self.value, self.limits)
+        check_list(self.value, self.limits, self.edited)
         payload = self.client.dump(KEY)
         assert payload is None or isinstance(payload, bytes)
         theirs = [] if payload is None else list_nodes(payload)
@@ -132,6 +166,8 @@ STEP_WEIGHTS = {
     Pair.pop_many: 5,
     Pair.rotate: 10,
     Pair.remove: 10,
+    Pair.insert: 15,
+    Pair.replace: 10,
     Pair.trim: 3,
     Pair.look: 10,
 }

@@ -20,7 +20,7 @@ from penstock.core.check import check_stream
 from penstock.core.stream import Stream
 from penstock.engine.waiters import Blocked
 from penstock.reply import NULL_ARRAY
-from tests.support.campaign import cases, levels, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.engine.engines import STRING_KEY, Bench
 from tests.support.engine.keyspace_events import (
     COUNT_CHANGES,
@@ -48,7 +48,7 @@ def test_random_commands_do_the_same_as_in_redis(port: int, level: str) -> None:
     start = seed()
     with RawRedis(port) as redis, RedisEvents(port) as listener:
         redis.ask([SWITCH_ON])
-        for n in range(max(1, cases(200_000) // ROUND_COMMANDS)):
+        for n in range(max(1, cases_per_level(200_000) // ROUND_COMMANDS)):
             Round(redis, listener, f"{start}/{n}", level).play()
 
 
@@ -162,6 +162,8 @@ class Round:
         before = theirs[at - 1] if at else None
         if before in (b"radix-tree-keys", b"radix-tree-nodes"):
             return self.world.nodes_differ
+        if before == b"pids-tracked":  # a refused XADD leaves its producer in Redis
+            return bool(ours[at] < theirs[at])
         return is_time(at, theirs) and abs(ours[at] - theirs[at]) <= 2 * self.gap_ms
 
     def story(self, found: str) -> str:
@@ -186,6 +188,8 @@ def by_id(reply: Any) -> Any:
     """The reply to a read with CLAIM, its entries sorted by id: their order depends on milliseconds."""
     if not isinstance(reply, list):
         return reply
+    if reply[:1] == ["%"]:  # a map, made flat
+        return [sorted(item) if isinstance(item, list) else item for item in reply]
     return [[key, sorted(entries)] for key, entries in reply]
 
 

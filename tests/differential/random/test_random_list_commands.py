@@ -102,7 +102,7 @@ class Round:
             assert payload is None, self.story(f"only they have {key!r}")
             return
         assert isinstance(value, ListValue)
-        check_list(value, self.bench.engine.list_limits)
+        check_list(value, self.bench.engine.list_limits, edited=True)
         if list(map(bytes, value.nodes())) != list_nodes(payload):
             raise AssertionError(self.story(f"the nodes of {key!r} differ"))
 

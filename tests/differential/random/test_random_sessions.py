@@ -20,7 +20,7 @@ from penstock.engine import events
 from penstock.server.session.states import BLOCKED
 from tests.differential.random.test_random_commands import GAP_MS_MAX, ROUND_COMMANDS, TIME
 from tests.differential.random.test_random_key_commands import IN_ANY_ORDER, KeyRound, about
-from tests.support.campaign import cases, levels, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.engine.engines import STRING_KEY
 from tests.support.engine.keyspace_events import EVENT_KINDS
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
@@ -38,12 +38,12 @@ MARK = b"end of the messages"
 SUBSCRIPTIONS = [[b"PSUBSCRIBE", b"__keyevent@*__:*"], *([b"SUBSCRIBE", name] for name in CHANNELS)]
 
 
-@pytest.mark.parametrize("level", levels("8.0"))
+@pytest.mark.parametrize("level", levels("8.0", "8.2", "8.6"))
 def test_random_sessions_read_the_same_as_with_redis(port: int, level: str) -> None:
     start = seed()
     with RawRedis(port) as control, RawRedis(port) as listener:
         listener.ask(SUBSCRIPTIONS)
-        for n in range(cases(200_000) // ROUND_COMMANDS):
+        for n in range(cases_per_level(200_000) // ROUND_COMMANDS):
             with SessionRound(port, control, listener, f"{start}/{n}", level) as played:
                 played.play()
 

@@ -25,7 +25,7 @@ from tests.differential.random.test_random_sessions import (
     last_words,
     received,
 )
-from tests.support.campaign import cases, levels, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.random.key_commands import ALL_KEYS, DATABASES
 from tests.support.random.list_commands import LIST_KEYS
 from tests.support.random.session_commands import SessionWorld
@@ -60,12 +60,12 @@ def sides(port: int, level: str) -> Iterator[tuple[Side, Side]]:
         yield theirs, ours
 
 
-@pytest.mark.parametrize("level", levels("8.0"))
+@pytest.mark.parametrize("level", levels("8.0", "8.2", "8.6"))
 def test_random_sessions_over_tcp_read_the_same_as_with_redis(
     sides: tuple[Side, Side], level: str
 ) -> None:
     start = seed()
-    for n in range(cases(5_000) // ROUND_COMMANDS):
+    for n in range(cases_per_level(5_000) // ROUND_COMMANDS):
         with TcpRound(sides, f"{start}/{n}", level) as played:
             played.play()
 

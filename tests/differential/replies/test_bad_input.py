@@ -127,6 +127,16 @@ LRANGE list ? -1
 LINDEX list ?
 LREM list ? z
 LTRIM missing ? ?
+LSET list ? z
+LSET missing ? z
+LPOS list a COUNT ?
+LPOS list a MAXLEN ?
+LPOS missing a COUNT ? MAXLEN ?
+LMPOP ? list LEFT
+LMPOP 1 list LEFT COUNT ?
+LMPOP 1 missing RIGHT COUNT ?
+BLMPOP 1 ? list LEFT
+BLMPOP 1 1 list LEFT COUNT ?
 GETRANGE string ? -1
 INCRBY missing ?
 DECRBY string ?
@@ -306,6 +316,71 @@ BLPOP s 1
 BLPOP list
 BLPOP list x
 BLPOP list -1
+LSET
+LSET list 0
+LSET list 0 a b
+LSET list 3 z
+LSET list -4 z
+LSET missing x z
+LSET string x z
+LSET s 0 z
+LINSERT list BEFORE a
+LINSERT list BEFORE a z z
+LINSERT list BESIDE a z
+LINSERT list AFTER missing z
+LINSERT missing AFTER a z
+LINSERT missing BESIDE a z
+LINSERT string AFTER a z
+LINSERT string BESIDE a z
+LINSERT s BEFORE a z
+LPOS list
+LPOS list a RANK
+LPOS list a RANK 0
+LPOS list a RANK x
+LPOS list a RANK 2
+LPOS list a RANK -1
+LPOS list a RANK 9223372036854775807
+LPOS list a RANK -9223372036854775807
+LPOS list a RANK 9223372036854775808
+LPOS list a RANK 1 RANK 0
+LPOS list a RANK 0 COUNT -1
+LPOS list a COUNT -1 RANK 0
+LPOS list a COUNT 1 COUNT 0
+LPOS list a COUNT
+LPOS list a MAXLEN 1 FOO
+LPOS list a FOO 1
+LPOS string a
+LPOS string a RANK 0
+LPOS missing a
+LPOS missing a COUNT 0
+LPOS s a COUNT 0
+LMPOP
+LMPOP 1
+LMPOP 1 list
+LMPOP 1 list UP
+LMPOP 2 list LEFT
+LMPOP 1 list list LEFT
+LMPOP 1 list LEFT COUNT
+LMPOP 1 list LEFT COUNT 1 COUNT 1
+LMPOP 1 list LEFT COUNT 1 x
+LMPOP 1 list LEFT FOO 1
+LMPOP 0 list UP
+LMPOP 1 string LEFT COUNT 0
+LMPOP 1 string LEFT
+LMPOP 2 missing string LEFT
+LMPOP 3 missing string list LEFT
+LMPOP 2 list string LEFT
+LMPOP 2 missing missing RIGHT
+BLMPOP 1 1 list
+BLMPOP x 1 list LEFT
+BLMPOP -1 1 list LEFT
+BLMPOP x 0 list LEFT
+BLMPOP x 1 list UP
+BLMPOP x 1 list LEFT COUNT 0
+BLMPOP 1 2 list LEFT
+BLMPOP 1 1 list LEFT COUNT 1 COUNT 1
+BLMPOP 1 2 missing string RIGHT
+BLMPOP 0.01 1 missing RIGHT
 INCR s
 INCR string
 GET list

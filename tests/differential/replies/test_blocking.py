@@ -26,7 +26,7 @@ import pytest
 
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError
-from tests.support.campaign import cases, levels, seed
+from tests.support.campaign import cases_per_level, levels, seed
 from tests.support.engine.engines import Bench, Reader, command_of, plain
 from tests.support.engine.streams import frame_of
 from tests.support.servers.raw_redis import RawRedis, Refusal
@@ -41,7 +41,7 @@ GROUPS = ["g", "h"]
 @pytest.mark.parametrize("level", levels("8.0", "8.2", "8.6"))
 def test_blocked_readers_are_served_as_in_redis(port: int, level: str) -> None:
     start = seed()
-    for n in range(cases(200)):
+    for n in range(cases_per_level(200)):
         stage = Stage(port, f"{start}/{n}", level)
         try:
             stage.play()

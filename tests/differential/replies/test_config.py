@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.programs import BY_LEVEL
 from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import RedisServer
 
@@ -168,18 +169,7 @@ def test_help_has_the_syntax_lines_of_redis(
 
 
 OUR_OWN = {b"auth-timeout", b"compat-version"}
-
-
-def test_every_directive_except_our_own_is_one_of_redis(
-    penstock: PenstockServer, redis_server: RedisServer
-) -> None:
-    names = []
-    for port in (penstock.port, redis_server.port):
-        with RawRedis(port) as client:
-            names.append(set(client.ask([[b"CONFIG", b"GET", b"*"]])[0][::2]))
-    assert names[0] - names[1] == OUR_OWN
-
-
+SINCE_8_6 = {b"stream-idmp-duration", b"stream-idmp-maxsize"}
 # Deliberate differences: docs/configuration.md gives the reasons.
 OTHER_DEFAULTS = {
     b"appendfsync",
@@ -190,16 +180,19 @@ OTHER_DEFAULTS = {
 }
 
 
-def test_defaults_are_those_of_redis_with_few_exceptions(
-    penstock: PenstockServer, redis_server: RedisServer
+@pytest.mark.parametrize("level", BY_LEVEL)
+def test_directives_and_defaults_are_those_of_redis_with_few_exceptions(
+    port: int, level: str
 ) -> None:
-    with running_penstock() as fresh:
-        settings = []
-        for port in (fresh.port, redis_server.port):
-            with RawRedis(port) as client:
-                pairs = client.ask([[b"CONFIG", b"GET", b"*"]])[0]
-            settings.append(dict(zip(pairs[::2], pairs[1::2], strict=True)))
-    ours, theirs = settings
-    for name in OUR_OWN:
-        del ours[name]
-    assert {name for name in ours if ours[name] != theirs[name]} == OTHER_DEFAULTS
+    with running_penstock("--enable-debug-command", "yes") as fresh:
+        ours = settings_of(fresh.port)
+    theirs = settings_of(port)
+    new = SINCE_8_6 if level != "8.6" else set()
+    assert ours.keys() - theirs.keys() == OUR_OWN | new
+    common = ours.keys() & theirs.keys()
+    assert {name for name in common if ours[name] != theirs[name]} == OTHER_DEFAULTS
+
+
+def settings_of(port: int) -> dict[bytes, bytes]:
+    with RawRedis(port) as client:
+        return dict(by_name(client.ask([[b"CONFIG", b"GET", b"*"]])[0]))

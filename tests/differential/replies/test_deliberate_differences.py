@@ -9,7 +9,7 @@ import pytest
 
 from penstock.reply import NULL_ARRAY
 from tests.support.servers.penstock_server import running_penstock
-from tests.support.servers.raw_redis import RawRedis
+from tests.support.servers.raw_redis import RawRedis, Refusal
 
 
 @pytest.fixture
@@ -50,6 +50,12 @@ def test_misses_of_stream_commands(ports: tuple[int, int]) -> None:
             said(port, "XLEN nothing", "GET missing")
             told.append(listener.read()[-1])
     assert told == [b"nothing", b"missing"]
+
+
+def test_the_smallest_rank(ports: tuple[int, int]) -> None:
+    found = [said(port, "RPUSH l a b a", f"LPOS l a RANK {-(2**63)}")[-1] for port in ports]
+    limits = f"{-(2**63) + 1} and {2**63 - 1}"
+    assert found == [2, Refusal(f"ERR value is out of range, value must between {limits}")]
 
 
 def test_new_keys_among_all_events(ports: tuple[int, int]) -> None:

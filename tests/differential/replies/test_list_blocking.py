@@ -1,7 +1,7 @@
 """Clients that wait for lists on a real Redis and on our engine are served by the same command, alike.
 
 The set-up is that of test_blocking. If one command fills several lists, a client that waits for more than one
-of them may be served from another one than with 7.0 (see the docstring of engine/commands/list_moves). So
+of them may be served from another one than with 7.0 (see the docstring of engine/commands/list_pops). So
 such clients wait for a and b only, no waiting command moves elements to a or b, and a transaction pushes to
 one of them only.
 """
@@ -65,6 +65,9 @@ class ListStage(Stage):
                 f"LTRIM {key} 1 -1",
                 f"LMOVE {key} {other} {first} {second}",
                 f"RPOPLPUSH {key} {other}",
+                f"LMPOP 2 {key} {other} {first} COUNT 2",
+                f"LINSERT {key} BEFORE {self.last}:0 x",
+                f"LSET {key} -1 y",
             ]
         )
 
@@ -78,6 +81,7 @@ class ListStage(Stage):
         possible = [f"LPOP {pushed}", f"RPOP {pushed} 9", self.pushing("c"), self.pushing("d")]
         possible += [f"LMOVE {pushed} {pushed} LEFT RIGHT", f"RPOPLPUSH {pushed} c"]
         possible += [self.pushing(pushed), f"BLPOP {pushed} 0", "BLMOVE c d LEFT LEFT 0"]
+        possible += [f"BLMPOP 0 2 {pushed} c LEFT COUNT 2", f"LSET {pushed} 0 y"]
         return self.dice.sample(possible, self.dice.randrange(4))
 
     def reading(self, reader: int) -> str:
@@ -88,8 +92,11 @@ class ListStage(Stage):
             return f"BLMOVE {key} {target} {first} {second} 0"
         if kind < 0.4:
             return f"BRPOPLPUSH {key} {target} 0"
-        name = self.dice.choice(["BLPOP", "BRPOP"])
-        return f"{name} {self.dice.choice(['a', 'b', 'c', 'd', 'a b', 'b a', 'a b a'])} 0"
+        keys = self.dice.choice(["a", "b", "c", "d", "a b", "b a", "a b a"])
+        if kind < 0.65:
+            count = self.dice.choice(["", "COUNT 1", "COUNT 2", "COUNT 9"])
+            return f"BLMPOP 0 {len(keys.split())} {keys} {first} {count}"
+        return f"{self.dice.choice(['BLPOP', 'BRPOP'])} {keys} 0"
 
     def block(self, n: int) -> None:
         """Like for streams. A move that does not block may serve other clients."""

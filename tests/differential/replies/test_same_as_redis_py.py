@@ -15,26 +15,30 @@ from redis.commands.core import StreamCommands
 import penstock
 from penstock.aio import AsyncDatabase
 from penstock.embedded.pipeline import Pipeline
-from tests.support.engine import key_scenario, scenario
-from tests.support.servers.redis_server import RedisServer
+from tests.support.redis_py import key_scenario, scenario, scenario_8
 
-# Methods of redis-py for commands of Redis 8, which penstock does not have.
-NOT_YET = {"xackdel", "xcfgset", "xdelex", "xnack"}
+PROGRAMS = {
+    "7.0 streams": ("7.0", scenario),
+    "7.0 keys": ("7.0", key_scenario),
+    "8.6 streams": ("8.6", scenario),
+    "8.6 keys": ("8.6", key_scenario),
+    "8.6 new in 8": ("8.6", scenario_8),
+}
 
 
-@pytest.mark.parametrize("program", [scenario, key_scenario], ids=["streams", "keys"])
+@pytest.mark.parametrize(("level", "program"), list(PROGRAMS.values()), ids=list(PROGRAMS))
 @pytest.mark.parametrize("decode", [False, True], ids=["bytes", "text"])
 @pytest.mark.parametrize("node_entries_max", [100, 3])
 def test_a_program_gets_the_same_results(
-    redis_server: RedisServer, program: ModuleType, decode: bool, node_entries_max: int
+    level: str, port: int, program: ModuleType, decode: bool, node_entries_max: int
 ) -> None:
-    redis_server.client.config_set("stream-node-max-entries", node_entries_max)
     with (
-        redis.Redis(port=redis_server.port, decode_responses=decode) as client,
+        redis.Redis(port=port, decode_responses=decode) as client,
         penstock.open(
-            compat_version="7.0", decode_responses=decode, node_entries_max=node_entries_max
+            compat_version=level, decode_responses=decode, node_entries_max=node_entries_max
         ) as db,
     ):
+        client.config_set("stream-node-max-entries", node_entries_max)
         theirs, ours = program.run(client), program.run(db)
     different = [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]]
     assert not different, "\n".join(f"ours   {ours}\ntheirs {theirs}" for ours, theirs in different)
@@ -52,7 +56,7 @@ def arguments(method: Callable[..., Any]) -> list[tuple[str, object, object]]:
     return [(p.name, p.kind, p.default) for p in parameters if p.kind is not p.VAR_KEYWORD]
 
 
-@pytest.mark.parametrize("name", sorted({*methods(), *key_scenario.KEY_METHODS} - NOT_YET))
+@pytest.mark.parametrize("name", sorted({*methods(), *key_scenario.KEY_METHODS}))
 def test_a_method_has_the_arguments_of_redis_py(name: str) -> None:
     theirs = arguments(getattr(redis.Redis, name))
     assert arguments(getattr(penstock.Database, name)) == theirs
@@ -62,7 +66,7 @@ def test_a_method_has_the_arguments_of_redis_py(name: str) -> None:
 
 
 def test_the_scenarios_use_every_method() -> None:
-    used = set(re.findall(r"db\.(x\w+)", inspect.getsource(scenario)))
-    assert used >= set(methods()) - NOT_YET
+    source = inspect.getsource(scenario) + inspect.getsource(scenario_8)
+    assert set(re.findall(r"db\.(x\w+)", source)) >= set(methods())
     used = set(re.findall(r"db\.(\w+)", inspect.getsource(key_scenario)))
     assert used >= set(key_scenario.KEY_METHODS)

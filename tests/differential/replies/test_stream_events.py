@@ -14,9 +14,10 @@ from tests.support.engine.keyspace_events import (
     RedisEvents,
     changes_of,
 )
-from tests.support.engine.stream_changes import CHANGES, WOKEN, Change, commands
+from tests.support.engine.stream_changes import CHANGES, CHANGES_8_6, WOKEN, Change, commands
+from tests.support.servers.programs import REDIS_8_6
 from tests.support.servers.raw_redis import RawRedis
-from tests.support.servers.redis_server import RedisServer
+from tests.support.servers.redis_server import RedisServer, running_redis
 
 PARK_SECONDS_MAX = 20.0
 
@@ -24,9 +25,9 @@ PARK_SECONDS_MAX = 20.0
 class Observer:
     """Four connections to one server: one acts, one watches, one waits, one receives events."""
 
-    def __init__(self, server: RedisServer) -> None:
-        self.actor, self.watcher, self.reader = (RawRedis(server.port) for _ in range(3))
-        self.ear = RedisEvents(server.port)
+    def __init__(self, port: int) -> None:
+        self.actor, self.watcher, self.reader = (RawRedis(port) for _ in range(3))
+        self.ear = RedisEvents(port)
         self.actor.ask([SWITCH_ON])
 
     def close(self) -> None:
@@ -62,7 +63,7 @@ class Observer:
 
 @pytest.fixture
 def observer(redis_server: RedisServer) -> Iterator[Observer]:
-    observer = Observer(redis_server)
+    observer = Observer(redis_server.port)
     yield observer
     observer.close()
 
@@ -72,6 +73,24 @@ def test_a_command_causes_the_listed_events(observer: Observer, change: Change) 
     observer.do(commands(change.before))
     expected = (change.events, change.dirty, change.breaks_watch)
     assert observer.outcome(change.line) == expected
+
+
+@pytest.fixture(scope="module")
+def observer_8_6() -> Iterator[Observer]:
+    REDIS_8_6.need()
+    with running_redis(program=REDIS_8_6) as server:
+        observer = Observer(server.port)
+        yield observer
+        observer.close()
+
+
+@pytest.mark.parametrize("change", CHANGES_8_6, ids=str)
+def test_a_command_of_redis_8_causes_the_listed_events(
+    observer_8_6: Observer, change: Change
+) -> None:
+    observer_8_6.do(["FLUSHALL", *commands(change.before)])
+    expected = (change.events, change.dirty, change.breaks_watch)
+    assert observer_8_6.outcome(change.line) == expected
 
 
 @pytest.mark.parametrize(("before", "blocked", "change"), WOKEN, ids=str)

@@ -7,6 +7,7 @@ import pytest
 from tests.support.engine.engines import Bench
 from tests.support.engine.stream_changes import (
     CHANGES,
+    CHANGES_8_6,
     GROUPED,
     MADE_CONSUMER,
     PENDING,
@@ -55,6 +56,18 @@ def test_a_served_reader_publishes_after_the_command_that_served_it(
 
 
 # --- Later versions -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", CHANGES_8_6, ids=str)
+def test_a_command_of_redis_8_publishes_its_events(change: Change) -> None:
+    expected = (change.events, change.dirty, change.breaks_watch)
+    assert outcome(prepared(change.before, "8.6"), change.line) == expected
+
+
+def test_returned_entries_are_counted_and_publish_nothing() -> None:
+    bench = prepared(PENDING, "8.8")
+    assert outcome(bench, "XNACK s g FAIL IDS 3 1 2 9") == ((), 2, False)
+    assert outcome(bench, "XNACK s g FAIL IDS 1 9") == ((), 0, False)
 
 
 def test_a_consumer_created_by_an_empty_read_is_published_since_7_2() -> None:

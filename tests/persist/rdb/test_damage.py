@@ -117,6 +117,7 @@ XNACK m g FAIL IDS 3 1-1 3-0 5-2|XNACK m g SILENT IDS 2 6-0 7-1 FORCE|XADD m IDM
 XREADGROUP GROUP g carol CLAIM 0 STREAMS m >|XDELEX m DELREF IDS 2 3-0 4-1|XACKDEL m g ACKED IDS 1 1-1
 XADD m IDMPAUTO producer * temp 5 humid 6|XCFGSET m IDMP-MAXSIZE 1|XTRIM m MAXLEN 3 ACKED
 LLEN m|LRANGE m 0 -1|LINDEX m -1|LREM m 0 7|LPOP m|RPOP m 2|LPUSH m z|RPUSH m 7 z|LTRIM m 1 -2|LPOS m z
+LPOS m z RANK -1 COUNT 0|LSET m 0 y|LSET m -1 7|LINSERT m BEFORE z y|LINSERT m AFTER 7 y|LMPOP 1 m LEFT
 GET m|APPEND m x|STRLEN m|TYPE m|OBJECT ENCODING m|DUMP m|COPY m m2|RENAME m m3|RENAME m3 m
 """.strip()
     .replace("\n", "|")
@@ -158,9 +159,9 @@ def bodies() -> list[bytes]:
         for key in ("s", "s", "s", "l", "k"):
             found.append(body_of(bench.ask(f"DUMP {key}")))
     keyspace = small_bench().engine.context.keyspace
-    for version in (12, 13, 14):
+    for rdb_version in (12, 13, 14):
         for name in (b"s", b"s", b"l"):
-            found.append(body_of(dump_value(keyspace.values[name], version, False)))  # type: ignore[arg-type]
+            found.append(body_of(dump_value(keyspace.values[name], rdb_version, False)))  # type: ignore[arg-type]
     return found
 
 

@@ -16,7 +16,7 @@ from penstock.persist.rdb.value import Value, ValueLimits
 from penstock.persist.rdb.writer import VERSION_MIN, RdbWriter, version_needed
 from tests.support.campaign import cases
 from tests.support.engine.engines import START_MS, Bench
-from tests.support.engine.streams import pending_of, sid
+from tests.support.engine.streams import pending_of
 from tests.support.random.stream_extras import add_producers, add_returned
 from tests.support.rdb.by_hand import NODE_KEY, group_bytes, stream_bytes
 from tests.support.rdb.whole_files import (

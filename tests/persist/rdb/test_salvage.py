@@ -196,13 +196,7 @@ def test_the_end_of_a_value_is_found_by_its_lengths(kind: int) -> None:
         (18, b"\x02\x01" + string(b"plain") + b"\x02" + string(b"no listpack")),
     ]
     parts = [key(number, b"k%d" % n, value) for n, (number, value) in enumerate(values)]
-    metadata = (
-        b"\xf3\x02"
-        + b"\x00\x00\x00\x01"
-        + b"\x02\x40\x99\x00"
-        + b"\x00\x00\x00\x02"
-        + b"\x05\x01x\x00"
-    )
+    metadata = b"\xf3\x02\x00\x00\x00\x01\x02\x40\x99\x00\x00\x00\x00\x02\x05\x01x\x00"
     reader = RdbReader(io.BytesIO(rdb_file(metadata, *parts)), skip_foreign=True)
     extents = list(reader.extents())
     assert reader.skipped == [(9, "a module's metadata of a key")]

@@ -77,6 +77,7 @@ def test_a_line_has_the_fields_of_its_version() -> None:
     multi = FIELDS_7_0.index("multi") + 1
     seven_four = [*FIELDS_7_0[:multi], "watch", *FIELDS_7_0[multi:], "lib-name", "lib-ver"]
     expected = {"7.0": FIELDS_7_0, "7.2": seven_two, "7.4": seven_four}
+    expected["8.0"] = [*seven_four, "io-thread"]
     for version, fields in expected.items():
         assert list(line_of(ServerBench(version).connect())) == fields
 
@@ -399,4 +400,24 @@ def test_a_client_that_leaves_during_a_pause_runs_nothing() -> None:
 
 
 def test_no_keys_are_tracked() -> None:
-    assert ServerBench().connect().ask("CLIENT GETREDIR") == b":-1\r\n"
+    client = ServerBench().connect()
+    assert client.ask("CLIENT GETREDIR") == b":-1\r\n"
+    assert client.reply("CLIENT TRACKINGINFO") == [
+        *(b"flags", [b"off"], b"redirect", -1, b"prefixes", [])
+    ]
+    refusal = b"-ERR CLIENT CACHING can be called only when the client is in tracking mode with"
+    assert client.ask("CLIENT CACHING YES").startswith(refusal)
+
+
+def test_tracking_can_be_switched_off_but_not_on() -> None:
+    client = ServerBench().connect()
+    refusal = b"-ERR CLIENT TRACKING ON is not supported: this server does not track keys\r\n"
+    options = ("", "OPTIN", "bcast PREFIX a PREFIX b", "REDIRECT 0 NOLOOP", "OPTOUT")
+    for each in options:
+        assert client.ask(f"CLIENT TRACKING ON {each}") == refusal
+        assert client.ask(f"CLIENT TRACKING off {each}") == b"+OK\r\n"
+
+
+@pytest.mark.parametrize("words", ["MAYBE", "ON FOO", "OFF PREFIX", "ON REDIRECT", "ON OPTIN x"])
+def test_tracking_checks_its_words(words: str) -> None:
+    assert ServerBench().connect().ask(f"CLIENT TRACKING {words}") == b"-ERR syntax error\r\n"

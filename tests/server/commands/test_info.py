@@ -129,6 +129,34 @@ def test_connected_and_blocked_clients_are_counted() -> None:
     assert (clients["connected_clients"], clients["blocked_clients"]) == ("2", "1")
 
 
+WAITS = {"total_blocking_keys": "4", "total_blocking_keys_on_nokey": "2"}
+WATCHES = {"pubsub_clients": "1", "watching_clients": "2", "total_watched_keys": "3"}
+
+
+@pytest.mark.parametrize(
+    ("level", "counted"), [("7.0", {}), ("7.2", WAITS), ("7.4", WAITS | WATCHES)]
+)
+def test_the_keys_that_clients_wait_for_and_watch_are_counted(
+    level: str, counted: dict[str, str]
+) -> None:
+    """The same numbers as of live 7.0, 8.0 and 8.6."""
+    bench = ServerBench(level)
+    client = bench.connect()
+    for key in ("s", "t"):
+        client.reply(f"XGROUP CREATE {key} g $ MKSTREAM")
+    bench.connect().tell("XREADGROUP GROUP g a BLOCK 0 STREAMS s t > >")
+    bench.connect().tell("XREAD BLOCK 0 STREAMS s u $ $")
+    bench.connect().tell("BLPOP list 0")
+    watcher, subscriber = bench.connect(), bench.connect()
+    for line in ("WATCH a b a", "SELECT 1", "WATCH a"):
+        watcher.reply(line)
+    subscriber.reply("WATCH a")
+    subscriber.tell("SUBSCRIBE news")
+    clients = parsed(text_of(client, "clients"))["Clients"]
+    assert clients["blocked_clients"] == "3"
+    assert {name: clients[name] for name in {**WAITS, **WATCHES} if name in clients} == counted
+
+
 def test_memory_adds_up() -> None:
     memory = parsed(text_of(ServerBench().connect(), "memory"))["Memory"]
     used = int(memory["used_memory"])

@@ -151,7 +151,7 @@ def test_pubsub_counts_subscribers() -> None:
     assert asking.ask("PUBSUB CHANNELS a b") == (
         b"-ERR unknown subcommand or wrong number of arguments for 'CHANNELS'. Try PUBSUB HELP.\r\n"
     )
-    assert asking.ask("PUBSUB HELP").startswith(b"*9\r\n+PUBSUB <subcommand> ")
+    assert asking.ask("PUBSUB HELP").startswith(b"*13\r\n+PUBSUB <subcommand> ")
 
 
 def test_a_disconnected_client_is_unsubscribed() -> None:
@@ -159,9 +159,99 @@ def test_a_disconnected_client_is_unsubscribed() -> None:
     client, speaker = server.connect(), server.connect()
     client.ask("SUBSCRIBE c")
     client.ask("PSUBSCRIBE c*")
+    client.ask("SSUBSCRIBE c")
     client.vanish()
-    assert speaker.ask("PUBLISH c x") == b":0\r\n"
+    assert speaker.ask("PUBLISH c x") == speaker.ask("SPUBLISH c x") == b":0\r\n"
     assert speaker.ask("PUBSUB NUMPAT") == b":0\r\n"
+    assert speaker.ask("PUBSUB SHARDCHANNELS") == b"*0\r\n"
+
+
+# --- Shard channels -----------------------------------------------------------------------------------
+
+
+def test_subscriptions_to_shard_channels_are_counted_separately() -> None:
+    client = ServerBench().connect()
+    client.ask("SUBSCRIBE a b")
+    assert client.ask("SSUBSCRIBE a a") == (
+        resp2(b"ssubscribe", b"a", 1) + resp2(b"ssubscribe", b"a", 1)
+    )
+    assert client.ask("PSUBSCRIBE x") == resp2(b"psubscribe", b"x", 3)
+    assert client.ask("SUNSUBSCRIBE z") == resp2(b"sunsubscribe", b"z", 1)
+    assert client.ask("SUNSUBSCRIBE") == resp2(b"sunsubscribe", b"a", 0)
+    assert client.ask("SUNSUBSCRIBE") == resp2(b"sunsubscribe", None, 0)
+
+
+def test_a_shard_channel_and_a_channel_of_the_same_name_are_two() -> None:
+    server = ServerBench()
+    client, other, speaker = server.connect(), server.connect(), server.connect()
+    client.ask("SSUBSCRIBE c")
+    other.ask("SUBSCRIBE c")
+    other.ask("PSUBSCRIBE *")
+    assert speaker.ask("SPUBLISH c x") == b":1\r\n"
+    assert speaker.ask("PUBLISH c y") == b":2\r\n"
+    assert client.heard() == resp2(b"smessage", b"c", b"x")
+    assert other.heard() == (resp2(b"message", b"c", b"y") + resp2(b"pmessage", b"*", b"c", b"y"))
+
+
+def test_a_resp2_client_with_a_shard_channel_may_only_use_pubsub_commands() -> None:
+    client = ServerBench().connect()
+    client.ask("SSUBSCRIBE c")
+    for line in ("XLEN s", "SPUBLISH c x", "PUBSUB SHARDCHANNELS"):
+        assert client.ask(line).startswith(b"-ERR Can't execute '"), line
+    assert client.ask("SUBSCRIBE d") == resp2(b"subscribe", b"d", 1)
+    assert client.ask("UNSUBSCRIBE") == resp2(b"unsubscribe", b"d", 0)
+    assert client.ask("PING") == resp2(b"pong", b"")
+    assert client.ask("SUNSUBSCRIBE c") == resp2(b"sunsubscribe", b"c", 0)
+    assert client.session.state == 0
+
+
+def test_a_shard_message_to_itself_comes_before_or_after_the_reply() -> None:
+    message = resp3(b"smessage", b"c", b"x")
+    for version, expected in (("7.0", message + b":1\r\n"), ("7.2", b":1\r\n" + message)):
+        client = ServerBench(version).connect()
+        client.ask("HELLO 3")
+        assert client.ask("SSUBSCRIBE c") == resp3(b"ssubscribe", b"c", 1)
+        assert client.ask("SPUBLISH c x") == expected
+
+
+def test_a_transaction_may_publish_to_a_shard_channel_but_not_subscribe() -> None:
+    server = ServerBench()
+    client, speaker = server.connect(), server.connect()
+    client.ask("SSUBSCRIBE c")
+    for line in ("MULTI", "SSUBSCRIBE d", "SPUBLISH c x", "SUNSUBSCRIBE"):
+        speaker.ask(line)
+    assert speaker.ask("EXEC") == (
+        b"*3\r\n-ERR SSUBSCRIBE isn't allowed for a DENY BLOCKING client\r\n:1\r\n"
+        + resp2(b"sunsubscribe", None, 0)
+    )
+    assert client.heard() == resp2(b"smessage", b"c", b"x")
+
+
+def test_pubsub_counts_subscribers_of_shard_channels() -> None:
+    server = ServerBench()
+    one, two, asking = server.connect(), server.connect(), server.connect()
+    one.ask("SSUBSCRIBE news old")
+    two.ask("SSUBSCRIBE news")
+    two.ask("SUBSCRIBE else")
+    assert asking.ask("PUBSUB SHARDCHANNELS") == b"*2\r\n$4\r\nnews\r\n$3\r\nold\r\n"
+    assert asking.ask("PUBSUB SHARDCHANNELS o*") == b"*1\r\n$3\r\nold\r\n"
+    assert asking.reply("PUBSUB SHARDNUMSUB news else") == [b"news", 2, b"else", 0]
+    assert asking.reply("PUBSUB NUMSUB news else") == [b"news", 0, b"else", 1]
+    assert b"\r\npubsubshard_channels:2\r\n" in asking.ask("INFO stats")
+    lines = asking.reply("CLIENT LIST TYPE pubsub")
+    assert [line.split(b" ssub=")[1][:1] for line in bytes(lines).splitlines()] == [b"2", b"1"]
+
+
+def test_reset_leaves_all_shard_channels() -> None:
+    server = ServerBench()
+    client, speaker = server.connect(), server.connect()
+    client.ask("SSUBSCRIBE c")
+    assert client.ask("RESET") == b"+RESET\r\n"
+    assert client.session.state == 0
+    assert speaker.ask("SPUBLISH c x") == b":0\r\n"
+
+
+# --- Events and slow subscribers ----------------------------------------------------------------------
 
 
 def test_keyspace_events_reach_subscribers() -> None:

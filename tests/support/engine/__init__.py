@@ -7,8 +7,6 @@ script            runs golden scripts
 effects           records the effects of commands, and replays them
 keyspace_events   records keyspace events of an engine or of Redis
 recorded          a recorded sequence of operations on streams and groups
-scenario          a program that calls every stream method of redis-py
-key_scenario      a program that calls the key methods and pipelines of redis-py
 stream_changes    the events, changes and broken watches of each stream command
 id_texts          valid and invalid stream ids
 listpacks         values at the limits of every listpack encoding

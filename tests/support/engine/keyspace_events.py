@@ -37,6 +37,9 @@ class EventRecorder:
     def message(self, channel: bytes, text: bytes) -> None:
         raise AssertionError(f"no subscription to {channel!r} by name, but got {text!r}")
 
+    def shard_message(self, channel: bytes, text: bytes) -> None:
+        raise AssertionError("events are not sent to shard channels")
+
     def pattern_message(self, _pattern: bytes, channel: bytes, text: bytes) -> None:
         self._messages.append((channel, text))
 

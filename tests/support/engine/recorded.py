@@ -1,10 +1,10 @@
-"""One long recorded sequence of operations on streams and groups: results, node bytes, trees.
+"""One long recorded sequence of operations on streams, groups and producers: results, node bytes, trees.
 
     python -m tests.support.engine.recorded FILE
 
 writes to FILE what the penstock on the path does with the sequence: first the build, then every result,
-every node, every pending entry and drawings of the trees. The seed is fixed, so two builds that agree write
-the same file except for the first line (see tests/test_builds_agree.py).
+every node, every pending entry, every producer and drawings of the trees. The seed is fixed, so two builds
+that agree write the same file except for the first line (see tests/test_builds_agree.py).
 tests/support/servers/recorded_session.py does the same for commands, replies and files.
 """
 
@@ -19,7 +19,11 @@ from pathlib import Path
 from penstock.build import KIND
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups import positions
 from penstock.core.groups.group import ClaimOptions, Consumer, Group
+from penstock.core.groups.references import References, add_group, remove_group
+from penstock.core.idempotency import Idempotency, IdempotencySettings
+from penstock.core.rax.tree import Rax
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from penstock.errors import PenstockError
@@ -35,12 +39,16 @@ CONSUMERS = [b"a", b"ab", b"b", b"c"]
 
 
 class Recording:
-    """A few streams with a group each, and the random numbers that choose the operations."""
+    """A few streams with groups and producers, and the random numbers that choose the operations."""
 
     def __init__(self, seed: int) -> None:
         self.dice = random.Random(seed)
         self.streams = [Stream(NodeLimits(*limits)) for limits in LIMITS]
         self.groups = [Group(SMALLEST, 0) for _ in LIMITS]
+        for stream, group in zip(self.streams, self.groups, strict=True):
+            add_group(stream, b"first", group)
+            stream.idempotency = Idempotency()
+            stream.idempotency_settings = IdempotencySettings(5, 3)
         self.now_ms = 1_700_000_000_000
         self.stream, self.group = self.streams[0], self.groups[0]
 
@@ -52,6 +60,8 @@ class Recording:
             *[self.deliver, self.acknowledge, self.claim, self.autoclaim, self.redeliver] * 2,
             *[self.trim_length, self.trim_min_id, self.set_position, self.delete_consumer],
             *[self.look, self.positions],
+            *[self.give_back, self.claim_idle, self.forget, self.trim_unreferenced] * 2,
+            *[self.add_or_remove_group, self.hold, self.send],
         ]
         for n in range(steps):
             place = self.dice.randrange(len(LIMITS))
@@ -86,6 +96,12 @@ class Recording:
             yield from map(str, pending_of(group))
             yield from group.pending.draw().splitlines()
             yield from group.consumers.draw().splitlines()
+            yield f"{[key.hex() for key in group.returned]} {order_of(group.idle_order_or_none())}"
+            if stream.pending_index is not None:
+                yield str([(key.hex(), n) for key, n in stream.pending_index.counts.pairs()])
+            if stream.idempotency is not None:
+                yield f"{stream.idempotency.added} {stream.idempotency.duplicates}"
+                yield str({p: [*n.items()] for p, n in stream.idempotency.producers.items()})
 
     # --- Choices -----------------------------------------------------------------------------------
 
@@ -199,6 +215,63 @@ class Recording:
         found = self.group.autoclaim(self.stream, start, limit, self.consumer(), self.options())
         return [str(found.cursor), [*map(str, found.claimed)], [*map(str, found.deleted)]]
 
+    def give_back(self) -> object:
+        entry_id, count = self.pending_id(), self.dice.choice([0, 1, 2**63 - 1])
+        if self.group.pending.find(entry_id.key) is not None:
+            self.group.give_back(entry_id, count)
+        elif entry_id != SMALLEST:
+            self.group.add_returned(entry_id, count)
+        return entry_id
+
+    def claim_idle(self) -> object:
+        idle_ms_min = self.dice.choice([0, 10, 300, 2**63 - 1])
+        limit = self.dice.choice([0, 1, 3, 2**63 - 1])
+        next_ms = self.group.next_claim_ms_or_none(self.stream, idle_ms_min)
+        found = self.group.claim_idle(self.stream, self.consumer(), idle_ms_min, limit, self.now_ms)
+        rows = [(str(row.id), row.fields, row.idle_ms, row.delivery_count) for row in found]
+        return [next_ms, rows]
+
+    def add_or_remove_group(self) -> object:
+        name = self.dice.choice([b"second", b"third"])
+        if remove_group(self.stream, name):
+            return "removed"
+        add_group(
+            self.stream, name, self.group.copy() if self.dice.random() < 0.7 else Group(LARGEST)
+        )
+        return "added"
+
+    def hold(self) -> object:
+        entry_id = self.pending_id()
+        return bool(References(self.stream).holds(entry_id.ms, entry_id.seq))
+
+    def forget(self) -> object:
+        if self.dice.random() < 0.1:
+            first = StreamID(self.now_ms - 2000, self.dice.choice(EDGES))
+            return References(self.stream).forget_before(first)
+        return bool(References(self.stream).forget(self.pending_id()))
+
+    def trim_unreferenced(self) -> object:
+        keep = self.dice.choice([0, max(0, self.stream.length - 5), 2**63 - 1])
+        min_id = self.some_id() if self.dice.random() < 0.3 else None
+        limit = self.dice.choice([0, 1, 5, 2**63 - 1])
+        if self.dice.random() < 0.1:
+            return References(self.stream).trim_and_forget(keep or 5, min_id, limit)
+        thorough = self.dice.random() < 0.5
+        return References(self.stream).trim_unreferenced(keep, min_id, limit, thorough)
+
+    def send(self) -> object:
+        """Add a message of a producer, unless it is known."""
+        known, settings = self.stream.idempotency, self.stream.idempotency_settings
+        assert known is not None
+        producer, name = self.dice.choice([b"p", b"q"]), b"%d" % self.dice.randrange(6)
+        found = known.find_or_none(producer, name, settings, self.now_ms)
+        if found is not None:
+            known.count_duplicate()
+            return found
+        self.stream.append(self.now_ms, self.frame(), 0)
+        known.record(producer, name, self.stream.last_id, settings, self.now_ms)
+        return known.names_count()
+
     def set_position(self) -> object:
         self.group.set_position(self.some_id(), self.dice.choice([-1, 0, 5]))
         return self.group.last_id
@@ -215,7 +288,16 @@ class Recording:
     def positions(self) -> object:
         entry_id = self.some_id()
         key = stream_id.from_key(entry_id.key).text
-        return [key, self.stream.rank_or_unknown(entry_id), self.group.lag_or_none(self.stream)]
+        return [
+            key,
+            positions.rank_or_unknown(self.stream, entry_id),
+            self.group.lag_or_none(self.stream),
+        ]
+
+
+def order_of(rax: Rax | None) -> list[str]:
+    """The keys of a tree, if there is one."""
+    return [] if rax is None else [key.hex() for key, _ in rax.pairs()]
 
 
 def main(path: Path) -> None:

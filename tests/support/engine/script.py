@@ -11,6 +11,8 @@
     "1-0"                         the output of all these lines, in the format of redis-cli
     ...
 
+The level is 7.0, unless the first line after the comment is another, such as `level 8.6`.
+
 A script is a sequence of such blocks, separated by empty lines. A command without an immediate reply prints
 `(waits as 1)`; its reply is printed after `1 <-` when it arrives. UPDATE=1 rewrites the expected output, to
 be read as a diff before it is committed; it has no effect in CI.
@@ -80,6 +82,7 @@ class ScriptRun:
 
     def __init__(self) -> None:
         self.clock = ManualClock(1000)
+        self._version = VERSION
         self.engine = Engine(self.clock, VERSION)
         self._waiters = 0
         self._events: EventRecorder | None = None
@@ -99,10 +102,13 @@ class ScriptRun:
                 printed += inspect(self.stream(key), what)
             elif line == "listen":
                 self._events = EventRecorder(self.engine)
+            elif line.startswith("level "):
+                self._version = line.removeprefix("level ")
+                self.engine = Engine(self.clock, self._version)
             elif line.startswith("log "):
                 assert not self.engine.context.keyspace.values, "`log` comes before all commands"
                 policy = Policy(line.removeprefix("log "))
-                self._durable = DurableRun(self.clock, policy, self.engine.limits)
+                self._durable = DurableRun(self.clock, policy, self._version, self.engine.limits)
                 self.engine = self._durable.server.engine
             elif line in ("stall", "sync", "crash", "restart"):
                 assert self._durable is not None, f"`{line}` needs `log` before it"
@@ -160,8 +166,10 @@ class ScriptRun:
 class DurableRun:
     """A server that may crash, and the names of the clients that wait for a reply."""
 
-    def __init__(self, clock: ManualClock, policy: Policy, limits: NodeLimits) -> None:
-        self.server = PowerCycledServer(clock, policy, VERSION, limits)
+    def __init__(
+        self, clock: ManualClock, policy: Policy, version: str, limits: NodeLimits
+    ) -> None:
+        self.server = PowerCycledServer(clock, policy, version, limits)
         self._names: dict[int, int] = {}  # of waiting commands, by their number
         self._named = 0
 

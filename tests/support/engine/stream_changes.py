@@ -1,6 +1,7 @@
 """The events, the number of changes and the broken watches of each stream command.
 
-Measured on Redis 7.0.15; tests/differential/replies/test_stream_events.py measures it again.
+Measured on Redis 7.0.15, the commands and options of Redis 8 on 8.6.2;
+tests/differential/replies/test_stream_events.py measures it again.
 """
 
 from __future__ import annotations
@@ -109,6 +110,48 @@ CHANGES = [
     _none(PENDING, "XINFO STREAM s FULL"),
     _none(PENDING, "XREAD STREAMS s 0"),
     _none(PENDING, "XRANGE s - +"),
+]
+
+TWO_GROUPS = f"{PENDING}; XGROUP CREATE s h 0; XREADGROUP GROUP h a COUNT 1 STREAMS s >"
+ONCE = "XADD s 99999999999999-0 k v; XADD s IDMP p m * k v"  # the same ids on every machine
+
+CHANGES_8_6 = [
+    _value(PENDING, "XDELEX s IDS 2 1 9", 1, "xdel s"),
+    _none(PENDING, "XDELEX s ACKED IDS 2 1 2"),
+    _value(PENDING, "XDELEX s DELREF IDS 2 1 2", 2, "xdel s"),
+    _none(PENDING, "XDELEX s IDS 1 9"),
+    _none("", "XDELEX s IDS 1 9"),
+    _value(f"{PENDING}; XACK s g 1", "XDELEX s ACKED IDS 2 1 2", 1, "xdel s"),
+    _value(PENDING, "XACKDEL s g IDS 2 1 2", 2, "xdel s"),
+    _none(PENDING, "XACKDEL s g IDS 1 3"),
+    _side(TWO_GROUPS, "XACKDEL s g ACKED IDS 2 1 2", 2),
+    _value(TWO_GROUPS, "XACKDEL s g DELREF IDS 2 1 2", 2, "xdel s"),
+    _side(f"{PENDING}; XDEL s 1", "XACKDEL s g IDS 1 1", 1),
+    _value(f"{PENDING}; XDEL s 1", "XACKDEL s g IDS 2 1 2", 2, "xdel s"),
+    _none(PENDING, "XTRIM s MAXLEN 0 ACKED"),
+    _value(PENDING, "XTRIM s MAXLEN 0 DELREF", 3, "xtrim s"),
+    _value(f"{READ_UP}; XACK s g 1 2", "XTRIM s MAXLEN 0 ACKED", 2, "xtrim s"),
+    _value(PENDING, "XADD s MAXLEN 1 ACKED 4 k v", 1, "xadd s"),
+    _value(PENDING, "XADD s MAXLEN 1 DELREF 4 k v", 1, "xadd s", "xtrim s"),
+    _value("", "XADD s IDMP p m * k v", 1, "new s", "xadd s"),
+    _side(ONCE, "XADD s IDMP p m * k v", 1),
+    _side(ONCE, "XADD s IDMP p m MAXLEN 0 * k v", 1),
+    _value(ONCE, "XADD s IDMP p n * k v", 1, "xadd s"),
+    _value(ONCE, "XADD s IDMPAUTO p * k v", 1, "xadd s"),
+    _side(ADDED, "XCFGSET s IDMP-DURATION 5", 1),
+    _none(ADDED, "XCFGSET s IDMP-DURATION 100"),
+    _side(ONCE, "XCFGSET s IDMP-MAXSIZE 5", 1),
+    _side(ONCE, "XIDMPRECORD s p n 99999999999999-0", 1),
+    _none(ONCE, "XIDMPRECORD s p m 99999999999999-1"),
+    _side(GROUPED, "XREADGROUP GROUP g a CLAIM 0 STREAMS s >", 2, MADE_CONSUMER),
+    _side(PENDING, "XREADGROUP GROUP g a CLAIM 0 STREAMS s >", 1),
+    _side(PENDING, "XREADGROUP GROUP g a CLAIM 0 COUNT 1 STREAMS s >", 1),
+    _side(PENDING, "XREADGROUP GROUP g a CLAIM 100000 NOACK STREAMS s >", 1),
+    _side(READ_UP, "XREADGROUP GROUP g b CLAIM 0 STREAMS s >", 2, MADE_CONSUMER),
+    _side(READ_UP, "XREADGROUP GROUP g b CLAIM 100000 STREAMS s >", 1, MADE_CONSUMER),
+    _none(READ_UP, "XREADGROUP GROUP g a CLAIM 100000 STREAMS s >"),
+    _side(READ_UP, "XREADGROUP GROUP g a CLAIM 0 NOACK STREAMS s >", 1),
+    _none(f"{READ_UP}; XDEL s 1 2 3", "XREADGROUP GROUP g a CLAIM 0 STREAMS s >"),
 ]
 
 # A reader waits and a command serves it: the events of both.

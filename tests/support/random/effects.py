@@ -112,8 +112,21 @@ class EffectWorld(KeyWorld):
             words.append(b"NOACK")
         if self.roll(0.3):
             words += [b"COUNT", b"1"]
+        if self.claims and self.roll(0.4):
+            words += [b"CLAIM", self.dice.choice([b"1", b"5", b"1800000", b"%d" % (2**63 - 1)])]
         keys = [self.key() for _ in range(self.dice.choice([1, 1, 2]))]
         return [*words, b"STREAMS", *keys, *[b">"] * len(keys)]
+
+    def xreadgroup(self) -> Words:
+        words = super().xreadgroup()
+        if self._level >= (8, 10) and self.roll(0.4):
+            words[1:1] = self.dice.choice(
+                [
+                    [b"MAXCOUNT", self.number(10, 20, 100)],
+                    [b"MAXSIZE", self.number(1, 10, 100, 1000)],
+                ]
+            )
+        return words
 
     def stage(self) -> Words:
         rows = [
@@ -204,6 +217,8 @@ class Work:
             self.recorder.engine.expire_due(self.dice.choice([1, 2, 100]))
         elif roll < 0.05:
             self._run_unit()
+        elif roll < 0.08:
+            self._retry()
         else:
             self._run(self.world.command())
 
@@ -234,6 +249,13 @@ class Work:
             self.recorder.engine.unpark(self._waiting.pop(0))
         self._waiting.append(reader)
         self.recorder.engine.park(reader)
+
+    def _retry(self) -> None:
+        """Let the readers look that wait until an entry is idle."""
+        for reader in self._waiting:
+            if reader.retry_ms is not None and not reader.done:
+                self.done.append("retry")
+                self.recorder.engine.retry(reader)
 
     def _run_unit(self) -> None:
         """Run several commands as one unit, as EXEC does."""

@@ -47,11 +47,14 @@ class SessionWorld:
         self.dice = dice
         self.streams = World(dice, level)
         self.keys = KeyWorld(dice)
+        self.keys.longest_embedded = level in ("7.0", "8.0")
         self.lists = ListWorld(dice)
+        self.lists.wide_places = level == "7.0"
         # All three use the same streams, so commands that must not be mixed are switched off in all of them.
         self.keys.deletes = self.streams.deletes
         self.keys.min_ids = self.streams.min_ids
         self.keys.nodes_differ = self.streams.nodes_differ
+        self.keys.references = self.streams.references
         self.deletes = self.streams.deletes
         self.nodes_differ = self.streams.nodes_differ
         self.bytes_max = self.streams.bytes_max
@@ -74,7 +77,7 @@ class SessionWorld:
             return self._watch()
         if kind < 0.07:
             return [
-                b"PUBLISH",
+                self.dice.choice([b"PUBLISH", b"PUBLISH", b"SPUBLISH"]),
                 self.dice.choice(CHANNELS),
                 self.dice.choice([b"", b"sun", b"\r\n"]),
             ]
@@ -115,8 +118,8 @@ class SessionWorld:
         return [b"WATCH", *(self.dice.choice(keys) for _ in range(3))]
 
     def _subscribe(self) -> Words:
-        names = CHANNELS if self.dice.random() < 0.5 else PATTERNS
-        command = b"SUBSCRIBE" if names is CHANNELS else b"PSUBSCRIBE"
+        command = self.dice.choice([b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE"])
+        names = PATTERNS if command == b"PSUBSCRIBE" else CHANNELS
         if self.dice.random() < 0.5:
             command = command.replace(b"SUB", b"UNSUB")
             if self.dice.random() < 0.3:

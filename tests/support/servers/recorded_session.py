@@ -35,11 +35,11 @@ from tests.support.random.stream_commands import STREAM_KEYS, Words
 from tests.support.servers.connections import ManualClient, ServerBench
 from tests.support.servers.raw_redis import encode
 
-SEED = "recorded"
+SEED = "redis 8"
 ROUNDS = 14
 STEPS = 500
 SNAPSHOT_STEPS = 125
-VERSIONS = [None, None, "7.0", "7.2"]
+VERSIONS = ["8.10", "8.10", "8.6", "7.2", "7.0"]
 CLIENTS_OF_PROTOCOL = [b"2", b"2", b"3", b"3"]
 # Commands that EffectWorld does not send, or sends rarely.
 EXTRA: list[Words] = [
@@ -56,8 +56,9 @@ class RecordedSession:
 
     def __init__(self, name: str) -> None:
         self.dice = random.Random(name)
-        self.world = EffectWorld(self.dice)
-        self.bench = ServerBench(self.dice.choice(VERSIONS))
+        version = self.dice.choice(VERSIONS)
+        self.world = EffectWorld(self.dice, version)
+        self.bench = ServerBench(version)
         self.journal = Journal()
         engine = self.bench.engine
         engine.context.effects = self.journal

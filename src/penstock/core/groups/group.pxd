@@ -2,6 +2,7 @@ import cython
 
 from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
+from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
@@ -64,8 +65,7 @@ cdef class Group:
     cdef list _free_numbers
 
     cpdef void set_position(self, StreamID last, long long entries_read) except *
-    @cython.locals(made=Group, consumers=RaxIterator, original=Consumer, consumer=Consumer,
-                   records=RaxIterator, known=Pending, record=Pending)
+    @cython.locals(made=Group, original=Consumer, consumer=Consumer, known=Pending, record=Pending)
     cpdef Group copy(self)
     @cython.locals(records=RaxIterator)
     cpdef int use_index(self, PendingIndex index) except -1

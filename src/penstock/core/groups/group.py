@@ -40,6 +40,7 @@ from collections import OrderedDict
 
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
+from penstock.core.groups import positions
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import (
@@ -180,22 +181,16 @@ class Group:
         made = Group(self.last_id, self.entries_read)
         made._free_numbers = list(self._free_numbers)
         made._by_number = [None] * len(self._by_number)
-        consumers = self.consumers.iterator()
-        consumers.seek("^")
-        while consumers.next():
-            original: Consumer = consumers.value
-            consumer = Consumer(original.name, original.number, original.seen_ms)
+        for name, original in self.consumers.pairs():
+            consumer = Consumer(name, original.number, original.seen_ms)
             consumer.active_ms = original.active_ms
             made._by_number[original.number] = consumer
-            made.consumers.insert(original.name, consumer)
-        records = self.pending.iterator()
-        records.seek("^")
-        while records.next():
-            known: Pending = records.value
+            made.consumers.insert(name, consumer)
+        for key, known in self.pending.pairs():
             record = _made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
-            made.pending.insert(records.key, record)
+            made.pending.insert(key, record)
             if known.consumer_number != _NOBODY:
-                made.consumer_by_number(known.consumer_number).pending.insert(records.key, record)
+                made.consumer_by_number(known.consumer_number).pending.insert(key, record)
         for key in self.returned:
             made.returned[key] = made.pending.find(key)
         return made
@@ -306,7 +301,7 @@ class Group:
         bookmark = self._bookmark_or_none()
         if bookmark is not None and bookmark.holds_in(stream):
             return False  # the last delivered entry is still there; no search needed
-        return stream.starts_after(self.last_id)
+        return positions.starts_after(stream, self.last_id)
 
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
         """Move the position to the cursor's entry, and count it if possible."""
@@ -314,11 +309,13 @@ class Group:
         start_ms, start_seq = self.last_ms, self.last_seq
         if stream.limits.lag_rule == _LAG_COUNTS_TRIMMED:
             start_ms, start_seq = ms, seq
-        if self.entries_read != _UNKNOWN and not stream.has_tombstones_from(start_ms, start_seq):
+        if self.entries_read != _UNKNOWN and not positions.has_tombstones_from(
+            stream, start_ms, start_seq
+        ):
             if self.entries_read != _COUNT_MAX:
                 self.entries_read += 1
         elif stream.entries_added:
-            self.entries_read = stream.rank_or_unknown(stream_id.make(ms, seq))
+            self.entries_read = positions.rank_or_unknown(stream, stream_id.make(ms, seq))
         self.last_ms = ms
         self.last_seq = seq
 
@@ -646,8 +643,10 @@ class Group:
             if self.last_id < first and stream.max_deleted_id < first:
                 return stream.length
         position = self.entries_read
-        if position == _UNKNOWN or stream.has_tombstones_from(self.last_ms, self.last_seq):
-            position = stream.rank_or_unknown(self.last_id)
+        if position == _UNKNOWN or positions.has_tombstones_from(
+            stream, self.last_ms, self.last_seq
+        ):
+            position = positions.rank_or_unknown(stream, self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
 
 

@@ -53,7 +53,7 @@ def remove_group(stream: Stream, name: bytes) -> bool:
 class References:
     """What the groups of a stream still need; for the time of one command.
 
-    Ask: holds. Remove references: forget, forget_before. Trim: trim_unreferenced.
+    Ask: holds. Remove references: forget, forget_before. Trim: trim_unreferenced, trim_and_forget.
     """
 
     __slots__ = ("_groups", "_index", "_read_ms", "_read_seq", "_stream")
@@ -124,6 +124,20 @@ class References:
         `thorough`: it goes on after that node. A replay is thorough, so that a trim to the length that the
         original trim left removes the same entries, whatever made the original stop.
         """
+        return self._trim(length_max, min_id, limit, thorough, False)
+
+    def trim_and_forget(self, length_max: int, min_id: StreamID | None, limit: int) -> int:
+        """Remove the oldest entries, until `length_max` are left or up to `min_id`, with their references.
+
+        Returns how many were removed; `limit` > 0 caps them. As in Redis, records of entries that were
+        already gone stay pending (unlike forget_before).
+        """
+        return self._trim(length_max, min_id, limit, True, True)
+
+    def _trim(
+        self, length_max: int, min_id: StreamID | None, limit: int, thorough: bool, forgetting: bool
+    ) -> int:
+        """Remove the entries that no group needs; if `forgetting`, all entries and their references."""
         stream = self._stream
         removed = 0
         nodes = stream.nodes.iterator()
@@ -135,19 +149,28 @@ class References:
             seq = memory.load64_big(nodes.key, 8)
             if min_id is not None and stream_id.compare(ms, seq, min_id.ms, min_id.seq) >= 0:
                 break
-            if self._groups and stream_id.compare(ms, seq, self._read_ms, self._read_seq) > 0:
+            if (
+                self._groups
+                and not forgetting
+                and stream_id.compare(ms, seq, self._read_ms, self._read_seq) > 0
+            ):
                 break  # this entry and all later ones are unread
             live = stream_node.live_count(nodes.value)
             if limit and removed + live > limit:
                 break
             is_last = min_id is None and stream.length - live < length_max
-            removed += self._trim_node(nodes.key, nodes.value, length_max, min_id)
+            removed += self._trim_node(nodes.key, nodes.value, length_max, min_id, forgetting)
             if is_last and not thorough:
                 break
         return removed
 
     def _trim_node(
-        self, key: bytes, node: bytearray, length_max: int, min_id: StreamID | None
+        self,
+        key: bytes,
+        node: bytearray,
+        length_max: int,
+        min_id: StreamID | None,
+        forgetting: bool,
     ) -> int:
         """Remove entries of one node; return how many."""
         stream = self._stream
@@ -161,8 +184,10 @@ class References:
                     break
             elif stream_id.compare(entry.ms, entry.seq, min_id.ms, min_id.seq) >= 0:
                 break
-            if not entry.deleted and not self.holds(entry.ms, entry.seq):
+            if not entry.deleted and (forgetting or not self.holds(entry.ms, entry.seq)):
                 removed += 1
+                if forgetting:
+                    self.forget(stream_id.make(entry.ms, entry.seq))
                 if not stream.trim_entry(entry):
                     break
             found = entry.next()

@@ -9,6 +9,8 @@ strings      GET, SET and their variants
 substrings   APPEND, GETRANGE, SETRANGE, STRLEN
 numbers      INCR and its variants
 lists        LPUSH, LPOP, LRANGE and so on
-list_moves   LMOVE and the blocking list commands
+list_edits   LSET, LINSERT, LPOS
+list_pops    LMPOP, BLMPOP, BLPOP, BRPOP
+list_moves   LMOVE, RPOPLPUSH, BLMOVE, BRPOPLPUSH
 help         the replies to HELP subcommands
 """

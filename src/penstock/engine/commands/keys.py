@@ -149,10 +149,12 @@ def _is_integer(value: bytes) -> bool:
 
 
 def object_refcount(context: Context, frame: Frame) -> int | None:
-    """The reference count in Redis: one, or the largest number for a small integer, which is shared."""
+    """The reference count in Redis: one; before 8.2 the largest number for a small integer."""
     value = context.keyspace.find(frame.piece(2))
     if value is None:
         return None
+    if not context.compat.integers_are_shared:
+        return 1
     shared = isinstance(value, bytes) and _is_integer(value) and 0 <= int(value) < _SHARED_INTEGERS
     return INT32_MAX if shared else 1
 

@@ -1,12 +1,7 @@
-"""Moves between lists, and blocking list commands: LMOVE, RPOPLPUSH, BLPOP, BRPOP, BLMOVE, BRPOPLPUSH.
+"""Moves between lists: LMOVE, RPOPLPUSH, BLMOVE, BRPOPLPUSH.
 
-A client that waits for a list waits for any element, at either end: all waiters of a list share one position
-(see engine/waiters), and after the first one that finds nothing the others are not tried. A waiter whose key
-now holds another type keeps waiting; the destination is checked only when there is an element to move.
-
-A blocked command runs again as it was given, so a client that waits for several keys gets an element of the
-first key, in its own order, that has one. Redis does so since 7.2; 7.0 returned the key that was pushed to
-first, which differs if a transaction filled two of them.
+list_pops.py has the rules for clients that wait. The destination of a move that waits is checked only when
+there is an element to move.
 """
 
 from __future__ import annotations
@@ -17,23 +12,18 @@ from penstock.core.frame import Frame
 from penstock.core.list_value import ListValue
 from penstock.engine import events
 from penstock.engine.arguments import seconds_at
-from penstock.engine.commands.lists import pop_one, popped, push_event, put_new
+from penstock.engine.commands.list_pops import POSITION, WAITS, awaited, is_left_at
+from penstock.engine.commands.lists import popped, push_event, put_new
 from penstock.engine.context import Context
 from penstock.engine.table import TWO_KEYS, Command, Flags
 from penstock.engine.waiters import Blocked
-from penstock.errors import syntax_error
-from penstock.reply import NULL_ARRAY
-
-_POSITION = "list"  # positions of groups are bytes: never equal to this
-_ALL_BUT_LAST = (1, -2, 1)
-
 
 # --- Moving ---------------------------------------------------------------------------------------
 
 
 def lmove(context: Context, frame: Frame) -> bytes | None:
     """Pop an element from one end of a list and push it to one end of another."""
-    from_left, to_left = _is_left(frame, 3), _is_left(frame, 4)
+    from_left, to_left = is_left_at(frame, 3), is_left_at(frame, 4)
     value = context.keyspace.list_or_none(frame.piece(1))
     return None if value is None else _move(context, frame, value, from_left, to_left)
 
@@ -42,15 +32,6 @@ def rpoplpush(context: Context, frame: Frame) -> bytes | None:
     """As lmove, from the right end to the left."""
     value = context.keyspace.list_or_none(frame.piece(1))
     return None if value is None else _move(context, frame, value, False, True)
-
-
-def _is_left(frame: Frame, index: int) -> bool:
-    """Tell whether a word names the left end."""
-    if frame.is_word(index, b"LEFT"):
-        return True
-    if frame.is_word(index, b"RIGHT"):
-        return False
-    raise syntax_error()
 
 
 def _move(
@@ -77,34 +58,9 @@ def _move(
 # --- Waiting --------------------------------------------------------------------------------------
 
 
-def blpop(context: Context, frame: Frame) -> Any:
-    """Pop the first element of the first list that has one; wait if none has."""
-    return _pop_or_wait(context, frame, True)
-
-
-def brpop(context: Context, frame: Frame) -> Any:
-    """As blpop, for the last element."""
-    return _pop_or_wait(context, frame, False)
-
-
-def _pop_or_wait(context: Context, frame: Frame, left: bool) -> Any:
-    last = frame.count - 1
-    timeout_ms = seconds_at(context, frame, last)
-    keys = [frame.piece(at) for at in range(1, last)]
-    for key in keys:
-        value = _awaited(context, key)
-        if value is not None:
-            if context.effects is not None:
-                context.record([b"LPOP" if left else b"RPOP", key])
-            return [key, pop_one(context, key, value, left)]
-    if not context.may_block:
-        return NULL_ARRAY
-    return Blocked(frame.copy(), keys, timeout_ms, _POSITION)
-
-
 def blmove(context: Context, frame: Frame) -> Any:
     """As lmove; wait if there is no element."""
-    from_left, to_left = _is_left(frame, 3), _is_left(frame, 4)
+    from_left, to_left = is_left_at(frame, 3), is_left_at(frame, 4)
     return _move_or_wait(context, frame, b"LMOVE", from_left, to_left)
 
 
@@ -119,7 +75,7 @@ def _move_or_wait(
     """Move as the command `name` does without blocking, or wait."""
     timeout_ms = seconds_at(context, frame, frame.count - 1)
     key = frame.piece(1)
-    value = _awaited(context, key)
+    value = awaited(context, key)
     if value is not None:
         element = _move(context, frame, value, from_left, to_left)
         if context.effects is not None:
@@ -127,19 +83,10 @@ def _move_or_wait(
         return element
     if not context.may_block:
         return None  # unlike the null array after a timeout
-    return Blocked(frame.copy(), [key], timeout_ms, _POSITION)
-
-
-def _awaited(context: Context, key: bytes) -> ListValue | None:
-    """The list to pop from. For a command that already waits, a key of another type counts as empty."""
-    if not context.retrying:
-        return context.keyspace.list_or_none(key)
-    value = context.keyspace.find(key)
-    return value if isinstance(value, ListValue) else None
+    return Blocked(frame.copy(), [key], timeout_ms, POSITION)
 
 
 _MOVES = Flags.WRITE | Flags.DENY_OOM
-_WAITS = Flags.WRITE | Flags.NO_SCRIPT | Flags.BLOCKING
 
 COMMANDS = (
     Command(
@@ -165,34 +112,10 @@ COMMANDS = (
         group="list",
     ),
     Command(
-        "BLPOP",
-        blpop,
-        -3,
-        _WAITS,
-        _ALL_BUT_LAST,
-        "Remove and return the first element of the first list that has one, or wait for it.",
-        syntax="key [key ...] timeout",
-        since="2.0.0",
-        complexity="O(keys)",
-        group="list",
-    ),
-    Command(
-        "BRPOP",
-        brpop,
-        -3,
-        _WAITS,
-        _ALL_BUT_LAST,
-        "Remove and return the last element of the first list that has one, or wait for it.",
-        syntax="key [key ...] timeout",
-        since="2.0.0",
-        complexity="O(keys)",
-        group="list",
-    ),
-    Command(
         "BLMOVE",
         blmove,
         6,
-        _WAITS | Flags.DENY_OOM,
+        WAITS | Flags.NO_SCRIPT | Flags.DENY_OOM,
         TWO_KEYS,
         "Move an element from one list to another, or wait for it.",
         syntax="source destination LEFT|RIGHT LEFT|RIGHT timeout",
@@ -203,7 +126,7 @@ COMMANDS = (
         "BRPOPLPUSH",
         brpoplpush,
         4,
-        _WAITS | Flags.DENY_OOM,
+        WAITS | Flags.NO_SCRIPT | Flags.DENY_OOM,
         TWO_KEYS,
         "Move the last element of one list before the first of another, or wait for it.",
         syntax="source destination timeout",

@@ -97,9 +97,12 @@ def _pop(context: Context, frame: Frame, left: bool) -> bytes | list[bytes] | Nu
     value = context.keyspace.list_or_none(key)
     if value is None:
         return NULL_ARRAY
-    count = min(wanted, value.length)
-    if count == 0:
-        return []
+    return pop_many(context, key, value, left, wanted) if wanted else []
+
+
+def pop_many(context: Context, key: bytes, value: ListValue, left: bool, most: int) -> list[bytes]:
+    """Remove and return up to `most` elements, at least one, and publish it."""
+    count = min(most, value.length)
     last = value.length - 1
     if left:
         taken = value.range(0, count - 1)
@@ -136,7 +139,7 @@ def _remove_if_empty(context: Context, key: bytes, value: ListValue) -> None:
 # --- Reading --------------------------------------------------------------------------------------
 
 
-def _read(context: Context, key: bytes) -> ListValue | None:
+def read(context: Context, key: bytes) -> ListValue | None:
     """The list to read; publishes a missing key."""
     value = context.keyspace.list_or_none(key)
     if value is None:
@@ -146,20 +149,20 @@ def _read(context: Context, key: bytes) -> ListValue | None:
 
 def llen(context: Context, frame: Frame) -> int:
     """Count the elements."""
-    value = _read(context, frame.piece(1))
+    value = read(context, frame.piece(1))
     return 0 if value is None else value.length
 
 
 def lindex(context: Context, frame: Frame) -> bytes | None:
     """Return one element."""
-    value = _read(context, frame.piece(1))
+    value = read(context, frame.piece(1))
     return None if value is None else value.get_or_none(int_at(frame, 2))
 
 
 def lrange(context: Context, frame: Frame) -> list[bytes]:
     """Return the elements from one index to another."""
     first, last = int_at(frame, 2), int_at(frame, 3)
-    value = _read(context, frame.piece(1))
+    value = read(context, frame.piece(1))
     if value is None:
         return []
     start, end = _resolved(first, last, value.length)

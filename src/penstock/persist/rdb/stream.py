@@ -39,6 +39,7 @@ from collections import OrderedDict
 
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
 from penstock.core.frame import Frame
+from penstock.core.groups import positions
 from penstock.core.groups.group import Consumer, Group, Pending
 from penstock.core.idempotency import (
     DURATION_S_MAX,
@@ -202,7 +203,7 @@ def _read_group(source: RdbInput, stream: Stream, kind: int) -> None:
         if entries_read < -1:
             raise source.corrupt(f"group {name!r} has read {entries_read} entries", start)
     else:
-        entries_read = stream.rank_or_unknown(last)
+        entries_read = positions.rank_or_unknown(stream, last)
     group = Group(last, entries_read)
     assert stream.groups is not None
     if not stream.groups.try_insert(name, group):

@@ -19,7 +19,7 @@ cdef int _write_stream(RdbOutput output, Stream stream, int kind) except -1
 @cython.locals(consumers=RaxIterator, consumer=Consumer)
 cdef int _write_group(RdbOutput output, Group group, int kind) except -1
 @cython.locals(nobody=Consumer)
-cdef int _begin_consumers_with_nobody(RdbOutput output, Group group, int kind) except -1
+cdef void _begin_consumers_with_nobody(RdbOutput output, Group group, int kind) except *
 cdef int _write_consumer(RdbOutput output, Consumer consumer, int kind) except -1
 @cython.locals(records=RaxIterator, record=Pending)
 cdef int _write_pending(RdbOutput output, Rax pending) except -1

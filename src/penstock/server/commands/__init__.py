@@ -7,7 +7,7 @@ config          CONFIG
 info            INFO
 introspection   COMMAND
 persistence     SAVE, BGSAVE, BGREWRITEAOF, WAITAOF
-pubsub          SUBSCRIBE, PUBLISH, PUBSUB
+pubsub          SUBSCRIBE, PUBLISH, SSUBSCRIBE, SPUBLISH, PUBSUB
 transactions    MULTI, EXEC, DISCARD, WATCH, UNWATCH
 admin           TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, ACL
 debug           DEBUG

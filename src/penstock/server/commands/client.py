@@ -1,6 +1,7 @@
 """CLIENT: properties of this connection, and control of others.
 
-    this one       ID INFO SETNAME GETNAME SETINFO NO-EVICT NO-TOUCH REPLY GETREDIR
+    this one       ID INFO SETNAME GETNAME SETINFO NO-EVICT NO-TOUCH REPLY
+    tracking       TRACKING CACHING TRACKINGINFO GETREDIR: answered, but keys are not tracked
     others         LIST KILL UNBLOCK PAUSE UNPAUSE
 
 The rows are in client_rows.py.
@@ -18,7 +19,7 @@ from penstock.errors import (
     syntax_error,
     unknown_subcommand,
 )
-from penstock.reply import NO_REPLY, OK, NoReply, Status, Verbatim
+from penstock.reply import NO_REPLY, OK, Members, NoReply, Pairs, Status, Verbatim
 from penstock.server.session.client_info import is_printable
 from penstock.server.session.client_line import client_line, client_type
 from penstock.server.session.kill_filter import KillFilter, parse_kill_filter, type_at
@@ -121,6 +122,39 @@ def client_reply(session: Session, frame: Frame) -> Status | NoReply:
     return NO_REPLY
 
 
+def client_tracking(session: Session, frame: Frame) -> Status:
+    """Refuse to track keys; OFF changes nothing. As in Redis, the options are checked first."""
+    at = 3
+    while at < frame.count:
+        if at + 1 < frame.count and frame.is_word(at, b"REDIRECT"):
+            int_at(frame, at + 1)
+            at += 1
+        elif at + 1 < frame.count and frame.is_word(at, b"PREFIX"):
+            at += 1
+        elif not any(frame.is_word(at, word) for word in _TRACKING_WORDS):
+            raise syntax_error()
+        at += 1
+    if _switch_at(frame, 2):
+        raise CommandError("CLIENT TRACKING ON is not supported: this server does not track keys")
+    return OK
+
+
+_TRACKING_WORDS = (b"BCAST", b"OPTIN", b"OPTOUT", b"NOLOOP")
+
+
+def client_caching(session: Session, frame: Frame) -> Status:
+    """Refused with Redis's error for a client whose keys are not tracked."""
+    raise CommandError(
+        "CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT "
+        "mode enabled"
+    )
+
+
+def client_trackinginfo(session: Session, frame: Frame) -> Pairs:
+    """The state of tracking: off."""
+    return Pairs([(b"flags", Members([b"off"])), (b"redirect", -1), (b"prefixes", [])])
+
+
 def client_getredir(session: Session, frame: Frame) -> int:
     """The client that gets invalidations: none, because keys are not tracked."""
     return -1
@@ -194,6 +228,7 @@ def client_help(session: Session, frame: Frame) -> list[Status]:
 
 
 _HELP = [
+    ("6.0.0", ["CACHING (YES|NO)", "    Refused: keys are not tracked."]),
     ("6.0.0", ["GETREDIR", "    Return -1: keys are not tracked."]),
     ("2.6.9", ["GETNAME", "    Return the name of this connection."]),
     ("5.0.0", ["ID", "    Return the id of this connection."]),
@@ -241,6 +276,15 @@ _HELP = [
             "    Unblock a client.",
         ],
     ),
+    (
+        "6.0.0",
+        [
+            "TRACKING (ON|OFF) [REDIRECT <id>] [BCAST] [PREFIX <prefix> [...]]",
+            "         [OPTIN] [OPTOUT] [NOLOOP]",
+            "    ON is refused: keys are not tracked.",
+        ],
+    ),
+    ("6.2.0", ["TRACKINGINFO", "    Return the state of tracking, which is off."]),
     ("7.0.0", ["NO-EVICT (ON|OFF)", "    Exempt this connection from client eviction."]),
     ("7.2.0", ["SETINFO <option> <value>", "    Set the library: LIB-NAME or LIB-VER."]),
     ("7.2.0", ["NO-TOUCH (ON|OFF)", "    Do not update the access time of keys."]),

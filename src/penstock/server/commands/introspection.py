@@ -81,7 +81,7 @@ def _keys_asked_for(session: Session, frame: Frame) -> tuple[Command, list[bytes
         row = session.server.tallies.lookup.find(asked)
     except CommandError:
         raise CommandError("Invalid command specified") from None
-    if row.find_keys is None and row.keys == NO_KEYS:
+    if row.flags & Flags.PUBSUB or (row.find_keys is None and row.keys == NO_KEYS):
         raise CommandError("The command has no key arguments")
     if not row.takes(asked.count):
         raise CommandError("Invalid number of arguments specified for command")

@@ -1,6 +1,7 @@
-"""SUBSCRIBE, PSUBSCRIBE, PUBLISH, PUBSUB.
+"""SUBSCRIBE, PSUBSCRIBE, PUBLISH, SSUBSCRIBE, SPUBLISH, PUBSUB.
 
 A subscription is confirmed by one push per name, which also has the client's number of subscriptions.
+Subscriptions to shard channels are counted separately.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from penstock.core.frame import Frame
 from penstock.core.glob import Glob
 from penstock.engine.channels import Channels, Listeners
 from penstock.engine.commands.help import help_of
-from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.errors import unknown_subcommand
+from penstock.engine.table import ALL_KEYS, NO_KEYS, ONE_KEY, Command, Flags
+from penstock.errors import CommandError, unknown_subcommand
 from penstock.reply import NO_REPLY, NoReply, Push, Status
 from penstock.server.session.session import Session
 from penstock.server.session.states import SUBSCRIBED
@@ -26,12 +27,16 @@ def _channels(session: Session) -> Channels:
 
 
 def _say(session: Session, kind: bytes, name: bytes | None) -> None:
-    session.push(Push([kind, name, len(session.channels) + len(session.patterns)]))
+    if kind in (b"ssubscribe", b"sunsubscribe"):
+        count = len(session.shard_channels)
+    else:
+        count = len(session.channels) + len(session.patterns)
+    session.push(Push([kind, name, count]))
 
 
 def _note(session: Session) -> None:
     """Set or clear SUBSCRIBED."""
-    if session.channels or session.patterns:
+    if session.channels or session.patterns or session.shard_channels:
         session.state |= SUBSCRIBED
     else:
         session.state &= ~SUBSCRIBED
@@ -55,6 +60,20 @@ def unsubscribe(session: Session, frame: Frame) -> NoReply:
 def punsubscribe(session: Session, frame: Frame) -> NoReply:
     """Unsubscribe from patterns, or from all."""
     return _leave(session, frame, session.patterns, _channels(session).by_pattern, b"punsubscribe")
+
+
+def ssubscribe(session: Session, frame: Frame) -> NoReply:
+    """Subscribe to shard channels. Unlike SUBSCRIBE, it is refused in a transaction, as in Redis."""
+    if not session.server.engine.context.may_block:
+        raise CommandError("SSUBSCRIBE isn't allowed for a DENY BLOCKING client")
+    table = _channels(session).by_shard_name
+    return _listen(session, frame, session.shard_channels, table, b"ssubscribe")
+
+
+def sunsubscribe(session: Session, frame: Frame) -> NoReply:
+    """Unsubscribe from shard channels, or from all."""
+    table = _channels(session).by_shard_name
+    return _leave(session, frame, session.shard_channels, table, b"sunsubscribe")
 
 
 def _listen(session: Session, frame: Frame, own: Names, table: Listeners, word: bytes) -> NoReply:
@@ -87,11 +106,25 @@ def publish(session: Session, frame: Frame) -> int:
     return _channels(session).publish(frame.piece(1), frame.piece(2))
 
 
+def spublish(session: Session, frame: Frame) -> int:
+    """Send a message to all subscribers of a shard channel; reply with their number."""
+    return _channels(session).publish_in_shard(frame.piece(1), frame.piece(2))
+
+
 def pubsub_channels(session: Session, frame: Frame) -> list[bytes]:
     """The channels with subscribers."""
+    return _names_of(frame, _channels(session).by_name)
+
+
+def pubsub_shardchannels(session: Session, frame: Frame) -> list[bytes]:
+    """The shard channels with subscribers."""
+    return _names_of(frame, _channels(session).by_shard_name)
+
+
+def _names_of(frame: Frame, table: Listeners) -> list[bytes]:
     if frame.count > 3:
         raise unknown_subcommand("PUBSUB", frame.piece(1))
-    names = list(_channels(session).by_name)
+    names = list(table)
     if frame.count == 3:
         glob = Glob(frame.piece(2))
         names = [name for name in names if glob.matches(name)]
@@ -100,11 +133,19 @@ def pubsub_channels(session: Session, frame: Frame) -> list[bytes]:
 
 def pubsub_numsub(session: Session, frame: Frame) -> list[bytes | int]:
     """The number of subscribers per channel, without patterns."""
-    by_name = _channels(session).by_name
+    return _counts_of(frame, _channels(session).by_name)
+
+
+def pubsub_shardnumsub(session: Session, frame: Frame) -> list[bytes | int]:
+    """The number of subscribers per shard channel."""
+    return _counts_of(frame, _channels(session).by_shard_name)
+
+
+def _counts_of(frame: Frame, table: Listeners) -> list[bytes | int]:
     reply: list[bytes | int] = []
     for index in range(2, frame.count):
         name = frame.piece(index)
-        reply += [name, len(by_name.get(name, ()))]
+        reply += [name, len(table.get(name, ()))]
     return reply
 
 
@@ -125,6 +166,10 @@ _HELP = [
     "    Count the patterns with subscribers.",
     "NUMSUB [<channel> ...]",
     "    Count the subscribers of these channels.",
+    "SHARDCHANNELS [<pattern>]",
+    "    List the shard channels with subscribers.",
+    "SHARDNUMSUB [<shardchannel> ...]",
+    "    Count the subscribers of these shard channels.",
 ]
 
 _LISTEN = Flags.PUBSUB | Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE | Flags.WHILE_SUBSCRIBED
@@ -197,6 +242,45 @@ COMMANDS = (
         in_session=True,
     ),
     Command(
+        "SSUBSCRIBE",
+        ssubscribe,
+        -2,
+        _LISTEN,
+        ALL_KEYS,
+        "Subscribe to shard channels.",
+        syntax="shardchannel [shardchannel ...]",
+        since="7.0.0",
+        complexity="O(channels)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "SUNSUBSCRIBE",
+        sunsubscribe,
+        -1,
+        _LISTEN,
+        ALL_KEYS,
+        "Unsubscribe from shard channels.",
+        syntax="[shardchannel [shardchannel ...]]",
+        since="7.0.0",
+        complexity="O(channels)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "SPUBLISH",
+        spublish,
+        3,
+        _ASK | Flags.FAST | Flags.PAUSED_WITH_WRITES,
+        ONE_KEY,
+        "Send a message to a shard channel.",
+        syntax="shardchannel message",
+        since="7.0.0",
+        complexity="O(listeners of the channel)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
         "PUBSUB CHANNELS",
         pubsub_channels,
         -2,
@@ -230,6 +314,32 @@ COMMANDS = (
         NO_KEYS,
         "Count the patterns with subscribers.",
         since="2.8.0",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUBSUB SHARDCHANNELS",
+        pubsub_shardchannels,
+        -2,
+        _ASK,
+        NO_KEYS,
+        "List the shard channels with subscribers.",
+        syntax="[pattern]",
+        since="7.0.0",
+        complexity="O(channels)",
+        group="pubsub",
+        in_session=True,
+    ),
+    Command(
+        "PUBSUB SHARDNUMSUB",
+        pubsub_shardnumsub,
+        -2,
+        _ASK,
+        NO_KEYS,
+        "Count the subscribers of shard channels.",
+        syntax="[shardchannel [shardchannel ...]]",
+        since="7.0.0",
+        complexity="O(channels named)",
         group="pubsub",
         in_session=True,
     ),

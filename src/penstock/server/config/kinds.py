@@ -82,8 +82,8 @@ class Number(Kind):
 
     def parse(self, text: str) -> int:
         if (
-            not re.fullmatch(r"-?\d{1,19}", text, re.ASCII)
-            or not -LONG_MAX <= int(text) <= LONG_MAX
+            not re.fullmatch(r"0|-?[1-9]\d{0,18}", text, re.ASCII)
+            or not -LONG_MAX - 1 <= int(text) <= LONG_MAX
         ):
             raise ConfigError("argument couldn't be parsed into an integer")
         return self._in_range(int(text))

@@ -52,7 +52,7 @@ def client_line(session: Session) -> str:
         "db": session.keyspace.index,
         "sub": len(session.channels),
         "psub": len(session.patterns),
-        "ssub": 0,
+        "ssub": len(session.shard_channels),
         "multi": -1 if transaction is None else len(transaction.commands),
     }
     if compat.client_lists_watches:

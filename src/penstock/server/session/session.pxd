@@ -37,6 +37,7 @@ cdef class Session:
     cdef public object watching
     cdef readonly dict channels
     cdef readonly dict patterns
+    cdef readonly dict shard_channels
 
     cpdef int reply(self, object reply) except -1
     cpdef int finish_reply(self) except -1

@@ -48,7 +48,8 @@ _NEXT = REPLY_SKIP | REPLY_SKIP_NEXT
 class Session:
     """One client.
 
-    Writing: reply, finish_reply, push, message, pattern_message. Sending: flush, take_replies, deliver.
+    Writing: reply, finish_reply, push, message, pattern_message, shard_message. Sending: flush, take_replies,
+    deliver.
     Waiting: block, unblock, postpone, resume. Ending: unsubscribe, close, cut_off, kill, end.
     """
 
@@ -69,6 +70,7 @@ class Session:
         "receiver",
         "replies",
         "server",
+        "shard_channels",
         "slow",
         "state",
         "transaction",
@@ -100,6 +102,7 @@ class Session:
         self.watching: Watching | None = None
         self.channels: dict[bytes, None] = {}
         self.patterns: dict[bytes, None] = {}
+        self.shard_channels: dict[bytes, None] = {}
 
     def open(self, link: Link) -> None:
         """The client is connected."""
@@ -138,6 +141,10 @@ class Session:
     def pattern_message(self, pattern: bytes, channel: bytes, text: bytes) -> None:
         """Push a message of a channel that matches one of the client's patterns."""
         self._push_message(Push([b"pmessage", pattern, channel, text]))
+
+    def shard_message(self, channel: bytes, text: bytes) -> None:
+        """Push a message of a shard channel that the client subscribes to."""
+        self._push_message(Push([b"smessage", channel, text]))
 
     def _push_message(self, push: Push) -> None:
         if self.state & CLOSING:
@@ -226,12 +233,14 @@ class Session:
     def unsubscribe(self) -> None:
         """Leave all channels and patterns, without a reply."""
         channels = self.server.engine.context.channels
-        for name in self.channels:
-            channels.drop(channels.by_name, name, self)
-        for name in self.patterns:
-            channels.drop(channels.by_pattern, name, self)
-        self.channels.clear()
-        self.patterns.clear()
+        for own, table in (
+            (self.channels, channels.by_name),
+            (self.patterns, channels.by_pattern),
+            (self.shard_channels, channels.by_shard_name),
+        ):
+            for name in own:
+                channels.drop(table, name, self)
+            own.clear()
         self.state &= ~SUBSCRIBED
 
     def close(self) -> None:

@@ -240,6 +240,7 @@ def about_stats(server: Server) -> Fields:
         ("evicted_clients", server.client_memory.evicted),
         ("pubsub_channels", len(channels.by_name)),
         ("pubsub_patterns", len(channels.by_pattern)),
+        ("pubsubshard_channels", len(channels.by_shard_name)),
         ("latest_fork_usec", 0 if child is None else child.fork_us),
         ("total_forks", 0 if child is None else child.forks),
         ("migrate_cached_sockets", 0),

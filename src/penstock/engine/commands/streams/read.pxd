@@ -7,6 +7,7 @@ from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
+from penstock.engine.commands.streams.read_arguments cimport ReadArguments, ReadBudget, read_arguments
 from penstock.engine.context cimport Context
 
 cdef StreamID _NEW
@@ -14,44 +15,11 @@ cdef unsigned char _LAST
 cdef unsigned char _DOLLAR
 cdef unsigned char _GREATER
 cdef long long _NEVER
-cdef long long _NO_LIMIT
 
 cpdef object xrange(Context context, Frame frame)
 cpdef object xrevrange(Context context, Frame frame)
 @cython.locals(start=StreamID, end=StreamID, count="long long", at=Py_ssize_t, stream=Stream)
 cdef object _range(Context context, Frame frame, bint reverse)
-
-
-@cython.locals(made=ReadArguments)
-cdef ReadArguments _arguments(Context context, Frame frame, bint grouped)
-
-
-cdef class ReadArguments:
-    cdef readonly bint grouped
-    cdef readonly long long timeout_ms
-    cdef readonly long long count
-    cdef readonly long long max_count
-    cdef readonly long long max_size
-    cdef public long long claim_idle_ms
-    cdef readonly bint ack
-    cdef readonly bytes group
-    cdef readonly bytes consumer
-    cdef readonly Py_ssize_t streams_at
-    cdef readonly Py_ssize_t streams
-
-    cdef int _reset(self, bint grouped) except -1
-    @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
-    cpdef int read(self, Context context, Frame frame) except -1
-    cdef bint _read_new_option(self, Context context, Frame frame, Py_ssize_t at) except -1
-    cdef int _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except -1
-    @cython.locals(words=Py_ssize_t)
-    cdef int _find_streams(self, Context context, Frame frame, Py_ssize_t at) except -1
-
-
-cdef class ReadBudget:
-    cdef readonly bint limited
-    cdef readonly long long entries_left
-    cdef readonly long long bytes_left
 
 
 @cython.locals(arguments=ReadArguments, ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream,
@@ -69,9 +37,9 @@ cdef Group _group_of(Context context, bytes key, bytes name)
 cdef bint _is_new(StreamID after) except -1
 cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
 @cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange,
-               count="long long")
-cdef object _serve_group(Context context, bytes key, Group group, StreamID after, ReadArguments arguments, ReadBudget budget)
-cdef object _claim_and_deliver(Context context, bytes key, Group group, Consumer reader, ReadArguments arguments, ReadBudget budget)
+               count="long long", budget=ReadBudget)
+cdef object _serve_group(Context context, bytes key, Group group, StreamID after, ReadArguments arguments)
+cdef object _claim_and_deliver(Context context, bytes key, Group group, Consumer reader, ReadArguments arguments)
 @cython.locals(consumer=Consumer)
 cdef Consumer consumer_of(Context context, bytes key, Group group, ReadArguments arguments)
 cdef Consumer _made_consumer(Context context, bytes key, Group group, ReadArguments arguments)

@@ -9,22 +9,26 @@ from penstock.core.frame import Frame
 from penstock.core.groups.group import ClaimedEntry, Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
-from penstock.engine.arguments import INT64_MAX, int_at, int_between, timeout_at
+from penstock.engine.arguments import int_at
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none, make_consumer
+from penstock.engine.commands.streams.read_arguments import (
+    NEVER,
+    ReadArguments,
+    read_arguments,
+    xread_keys,
+    xreadgroup_keys,
+)
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import (
-    CommandError,
     greater_only_in_group_read,
     group_gone_while_blocked,
     meaningless_in_group_read,
     no_such_group_in_read,
-    only_in_group_read,
     stream_gone_while_blocked,
     syntax_error,
-    unbalanced_streams,
 )
 from penstock.reply import NULL_ARRAY, NullArray, Served
 
@@ -32,8 +36,7 @@ _NEW = stream_id.LARGEST  # stands for `>`: no entry comes after the largest id
 _LAST = 43
 _DOLLAR = 36
 _GREATER = 62
-_NEVER = -1
-_NO_LIMIT = 0
+_NEVER = NEVER
 _RETRY_MS_MIN = 100  # between two looks for idle entries while nothing is pending
 _RETRY_MS_MAX = 3_600_000
 
@@ -66,203 +69,16 @@ def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[A
     return stream.range(start, end, max(0, count), reverse)
 
 
-def _arguments(context: Context, frame: Frame, grouped: bool) -> ReadArguments:
-    """The options of a read; bypasses `type.__call__`."""
-    made = ReadArguments.__new__(ReadArguments)
-    made._reset(grouped)
-    made.read(context, frame)
-    return made
-
-
-class ReadArguments:
-    """The arguments of XREAD or XREADGROUP before the keys, and the positions of keys and ids."""
-
-    __slots__ = (
-        "ack",
-        "claim_idle_ms",
-        "consumer",
-        "count",
-        "group",
-        "grouped",
-        "max_count",
-        "max_size",
-        "streams",
-        "streams_at",
-        "timeout_ms",
-    )
-
-    def __init__(self, grouped: bool) -> None:
-        self._reset(grouped)
-
-    def _reset(self, grouped: bool) -> None:
-        self.grouped = grouped
-        self.timeout_ms = _NEVER
-        self.count = 0
-        self.max_count = _NO_LIMIT
-        self.max_size = _NO_LIMIT
-        self.claim_idle_ms = _NEVER
-        self.ack = True
-        self.group: bytes | None = None
-        self.consumer = b""
-        self.streams_at = 0
-        self.streams = 0
-
-    def read(self, context: Context | None, frame: Frame) -> None:
-        """Read all options up to STREAMS. Raises: CommandError.
-
-        Without a context only the positions matter: numbers are skipped without a check.
-        """
-        at = 1
-        while at < frame.count:
-            more = frame.count - 1 - at
-            if more and frame.is_word(at, b"BLOCK"):
-                at += 1
-                if context is not None:
-                    self._read_timeout(context, frame, at)
-            elif more and frame.is_word(at, b"COUNT"):
-                at += 1
-                if context is not None:
-                    self.count = max(0, int_at(frame, at))
-            elif more and frame.is_word(at, b"STREAMS"):
-                self._find_streams(context, frame, at + 1)
-                break
-            elif more >= 2 and frame.is_word(at, b"GROUP"):
-                if not self.grouped:
-                    raise only_in_group_read("GROUP")
-                self.group = frame.piece(at + 1)
-                self.consumer = frame.piece(at + 2)
-                at += 2
-            elif frame.is_word(at, b"NOACK"):
-                if not self.grouped:
-                    raise only_in_group_read("NOACK")
-                self.ack = False
-            elif more and self._read_new_option(context, frame, at):
-                at += 1
-            else:
-                raise syntax_error()
-            at += 1
-        if self.streams_at == 0:
-            raise syntax_error()
-        if self.grouped and self.group is None:
-            raise CommandError("Missing GROUP option for XREADGROUP")
-        if self.max_count and self.count > self.max_count:
-            raise CommandError("MAXCOUNT must be greater than or equal to COUNT")
-
-    def _read_new_option(self, context: Context | None, frame: Frame, at: int) -> bool:
-        """Read an option that only newer levels have, with its value; False if the word is none."""
-        if frame.is_word(at, b"CLAIM") and (context is None or context.compat.read_claims):
-            if not self.grouped:
-                raise only_in_group_read("CLAIM")
-            if context is not None:
-                error = CommandError("min-idle-time is not an integer or out of range")
-                self.claim_idle_ms = int_at(frame, at + 1, error)
-                if self.claim_idle_ms < 0:
-                    raise CommandError("min-idle-time must be a positive integer")
-            return True
-        if context is not None and not context.compat.read_budgets:
-            return False
-        if frame.is_word(at, b"MAXCOUNT"):
-            self.max_count = self._budget_at(context, frame, at, "MAXCOUNT")
-            return True
-        if frame.is_word(at, b"MAXSIZE"):
-            self.max_size = self._budget_at(context, frame, at, "MAXSIZE")
-            return True
-        return False
-
-    def _budget_at(self, context: Context | None, frame: Frame, at: int, word: str) -> int:
-        """The value after a word, above zero."""
-        if context is None:
-            return _NO_LIMIT
-        error = CommandError(f"{word} must be a positive integer")
-        return int_between(frame, at + 1, 1, INT64_MAX, error)
-
-    def _read_timeout(self, context: Context, frame: Frame, at: int) -> None:
-        self.timeout_ms = timeout_at(frame, at)
-        if context.compat.timeout_has_end and self.timeout_ms > INT64_MAX - context.now_ms():
-            raise CommandError("timeout is out of range")
-
-    def _find_streams(self, context: Context | None, frame: Frame, at: int) -> None:
-        words = frame.count - at
-        if words & 1:
-            if context is None:
-                raise syntax_error()
-            if not context.compat.unbalanced_names_command:
-                raise unbalanced_streams("XREAD", " or '$'")
-            if self.grouped:
-                raise unbalanced_streams("'xreadgroup'", " or '>'")
-            special = ", '+', or '$'" if context.compat.xread_plus else " or '$'"
-            raise unbalanced_streams("'xread'", special)
-        self.streams_at = at
-        self.streams = words // 2
-
-
-class ReadBudget:
-    """What one read may return from all its streams together: MAXCOUNT entries, about MAXSIZE bytes.
-
-    The size is that of names and values. It is exceeded by less than one entry, so that a large entry does
-    not block a reader for ever.
-    """
-
-    __slots__ = ("bytes_left", "entries_left", "limited")
-
-    def __init__(self, arguments: ReadArguments) -> None:
-        self.limited = arguments.max_count > 0 or arguments.max_size > 0
-        self.entries_left = arguments.max_count or INT64_MAX
-        self.bytes_left = arguments.max_size or INT64_MAX
-
-    def is_spent(self) -> bool:
-        """Tell whether nothing more may be returned."""
-        return self.entries_left <= 0 or self.bytes_left <= 0
-
-    def cap(self, count: int) -> int:
-        """The number of entries that may come from the next stream; 0 for any number."""
-        if not self.limited:
-            return count
-        return min(count, self.entries_left) if count else self.entries_left
-
-    def spend(self, fields: list[bytes]) -> None:
-        """An entry with these fields is returned."""
-        self.entries_left -= 1
-        self.bytes_left -= sum(map(len, fields))
-
-    def count_within(self, stream: Stream, after: StreamID, count: int) -> int:
-        """How many entries after an id are returned; counts them as returned."""
-        cursor = stream.cursor(after.next())
-        found = 0
-        limit = self.cap(count)
-        while found < limit and not self.is_spent() and cursor.advance():
-            self.spend(cursor.entry.fields())
-            found += 1
-        return found
-
-
-def xread_keys(frame: Frame) -> list[int]:
-    """The positions of the keys of an XREAD. Raises: CommandError."""
-    return _key_places(frame, False)
-
-
-def xreadgroup_keys(frame: Frame) -> list[int]:
-    """The positions of the keys of an XREADGROUP. Raises: CommandError."""
-    return _key_places(frame, True)
-
-
-def _key_places(frame: Frame, grouped: bool) -> list[int]:
-    """Uses the same reader as the command itself: a consumer named STREAMS misleads neither."""
-    arguments = ReadArguments(grouped)
-    arguments.read(None, frame)
-    return list(range(arguments.streams_at, arguments.streams_at + arguments.streams))
-
-
 def xread(context: Context, frame: Frame) -> Any:
     """Entries after an id, from several streams; waits for them with BLOCK."""
-    arguments = _arguments(context, frame, False)
+    arguments = read_arguments(context, frame, False)
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
         stream = _stream_to_read(context, frame.piece(key_at))
         ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
     served: list[tuple[bytes, Any]] = []
-    budget = ReadBudget(arguments) if arguments.max_count or arguments.max_size else None
+    budget = arguments.budget
     for index in range(arguments.streams):
         key = frame.piece(arguments.streams_at + index)
         stream = _stream_to_read(context, key)
@@ -305,8 +121,6 @@ def _block_or_nothing(
     context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
 ) -> Any:
     """There is nothing to read: wait, with ids that no longer depend on the time of the call, or return."""
-    position: Any = arguments.group
-    retry_ms: int | None = None
     if arguments.timeout_ms == _NEVER or not context.may_block:
         return NULL_ARRAY
     again = Frame()
@@ -321,10 +135,12 @@ def _block_or_nothing(
             again.add(frame.piece(at))  # `>` and `+` are resolved when there is something to read
         else:
             again.add(ids[index].text)
-    if arguments.claim_idle_ms != _NEVER:
-        position = (arguments.group, arguments.claim_idle_ms)
-        retry_ms = _retry_ms(context, keys, arguments)
-    return Blocked(again, keys, arguments.timeout_ms, position, retry_ms=retry_ms)
+    if arguments.claim_idle_ms == _NEVER:
+        return Blocked(again, keys, arguments.timeout_ms, arguments.group)
+    position = (arguments.group, arguments.claim_idle_ms)
+    blocked = Blocked(again, keys, arguments.timeout_ms, position)
+    blocked.retry_ms = _retry_ms(context, keys, arguments)
+    return blocked
 
 
 def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> int:
@@ -345,7 +161,7 @@ def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> 
 
 def xreadgroup(context: Context, frame: Frame) -> Any:
     """New entries for a consumer of a group, or its pending entries."""
-    arguments = _arguments(context, frame, True)
+    arguments = read_arguments(context, frame, True)
     assert arguments.group is not None
     context.recorded = True  # the deliveries are recorded, not the request
     groups: list[Group] = []
@@ -355,12 +171,12 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
         groups.append(_group_of(context, frame.piece(key_at), arguments.group))
         ids.append(_group_read_id(context, frame, key_at + arguments.streams))
     served: list[tuple[bytes, Any]] = []
-    budget = ReadBudget(arguments) if arguments.max_count or arguments.max_size else None
+    budget = arguments.budget
     for index in range(arguments.streams):
         if budget is not None and budget.is_spent():
             break
         key = frame.piece(arguments.streams_at + index)
-        entries = _serve_group(context, key, groups[index], ids[index], arguments, budget)
+        entries = _serve_group(context, key, groups[index], ids[index], arguments)
         if entries is not None:
             served.append((key, entries))
         if not _is_new(ids[index]):
@@ -397,25 +213,27 @@ def _is_new(after: StreamID) -> bool:
 
 
 def _serve_group(
-    context: Context,
-    key: bytes,
-    group: Group,
-    after: StreamID,
-    arguments: ReadArguments,
-    budget: ReadBudget | None,
+    context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
 ) -> Any:
     """The entries for one stream of an XREADGROUP, or None if there are none."""
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         return None
     now_ms = context.now_ms()
+    budget = arguments.budget
     count = arguments.count if budget is None else budget.cap(arguments.count)
     if not _is_new(after):
         consumer = consumer_of(context, key, group, arguments)
-        history = group.redeliver(stream, consumer, after, count, now_ms)
-        if budget is not None:
-            for _, flat in history:
-                budget.spend(flat or [])
+        history: list[tuple[bytes, list[bytes] | None]] = []
+        if budget is None:
+            history = group.redeliver(stream, consumer, after, count, now_ms)
+        while budget is not None and len(history) < count and not budget.is_spent():
+            again_after = stream_id.parse(history[-1][0]) if history else after
+            more = group.redeliver(stream, consumer, again_after, 1, now_ms)
+            if not more:
+                break
+            budget.spend(more[0][1] or [])
+            history += more
         if context.effects is not None:
             again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
             _deliveries(context, key, group, arguments).took(again)
@@ -430,7 +248,7 @@ def _serve_group(
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
     if arguments.claim_idle_ms != _NEVER:
-        return _claim_and_deliver(context, key, group, reader, arguments, budget)
+        return _claim_and_deliver(context, key, group, reader, arguments)
     if budget is not None:
         count = budget.count_within(stream, group.last_id, count)
     found = group.deliver(stream, reader, count, now_ms, arguments.ack)
@@ -446,19 +264,15 @@ def _serve_group(
 
 
 def _claim_and_deliver(
-    context: Context,
-    key: bytes,
-    group: Group,
-    reader: Consumer,
-    arguments: ReadArguments,
-    budget: ReadBudget | None,
+    context: Context, key: bytes, group: Group, reader: Consumer, arguments: ReadArguments
 ) -> Any:
     """Idle entries, then new ones; each with its idle time and its number of deliveries before."""
     stream = context.keyspace.stream_or_none(key)
     assert stream is not None
     now_ms = context.now_ms()
+    budget = arguments.budget
     count = arguments.count if budget is None else budget.cap(arguments.count)
-    claimed = _claim_within(stream, group, reader, arguments.claim_idle_ms, count, now_ms, budget)
+    claimed = _claim_idle(stream, group, reader, arguments, now_ms)
     rows: list[Any] = [
         [entry.id.text, entry.fields, entry.idle_ms, entry.delivery_count] for entry in claimed
     ]
@@ -483,25 +297,23 @@ def _claim_and_deliver(
     return rows
 
 
-def _claim_within(
-    stream: Stream,
-    group: Group,
-    reader: Consumer,
-    idle_ms_min: int,
-    count: int,
-    now_ms: int,
-    budget: ReadBudget | None,
+def _claim_idle(
+    stream: Stream, group: Group, reader: Consumer, arguments: ReadArguments, now_ms: int
 ) -> list[ClaimedEntry]:
     """Claim idle entries: all at once, or one by one if their size is limited."""
+    idle_ms_min, budget = arguments.claim_idle_ms, arguments.budget
     if budget is None:
-        return group.claim_idle(stream, reader, idle_ms_min, count, now_ms)
+        return group.claim_idle(stream, reader, idle_ms_min, arguments.count, now_ms)
     claimed: list[ClaimedEntry] = []
-    while not budget.is_spent() and (count == 0 or len(claimed) < count):
+    left = budget.cap(arguments.count)
+    while left > 0 and not budget.is_spent():
+        # An entry that was claimed a moment ago is not idle: each is found once.
         found = group.claim_idle(stream, reader, max(1, idle_ms_min), 1, now_ms)
         if not found:
             break
         budget.spend(found[0].fields)
         claimed += found
+        left -= 1
     return claimed
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
-from tests.support.engine.scenario import Notebook, fill
+from tests.support.redis_py.scenario import Notebook, fill
 
 KEY_METHODS = (
     *("keys", "scan", "scan_iter", "exists", "type", "touch", "dbsize"),
