@@ -55,9 +55,8 @@ from penstock.persist.store import Store
 
 CASE_SECONDS_MAX = 60
 START_MS = 1_700_000_000_000
-VERSION = "7.4"
-RDB_VERSION = 12
-RDB_MAGIC = b"REDIS"
+LEVELS = ("7.0", "7.4", "8.6", "8.10")
+RDB_MAGIC = (b"REDIS", b"VALKEY")
 RDB_CHECKSUM_BYTES = 8
 LENGTHS = (
     *(b"\x00", b"\x3f", b"\x40", b"\x7f\xff", b"\x80\xff\xff\xff\xff", b"\x80\x7f\xff\xff\xff"),
@@ -235,17 +234,19 @@ def check_promises(place: Path, rng: random.Random) -> str:
     check_and_repair(place, past_damage=rng.random() < 0.5)
     if rng.random() < 0.2:
         run_command_line(place, rng)
-    files = DataFiles(place)
+    level = rng.choice(LEVELS)
+    files = DataFiles(place, level)
     try:
         if not files.open():
             return "refused"
+        use(files.engine)  # forgets names of producers that have expired
         before = state_of(files.engine)
         use(files.engine)
         assert state_of(files.engine) == before, "reading has changed the data"
         files.rewrite()
     finally:
         files.close()
-    again = DataFiles(place)
+    again = DataFiles(place, level)
     try:
         assert again.open(), "what was rewritten is refused"
         assert state_of(again.engine) == before, "a rewrite has changed the data"
@@ -290,8 +291,8 @@ def run_command_line(place: Path, rng: random.Random) -> None:
 class DataFiles:
     """A data directory opened as by an embedded database."""
 
-    def __init__(self, place: Path) -> None:
-        self.engine = Engine(ManualClock(START_MS), VERSION)
+    def __init__(self, place: Path, level: str = LEVELS[-1]) -> None:
+        self.engine = Engine(ManualClock(START_MS), level)
         self._place = str(place)
         self._options = SnapshotOptions()
         self._store = Store(SystemDisk(), Layout(self._place), self.engine, DATA_ROWS)
@@ -324,8 +325,9 @@ class DataFiles:
 
 
 def state_of(engine: Engine) -> dict[tuple[int, bytes], tuple[int | None, bytes]]:
-    """Every value as a DUMP payload, with its expiry, after an integrity check."""
+    """Every value as a DUMP payload of the level, with its expiry, after an integrity check."""
     found = {}
+    version = engine.context.compat.rdb_version
     for keyspace in engine.context.databases:
         for key, value in keyspace.values.items():
             if isinstance(value, Stream):
@@ -334,7 +336,7 @@ def state_of(engine: Engine) -> dict[tuple[int, bytes], tuple[int | None, bytes]
                 check_list(value)
             else:
                 assert isinstance(value, bytes)
-            found[keyspace.index, key] = keyspace.expires.get(key), dump_value(value, RDB_VERSION)
+            found[keyspace.index, key] = keyspace.expires.get(key), dump_value(value, version)
     return found
 
 

@@ -11,6 +11,7 @@ from penstock.errors import CorruptData
 from penstock.persist.aof.batch import encode_batch
 from penstock.persist.aof.replay import Replay, Torn
 from tests.support.disk.fake_disk import FakeSource
+from tests.support.engine.effects import Recorder
 from tests.support.engine.engine_state import engine_state
 
 FIRST = encode_batch(b"", 0, 0)
@@ -234,3 +235,15 @@ def test_zeros_to_the_end_are_torn_in_a_plain_file_too() -> None:
     plain = words("SET a 1")
     assert torn_at(plain + bytes(100)) == len(plain)
     assert "0x00" in damage(plain + bytes(100) + plain)
+
+
+@pytest.mark.xfail(strict=True, reason="XIDMPRECORD refuses it; in a replay it should record it")
+def test_a_name_recorded_again_after_it_had_expired_is_replayed() -> None:
+    """A replay has no clock, so it still knows the name that the server had forgotten."""
+    recorder = Recorder("8.6")
+    first = recorder.ask("XADD s IDMP p a * k v")
+    recorder.clock.at_ms += 200_000
+    second = recorder.ask("XADD s IDMP q b * k v")
+    assert recorder.ask(f"XIDMPRECORD s p a {second.decode()}") == "OK"
+    assert first != second
+    assert f"'p' 'a' is {second.decode()}" in "".join(read(recorder.take()))

@@ -46,6 +46,39 @@ def test_groups_consumers_and_pending_entries_cost_memory() -> None:
     assert sizes == sorted(set(sizes))
 
 
+def test_producers_returned_entries_and_indexes_cost_memory() -> None:
+    client = ServerBench("8.8").connect()
+    for number in range(50):
+        client.reply(f"XADD s {number + 1}-0 k v")
+    for name in ("g", "h"):
+        client.reply(f"XGROUP CREATE s {name} 0")
+        client.reply(f"XREADGROUP GROUP {name} c STREAMS s >")
+    sizes = [usage(client)]
+    for lines in (
+        [f"XNACK s g FAIL IDS 1 {number}-0" for number in range(1, 21)],
+        [
+            "XREADGROUP GROUP h c CLAIM 999999 STREAMS s >"
+        ],  # keeps the records by their times from now on
+        ["XTRIM s MAXLEN 50 ACKED"],  # counts the groups of each pending entry from now on
+        [f"XADD s IDMP p {number} * k v" for number in range(20)],
+        [f"XADD s IDMP p{number} name * k v" for number in range(20)],
+    ):
+        for line in lines:
+            client.reply(line)
+        sizes.append(usage(client))
+    assert sizes == sorted(set(sizes))
+
+
+def test_names_are_estimated_from_a_few() -> None:
+    client = ServerBench("8.6").connect()
+    client.reply("XADD s * k v")
+    client.reply("XCFGSET s IDMP-MAXSIZE 10000")
+    for number in range(2000):
+        client.reply(f"XADD s IDMP p message:{number:09} * k v")
+    exact = usage(client)
+    assert 0.8 * exact < client.reply("MEMORY USAGE s") < 1.2 * exact
+
+
 def test_a_few_samples_are_enough_for_an_estimate() -> None:
     client = ServerBench().connect()
     for _ in range(3000):

@@ -33,8 +33,8 @@ SECOND = ("XADD s 3-1 temp 23", "RPUSH l d", "XACK s g 1-1", "XADD s 4-1 temp 24
 class OurFiles:
     """A data directory written by penstock, with one batch per command."""
 
-    def __init__(self, directory: Path, preamble: bool = True) -> None:
-        self.bench = Bench()
+    def __init__(self, directory: Path, preamble: bool = True, level: str | None = None) -> None:
+        self.bench = Bench(level)
         self.bench.engine.context.keyspace.remove(STRING_KEY)
         self.options = SnapshotOptions(preamble=preamble)
         self.layout = Layout(str(directory))

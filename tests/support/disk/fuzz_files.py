@@ -8,34 +8,38 @@ from pathlib import Path
 from tests.support.disk.data_files import OurFiles, write_redis
 from tests.support.engine.engines import START_MS
 from tests.support.random.rdb_workload import workload
+from tests.support.servers.programs import REDIS_7_0, REDIS_8_6, VALKEY_9, Program
 from tests.support.servers.redis_server import redis_program_or_none, running_redis
 
 STEPS = 40
 
 
 def build_sources(folder: Path) -> list[Path]:
-    """Directories of penstock, with bases as snapshots or commands, and of Redis if it is installed."""
+    """Directories of penstock, with bases as snapshots or commands, and of Redis and Valkey if installed."""
     folder.mkdir(parents=True)
     found = []
-    for seed, preamble in ((1, True), (2, False), (3, True)):
+    for seed, preamble, level in ((1, True, "8.10"), (2, False, "8.10"), (3, True, "8.6")):
         found.append(folder / f"ours-{seed}")
-        _write_ours(found[-1], seed, preamble)
+        _write_ours(found[-1], seed, preamble, level)
     shutil.rmtree(found[-1] / "appendonlydir")  # a snapshot alone
     if redis_program_or_none() is not None:
         found.append(write_redis(folder / "redis-small"))
-        for seed, settings in (
-            (4, ("--aof-use-rdb-preamble", "no")),
-            (5, ("--rdbcompression", "yes")),
-        ):
+    for seed, program, settings in (
+        (4, REDIS_7_0, ("--aof-use-rdb-preamble", "no")),
+        (5, REDIS_7_0, ("--rdbcompression", "yes")),
+        (6, REDIS_8_6, ("--rdbcompression", "no")),
+        (7, VALKEY_9, ("--rdbcompression", "no")),
+    ):
+        if program.path_or_none() is not None:
             found.append(folder / f"redis-{seed}")
-            _write_redis(found[-1], seed, settings)
+            _write_redis(found[-1], seed, program, settings)
     return found
 
 
-def _write_ours(directory: Path, seed: int, preamble: bool) -> None:
-    files = OurFiles(directory, preamble)
+def _write_ours(directory: Path, seed: int, preamble: bool, level: str) -> None:
+    files = OurFiles(directory, preamble, level)
     files.bench.clock.at_ms = START_MS
-    words = workload(seed, STEPS)
+    words = workload(seed, STEPS, level)
     third = len(words) // 3
     _do(files, words[:third])
     files.rewrite()
@@ -58,12 +62,13 @@ def _do(files: OurFiles, commands: list[list[bytes]]) -> None:
     files.store.commit.sync()
 
 
-def _write_redis(directory: Path, seed: int, settings: tuple[str, ...]) -> None:
-    with running_redis("--appendonly", "yes", "--appendfsync", "always", *settings) as server:
+def _write_redis(directory: Path, seed: int, program: Program, settings: tuple[str, ...]) -> None:
+    arguments = ("--appendonly", "yes", "--appendfsync", "always", *settings)
+    with running_redis(*arguments, program=program) as server:
         client = server.client
         place = Path(str(client.config_get("dir")["dir"]))
         with client.pipeline(transaction=False) as pipe:
-            for words in workload(seed, STEPS):
+            for words in workload(seed, STEPS, program.level):
                 pipe.execute_command(*words)  # type: ignore[no-untyped-call]
             pipe.execute(raise_on_error=False)
         client.save()

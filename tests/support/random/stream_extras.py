@@ -36,8 +36,8 @@ COUNTERS = [0, 1, 63, 64, 2**32, COUNT_MAX - 1, COUNT_MAX]
 DELIVERIES = [0, 1, 2, 2, 64, COUNT_MAX]
 
 
-def add_producers(dice: random.Random, stream: Stream, about_ms: int) -> None:
-    """Settings, names of entries around a time (a few anywhere), and counters."""
+def add_producers(dice: random.Random, stream: Stream, about_ms: int, odd: float = 0.1) -> None:
+    """Settings, names of entries around a time (`odd`: how many are anywhere), and counters."""
     settings = IdempotencySettings(dice.choice(DURATIONS_S), dice.choice(SIZES))
     stream.idempotency_settings = settings
     if dice.random() < 0.1:
@@ -45,14 +45,14 @@ def add_producers(dice: random.Random, stream: Stream, about_ms: int) -> None:
     known = stream.idempotency = Idempotency()
     for _ in range(dice.choice([0, 1, 5, 30])):
         name = dice.choice([dice.choice(NAMES), b"%d" % dice.randrange(10**6), dice.randbytes(16)])
-        known.record(dice.choice(PRODUCERS), name, entry_id(dice, about_ms), settings, 0)
+        known.record(dice.choice(PRODUCERS), name, entry_id(dice, about_ms, odd), settings, 0)
     known.added = dice.choice(COUNTERS)
     known.duplicates = dice.choice(COUNTERS)
 
 
-def entry_id(dice: random.Random, about_ms: int) -> StreamID:
+def entry_id(dice: random.Random, about_ms: int, odd: float) -> StreamID:
     """An id that may or may not be in the stream."""
-    if dice.random() < 0.1:
+    if dice.random() < odd:
         return dice.choice([stream_id.LARGEST, StreamID(0, 1), StreamID(2**63, 2**63)])
     return StreamID(about_ms + dice.randrange(1000), dice.randrange(3))
 
@@ -64,6 +64,6 @@ def add_returned(dice: random.Random, stream: Stream) -> None:
         for entry in dice.sample(ids, dice.randint(0, len(ids))):
             group.give_back(entry, dice.choice(DELIVERIES))
         for _ in range(dice.choice([0, 0, 1, 3])):
-            entry = entry_id(dice, dice.choice([1, 100, 10**12]))
+            entry = entry_id(dice, dice.choice([1, 100, 10**12]), 0.1)
             if group.pending.find(entry.key) is None:
                 group.add_returned(entry, dice.choice(DELIVERIES))

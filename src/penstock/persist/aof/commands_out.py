@@ -143,6 +143,11 @@ class _StreamOut:
         key = self._key
         for entry_key in sorted(first):
             self._out([b"XADD", key, stream_id.from_key(entry_key).text, *_STAND_IN])
+        entries_read = max((group.entries_read for _, group in self._groups), default=0)
+        if entries_read > len(first):
+            # From 8.2 on, Redis lowers ENTRIESREAD to the number of entries that were ever added.
+            top = stream_id.from_key(max(first)).text
+            self._out([b"XSETID", key, top, b"ENTRIESADDED", b"%d" % entries_read])
         for name, group in self._groups:
             self._write_group(name, group)
             self._write_pending(name, group, first.__contains__)
