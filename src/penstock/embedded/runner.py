@@ -14,6 +14,7 @@ Every call is a `Step` and goes through `Runner._in_turn`:
       Call           check, prepare, perform, hand over
         CommandCall  one command
         Request      a call of a function: save, bgrewriteaof, watch
+        Retrying     a blocked read that claims runs again
         Transaction  the commands of a pipeline (transaction.py)
       Leaving        a blocked read ends
       Closing        the database is closed
@@ -344,11 +345,7 @@ class Runner:
 
     def _perform(self, call: CommandCall) -> Any:
         """Run a command. Returns its shaped reply, or the ThreadWaiter of a read that blocks."""
-        try:
-            self._in_turn(call)
-        except BaseException:
-            self._abandon(call)
-            raise
+        self._attempt(call)
         reply, refusal = call.reply, call.refusal
         call.reply = call.refusal = None
         self._calls.append(call)
@@ -358,19 +355,19 @@ class Runner:
 
     def _outcome(self, call: Call) -> Any:
         """Run a call that is not for reuse; return its reply or raise its refusal."""
-        try:
-            self._in_turn(call)
-        except BaseException:
-            self._abandon(call)
-            raise
+        self._attempt(call)
         if call.refusal is not None:
             raise call.refusal
         return call.reply
 
-    def _abandon(self, call: Call) -> None:
-        """A call was interrupted, or the disk failed, after it had run: nobody waits for a blocked read."""
-        if type(call.reply) is ThreadWaiter:
-            self._leave_queue(call.reply)
+    def _attempt(self, call: Call) -> None:
+        """Run a call. If the wait for the disk fails or is interrupted, a blocked read leaves its queue."""
+        try:
+            self._in_turn(call)
+        except BaseException:
+            if type(call.reply) is ThreadWaiter:
+                self._leave_queue(call.reply)
+            raise
 
     def _in_turn(self, step: Step) -> None:
         """Used by every call: run a step under the lock, then wait until its position is on disk."""
