@@ -373,6 +373,21 @@ class TestIterator:
                     assert iterator.seek(op, probe)
                     assert backwards(iterator) == ordered[place::-1]
 
+    @pytest.mark.parametrize("step", [RaxIterator.next, RaxIterator.previous])
+    @pytest.mark.parametrize("values", [(1, 2), (None, 2), (1, None)])
+    def test_a_value_that_is_replaced_after_a_seek_is_read_again(
+        self, step: Callable[[RaxIterator], bool], values: tuple[int | None, int | None]
+    ) -> None:
+        old, new = values
+        rax = Rax()
+        rax.insert(b"k", old)
+        iterator = rax.iterator()
+        assert iterator.seek("^")
+        rax.insert(b"k", new)
+        assert step(iterator)
+        assert (iterator.key, iterator.value) == (b"k", new)
+        assert not step(iterator)
+
     def test_it_is_nowhere_before_it_seeks_and_behind_the_ends(self) -> None:
         tree = tree_of(b"a")
         iterator = tree.iterator()

@@ -16,7 +16,7 @@ cdef Py_ssize_t _BARE
 @cython.final
 cdef class Rax(NodeHeap):
     cdef readonly bint chained
-    # Changes whenever the shape changes; an iterator compares it with the value it remembers.
+    # Changes whenever the shape or a value changes; an iterator compares it with the version it remembers.
     cdef readonly Py_ssize_t version
     cdef readonly Py_ssize_t _matched
     cdef readonly Py_ssize_t _stop

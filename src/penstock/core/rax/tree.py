@@ -274,13 +274,13 @@ class Rax(NodeHeap):
     def _replace(self, value: Any) -> None:
         """Set the value of the key that _locate found."""
         slot = self._slot(self._stop)
+        self.version += 1  # an iterator may have read the old value
         if slot != _NO_VALUE and value is not None:
             self.values[slot] = value
         elif slot != _NO_VALUE or value is not None:
             self._reserve(self._cells(self._stop) + 1)
             replaced = self._release(slot)
             self._set_slot(self._link_at, self._keep(value))
-            self.version += 1
             del replaced  # only now: its destructor may use the tree
 
     # Splitting. The walk ended inside the compressed node `at`, after `before` matching characters. Its
