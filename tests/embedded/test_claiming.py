@@ -1,4 +1,4 @@
-"""Reads that claim idle entries: they wake without a new entry, in threads, tasks and clients of a served one."""
+"""Reads that claim idle entries: they wake without a new entry, in threads, tasks and clients."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,8 @@ def waiting(db: penstock.Database[Any], count: int = 1) -> Callable[[], bool]:
 
 
 def a_waiter(retry_ms: int, timeout_ms: int = 0) -> ThreadWaiter:
-    blocked = Blocked(Frame(), [b"s"], timeout_ms, retry_ms=retry_ms)
+    blocked = Blocked(Frame(), [b"s"], timeout_ms)
+    blocked.retry_ms = retry_ms
     keyspace = Engine().context.keyspace
     return ThreadWaiter(TABLE["XREADGROUP"], blocked, keyspace, results.as_it_is)
 
@@ -155,7 +157,7 @@ def test_an_entry_that_becomes_pending_while_a_read_waits_is_claimed(path: Path 
 def test_blocked_reads_claim_one_after_another(path: Path | None) -> None:
     with penstock.open(path) as db:
         lose_an_entry(db)
-        readers = [Worker(lambda name=name: claim(db, consumer=name)) for name in "abc"]
+        readers = [Worker(partial(claim, db, consumer=name)) for name in "abc"]
         found = [reader.result() for reader in readers]
         assert sorted(rows[0][1][0][3] for rows in found) == [1, 2, 3]
 
@@ -182,7 +184,7 @@ def test_closing_wakes_a_read_that_waits_for_idle_entries(path: Path | None) -> 
     db = penstock.open(path)
     lose_an_entry(db)
     db.xclaim("s", "g", "lost", 0, ["1-0"], idle=0)
-    readers = [Worker(lambda idle_ms=ms: claim(db, idle_ms)) for ms in (LONG_MS, LONG_MS, 2**40)]
+    readers = [Worker(partial(claim, db, ms)) for ms in (LONG_MS, LONG_MS, 2**40)]
     wait_until(waiting(db, 3))
     db.close()
     for reader in readers:
@@ -203,7 +205,7 @@ def test_closing_races_with_reads_that_run_again(path: Path | None) -> None:
                 db.xclaim("s", "g", "lost", 0, ["1-0"], justid=True)
 
         busy = Worker(keep_busy)
-        readers = [Worker(lambda db=db: claim(db, LONG_MS // 100)) for _ in range(3)]
+        readers = [Worker(partial(claim, db, LONG_MS // 100)) for _ in range(3)]
         wait_until(waiting(db, 3))
         stop.set()
         busy.result()
@@ -251,9 +253,8 @@ def test_a_read_whose_first_attempt_is_lost_does_not_wait_for_ever(tmp_path: Pat
     db, engine, _ = opened_with_parts(disk, tmp_path)
     lose_an_entry(db)
     disk.full = True
-    for read in (claim, lambda db: db.xreadgroup("g", "new", {"s": ">"}, block=0)):
-        with pytest.raises(penstock.CommandError, match="MISCONF"):
-            read(db)
+    with pytest.raises(penstock.CommandError, match="MISCONF"):
+        claim(db)
     assert engine.waiters.count == 0
     disk.full = False
     with suppress(penstock.CommandError):
@@ -293,8 +294,7 @@ def test_jobs_of_workers_that_fail_are_done_by_others(path: Path | None) -> None
             db.xadd("s", {"job": n})
         clients = [redis.Redis(port=serving.port or 0) for _ in range(2)]
         workers = [
-            Worker(lambda n=n, client=client: work(f"w{n}", client))
-            for n, client in enumerate([db, db, *clients])
+            Worker(partial(work, f"w{n}", client)) for n, client in enumerate([db, db, *clients])
         ]
         for worker in workers:
             worker.result()
@@ -425,8 +425,8 @@ def test_a_client_claims_although_the_program_that_waited_before_it_has_left() -
         check_claimed(second.result())
 
 
-def test_a_returned_entry_goes_to_a_blocked_read_at_once() -> None:
-    with penstock.open(compat_version="8.8") as db:
+def test_a_returned_entry_goes_to_a_blocked_read_at_once(path: Path | None) -> None:
+    with penstock.open(path, compat_version="8.8") as db:
         lose_an_entry(db)
         reader = Worker(lambda: claim(db, LONG_MS))
         wait_until(waiting(db))

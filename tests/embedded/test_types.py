@@ -14,6 +14,7 @@ import pytest
 
 import penstock
 import penstock.aio
+from penstock.embedded.group_methods import GroupMethods
 from penstock.embedded.key_methods import KeyMethods
 from tests.support.source_tree import PACKAGE
 
@@ -51,6 +52,23 @@ def consume(db: penstock.Database[str]) -> None:
     db.xdel("s", *deleted)
 
 
+def new_in_redis_8(db: penstock.Database[str], idle_ms: int) -> None:
+    for _, claimed in db.xreadgroup("g", "c", {"s": ">"}, claim_min_idle_time=idle_ms, max_size=5):
+        for entry_id, fields, idle, deliveries in claimed:
+            assert_type((entry_id, fields), tuple[str, dict[str, str]])
+            assert_type(idle + deliveries, int)
+    assert_type(db.xdelex("s", "1-0", b"2-0", ref_policy="ACKED"), list[int])
+    assert_type(db.xackdel("s", "g", "1-0"), list[int])
+    assert_type(db.xnack("s", "g", "FAIL", "1-0", retrycount=3, force=True), int)
+    assert_type(db.xcfgset("s", idmp_duration=60, idmp_maxsize=1000), str)
+    assert_type(db.xadd("s", {"k": "v"}, idmp=("producer", b"message")), str)
+    db.xadd("s", {"k": "v"}, maxlen=5, ref_policy="DELREF", idmpauto="producer")
+    db.xtrim("s", maxlen=5, ref_policy="KEEPREF")
+    assert_type(db.xread({"s": "0"}, max_count=5), list[tuple[str, list[tuple[str, dict[str, str]]]]])
+    db.pipeline().xackdel("s", "g", "1-0").xdelex("s", "2-0").xnack("s", "g", "FAIL", "3-0").execute()
+    db.pipeline().xreadgroup("g", "c", {"s": ">"}, claim_min_idle_time=5).xcfgset("s", 5).execute()
+
+
 def keys(db: penstock.Database) -> bool:
     assert_type(db.keys(), list[bytes])
     cursor, found = db.scan(match="orders:*")
@@ -65,6 +83,10 @@ async def asynchronous() -> None:
         assert_type(await db.xlen("s"), int)
         async with db.pipeline() as pipe:
             await pipe.xack("s", "g", "1-0").xadd("s", {"k": "v"}).execute()
+        assert_type(await db.xackdel("s", "g", "1-0", ref_policy="ACKED"), list[int])
+        for _, claimed in await db.xreadgroup("g", "c", {"s": ">"}, claim_min_idle_time=5):
+            for _, _, idle, _ in claimed:
+                assert_type(idle, int)
     assert_type(await penstock.aio.open(), penstock.aio.AsyncDatabase[bytes])
 
 
@@ -89,6 +111,9 @@ sure: bytes = db.xadd("s", {"k": "v"}, nomkstream=True)
 db.xinfo_stream("s")["size"]
 db.xread({"s": "0"})[0][1].decode()
 db.xpend("s")
+db.xdelex("s", "1-0", ref_policy="SOMETIMES")
+db.xnack("s", "g", "LATER", "1-0")
+db.xadd("s", {"k": "v"}, idmp="message")
 db.pipeline().xadd("s", {}).xlen(None)
 penstock.open(decode_responses="yes")
 other: penstock.Database[str] = db
@@ -120,7 +145,7 @@ def test_mypy_reports_every_wrong_line(tmp_path: Path) -> None:
 
 
 def public_methods() -> dict[str, Any]:
-    owners = [penstock.Database, KeyMethods]
+    owners = [penstock.Database, GroupMethods, KeyMethods]
     return {
         name: method
         for owner in owners

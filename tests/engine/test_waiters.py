@@ -224,3 +224,23 @@ def test_a_thousand_readers_are_served_in_order(bench: Bench) -> None:
         bench.run("XADD", "s", f"{n}-0", "k", "v")
     assert [reader.got for reader in parked] == [entries("s", f"{n}-0") for n in range(1, 1001)]
     assert waiting(bench) == 0
+
+
+# --- Claiming -------------------------------------------------------------------------------------
+
+
+def test_each_reader_that_claims_gets_a_new_time_when_its_time_has_come() -> None:
+    """The second is not asked if the first found nothing, but its owner must know when to ask again."""
+    bench = grouped("1-0", version="8.6")
+    bench.ask("XREADGROUP GROUP g lost STREAMS s >")
+    line = "XREADGROUP GROUP g {} BLOCK 0 CLAIM 500 STREAMS s >"
+    parked = readers(bench, line.format("a"), line.format("b"))
+    for reader in reversed(parked):
+        reader.retry_ms = None
+        bench.engine.retry(reader)
+        assert not reader.done
+        assert reader.retry_ms
+    bench.engine.unpark(parked[0])
+    bench.clock.step(500)
+    bench.engine.retry(parked[1])
+    assert parked[1].woken == 1

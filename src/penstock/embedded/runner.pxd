@@ -78,6 +78,7 @@ cdef class Runner:
     cdef CommandCall _new_call(self, Command command, object shape)
     cdef object _perform(self, CommandCall call)
     cpdef object _finished(self, object reply)
+    cdef int _attempt(self, Call call) except -1
     cdef int _in_turn(self, Step step) except -1
     cdef int _check_usable(self) except -1
 

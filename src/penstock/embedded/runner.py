@@ -14,6 +14,7 @@ Every call is a `Step` and goes through `Runner._in_turn`:
       Call           check, prepare, perform, hand over
         CommandCall  one command
         Request      a call of a function: save, bgrewriteaof, watch
+        Retrying     a blocked read that claims runs again
         Transaction  the commands of a pipeline (transaction.py)
       Leaving        a blocked read ends
       Closing        the database is closed
@@ -41,7 +42,6 @@ from penstock.embedded import results
 from penstock.embedded.durability import Keeper
 from penstock.embedded.lock import inside_a_call, new_turn_lock
 from penstock.embedded.thread_waiter import ThreadWaiter
-from penstock.engine import compat
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.table import Command, Flags
 from penstock.engine.waiters import Blocked
@@ -53,8 +53,6 @@ if TYPE_CHECKING:
 
 _WRITE = int(Flags.WRITE)
 _WORDS = {name: [word.encode() for word in name.split(" ")] for name in TABLE}
-# Commands that some level does not have.
-_NEWER = {row for row in TABLE.values() if not compat.LEVELS["7.0"].knows(row.since)}
 _CALLS_KEPT = 4
 # A sweep removes up to 4096 expired keys after every 4096 writes, so that keys that no call looks at cannot
 # pile up. Where nothing has expired it costs 8 us.
@@ -129,7 +127,7 @@ class CommandCall(Call):
     def perform(self, runner: Runner) -> Any:
         """Run the command. A read that blocks is parked, and its ThreadWaiter is the reply."""
         engine = runner._engine
-        if self.command in _NEWER:
+        if self.command.is_newer:
             self.check_known(engine)
         reply = engine.execute(self.command, self.frame)
         if type(reply) is Blocked:
@@ -142,7 +140,7 @@ class CommandCall(Call):
 
     def check_known(self, engine: Engine) -> None:
         """Refuse a command that the level does not have, with the text of a server of that level."""
-        if self.command in _NEWER and not engine.context.compat.knows(self.command.since):
+        if self.command.is_newer and not engine.context.compat.knows(self.command.since):
             words = [self.frame.piece(at) for at in range(1, self.frame.count)]
             raise no_such_command(self.frame.piece(0), words)
 
@@ -347,11 +345,7 @@ class Runner:
 
     def _perform(self, call: CommandCall) -> Any:
         """Run a command. Returns its shaped reply, or the ThreadWaiter of a read that blocks."""
-        try:
-            self._in_turn(call)
-        except BaseException:
-            self._abandon(call)
-            raise
+        self._attempt(call)
         reply, refusal = call.reply, call.refusal
         call.reply = call.refusal = None
         self._calls.append(call)
@@ -361,19 +355,19 @@ class Runner:
 
     def _outcome(self, call: Call) -> Any:
         """Run a call that is not for reuse; return its reply or raise its refusal."""
-        try:
-            self._in_turn(call)
-        except BaseException:
-            self._abandon(call)
-            raise
+        self._attempt(call)
         if call.refusal is not None:
             raise call.refusal
         return call.reply
 
-    def _abandon(self, call: Call) -> None:
-        """A call was interrupted, or the disk failed, after it had run: nobody waits for a blocked read."""
-        if type(call.reply) is ThreadWaiter:
-            self._leave_queue(call.reply)
+    def _attempt(self, call: Call) -> None:
+        """Run a call. If the wait for the disk fails or is interrupted, a blocked read leaves its queue."""
+        try:
+            self._in_turn(call)
+        except BaseException:
+            if type(call.reply) is ThreadWaiter:
+                self._leave_queue(call.reply)
+            raise
 
     def _in_turn(self, step: Step) -> None:
         """Used by every call: run a step under the lock, then wait until its position is on disk."""

@@ -17,5 +17,6 @@ cdef class Command:
     cdef readonly str group
     cdef readonly object find_keys
     cdef readonly bint in_session
+    cdef readonly bint is_newer
 
     cpdef bint takes(self, Py_ssize_t words) noexcept

@@ -51,13 +51,16 @@ KEYS_WITH_VALUES = (1, -1, 2)
 SUBCOMMAND_KEY = (2, 2, 1)
 
 
+OLDEST = (7, 0)  # the lowest level (compat.py), which has all commands up to this version
+
+
 class Command:
     """One row: the name, the function, and what callers must know before they call it.
 
     `arity` includes the command's own name; a negative one means "at least". `keys` gives the positions of
     the keys; `find_keys`, if given, finds those that depend on the arguments. `run` takes a Context and a
     Frame, or with `in_session` a Session and a Frame. `syntax` shows the arguments as in Redis's manual:
-    [optional], one|another, repeated ...
+    [optional], one|another, repeated ... `is_newer`: the lowest level does not have the command.
     """
 
     __slots__ = (
@@ -67,6 +70,7 @@ class Command:
         "flags",
         "group",
         "in_session",
+        "is_newer",
         "keys",
         "name",
         "run",
@@ -99,6 +103,7 @@ class Command:
         self.summary = summary
         self.syntax = syntax
         self.since = since
+        self.is_newer = tuple(map(int, since.split(".")[:2])) > OLDEST
         self.complexity = complexity
         self.group = group
         self.find_keys = find_keys

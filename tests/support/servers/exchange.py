@@ -18,8 +18,8 @@ from tests.support.random.effects import EffectWorld
 from tests.support.random.key_commands import KeyWorld
 from tests.support.random.stream_commands import Words
 from tests.support.servers.penstock_server import running_penstock
-from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.programs import REDIS_7_0, Program
+from tests.support.servers.raw_redis import RawRedis
 from tests.support.servers.redis_server import redis_program_or_none, running_redis
 
 DATABASES = 16
