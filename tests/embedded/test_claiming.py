@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -167,10 +166,10 @@ def test_a_read_claims_although_the_one_before_it_has_left() -> None:
     with penstock.open() as db:
         lose_an_entry(db)
         first = Worker(lambda: claim(db, block=SHORT_MS, idle_ms=5 * SHORT_MS, consumer="first"))
-        wait_until(waiting(db))
+        wait_until(lambda: waiting(db)() or not first.is_alive())
         second = Worker(lambda: claim(db, idle_ms=5 * SHORT_MS, consumer="second"))
-        first.result()
-        check_claimed(second.result())
+        # On a slow machine the entry may be idle before the first reads.
+        check_claimed(second.result(), deliveries=2 if first.result() else 1)
 
 
 def test_a_read_that_waits_for_idle_entries_times_out(path: Path | None) -> None:
@@ -193,22 +192,14 @@ def test_closing_wakes_a_read_that_waits_for_idle_entries(path: Path | None) -> 
 
 
 def test_closing_races_with_reads_that_run_again(path: Path | None) -> None:
-    """Nothing is ever idle long enough, because another thread claims it all the time."""
     for _ in range(10):
         db = penstock.open(path)
         db.flushdb()
         lose_an_entry(db)
-        stop = threading.Event()
-
-        def keep_busy(db: penstock.Database = db, stop: threading.Event = stop) -> None:
-            while not stop.is_set():
-                db.xclaim("s", "g", "lost", 0, ["1-0"], justid=True)
-
-        busy = Worker(keep_busy)
-        readers = [Worker(partial(claim, db, LONG_MS // 100)) for _ in range(3)]
+        readers = [Worker(partial(claim, db, LONG_MS)) for _ in range(3)]
         wait_until(waiting(db, 3))
-        stop.set()
-        busy.result()
+        for waiter in db._engine.waiters.all():
+            waiter.keep_waiting(1)
         db.close()
         for reader in readers:
             with pytest.raises(penstock.DatabaseClosed):
@@ -343,7 +334,8 @@ def test_tasks_claim_one_after_another(path: Path | None) -> None:
 def test_a_task_waits_on_if_another_reader_delays_what_it_waits_for(path: Path | None) -> None:
     async def scene(db: AsyncDatabase) -> None:
         read = asyncio.create_task(claim(db, 4 * SHORT_MS))
-        await blocked(db)
+        while not (waiting(db._database)() or read.done()):
+            await asyncio.sleep(0)
         await db.xclaim("s", "g", "lost", 0, ["1-0"], justid=True)  # idle from now on
         await db.xgroup_create("s", "other", "$")
         check_claimed(await read)
@@ -419,10 +411,9 @@ def test_a_client_claims_although_the_program_that_waited_before_it_has_left() -
     ):
         lose_an_entry(db)
         first = Worker(lambda: claim(db, block=4 * SHORT_MS, idle_ms=9 * SHORT_MS, consumer="p"))
-        wait_until(waiting(db))
+        wait_until(lambda: waiting(db)() or not first.is_alive())
         second = Worker(lambda: claim(client, idle_ms=9 * SHORT_MS))
-        first.result()
-        check_claimed(second.result())
+        check_claimed(second.result(), deliveries=2 if first.result() else 1)
 
 
 def test_a_returned_entry_goes_to_a_blocked_read_at_once(path: Path | None) -> None:

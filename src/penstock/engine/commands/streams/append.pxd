@@ -15,6 +15,9 @@ cdef unsigned char _STAR
 cdef int _BY_NOTHING
 cdef int _BY_LENGTH
 cdef int _BY_MIN_ID
+cdef int _NO_OPTION
+cdef int _DELETE
+cdef int _IF_ACKED
 
 
 @cython.locals(made=AddArguments)

@@ -35,6 +35,9 @@ _STAR = 42
 _BY_NOTHING = 0
 _BY_LENGTH = 1
 _BY_MIN_ID = 2
+_NO_OPTION = NO_OPTION
+_DELETE = DELETE
+_IF_ACKED = IF_ACKED
 _ID_HASH_BYTES = 16
 _LENGTH_BYTES = 8
 
@@ -76,7 +79,7 @@ class AddArguments:
         self.limit = 0
         self.limit_given = False
         self.no_make = False
-        self.references = NO_OPTION
+        self.references = _NO_OPTION
         self.producer = b""  # empty: none
         self.message = b""  # the producer's name for the message; empty: made from the fields
         self.id: StreamID | None = None  # None: the next one
@@ -102,9 +105,9 @@ class AddArguments:
                     raise CommandError("The LIMIT argument must be >= 0.")
                 self.limit_given = True
             elif (
-                self.references == NO_OPTION
+                self.references == _NO_OPTION
                 and (context.compat.reference_options or context.replaying)
-                and option_at(frame, at) != NO_OPTION
+                and option_at(frame, at) != _NO_OPTION
             ):
                 self.references = option_at(frame, at)
             elif adding and frame.is_word(at, b"NOMKSTREAM"):
@@ -193,23 +196,23 @@ class AddArguments:
         """Trim a stream; return how many entries were removed."""
         if self.trim_by == _BY_NOTHING:
             return 0
-        if self.references == IF_ACKED:
+        if self.references == _IF_ACKED:
             return References(stream).trim_unreferenced(
                 self.length_max, self.min_id, self.limit, replaying
             )
-        approximate = self.approximate and self.references != DELETE  # as in Redis
+        approximate = self.approximate and self.references != _DELETE  # as in Redis
         if self.min_id is None:
             removed = stream.trim_length(self.length_max, approximate, self.limit)
         else:
             removed = stream.trim_min_id(self.min_id, approximate, self.limit)
-        if removed and self.references == DELETE:
+        if removed and self.references == _DELETE:
             first = stream.first_id() if stream.length else stream_id.LARGEST
             References(stream).forget_before(first)
         return removed
 
     def trim_words(self, stream: Stream) -> list[bytes]:
         """Options that repeat the trim that was just made."""
-        if self.references == IF_ACKED:
+        if self.references == _IF_ACKED:
             # What it left may be older than MINID. It removed the oldest entries that were free, and a
             # replay does the same until this length is reached.
             return [b"MAXLEN", b"=", b"%d" % stream.length, b"ACKED"]
@@ -217,7 +220,7 @@ class AddArguments:
         if self.min_id is not None:
             first = stream.first_id() if stream.length else self.min_id
             words = [b"MINID", b"=", first.text]
-        return [*words, b"DELREF"] if self.references == DELETE else words
+        return [*words, b"DELREF"] if self.references == _DELETE else words
 
     def name_message(self, frame: Frame) -> None:
         """If the producer left it to us, name the message after its fields, in any order."""
