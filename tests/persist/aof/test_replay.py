@@ -247,3 +247,13 @@ def test_a_name_recorded_again_after_it_had_expired_is_replayed() -> None:
     assert recorder.ask(f"XIDMPRECORD s p a {second.decode()}") == "OK"
     assert first != second
     assert f"'p' 'a' is {second.decode()}" in "".join(read(recorder.take()))
+
+
+def test_entries_read_of_a_log_are_taken_as_they_are() -> None:
+    """Redis lowers them to the number of entries added. Our logs have the lowered number already."""
+    state = read(words("XADD s 1-0 k v") + words("XGROUP CREATE s g 1-0 ENTRIESREAD 5"))
+    assert "  group 'g' last=1-0 read=5" in state
+    recorder = Recorder("8.6")
+    recorder.ask("XADD s 1-0 k v")
+    recorder.ask("XGROUP CREATE s g 1-0 ENTRIESREAD 5")
+    assert "  group 'g' last=1-0 read=1" in read(recorder.take())

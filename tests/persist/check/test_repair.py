@@ -22,6 +22,8 @@ from tests.support.disk.data_files import (
     write_ours,
     write_redis,
 )
+from tests.support.engine.engine_state import engine_state
+from tests.support.servers.raw_redis import encode
 from tests.support.servers.redis_server import redis_program_or_none
 
 needs_redis = pytest.mark.skipif(redis_program_or_none() is None, reason="no redis-server on PATH")
@@ -87,6 +89,46 @@ def test_a_base_that_claims_a_version_of_the_future_does_not_stop_a_repair(tmp_p
     path.write_bytes(b"REDIS0512" + path.read_bytes()[9:])
     report, _ = mend(directory, tmp_path / "out")
     assert report.verdict is Verdict.DAMAGED
+
+
+LATER = (
+    "XADD t IDMP p a * k v",
+    "XADD t IDMP p b * k v",
+    "XGROUP CREATE t g 0",
+    "XREADGROUP GROUP g ann STREAMS t >",
+    "XNACK t g FAIL IDS 1 1700000000000-1",
+)
+
+
+def test_a_copy_keeps_names_of_producers_and_returned_entries(tmp_path: Path) -> None:
+    """The version of its base is one that can hold them, also if no snapshot was read."""
+    files = OurFiles(tmp_path / "data", level="8.8")
+    files.do(*LATER)
+    files.store.close()
+    mend(tmp_path / "data", tmp_path / "out")
+    base = log_file(tmp_path / "out", "base").read_bytes()
+    assert base.startswith(b"REDIS0014")
+    assert later_state(tmp_path / "out") == later_state(tmp_path / "data")
+
+
+def test_a_log_that_is_written_as_commands_keeps_them_too(tmp_path: Path) -> None:
+    files = OurFiles(tmp_path / "data", level="8.8")
+    files.do(*LATER)
+    files.store.close()
+    data = log_file(tmp_path / "data", "incr").read_bytes()
+    path = tmp_path / "log"
+    refused = encode([b"SADD", b"x", b"y"])
+    path.write_bytes(data + encode_batch(refused, 0, len(data)) + refused)
+    _, copy = mend(path, tmp_path / "out.aof")
+    text = Path(copy.path).read_bytes()
+    assert (text.count(b"XIDMPRECORD"), text.count(b"XNACK")) == (2, 1)
+
+
+def later_state(directory: Path) -> list[str]:
+    files = OurFiles(directory, level="8.8")
+    found = engine_state(files.store.recovery(load_truncated=False).with_log().engine)
+    files.store.close()
+    return found
 
 
 def test_a_torn_end_is_left_out(tmp_path: Path) -> None:

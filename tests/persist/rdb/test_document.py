@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from penstock.persist.rdb.dump import dump_value
+from penstock.persist.rdb.dump import SEAL_BYTES, dump_value
 from penstock.persist.rdb.output import RdbOutput
 from penstock.persist.rdb.writer import RdbWriter, write_databases
 from tests.support.engine.engines import START_MS, Bench
@@ -38,6 +38,15 @@ def test_the_file_of_the_document_is_what_its_session_leaves() -> None:
     writer.end()
     assert b"".join(chunks).hex(" ") == shown("rdb").hex(" ")
     assert [item.key for item in read_all(shown("rdb"))] == [b"n", b"l", b"s"]
+
+
+def test_the_stream_of_redis_8_is_what_its_session_leaves() -> None:
+    bench = Bench("8.8")
+    (session,) = re.findall(r"```session\n(.*?)```", DOCUMENT, re.DOTALL)
+    for line in session.splitlines():
+        bench.ask(line)
+    body = dump_value(bench.stream(), 14, compress=False)[:-SEAL_BYTES]
+    assert body[-len(shown("stream")) :].hex(" ") == shown("stream").hex(" ")
 
 
 def test_the_payload_of_the_document() -> None:
