@@ -316,6 +316,7 @@ REDIS_8 = f"""
 {PENDING} | XTRIM s MAXLEN 2 KEEPREF => XTRIM s MAXLEN = 2
 XADD s IDMP p m * k v => XADD s IDMP p m 1000-0 k v
 {KNOWN} | XADD s IDMP p m * k w => XADD s IDMP p m * k w
+{KNOWN} | XADD s IDMP p m MAXLEN 0 * k w => XADD s IDMP p m * k w
 {KNOWN}; wait 200000 | XADD s IDMP p m * k w => XADD s IDMP p m 201000-0 k w
 {KNOWN}; wait 5 | XADD s IDMP q m MAXLEN 1 * k v => XADD s IDMP q m MAXLEN = 1 1005-0 k v
 XADD s IDMP p m NOMKSTREAM * k v =>

@@ -237,7 +237,6 @@ def test_zeros_to_the_end_are_torn_in_a_plain_file_too() -> None:
     assert "0x00" in damage(plain + bytes(100) + plain)
 
 
-@pytest.mark.xfail(strict=True, reason="XIDMPRECORD refuses it; in a replay it should record it")
 def test_a_name_recorded_again_after_it_had_expired_is_replayed() -> None:
     """A replay has no clock, so it still knows the name that the server had forgotten."""
     recorder = Recorder("8.6")

@@ -60,7 +60,7 @@ cdef class AddArguments:
                trimmed="long long", fields_at=Py_ssize_t, options=list, entry_id=bytes, known=bytes)
 cpdef object xadd(Context context, Frame frame)
 @cython.locals(known=StreamID)
-cdef bytes _known_or_none(Context context, Stream stream, AddArguments arguments)
+cdef bytes _known_or_none(Context context, Stream stream, AddArguments arguments, Frame frame)
 cdef int _record_message(Context context, Stream stream, AddArguments arguments) except -1
 cdef Idempotency _producers_of(Stream stream)
 @cython.locals(wanted=StreamID)

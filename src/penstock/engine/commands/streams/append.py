@@ -262,7 +262,7 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         fields_at = arguments.fields_at
         if arguments.producer:
             arguments.name_message(frame)
-            known = _known_or_none(context, stream, arguments)
+            known = _known_or_none(context, stream, arguments, frame)
             if known is not None:
                 return known
         _append(context, stream, arguments, frame)
@@ -288,11 +288,13 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
     return entry_id
 
 
-def _known_or_none(context: Context, stream: Stream, arguments: AddArguments) -> bytes | None:
+def _known_or_none(
+    context: Context, stream: Stream, arguments: AddArguments, frame: Frame
+) -> bytes | None:
     """The id of the entry that this message was added as before; counts the duplicate.
 
-    A duplicate is logged as the client sent it, because it was counted. So in a replay a message without an
-    id is always a duplicate, even if its name has expired by then; one with an id never is.
+    A duplicate is logged too, without an id, because it was counted. So in a replay a message without an id is
+    always a duplicate, even if its name has expired by then; one with an id never is.
     """
     if context.replaying:
         if arguments.id is not None:
@@ -309,6 +311,10 @@ def _known_or_none(context: Context, stream: Stream, arguments: AddArguments) ->
         return None
     stream.idempotency.count_duplicate()
     context.dirty += 1
+    if context.effects is not None:
+        # With its name: Redis would name it after its fields in another way.
+        words = [b"XADD", frame.piece(1), b"IDMP", arguments.producer, arguments.message, b"*"]
+        context.record(words + [frame.piece(at) for at in range(arguments.fields_at, frame.count)])
     return known.text
 
 

@@ -156,7 +156,9 @@ def xidmprecord(context: Context, frame: Frame) -> Status:
         stream.idempotency = Idempotency()
     settings = stream.idempotency_settings
     known = stream.idempotency.find_or_none(producer, name, settings, now_ms=0)
-    if known is not None:
+    if (
+        known is not None and not context.replaying
+    ):  # there it may have expired when this was logged
         if known != entry_id:
             raise CommandError("IID already exists for this producer with a different stream ID")
         return OK
