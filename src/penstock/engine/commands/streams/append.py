@@ -293,8 +293,8 @@ def _known_or_none(
 ) -> bytes | None:
     """The id of the entry that this message was added as before; counts the duplicate.
 
-    A duplicate is logged too, without an id, because it was counted. So in a replay a message without an id is
-    always a duplicate, even if its name has expired by then; one with an id never is.
+    A duplicate is logged too, without an id, because it was counted. So in a replay a message without an id
+    is always a duplicate, even if its name has expired by then; one with an id never is.
     """
     if context.replaying:
         if arguments.id is not None:
