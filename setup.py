@@ -9,6 +9,7 @@ PENSTOCK_SANITIZE=1          build with AddressSanitizer and UndefinedBehaviorSa
 """
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -86,27 +87,40 @@ def extensions() -> list[Extension]:
         )
         for name in modules_to_compile()
     ]
-    return cythonize(
-        modules,
-        compiler_directives=DIRECTIVES,
-        build_dir=GENERATED,
-        force=pxd_has_changed(),
-        nthreads=os.cpu_count() or 1,
-    )
+    options = {
+        "compiler_directives": DIRECTIVES,
+        "build_dir": GENERATED,
+        "nthreads": os.cpu_count() or 1,
+    }
+    stale = [module for module in modules if is_stale(module.name)]
+    current = [module for module in modules if module not in stale]
+    return cythonize(stale, force=True, **options) + cythonize(current, **options)
 
 
-def pxd_has_changed() -> bool:
-    """Tell whether any .pxd is newer than some generated C.
+def is_stale(name: str) -> bool:
+    """Tell whether a module, or a .pxd that it uses in any number of steps, is newer than its generated C.
 
-    Cython follows `from package cimport name` only to the package, so a .pxd that others cimport would
-    leave them stale.
+    Cython itself follows `from package cimport name` only to the package.
     """
-    generated = [
-        Path(GENERATED, "src", name.replace(".", "/") + ".c") for name in modules_to_compile()
-    ]
-    made = [path.stat().st_mtime for path in generated if path.exists()]
-    declared = [path.stat().st_mtime for path in PACKAGE.rglob("*.pxd")]
-    return max(declared) > min(made, default=0)
+    generated = Path(GENERATED, "src", name.replace(".", "/") + ".c")
+    if not generated.exists():
+        return True
+    source = Path("src", name.replace(".", "/") + ".py")
+    used = {source} | declarations_of(source.with_suffix(".pxd"), set())
+    return max(path.stat().st_mtime for path in used) > generated.stat().st_mtime
+
+
+def declarations_of(pxd: Path, found: set[Path]) -> set[Path]:
+    """A .pxd, and all that it cimports in any number of steps."""
+    if pxd in found or not pxd.exists():
+        return found
+    found.add(pxd)
+    for package, names in re.findall(r"^from (penstock[\w.]*) cimport (.+)$", pxd.read_text(), re.M):
+        place = Path("src", *package.split("."))
+        declarations_of(place.with_suffix(".pxd"), found)
+        for imported in names.split(","):
+            declarations_of(place / (imported.strip() + ".pxd"), found)
+    return found
 
 
 setup(ext_modules=extensions(), options={"build_ext": {"parallel": True}})
