@@ -115,7 +115,9 @@ def declarations_of(pxd: Path, found: set[Path]) -> set[Path]:
     if pxd in found or not pxd.exists():
         return found
     found.add(pxd)
-    for package, names in re.findall(r"^from (penstock[\w.]*) cimport (.+)$", pxd.read_text(), re.M):
+    for package, names in re.findall(
+        r"^from (penstock[\w.]*) cimport (.+)$", pxd.read_text(), re.M
+    ):
         place = Path("src", *package.split("."))
         declarations_of(place.with_suffix(".pxd"), found)
         for imported in names.split(","):
