@@ -19,12 +19,13 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 # Compiled: every module with a .pxd beside it, except these. Their .pxd holds C functions that others inline.
-INLINED = {"core/memory", "engine/wall_clock", "embedded/thread_ident"}
+INLINED = {"core/memory", "core/spans", "engine/wall_clock", "embedded/thread_ident"}
 
 PACKAGE = Path("src/penstock")
 GENERATED = "build/cython"
 # docs/decisions/0007-compiler-flags.md has the measurements behind these flags.
 FLAGS = ["-O3", "-fno-stack-protector", "-g0", "-Wno-sign-compare"]
+KEPT_OBJECTS = 8
 SANITIZERS = "-fsanitize=address,undefined"
 # What is undefined ends the process: a line on stderr would be lost in a test run.
 SANITIZE_FLAGS = [SANITIZERS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g"]
@@ -76,7 +77,10 @@ def extensions() -> list[Extension]:
         )
         return []
     from Cython.Build import cythonize
+    from Cython.Compiler import Options
 
+    # Each class keeps a few dead objects for its next ones. A class of a .pxd cannot ask for it by itself.
+    Options.get_directive_defaults()["freelist"] = KEPT_OBJECTS
     sanitize = os.environ.get("PENSTOCK_SANITIZE") == "1"
     modules = [
         Extension(

@@ -1,37 +1,10 @@
-# Compiled only for how they are made: one of these is part of every reply to a read.
+# Only the writer has C types: the other classes hold Python objects, and commands rarely use them.
 
 
-cdef class Status:
-    cdef readonly str text
-
-
-cdef class Pairs:
-    cdef readonly list items
-
-
-cdef class Push:
-    cdef readonly list items
-
-
-cdef class Verbatim:
-    cdef readonly bytes text
-
-
-cdef class Double:
-    cdef readonly double value
-
-
-cdef class Members:
-    cdef readonly list items
-
-
-cdef class NullArray:
-    pass
-
-
-cdef class NoReply:
-    pass
-
-
-cdef class Served:
-    cdef readonly list items
+cdef class ReplyWriter:
+    cpdef int put(self, object reply) except -1
+    cpdef int put_raw(self, bytes data) except -1
+    cpdef int put_bulk(self, bytes data) except -1
+    cpdef int put_int(self, long long number) except -1
+    cpdef int put_id(self, bytes ms_text, unsigned long long seq) except -1
+    cpdef int put_served(self, bytes key, object entries) except -1

@@ -2,6 +2,8 @@
 
 A command returns None, int, bytes, a list of these, or one of the classes below. The client's protocol
 decides how they are encoded; `embedded/results.py` converts them to redis-py's results.
+
+A command with a quick form (engine/table.py) may instead write its reply at once, through a `ReplyWriter`.
 """
 
 from __future__ import annotations
@@ -114,3 +116,33 @@ class Served:
 
     def __repr__(self) -> str:
         return f"Served({self.items!r})"
+
+
+class ReplyWriter:
+    """Writes one reply to a client, in the client's protocol; implemented by wire/encoder.py."""
+
+    __slots__ = ()
+
+    def put(self, reply: Any) -> None:
+        """Write a reply of any kind."""
+        raise NotImplementedError
+
+    def put_raw(self, data: bytes) -> None:
+        """Write bytes that are the same in both protocols and already encoded."""
+        raise NotImplementedError
+
+    def put_bulk(self, data: bytes) -> None:
+        """Write a string."""
+        raise NotImplementedError
+
+    def put_int(self, number: int) -> None:
+        """Write a number."""
+        raise NotImplementedError
+
+    def put_id(self, ms_text: bytes, seq: int) -> None:
+        """Write a stream id: `ms-` as text, and its second half."""
+        raise NotImplementedError
+
+    def put_served(self, key: bytes, entries: Any) -> None:
+        """Write the result of a read from one stream."""
+        raise NotImplementedError

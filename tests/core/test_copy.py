@@ -139,7 +139,7 @@ def test_a_copied_stream_makes_an_index_of_its_own() -> None:
         group = Group(SMALLEST, 0)
         add_group(stream, name, group)
         group.deliver(stream, group.create_consumer(b"c", 0), 0, 100, True)
-    References(stream)
+    References(stream).holds(0, 0)
     twin = stream.copy()
     assert (indexed(twin), indexed(stream)) == (None, 2)
     References(twin).forget(sid("1-0"))

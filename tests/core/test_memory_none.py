@@ -102,7 +102,7 @@ def _works(function: Callable[..., Any], arguments: list[Any]) -> bool:
 
 
 def test_the_functions_are_found() -> None:
-    assert {"format_behind", "put_bulk_bytes", "put_bulk_id", "put", "load16", "fold_crc"} <= set(
+    assert {"format_behind", "put_bulk_bytes", "put_fields", "put", "load16", "fold_crc"} <= set(
         FUNCTIONS
     )
     assert set(FUNCTIONS) <= set(vars(memory))

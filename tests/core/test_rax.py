@@ -535,6 +535,41 @@ class TestDepthAndSize:
             assert tree.remove(key)
         assert tree.memory_bytes() == 0
 
+    def test_a_large_tree_is_not_copied_until_few_keys_are_left(self) -> None:
+        """A copy of many keys would stop a server; the memory goes back in steps after it."""
+        tree = Rax()
+        keys = [id_key(10**12 + i) for i in range(4 * rax_heap.COPY_KEYS_MAX)]
+        for key in keys:
+            tree.insert(key, True)
+        heap, copies, sheds = tree.heap, [], []
+        for number, key in enumerate(keys):
+            before = list(map(len, tree.doomed))
+            tree.remove(key)
+            sheds += [a - b for a, b in zip(before, map(len, tree.doomed), strict=False)]
+            if tree.heap is not heap:
+                heap = tree.heap
+                copies.append(len(keys) - number - 1)
+        assert copies[0] == rax_heap.COPY_KEYS_MAX
+        assert 0 < max(sheds) <= rax_heap.SHED_MAX
+        assert tree.memory_bytes() == 0
+
+    def test_what_a_copy_left_behind_is_freed_by_the_next_changes(self) -> None:
+        tree = Rax()
+        keys = [id_key(10**12 + i) for i in range(4 * rax_heap.COPY_KEYS_MAX)]
+        for key in keys:
+            tree.insert(key, True)
+        while not tree.doomed:
+            tree.remove(keys.pop())
+        large = tree.memory_bytes()
+        changes = 0
+        while tree.doomed:
+            tree.insert(keys[changes] + b"x", True)
+            changes += 1
+        assert changes < 30
+        assert tree.memory_bytes() < large // 2
+        tree.check()
+        assert all(tree.find(key) for key in keys)
+
     def test_a_copy_keeps_every_key_and_value(self) -> None:
         tree = Rax()
         keys = [id_key(i * 977) for i in range(12_000)] + [b"k%d" % i for i in range(3000)]

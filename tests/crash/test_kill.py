@@ -1,8 +1,9 @@
 """Real processes, killed at any moment: everything acknowledged to clients is there after a restart.
 
 The server syncs always, rewrites its log all the time (the thresholds are small), and gets requests for
-rewrites and snapshots. Meanwhile clients write, read for a group, claim, acknowledge and delete, and record
-the replies (tests/support/disk/ledger). After each kill the server is restarted, and its data is compared.
+rewrites and snapshots. Meanwhile clients write, trim, read for groups, claim, acknowledge and delete, and
+record the replies (tests/support/disk/ledger). After each kill the server is restarted, and its data is
+compared.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from typing import Any
 import pytest
 
 from tests.support.campaign import cases, seed
-from tests.support.disk.ledger import GROUP, STREAMS, Ledger
-from tests.support.disk.workload import Workload, prepare
+from tests.support.disk.consuming import read_the_rest
+from tests.support.disk.ledger import Ledger
+from tests.support.disk.server_state import GROUPS, STREAMS
+from tests.support.disk.workload import VERSION, Workload, prepare
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.raw_redis import RawRedis
 
@@ -34,7 +37,7 @@ _COSTS = {b"radix-tree-keys", b"radix-tree-nodes"}
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[PenstockServer]:
-    with running_penstock(*SMALL, data=tmp_path / "data") as running:
+    with running_penstock(*SMALL, "--compat-version", VERSION, data=tmp_path / "data") as running:
         prepare(running.port)
         yield running
 
@@ -111,7 +114,7 @@ def test_acknowledged_data_survives_every_kill(server: PenstockServer) -> None:
     ledger = Ledger()
     for kill in range(KILLS):
         load = Workload(server.port, ledger, dice)
-        wait_for_entries(ledger, dice.randint(20, 400))
+        wait_for_entries(ledger, dice.randint(20, 1000))
         background = dice.choice([None, b"BGREWRITEAOF", b"BGSAVE"])
         if background is not None:
             with RawRedis(server.port) as client:
@@ -124,21 +127,8 @@ def test_acknowledged_data_survives_every_kill(server: PenstockServer) -> None:
         except AssertionError as error:
             raise AssertionError(f"after kill {kill}, PENSTOCK_SEED={start}: {error}") from error
     assert len(ledger.added) > 10 * KILLS
-    read_the_rest(server, ledger)
-
-
-def read_the_rest(server: PenstockServer, ledger: Ledger) -> None:
-    """Read what is left for the group: all entries were delivered."""
     with RawRedis(server.port) as client:
-        for stream in STREAMS:
-            words = [b"XREADGROUP", b"GROUP", GROUP, b"last", b"STREAMS", stream, b">"]
-            [reply] = client.ask([words])
-            rest = (
-                {(stream, entry[0]) for entry in reply[0][1]} if isinstance(reply, list) else set()
-            )
-            assert not rest & ledger.delivered.keys()
-            told = {place for place in ledger.delivered if place[0] == stream}
-            assert {place for place in ledger.added if place[0] == stream} <= rest | told
+        read_the_rest(client, ledger)
 
 
 def test_a_server_that_is_killed_at_rest_comes_back_the_same(server: PenstockServer) -> None:
@@ -162,7 +152,7 @@ def test_a_child_dies_with_its_server_and_changes_no_data(tmp_path: Path, comman
         with RawRedis(server.port) as client:
             add = [b"XADD", STREAMS[0], b"*", b"load", b"x" * 4000]
             client.ask([add] * 5000)
-            client.ask([[b"XREADGROUP", b"GROUP", GROUP, b"c", b"STREAMS", STREAMS[0], b">"]])
+            client.ask([[b"XREADGROUP", b"GROUP", GROUPS[0], b"c", b"STREAMS", STREAMS[0], b">"]])
             client.send([[command]])
             child = wait_for_child(server)
             os.kill(child, signal.SIGSTOP)  # paused in the middle of its work

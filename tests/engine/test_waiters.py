@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.engine.engines import Bench, Reader, grouped
+from tests.support.engine.engines import Bench, Reader, command_of, grouped
+from tests.support.engine.streams import frame_of
 
 KV = [b"k", b"v"]
 
@@ -224,6 +225,70 @@ def test_a_thousand_readers_are_served_in_order(bench: Bench) -> None:
         bench.run("XADD", "s", f"{n}-0", "k", "v")
     assert [reader.got for reader in parked] == [entries("s", f"{n}-0") for n in range(1, 1001)]
     assert waiting(bench) == 0
+
+
+# --- Lines ----------------------------------------------------------------------------------------
+
+
+def test_an_entry_runs_only_the_readers_that_it_can_serve(bench: Bench) -> None:
+    """However many wait: one that is served, and the next one of its group."""
+    line = "XREADGROUP GROUP g c{} BLOCK 0 STREAMS s >"
+    parked = readers(bench, *(line.format(n) for n in range(500)))
+    bench.ask("XADD s 1-0 k v")
+    assert [reader.runs for reader in parked] == [1, 1] + [0] * 498
+    bench.ask("XADD s 2-0 k v")
+    assert [reader.runs for reader in parked] == [1, 2, 1] + [0] * 497
+
+
+def test_readers_behind_an_id_to_come_are_tried_once(bench: Bench) -> None:
+    parked = readers(bench, *["XREAD BLOCK 0 STREAMS s 5"] * 100)
+    bench.ask("XADD s 4-0 k v")
+    assert sum(reader.runs for reader in parked) == 1
+
+
+def test_nothing_is_noted_for_a_key_that_nobody_waits_for(bench: Bench) -> None:
+    [reader] = readers(bench, "XREAD BLOCK 0 STREAMS s $")
+    for line in ("XADD t 1-0 k v", "XADD t 2-0 k v", "SET x 1", "RPUSH l 1", "DEL t"):
+        command, pieces = command_of(line.split())
+        bench.engine.run(command, frame_of(*pieces))
+    assert bench.engine.context.touched == []
+    assert (reader.runs, waiting(bench)) == (0, 1)
+
+
+def test_lines_are_served_in_the_order_of_blocking(bench: Bench) -> None:
+    """Two entries at once: a reader of g that blocked last does not overtake the reader of h."""
+    bench.ask("XGROUP CREATE s h 0")
+    line = "XREADGROUP GROUP {} {} COUNT 1 BLOCK 0 STREAMS s >"
+    order: list[str] = []
+    parked = readers(bench, *(line.format(*pair) for pair in ("ga", "hb", "gc", "hd", "ge")))
+    for name, reader in zip("abcde", parked, strict=True):
+        note_wake(reader, name, order)
+    bench.engine.begin_unit()
+    for line in ("XADD s 1-0 k v", "XADD s 2-0 k v"):
+        command, pieces = command_of(line.split())
+        bench.engine.run(command, frame_of(*pieces))
+    bench.engine.end_unit()
+    assert order == ["a", "b", "c", "d"]
+    assert waiting(bench) == 1
+
+
+def note_wake(reader: Reader, name: str, order: list[str]) -> None:
+    wake = reader.wake
+
+    def noted() -> None:
+        order.append(name)
+        wake()
+
+    reader.wake = noted  # type: ignore[method-assign]
+
+
+def test_a_line_and_its_key_go_with_their_last_waiter(bench: Bench) -> None:
+    first, second = readers(bench, *["XREAD BLOCK 0 STREAMS s s $ 0"] * 2)
+    awaited = bench.engine.context.keyspace.awaited
+    bench.engine.unpark(first)
+    assert [len(line) for line in awaited[b"s"].values()] == [1]
+    bench.engine.unpark(second)
+    assert awaited == {}
 
 
 # --- Claiming -------------------------------------------------------------------------------------

@@ -204,20 +204,6 @@ class GroupMachine(RuleBasedStateMachine):
         for entry_id in doomed:
             del self.entries[entry_id]
 
-    @rule(keep=LIMITS, limit=LIMITS)
-    def trim_and_forget(self, keep: int, limit: int) -> None:
-        def trim() -> int:
-            return References(self.stream).trim_and_forget(keep, None, limit)
-
-        if self.is_refused(max(keep, limit), trim):
-            return
-        doomed = entries_to_trim(self.stream, [], Trim(keep, None, limit, True))
-        assert trim() == len(doomed)
-        for entry_id in doomed:
-            del self.entries[entry_id]
-            for model in self.groups.values():
-                model.forget(entry_id)
-
     # --- Reading -----------------------------------------------------------------------------------
 
     @precondition(lambda self: self.groups)

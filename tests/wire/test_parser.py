@@ -184,3 +184,36 @@ def test_any_bytes_are_commands_or_refused(data: bytes) -> None:
             assert parser.start <= parser.at <= len(buffer)
     except ProtocolError:
         pass
+
+
+def outcome(data: bytes, step: int) -> tuple[list[Words], str]:
+    """The commands in bytes that arrive `step` at a time, and the error after them."""
+    parser, frame, buffer = Parser(WireLimits()), Frame(), bytearray(data)
+    found: list[Words] = []
+    for end in range(step, len(data) + step, step):
+        try:
+            while parser.next(frame, buffer, min(end, len(data))):
+                found.append(pieces(frame))
+        except ProtocolError as error:
+            return found, str(error)
+    return found, ""
+
+
+ODD_PARTS = [
+    *(b"*1\r\n", b"*01\r\n", b"*1\n\n", b"*17\r\n", b"*0\r\n", b"*-1\r\n", b"PING", b"PING\r\n", b"\r\n"),
+    *(b"$4\r\n", b"$4 \r\n", b"$0\r\n\r\n", b"$04\r\nPING\r\n", b"$4\r\nPINGxx", b"$4\rxPING\r\n"),
+    *(b"*1\r$4\r\nPING\r\n", b"*1\rx$4\r\nPING\r\n", b"$1000\r\n" + b"x" * 1000 + b"\r\n"),
+]  # fmt: skip
+NEARLY_COMMANDS = st.lists(
+    st.one_of(
+        st.lists(st.binary(max_size=12), min_size=1, max_size=4).map(encoded),
+        st.sampled_from(ODD_PARTS),
+    ),
+    max_size=6,
+)
+
+
+@given(NEARLY_COMMANDS)
+def test_whole_commands_are_read_as_bytes_that_come_one_by_one(parts: list[bytes]) -> None:
+    data = b"".join(parts)
+    assert outcome(data, len(data) or 1) == outcome(data, 1)

@@ -12,7 +12,7 @@ rax/          the radix tree: a sorted map from byte strings to objects
 frame         the arguments of one command: a buffer and the span of each
 row_blob      rows of an exactly-once sink, packed as MessagePack
 memory        bounds-checked reads and writes inside a bytearray
-crc64, lzf    checksum and compression of snapshots
+spans         reads the pieces of a frame, and appends them to a node, in one pass
 glob          glob patterns, as in KEYS and PSUBSCRIBE
 long_double   sums of decimal numbers with the precision of Redis on x86
 check, node_check   verify the invariants of a structure

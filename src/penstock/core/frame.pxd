@@ -1,6 +1,6 @@
 import cython
 
-from penstock.core cimport memory
+from penstock.core cimport memory, spans
 
 cdef Py_ssize_t _SPAN_BYTES
 cdef Py_ssize_t _KEEP_BYTES_MAX
@@ -14,9 +14,11 @@ cdef class Frame:
     cdef readonly bytearray spans
     cdef readonly Py_ssize_t count
     cdef readonly Py_ssize_t end
+    cdef readonly bint is_as_sent
 
     cpdef int clear(self) except -1
     cpdef int over(self, bytearray buffer) except -1
+    cpdef int noted_in(self, bytearray buffer, Py_ssize_t count) except -1
     @cython.locals(index=Py_ssize_t, start=Py_ssize_t)
     cpdef void move_to(self, bytearray buffer, Py_ssize_t back) except *
     @cython.locals(size=Py_ssize_t, end=Py_ssize_t)
@@ -29,6 +31,6 @@ cdef class Frame:
     cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
     cpdef bytes piece(self, Py_ssize_t index)
     cpdef Py_ssize_t bytes_from(self, Py_ssize_t first) except -1
-    @cython.locals(size=Py_ssize_t, start=Py_ssize_t, i=Py_ssize_t, char="unsigned char")
+    cpdef bint is_piece(self, Py_ssize_t index, bytes data) except -1
     cpdef bint is_word(self, Py_ssize_t index, bytes word) except -1
     cpdef bint is_char(self, Py_ssize_t index, unsigned char char) except -1

@@ -21,7 +21,7 @@ Cost: `add` about 10 ns plus the copy; `start`, `size`, `is_word` a few ns.
 
 from __future__ import annotations
 
-from penstock.core import memory
+from penstock.core import memory, spans
 
 _SPAN_BYTES = 16
 _KEEP_BYTES_MAX = 1 << 20  # `clear` frees a larger buffer, which one huge command needed
@@ -30,20 +30,24 @@ _KEEP_BYTES_MAX = 1 << 20  # `clear` frees a larger buffer, which one huge comma
 class Frame:
     """The pieces of one command.
 
-    Building: add, add_text, add_span, clear, over, move_to, copy.
-    Reading: count, start, size, piece, bytes_from, is_word, is_char.
+    Building: add, add_text, add_span, noted_in, clear, over, move_to, copy.
+    `is_as_sent`: the pieces lie in the buffer as a client sent them: `$size`, a line end, the piece, a line
+    end, one after the other.
+    Reading: count, start, size, piece, bytes_from, is_piece, is_word, is_char.
     """
 
-    __slots__ = ("buffer", "count", "end", "spans")
+    __slots__ = ("buffer", "count", "end", "is_as_sent", "spans")
 
     def __init__(self) -> None:
         self.buffer = bytearray(256)
         self.spans = bytearray(16 * _SPAN_BYTES)
         self.count = 0
         self.end = 0
+        self.is_as_sent = False
 
     def clear(self) -> None:
         """Remove all pieces, keep the memory."""
+        self.is_as_sent = False
         self.count = 0
         self.end = 0
         if len(self.buffer) > _KEEP_BYTES_MAX:
@@ -53,11 +57,19 @@ class Frame:
 
     def over(self, buffer: bytearray) -> None:
         """Remove all pieces; the next ones are spans of the caller's buffer (`add_span`)."""
+        self.is_as_sent = False
         self.count = 0
         self.end = 0
         self.buffer = buffer
         if len(self.spans) > _KEEP_BYTES_MAX:
             self.spans = bytearray(16 * _SPAN_BYTES)
+
+    def noted_in(self, buffer: bytearray, count: int) -> None:
+        """The spans of `count` pieces of the caller's buffer were written to `spans`."""
+        self.buffer = buffer
+        self.count = count
+        self.end = 0
+        self.is_as_sent = True
 
     def move_to(self, buffer: bytearray, back: int) -> None:
         """The bytes were copied to another buffer, `back` bytes closer to its start."""
@@ -132,25 +144,20 @@ class Frame:
         """The total size of the pieces from `first` on."""
         return memory.sizes(self.spans, first, self.count)
 
-    def is_word(self, index: int, word: bytes) -> bool:
-        """Tell whether a piece is this word in any case; `word` is in capitals."""
-        size = self.size(index)
-        if size != len(word):
-            return False
-        start = self.start(index)
-        for i in range(size):
-            char = self.buffer[start + i]
-            if 97 <= char <= 122:
-                char -= 32
-            if char != word[i]:
-                return False
-        return True
-
-    def is_char(self, index: int, char: int) -> bool:
-        """Tell whether a piece is this one character."""
+    def is_piece(self, index: int, data: bytes) -> bool:
+        """Tell whether a piece is equal to these bytes. Raises: IndexError if there is no such piece."""
         if not 0 <= index < self.count:
             raise IndexError(index)
-        return (
-            memory.span_size(self.spans, index) == 1
-            and self.buffer[memory.span_start(self.spans, index)] == char
-        )
+        return spans.is_piece(self.buffer, self.spans, index, data)
+
+    def is_word(self, index: int, word: bytes) -> bool:
+        """Tell whether a piece is this word in any case; `word` is in capitals. Raises: as is_piece."""
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        return spans.is_word(self.buffer, self.spans, index, word)
+
+    def is_char(self, index: int, char: int) -> bool:
+        """Tell whether a piece is this one character. Raises: as is_piece."""
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        return spans.is_char(self.buffer, self.spans, index, char)

@@ -433,8 +433,8 @@ cdef inline char* _put_head(char* place, unsigned char kind, Py_ssize_t size) no
         place[1] = <char> (48 + size)
         place += 2
     elif size < 100:
-        place[1] = <char> (48 + size // 10)
-        place[2] = <char> (48 + size % 10)
+        place[1] = <char> (48 + <unsigned int> size // 10)
+        place[2] = <char> (48 + <unsigned int> size % 10)
         place += 3
     else:
         place += 1 + digits(size)
@@ -442,21 +442,6 @@ cdef inline char* _put_head(char* place, unsigned char kind, Py_ssize_t size) no
     place[0] = 13
     place[1] = 10
     return place + 2
-
-
-cdef inline Py_ssize_t put_bulk_number(bytearray target, Py_ssize_t at, long long value) except -1:
-    cdef bint negative = value < 0
-    cdef unsigned long long magnitude = 0 - <unsigned long long> value if negative else <unsigned long long> value
-    cdef Py_ssize_t size = digits(magnitude) + negative
-    cdef char* place
-    _check(_length(target), at, size + 26)
-    place = _put_head(PyByteArray_AS_STRING(target) + at, 36, size)
-    if negative:
-        place[0] = 45
-    _put_digits(place + size, magnitude)
-    place[size] = 13
-    place[size + 1] = 10
-    return place + size + 2 - PyByteArray_AS_STRING(target)
 
 
 cdef inline Py_ssize_t put_bulk_bytes(bytearray target, Py_ssize_t at, bytes data) except -1:
@@ -492,35 +477,188 @@ cdef inline Py_ssize_t put_head(bytearray target, Py_ssize_t at, unsigned char k
     return _put_head(PyByteArray_AS_STRING(target) + at, kind, number) - PyByteArray_AS_STRING(target)
 
 
-# Copies a few bytes too many where both buffers have them: cheaper than calling memcpy.
-cdef inline Py_ssize_t put_short_bulk(bytearray target, Py_ssize_t at, bytearray node, Py_ssize_t place) except -1:
-    cdef const char* source
-    cdef char* line
+# --- Listpack elements: core/listpack draws the encodings ---------------------------------------------------
+
+# The position behind the element at `place`; NULL if there is none that ends at or before `end`.
+cdef inline const unsigned char* _behind(const unsigned char* place, const unsigned char* end) noexcept:
+    cdef Py_ssize_t left = end - place
     cdef Py_ssize_t size
-    cdef Py_ssize_t rest
-    cdef unsigned char lead
-    _check(_length(node), place, 1)
-    source = PyByteArray_AS_STRING(node) + place
-    lead = <unsigned char> source[0]
-    if lead < 0x80:
-        return put_bulk_number(target, at, lead)
-    if lead >= 0xC0:
-        _check(_length(target), 0, 0)
-        return 0
-    size = lead & 0x3F
-    rest = _length(node) - place
-    _check(rest, 1, size)
-    _check(_length(target), at, 72)
-    line = _put_head(PyByteArray_AS_STRING(target) + at, 36, size)
-    if size <= 16 and rest > 16:
-        memcpy(line, source + 1, 16)
-    elif size <= 32 and rest > 32:
-        memcpy(line, source + 1, 32)
+    cdef unsigned int long_size
+    if left < 2:
+        return NULL
+    if place[0] < 0x80:
+        return place + 2
+    if place[0] < 0xC0:
+        size = 2 + (place[0] & 0x3F)
+        return place + size if size <= left else NULL
+    if place[0] < 0xE0:
+        size = 2
+    elif place[0] < 0xF0:
+        size = 2 + ((<Py_ssize_t> place[0] & 0x0F) << 8 | place[1])
+    elif place[0] == 0xF0:
+        if left < 6:
+            return NULL
+        memcpy(&long_size, place + 1, 4)
+        size = 5 + <Py_ssize_t> long_size
+    elif place[0] <= 0xF4:
+        size = 9 if place[0] == 0xF4 else place[0] - 0xEE
     else:
-        memcpy(line, source + 1, size)
+        return NULL
+    size += 1 if size <= 127 else 2 if size < 16383 else 3 if size < 2097151 else 4 if size < 268435455 else 5
+    return place + size if size <= left else NULL
+
+
+# Both are for an element that lies inside its node.
+cdef inline bint _is_int(const unsigned char* place) noexcept:
+    return place[0] < 0x80 or (place[0] & 0xE0) == 0xC0 or place[0] > 0xF0
+
+
+cdef inline long long _int_value(const unsigned char* place) noexcept:
+    cdef unsigned long long bits = 0
+    cdef int unused
+    if place[0] < 0x80:
+        return place[0]
+    if place[0] < 0xE0:
+        bits = <unsigned long long> (place[0] & 0x1F) << 8 | place[1]
+        unused = 51
+    elif place[0] == 0xF1:
+        memcpy(&bits, place + 1, 2)
+        unused = 48
+    elif place[0] == 0xF2:
+        memcpy(&bits, place + 1, 3)
+        unused = 40
+    elif place[0] == 0xF3:
+        memcpy(&bits, place + 1, 4)
+        unused = 32
+    else:
+        memcpy(&bits, place + 1, 8)
+        unused = 0
+    return (<long long> (bits << unused)) >> unused  # fills up with the sign
+
+
+cdef inline Py_ssize_t plain_entry(bytearray node, Py_ssize_t at) except -1:
+    cdef const unsigned char* start
+    cdef const unsigned char* ms
+    cdef const unsigned char* seq
+    cdef const unsigned char* behind
+    cdef const unsigned char* end
+    _check(_length(node), at, 0)
+    start = <const unsigned char*> PyByteArray_AS_STRING(node) + at
+    end = start + (_length(node) - at)
+    if end - start < 6 or start[0] != 2:
+        return 0
+    ms = start + 2
+    seq = _behind(ms, end)
+    if seq == NULL or not _is_int(ms) or ms[0] == 0xF4:
+        return 0
+    behind = _behind(seq, end)
+    if behind == NULL or not _is_int(seq) or seq[0] > 0xF2:
+        return 0
+    return (_int_value(ms) * (1 << 28)) | (_int_value(seq) & 0xFFFFFF) << 4 | (behind - start)
+
+
+cdef inline Py_ssize_t skip_elements(bytearray node, Py_ssize_t at, Py_ssize_t count) except -1:
+    cdef const unsigned char* base
+    cdef const unsigned char* place
+    cdef const unsigned char* end
+    _check(_length(node), at, 0)
+    base = <const unsigned char*> PyByteArray_AS_STRING(node)
+    end = base + _length(node)
+    place = base + at
+    while count > 0:
+        place = _behind(place, end)
+        if place == NULL:
+            return 0
+        count -= 1
+    return place - base
+
+
+# Writes the element as a bulk string before `line_end`. Copies a few bytes too many where both buffers have
+# them: cheaper than calling memcpy.
+cdef inline char* _put_element(char* line, const char* line_end, const unsigned char* place,
+                               const unsigned char* end) except NULL:
+    cdef Py_ssize_t size
+    if (place[0] & 0xC0) != 0x80:
+        return _put_other_element(line, line_end, place)
+    _check(line_end - line, 0, 72)
+    size = place[0] & 0x3F
+    line = _put_head(line, 36, size)
+    if size <= 16 and end - place > 16:
+        memcpy(line, place + 1, 16)
+    elif size <= 32 and end - place > 32:
+        memcpy(line, place + 1, 32)
+    else:
+        memcpy(line, place + 1, size)
     line[size] = 13
     line[size + 1] = 10
-    return line + size + 2 - PyByteArray_AS_STRING(target)
+    return line + size + 2
+
+
+cdef inline char* _put_other_element(char* line, const char* line_end, const unsigned char* place) except NULL:
+    cdef long long value
+    cdef bint negative
+    cdef unsigned long long magnitude
+    cdef Py_ssize_t size
+    if _is_int(place):
+        value = _int_value(place)
+        negative = value < 0
+        magnitude = 0 - <unsigned long long> value if negative else <unsigned long long> value
+        size = digits(magnitude) + negative
+        _check(line_end - line, 0, size + 26)
+        line = _put_head(line, 36, size)
+        line[0] = 45
+        _put_digits(line + size, magnitude)
+    else:
+        size = 0
+        if place[0] < 0xF0:
+            size = (<Py_ssize_t> place[0] & 0x0F) << 8 | place[1]
+            place += 2
+        else:
+            memcpy(&size, place + 1, 4)
+            place += 5
+        _check(line_end - line, 0, size + 26)
+        line = _put_head(line, 36, size)
+        memcpy(line, place, size)
+    line[size] = 13
+    line[size + 1] = 10
+    return line + size + 2
+
+
+cdef inline Py_ssize_t put_fields(bytearray target, Py_ssize_t at, bytearray node, Py_ssize_t names_at,
+                                  Py_ssize_t place, Py_ssize_t count) except -1:
+    cdef char* start
+    cdef char* line
+    cdef const char* line_end
+    cdef const unsigned char* name
+    cdef const unsigned char* value
+    cdef const unsigned char* behind
+    cdef const unsigned char* end
+    _check(_length(target), at, 0)
+    _check(_length(node), names_at, 0)
+    _check(_length(node), place, 0)
+    start = PyByteArray_AS_STRING(target)
+    line = start + at
+    line_end = start + _length(target)
+    value = <const unsigned char*> PyByteArray_AS_STRING(node) + place
+    end = <const unsigned char*> PyByteArray_AS_STRING(node) + _length(node)
+    name = value + (names_at - place)
+    while count > 0:
+        if names_at == 0:
+            name = value
+        behind = _behind(name, end)
+        if behind == NULL:
+            return 0
+        line = _put_element(line, line_end, name, end)
+        name = behind
+        if names_at == 0:
+            value = behind
+        behind = _behind(value, end)
+        if behind == NULL:
+            return 0
+        line = _put_element(line, line_end, value, end)
+        value = behind
+        count -= 1
+    return line - start
 
 
 cdef inline Py_ssize_t put_bulk_id(bytearray target, Py_ssize_t at, bytes prefix, unsigned long long seq) except -1:
@@ -537,21 +675,40 @@ cdef inline Py_ssize_t put_bulk_id(bytearray target, Py_ssize_t at, bytes prefix
     return place + 2 - PyByteArray_AS_STRING(target)
 
 
-cdef inline Py_ssize_t put_bulk_pair(bytearray target, Py_ssize_t at, unsigned long long ms,
-                                     unsigned long long seq) except -1:
-    cdef char text[41]
-    cdef char* end = text + 41
-    cdef char* start = _put_digits(end, seq) - 1
+cdef inline int put_id_prefix(bytearray prefix, unsigned long long ms) except -1:
+    cdef char text[20]
+    cdef char* start = _put_digits(text + 20, ms)
+    cdef Py_ssize_t size = text + 20 - start
     cdef char* place
-    start[0] = 45
-    start = _put_digits(start, ms)
-    _check(_length(target), at, 48)
-    place = _put_head(PyByteArray_AS_STRING(target) + at, 36, end - start)
-    memcpy(place, start, end - start)
-    place += end - start
-    place[0] = 13
-    place[1] = 10
-    return place + 2 - PyByteArray_AS_STRING(target)
+    _check(_length(prefix), 0, 24)
+    place = PyByteArray_AS_STRING(prefix)
+    memcpy(place, start, size)
+    place[size] = 45
+    place[23] = <char> (size + 1)
+    return 0
+
+
+cdef inline Py_ssize_t put_entry_head(bytearray target, Py_ssize_t at, bytearray prefix, unsigned long long seq,
+                                      Py_ssize_t fields) except -1:
+    cdef char* base
+    cdef char* line
+    cdef const char* text
+    cdef Py_ssize_t size
+    _check(_length(target), at, 96)
+    _check(_length(prefix), 0, 24)
+    text = PyByteArray_AS_STRING(prefix)
+    _check(24, text[23], 0)
+    size = text[23] + digits(seq)
+    base = PyByteArray_AS_STRING(target)
+    line = base + at
+    memcpy(line, <const char*> b"*2\r\n", 4)
+    line = _put_head(line + 4, 36, size)
+    memcpy(line, text, 24)
+    line += size
+    _put_digits(line, seq)
+    line[0] = 13
+    line[1] = 10
+    return _put_head(line + 2, 42, 2 * fields) - base
 
 
 # Sixteen bytes per step: their loads do not wait for each other. A table has 2048 bytes.

@@ -269,37 +269,6 @@ def put_bulk(target: bytearray, at: int, source: bytearray, start: int, size: in
     return at + len(text)
 
 
-def put_bulk_number(target: bytearray, at: int, value: int) -> int:
-    """As put_bulk, for the decimal digits of a number."""
-    digits = b"%d" % value
-    text = b"$%d\r\n%b\r\n" % (len(digits), digits)
-    put(target, at, text)
-    return at + len(text)
-
-
-def put_short_bulk(target: bytearray, at: int, node: bytearray, place: int) -> int:
-    """As put_bulk, for a listpack element that is a string of up to 63 bytes or a number of one byte.
-
-    Writes nothing and returns 0 for any other element.
-    """
-    _check(len(node), place, 1)
-    _check(len(target), 0, 0)
-    lead = node[place]
-    if lead & 0xC0 == 0x80:
-        return put_bulk(target, at, node, place + 1, lead & 0x3F)
-    return put_bulk_number(target, at, lead) if lead < 0x80 else 0
-
-
-def put_bulk_id(target: bytearray, at: int, prefix: bytes, seq: int) -> int:
-    """As put_bulk, for a prefix and the digits of a number up to 2**64 - 1."""
-    return put_bulk_bytes(target, at, b"%b%d" % (prefix, seq))
-
-
-def put_bulk_pair(target: bytearray, at: int, ms: int, seq: int) -> int:
-    """As put_bulk, for the text of an id."""
-    return put_bulk_bytes(target, at, b"%d-%d" % (ms, seq))
-
-
 def put_head(target: bytearray, at: int, kind: int, number: int) -> int:
     """Write a type, a number that is not negative and a line end; return the position after them."""
     text = b"%c%d\r\n" % (kind, number)
@@ -365,8 +334,118 @@ def put_small_numbers(node: bytearray, at: int, first: int, second: int, third: 
     return at + 6
 
 
+def _element(node: bytearray, at: int) -> tuple[bytes | int, int] | None:
+    """A listpack element and the position behind it; None if there is none that ends inside the node."""
+    lead = node[at] if at < len(node) else 0xFF
+    if lead > 0xF4:
+        return None
+    if lead < 0x80:
+        head, size = 1, 0
+    elif lead < 0xC0:
+        head, size = 1, lead & 0x3F
+    elif lead < 0xE0:
+        head, size = 2, 0
+    elif lead < 0xF0:
+        head, size = 2, (lead & 0x0F) << 8 | int.from_bytes(node[at + 1 : at + 2], "little")
+    elif lead == 0xF0:
+        head, size = 5, int.from_bytes(node[at + 1 : at + 5], "little")
+    else:
+        head, size = 1, 8 if lead == 0xF4 else lead - 0xEF
+    content = at + head
+    behind = content + size + 1
+    for limit in (127, 16382, 2097150, 268435454):
+        behind += head + size > limit
+    if behind > len(node):
+        return None
+    if lead < 0x80:
+        return lead, behind
+    if lead & 0xE0 == 0xC0:
+        return ((lead & 0x1F) << 8 | node[at + 1]) - (8192 if lead & 0x10 else 0), behind
+    text = bytes(node[content : content + size])
+    return (int.from_bytes(text, "little", signed=True) if lead > 0xF0 else text), behind
+
+
+def plain_entry(node: bytearray, at: int) -> int:
+    """Read the head of the entry at `at` in a stream's node if it is plain: live, with the header's names.
+
+    Returns ms << 28 | (seq & 0xFFFFFF) << 4 | bytes of the head. ms and seq are signed distances of up to 32
+    and 24 bits. Returns 0 for any other entry, for the end and for damage.
+    """
+    _check(len(node), at, 0)
+    flags = _element(node, at)
+    ms = flags and _element(node, flags[1])
+    seq = ms and _element(node, ms[1])
+    if not (flags and ms and seq) or node[at] != 2:
+        return 0
+    if isinstance(ms[0], bytes) or isinstance(seq[0], bytes):
+        return 0
+    if node[flags[1]] == 0xF4 or node[ms[1]] > 0xF2:
+        return 0
+    return ms[0] << 28 | (seq[0] & 0xFFFFFF) << 4 | (seq[1] - at)
+
+
+def skip_elements(node: bytearray, at: int, count: int) -> int:
+    """The position behind `count` listpack elements; 0 if they do not all end inside the node."""
+    _check(len(node), at, 0)
+    for _ in range(count):
+        found = _element(node, at)
+        if found is None:
+            return 0
+        at = found[1]
+    return at
+
+
+def put_fields(
+    target: bytearray, at: int, node: bytearray, names_at: int, place: int, count: int
+) -> int:
+    """Write `count` names and values, all listpack elements, as bulk strings in turn.
+
+    The names follow each other from `names_at` on, the values from `place` on. If `names_at` is 0, each
+    value follows its name. Returns the position after them in the target; 0 if an element is damaged.
+    """
+    _check(len(target), at, 0)
+    _check(len(node), names_at, 0)
+    _check(len(node), place, 0)
+    for _ in range(count):
+        name = _element(node, names_at or place)
+        if name is None:
+            return 0
+        if names_at:
+            names_at = name[1]
+        else:
+            place = name[1]
+        value = _element(node, place)
+        if value is None:
+            return 0
+        place = value[1]
+        for piece in (name[0], value[0]):
+            at = put_bulk_bytes(target, at, piece if isinstance(piece, bytes) else b"%d" % piece)
+    return at
+
+
+def put_bulk_id(target: bytearray, at: int, prefix: bytes, seq: int) -> int:
+    """As put_bulk, for a prefix and the digits of a number up to 2**64 - 1."""
+    return put_bulk_bytes(target, at, b"%b%d" % (prefix, seq))
+
+
+def put_id_prefix(prefix: bytearray, ms: int) -> None:
+    """Write the digits of an id's milliseconds and the dash; the byte 23 says how many bytes these are."""
+    _check(len(prefix), 0, 24)
+    put(prefix, 0, b"%d-" % ms)
+    prefix[23] = digits(ms) + 1
+
+
+def put_entry_head(target: bytearray, at: int, prefix: bytearray, seq: int, fields: int) -> int:
+    """Write what precedes the fields of an entry: `*2`, its id and `*` twice the number of fields."""
+    _check(len(prefix), 0, 24)
+    entry_id = b"%b%d" % (cut(prefix, 0, prefix[23]), seq)
+    text = b"*2\r\n$%d\r\n%b\r\n*%d\r\n" % (len(entry_id), entry_id, 2 * fields)
+    put(target, at, text)
+    return at + len(text)
+
+
 def fold_crc(crc: int, tables: bytearray, buffer: bytearray, start: int, until: int) -> int:
-    """Continue a reflected 64-bit CRC over some bytes; core/crc64 makes the sixteen tables."""
+    """Continue a reflected 64-bit CRC over some bytes; persist/rdb/crc64 makes the sixteen tables."""
     _check(len(tables), 0, 32768)
     _check(len(buffer), start, until - start)
     with memoryview(tables) as view, view.cast("Q") as table:

@@ -1,6 +1,6 @@
 import cython
 
-from penstock.core cimport memory, stream_id, stream_node
+from penstock.core cimport memory, spans, stream_id, stream_node
 from penstock.core.frame cimport Frame
 from penstock.core.idempotency cimport Idempotency, IdempotencySettings
 from penstock.core.groups.pending_index cimport PendingIndex
@@ -51,9 +51,13 @@ cdef class Stream:
     cpdef int append(self, unsigned long long now_ms, Frame frame, Py_ssize_t first) except -1
     cpdef int append_at(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except -1
     cpdef int append_in_ms(self, unsigned long long ms, Frame frame, Py_ssize_t first) except -1
-    @cython.locals(raw_bytes="long long", bound=Py_ssize_t, tail=bytearray)
     cdef int _append(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except -1
-    @cython.locals(bytes_max="long long", entries_max="long long")
+    @cython.locals(raw_bytes="long long", bound=Py_ssize_t, tail=bytearray)
+    cdef int _append_any(self, unsigned long long ms, unsigned long long seq, Frame frame, Py_ssize_t first) except -1
+    @cython.locals(bytes_max="long long")
+    cdef long long _node_bytes_max(self) noexcept
+    @cython.locals(entries_max="long long")
+    cdef long long _node_entries_max(self) noexcept
     cdef bint _is_full(self, bytearray tail, long long raw_bytes) except -1
     @cython.locals(fresh=bytearray, sealed=bytearray)
     cdef bytearray _begin_node(self, bytearray tail, unsigned long long ms, unsigned long long seq, Py_ssize_t bound)
@@ -76,6 +80,7 @@ cdef class Stream:
     cpdef EntryRange range(self, StreamID start=*, StreamID end=*, long long limit=*, bint reverse=*)
     cpdef EntryCursor cursor(self, StreamID start=*, StreamID end=*, bint reverse=*)
     cpdef bytes last_id_text(self)
+    cpdef bytes last_ms_text(self)
     cpdef bint contains(self, StreamID entry_id) except -1
     @cython.locals(cursor=EntryCursor)
     cpdef StreamID first_id(self)
@@ -146,8 +151,11 @@ cdef class EntryCursor:
     cdef int _open(self, Stream stream, StreamID start, StreamID end, bint reverse, Bookmark bookmark) except -1
     @cython.locals(made=Bookmark)
     cpdef Bookmark bookmark(self)
+    cpdef int rest(self) except -1
+    cpdef bint resume(self, Stream stream, unsigned long long ms, unsigned long long seq) except -1
     @cython.locals(entry=NodeCursor, before_start=bint, behind_end=bint)
     cpdef bint advance(self) except -1
+    cpdef bint covers(self, unsigned long long ms, unsigned long long seq) noexcept
     @cython.locals(entry=NodeCursor, found=bint)
     cdef bint _step(self) except -1
     @cython.locals(stream=Stream, entry=NodeCursor)

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from penstock.core import memory, stream_id, stream_node
+from penstock.core import memory, spans, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.idempotency import Idempotency, IdempotencySettings
@@ -167,6 +167,26 @@ class Stream:
             raise IDNotAboveLast(f"no id is left in millisecond {ms}")
 
     def _append(self, ms: int, seq: int, frame: Frame, first: int) -> None:
+        if self._tail is None or not spans.append_same_entry(
+            self._tail,
+            memory.distance(ms, self.tail_ms),
+            memory.distance(seq, self.tail_seq),
+            frame.spans,
+            first,
+            frame.count,
+            frame.buffer,
+            self._node_bytes_max(),
+            self._node_entries_max(),
+        ):
+            self._append_any(ms, seq, frame, first)
+        self.length += 1
+        if self.entries_added != _COUNT_MAX:  # XSETID can set it there (S4)
+            self.entries_added += 1
+        self.last_ms = ms
+        self.last_seq = seq
+
+    def _append_any(self, ms: int, seq: int, frame: Frame, first: int) -> None:
+        """Write an entry of any kind to the tail or, if that is full, to a new node."""
         raw_bytes = frame.bytes_from(first)
         if raw_bytes > _ENTRY_BYTES_MAX:
             raise TooLarge(f"an entry has at most {_ENTRY_BYTES_MAX} bytes, not {raw_bytes}")
@@ -184,21 +204,21 @@ class Stream:
             raw_bytes,
         ):
             self.version += 1
-        self.length += 1
-        if self.entries_added != _COUNT_MAX:  # XSETID can set it there (S4)
-            self.entries_added += 1
-        self.last_ms = ms
-        self.last_seq = seq
 
     def _is_full(self, tail: bytearray, raw_bytes: int) -> bool:
         """Tell whether an entry with `raw_bytes` bytes needs a new node."""
+        return (
+            memory.load32(tail, 0) + raw_bytes >= self._node_bytes_max()
+            or stream_node.entry_count(tail) >= self._node_entries_max()
+        )
+
+    def _node_bytes_max(self) -> int:
         bytes_max = self.limits.bytes_max
-        if bytes_max <= 0 or bytes_max > _ENTRY_BYTES_MAX:
-            bytes_max = _ENTRY_BYTES_MAX
-        if memory.load32(tail, 0) + raw_bytes >= bytes_max:
-            return True
+        return bytes_max if 0 < bytes_max < _ENTRY_BYTES_MAX else _ENTRY_BYTES_MAX
+
+    def _node_entries_max(self) -> int:
         entries_max = self.limits.entries_max
-        return entries_max > 0 and stream_node.entry_count(tail) >= entries_max
+        return entries_max if entries_max > 0 else _COUNT_MAX
 
     def _begin_node(self, tail: bytearray | None, ms: int, seq: int, bound: int) -> bytearray:
         """Seal the tail; return a buffer of at least `bound` bytes for a node with this id."""
@@ -359,11 +379,15 @@ class Stream:
         return self.cursor(entry_id, entry_id).advance()
 
     def last_id_text(self) -> bytes:
-        """last_id as text. The milliseconds' digits are cached: thousands of ids share them."""
+        """last_id as text."""
+        return memory.format_behind(self.last_ms_text(), self.last_seq)
+
+    def last_ms_text(self) -> bytes:
+        """The first half of last_id and the dash, as text. It is cached: thousands of ids share it."""
         if self._text_ms != self.last_ms:
             self._text_ms = self.last_ms
             self._text = memory.format_behind(b"", self.last_ms) + b"-"
-        return memory.format_behind(self._text, self.last_seq)
+        return self._text
 
     @property
     def last_id(self) -> StreamID:
@@ -524,7 +548,7 @@ _DONE = 3
 class EntryCursor:
     """Moves over the live entries of a range, in either direction.
 
-    Move: advance. The entry: id, bookmark, entry (a NodeCursor: ms, seq, next_field, fields, mapping).
+    Move: advance. The entry: id, bookmark, entry (a NodeCursor: ms, seq, fields, mapping). The range: covers.
     Change: remove. The stream may change in any way between steps; fields must be read before it does. A
     cursor at its end stays there.
     """
@@ -574,6 +598,20 @@ class EntryCursor:
         made.move_to(self.stream, self.entry)
         return made
 
+    def rest(self) -> None:
+        """Let go of the stream until `resume`: its owner belongs to the stream, and no cycle may arise."""
+        self.stream = None  # type: ignore[assignment]
+
+    def resume(self, stream: Stream, ms: int, seq: int) -> bool:
+        """Continue in a stream after `rest`; False unless the cursor is still on its live entry ms-seq."""
+        self.stream = stream
+        return (
+            self._state == _IN_NODE
+            and self.entry.ms == ms
+            and self.entry.seq == seq
+            and not self._is_stale()
+        )
+
     def advance(self) -> bool:
         """Go to the next live entry of the range, or return False."""
         entry = self.entry
@@ -591,6 +629,14 @@ class EntryCursor:
                 self._returned = True
                 return True
         return False
+
+    def covers(self, ms: int, seq: int) -> bool:
+        """Tell whether an id is inside the range."""
+        if ms == self._start_ms and seq < self._start_seq:
+            return False
+        if ms == self._end_ms and seq > self._end_seq:
+            return False
+        return self._start_ms <= ms <= self._end_ms
 
     def _step(self) -> bool:
         """Go to the next physical entry, including tombstones and entries outside of the range."""

@@ -55,31 +55,28 @@ cdef class NodeCursor:
     cdef readonly bint deleted
     cdef readonly bint same_fields
     cdef readonly Py_ssize_t field_count
-    cdef readonly Py_ssize_t name_at
-    cdef readonly Py_ssize_t value_at
     cdef list _names
     cdef readonly Py_ssize_t place
+    cdef readonly Py_ssize_t names_at
+    cdef readonly Py_ssize_t pieces_at
     cdef Py_ssize_t _entries_at
-    cdef Py_ssize_t _fields_at
     cdef Py_ssize_t _header_fields
     cdef Py_ssize_t _left
-    cdef Py_ssize_t _name_at
-    cdef Py_ssize_t _piece_at
 
     cdef int _reset(self) except -1
-    @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t)
     cpdef int open(self, bytearray node, unsigned long long master_ms, unsigned long long master_seq) except -1
     cpdef bint enter(self, Py_ssize_t at) except -1
     cpdef bint first(self) except -1
     cpdef bint last(self) except -1
-    @cython.locals(at=Py_ssize_t, _=Py_ssize_t)
     cpdef bint next(self) except -1
     cpdef bint previous(self) except -1
     @cython.locals(_=Py_ssize_t)
     cdef bint _enter_before(self, Py_ssize_t at) except -1
+    @cython.locals(behind=Py_ssize_t)
+    cdef inline Py_ssize_t _behind(self, Py_ssize_t at, Py_ssize_t count) except -1
     @cython.locals(node=bytearray, flags="long long")
     cdef bint _enter(self, Py_ssize_t at) except -1
-    cpdef bint next_field(self) except -1
     @cython.locals(flat=list)
     cpdef list fields(self)
     @cython.locals(found=dict)

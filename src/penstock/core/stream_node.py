@@ -33,6 +33,7 @@ from __future__ import annotations
 
 from penstock.core import listpack, memory
 from penstock.core.frame import Frame
+from penstock.errors import CorruptData
 
 FLAG_DELETED = 1
 FLAG_SAME_FIELDS = 2
@@ -206,28 +207,26 @@ class NodeCursor:
     """Walks the entries of one node, tombstones included, in either direction.
 
     Open: open. Move: first, last, next, previous, enter (True while there is an entry). The entry: ms, seq,
-    deleted, field_count, next_field (then name_at, value_at), fields, mapping. Change: mark_deleted.
+    deleted, field_count, fields, mapping. Its bytes: node, place, names_at (if same_fields), pieces_at (its
+    names and values that `fields` and `mapping` have not read). Change: mark_deleted.
     """
 
     __slots__ = (
         "_entries_at",
-        "_fields_at",
         "_header_fields",
         "_left",
-        "_name_at",
         "_names",
-        "_piece_at",
         "deleted",
         "field_count",
         "master_ms",
         "master_seq",
         "ms",
-        "name_at",
+        "names_at",
         "node",
+        "pieces_at",
         "place",
         "same_fields",
         "seq",
-        "value_at",
     )
 
     def __init__(self) -> None:
@@ -251,10 +250,8 @@ class NodeCursor:
         self._names = None
         at = listpack.skip(node, listpack.skip(node, _LIVE_AT))
         self._header_fields = listpack.get_int(node, at)
-        self._fields_at = at = listpack.skip(node, at)
-        for _ in range(self._header_fields):
-            at = listpack.skip(node, at)
-        self._entries_at = listpack.skip(node, at)
+        self.names_at = listpack.skip(node, at)
+        self._entries_at = self._behind(self.names_at, self._header_fields + 1)
         self.place = 0
 
     def enter(self, at: int) -> bool:
@@ -271,10 +268,7 @@ class NodeCursor:
 
     def next(self) -> bool:
         """Go to the entry after this one."""
-        at = self._piece_at
-        for _ in range(self._left):
-            at = listpack.skip(self.node, at)
-        return self._enter(listpack.skip(self.node, at))  # over the count of pieces
+        return self._enter(self._behind(self.pieces_at, self._left + 1))  # and the count of pieces
 
     def previous(self) -> bool:
         """Go to the entry before this one."""
@@ -289,6 +283,13 @@ class NodeCursor:
         for _ in range(listpack.get_int(self.node, at)):
             at = listpack.previous_at(self.node, at)
         return self._enter(at)
+
+    def _behind(self, at: int, count: int) -> int:
+        """The position behind `count` elements from `at` on. Raises: CorruptData."""
+        behind = memory.skip_elements(self.node, at, count)
+        if behind == 0:
+            raise CorruptData("a stream's node: an element is damaged or runs past the end", at)
+        return behind
 
     def _enter(self, at: int) -> bool:
         """Read the fixed part of the entry at `at`."""
@@ -312,28 +313,11 @@ class NodeCursor:
             self.field_count = listpack.get_int(node, at)
             self._left = 2 * self.field_count
             at = listpack.skip(node, at)
-        self._piece_at = at
-        self._name_at = self._fields_at
-        return True
-
-    def next_field(self) -> bool:
-        """Go to the entry's next field: name_at and value_at are the positions of its elements."""
-        if self._left <= 0:
-            return False
-        if self.same_fields:
-            self.name_at = self._name_at
-            self._name_at = listpack.skip(self.node, self._name_at)
-            self.value_at = self._piece_at
-            self._left -= 1
-        else:
-            self.name_at = self._piece_at
-            self.value_at = listpack.skip(self.node, self._piece_at)
-            self._left -= 2
-        self._piece_at = listpack.skip(self.node, self.value_at)
+        self.pieces_at = at
         return True
 
     def fields(self) -> list[bytes]:
-        """All names and values of the entry in order, flat. Do not combine with next_field."""
+        """All names and values of the entry in order, flat."""
         flat: list[bytes] = []
         if self.same_fields:
             for name in self._header_names():
@@ -358,8 +342,8 @@ class NodeCursor:
 
     def _next_piece(self) -> bytes:
         """The next name or value that is stored in the entry itself."""
-        piece = listpack.get_bytes(self.node, self._piece_at)
-        self._piece_at = listpack.skip(self.node, self._piece_at)
+        piece = listpack.get_bytes(self.node, self.pieces_at)
+        self.pieces_at = listpack.skip(self.node, self.pieces_at)
         self._left -= 1
         return piece
 
@@ -367,7 +351,7 @@ class NodeCursor:
         """The header's names, decoded once for all entries that share them."""
         if self._names is None:
             self._names = []
-            at = self._fields_at
+            at = self.names_at
             for _ in range(self._header_fields):
                 self._names.append(listpack.get_bytes(self.node, at))
                 at = listpack.skip(self.node, at)
@@ -391,8 +375,7 @@ class NodeCursor:
         moved += listpack.replace_int(self.node, _LIVE_AT, live - 1)
         if moved:
             self.place += moved
-            self._piece_at += moved
-            self._name_at += moved
-            self._fields_at += moved
+            self.pieces_at += moved
+            self.names_at += moved
             self._entries_at += moved
         return True

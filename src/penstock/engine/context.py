@@ -70,8 +70,8 @@ class Context:
         self.retrying = False
         self.may_block = True  # in a transaction a blocking command does not wait
         self.touched: list[tuple[int, bytes]] = []
-        self.waiters = Waiters()
-        self.waiting = 0  # the number of waiters; if 0, touched keys need not be noted
+        self.waiters = Waiters(databases)
+        self.waiting = 0  # the number of waiters
         self.watching = 0  # the number of watched keys
 
     def start_over(self) -> None:
@@ -115,7 +115,7 @@ class Context:
             keyspace.changed(key)
         if self.event_kinds & kind:
             events.publish(self.channels, self.event_kinds, keyspace.index, event, key)
-        if self.waiting:
+        if self.waiting and key in keyspace.awaited:
             self.touched.append((keyspace.index, key))
 
     def created(self, keyspace: Keyspace, key: bytes) -> None:
@@ -135,10 +135,9 @@ class Context:
 
     def touch(self, key: bytes) -> None:
         """Note that waiters for this key may find something now."""
-        if self.waiting:
+        if self.waiting and key in self.keyspace.awaited:
             self.touched.append((self.keyspace.index, key))
 
     def touch_waiting(self, keyspace: Keyspace) -> None:
         """Touch every key of a database that has waiters: all data may have changed."""
-        if self.waiting:
-            self.touched += [place for place in self.waiters.places() if place[0] == keyspace.index]
+        self.touched += [(keyspace.index, key) for key in keyspace.awaited]

@@ -1,6 +1,7 @@
 # Not final: the journal is a subclass in another module, called through C.
 
 from penstock.core.frame cimport Frame
+from penstock.core.stream cimport Stream
 
 
 cdef class EffectSink:
@@ -9,4 +10,4 @@ cdef class EffectSink:
     cpdef int abandon(self) except -1
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
-    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, bytes entry_id, list options) except -1
+    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1

@@ -17,6 +17,7 @@ Effects and `dirty` differ: `dirty` is Redis's count of changes, and Redis does 
 from __future__ import annotations
 
 from penstock.core.frame import Frame
+from penstock.core.stream import Stream
 
 
 class EffectSink:
@@ -49,10 +50,12 @@ class EffectSink:
         database: int,
         frame: Frame,
         fields_at: int,
-        entry_id: bytes,
+        stream: Stream,
         options: list[bytes] | None,
     ) -> None:
-        """An entry was added to the stream that the second word names: fields from `fields_at` on.
+        """An entry, now the last, was added to the stream that the second word names.
+
+        Its fields are the words from `fields_at` on.
 
         `options` of XADD: who sent it, and how to trim the stream afterwards.
         """

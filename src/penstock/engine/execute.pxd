@@ -8,7 +8,8 @@ from penstock.core.stream cimport NodeLimits
 from penstock.engine.clock cimport Instant
 from penstock.engine.context cimport Context
 from penstock.engine.effects cimport EffectSink
-from penstock.engine.table cimport Command
+from penstock.engine.table cimport Command, QuickForm
+from penstock.reply cimport ReplyWriter
 
 
 @cython.final
@@ -23,9 +24,13 @@ cdef class Engine:
     cpdef object execute(self, Command command, Frame frame)
     @cython.locals(context=Context)
     cpdef object execute_now(self, Command command, Frame frame)
+    @cython.locals(context=Context, done=bint)
+    cpdef bint execute_quick(self, QuickForm quick, Frame frame, ReplyWriter reply) except -1
     cpdef object run(self, Command command, Frame frame)
     cdef object _call(self, Command command, Frame frame)
     @cython.locals(context=Context, effects=EffectSink, database=Py_ssize_t, changes="long long")
     cdef object _run_recorded(self, Command command, Frame frame)
+    @cython.locals(context=Context, effects=EffectSink, changes="long long", done=bint)
+    cdef bint _run_quick_recorded(self, QuickForm quick, Frame frame, ReplyWriter reply) except -1
     @cython.locals(context=Context)
     cpdef void serve_waiters(self) except *

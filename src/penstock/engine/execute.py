@@ -14,7 +14,8 @@ state.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import heapq
+from collections.abc import Callable
 from typing import Any
 
 from penstock.core.frame import Frame
@@ -48,8 +49,8 @@ from penstock.engine.commands.streams import (
 )
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
-from penstock.engine.table import Command
-from penstock.engine.waiters import Blocked, Waiter
+from penstock.engine.table import Command, QuickForm
+from penstock.engine.waiters import ALIKE, ALIKE_IN_ERRORS, Blocked, Waiter
 from penstock.errors import (
     CommandError,
     CoreError,
@@ -65,6 +66,7 @@ from penstock.errors import (
     invalid_stream_id,
     wrong_arity,
 )
+from penstock.reply import ReplyWriter
 
 DATABASES = 16
 
@@ -96,8 +98,9 @@ def worded(error: CoreError) -> CommandError:
 class Engine:
     """Keys, commands and blocked readers, in memory.
 
-    Run: execute, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park, unpark, retry. Time:
-    expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits, expired_keys.
+    Run: execute, execute_quick, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park,
+    unpark, retry. Time: expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits,
+    expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
 
@@ -183,6 +186,22 @@ class Engine:
         self.unfinished = False
         return reply
 
+    def execute_quick(self, quick: QuickForm, frame: Frame, reply: ReplyWriter) -> bool:
+        """As execute_now, by the command's quick form; False if the full form must run instead."""
+        context = self.context
+        self.unfinished = True
+        try:
+            if context.effects is None:
+                done = quick.run(context, frame, reply)
+            else:
+                done = self._run_quick_recorded(quick, frame, reply)
+        except (CommandError, CoreError):
+            done = False  # nothing has changed; the full form fails in the same way and words the error
+        if context.touched:
+            self.serve_waiters()
+        self.unfinished = False
+        return done
+
     def run(self, command: Command, frame: Frame) -> Any:
         """As execute_now, without serving waiters. Raises: CommandError."""
         if self.context.effects is None:
@@ -236,6 +255,27 @@ class Engine:
         effects.end()
         return reply
 
+    def _run_quick_recorded(self, quick: QuickForm, frame: Frame, reply: ReplyWriter) -> bool:
+        """As _run_recorded, for a quick form."""
+        context = self.context
+        effects = context.effects
+        assert effects is not None
+        changes = context.dirty - self.expired_keys
+        context.recorded = False
+        effects.begin()
+        try:
+            done = quick.run(context, frame, reply)
+            if not context.recorded and context.dirty - self.expired_keys != changes:
+                effects.verbatim(context.keyspace.index, frame)
+        except (CommandError, CoreError):
+            effects.end()
+            raise
+        except BaseException:
+            effects.abandon()
+            raise
+        effects.end()
+        return done
+
     def park(self, waiter: Waiter) -> None:
         """Let a blocked command wait. The caller calls unpark when it stops waiting."""
         self.waiters.park(waiter)
@@ -257,18 +297,20 @@ class Engine:
         while context.touched:
             places = dict.fromkeys(context.touched)
             context.touched = []
-            for place in places:
-                # If one reader finds nothing, no other with the same position will. Without this check every
-                # entry would run the commands of all waiters, and there may be a thousand.
-                read_up: set[Hashable] = set()
-                for waiter in self.waiters.waiting_for(place):
-                    if waiter.done:
-                        continue
-                    if waiter.position is None:
-                        self._serve(waiter)
-                    elif waiter.position not in read_up and not self._serve(waiter):
-                        read_up.add(waiter.position)
+            for index, key in places:
+                self._serve_key(context.databases[index], key)
         context.keyspace = selected
+
+    def _serve_key(self, keyspace: Keyspace, key: bytes) -> None:
+        """Serve the lines of a key until the first of each finds nothing, in the order of blocking."""
+        lines = keyspace.awaited.get(key, {})
+        firsts = [(next(iter(line)).ticket, name) for name, line in lines.items()]
+        heapq.heapify(firsts)
+        while firsts:
+            _, name = heapq.heappop(firsts)
+            line = lines.get(name)
+            if line and self._serve(next(iter(line))) and line:
+                heapq.heappush(firsts, (next(iter(line)).ticket, name))
 
     def _serve(self, waiter: Waiter) -> bool:
         """Run a waiting command again; False if it keeps waiting."""
@@ -287,8 +329,15 @@ class Engine:
         finally:
             context.retrying = False
         # In this order: if interrupted in between, the waiter is still in its queues and removes itself.
-        waiter.wake()
-        self.unpark(waiter)
+        common = ALIKE if waiter.error is None else ALIKE_IN_ERRORS
+        if waiter.reply_form and waiter.alike >= common:
+            alike = self.waiters.alike(waiter)
+            waiter.wake_all(alike)
+            self.waiters.remove_all(alike)
+            context.waiting = self.waiters.count
+        else:
+            waiter.wake()
+            self.unpark(waiter)
         return True
 
     def retry(self, waiter: Waiter) -> None:

@@ -2,7 +2,6 @@
 
 import cython
 
-from penstock.core cimport memory
 from penstock.core.frame cimport Frame
 from penstock.core.list_value cimport ListLimits, ListValue
 from penstock.core.stream cimport NodeLimits, Stream
@@ -17,6 +16,7 @@ cdef class Keyspace:
     cdef readonly dict values
     cdef readonly dict expires
     cdef readonly dict watches
+    cdef readonly dict awaited
     cdef public object on_expired
     cdef list _due
     cdef object _index
@@ -27,8 +27,9 @@ cdef class Keyspace:
 
     cpdef object find(self, bytes key)
     cpdef Stream stream_or_none(self, bytes key)
-    @cython.locals(key=bytes, start=Py_ssize_t, size=Py_ssize_t, stream=Stream)
+    @cython.locals(key=bytes, stream=Stream)
     cpdef Stream stream_at(self, Frame frame, Py_ssize_t index)
+    cpdef bint is_awaited_at(self, Frame frame, Py_ssize_t index) except -1
     cpdef Stream new_stream(self)
     cpdef ListValue list_or_none(self, bytes key)
     cpdef ListValue new_list(self)

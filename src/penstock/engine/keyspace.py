@@ -20,16 +20,19 @@ Cost: a lookup is one dictionary lookup, two if any key has an expiry time. Sett
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import islice
+from typing import TYPE_CHECKING
 
-from penstock.core import memory
 from penstock.core.frame import Frame
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.stream import NodeLimits, Stream
 from penstock.engine.clock import Instant
 from penstock.engine.key_index import KeyIndex, place_of
 from penstock.errors import wrong_type
+
+if TYPE_CHECKING:
+    from penstock.engine.waiters import Line
 
 _DUE_SLACK = 64  # the heap is rebuilt when this many items, and half of all, are outdated
 _INDEX_IDLE_MS_MAX = 60_000  # an index that was not used for this long is dropped
@@ -50,7 +53,7 @@ class Keyspace:
 
     Read: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove,
     set_expiry, clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch,
-    changed.
+    changed. Waiting: is_awaited_at.
     """
 
     __slots__ = (
@@ -60,6 +63,7 @@ class Keyspace:
         "_instant",
         "_last_key",
         "_last_stream",
+        "awaited",
         "expires",
         "index",
         "limits",
@@ -78,6 +82,7 @@ class Keyspace:
         self.values: dict[bytes, object] = {}
         self.expires: dict[bytes, int] = {}
         self.watches: dict[bytes, dict[Watch, None]] = {}
+        self.awaited: dict[bytes, dict[Hashable, Line]] = {}  # see waiters.py
         self.on_expired: Callable[[Keyspace, bytes], None] | None = None
         self._due: list[tuple[int, bytes]] = []
         self._index: KeyIndex | None = None
@@ -98,6 +103,8 @@ class Keyspace:
 
     def stream_or_none(self, key: bytes) -> Stream | None:
         """The stream of a key. Raises: CommandError (WRONGTYPE) for a value of another type."""
+        if self._last_stream is not None and key == self._last_key:
+            return self._last_stream
         value = self.find(key)
         if value is None:
             return None
@@ -111,18 +118,22 @@ class Keyspace:
         The last stream found is cached: a producer adds to the same stream again and again, and comparing a
         few bytes takes a quarter of the time of making a key and hashing it.
         """
-        start = frame.start(index)
-        size = frame.size(index)
-        if self._last_stream is not None and memory.is_bytes(
-            frame.buffer, start, size, self._last_key
-        ):
+        if self._last_stream is not None and frame.is_piece(index, self._last_key):
             return self._last_stream
-        key = memory.cut(frame.buffer, start, size)
+        key = frame.piece(index)
         stream = self.stream_or_none(key)
         if key not in self.expires:
             self._last_stream = stream
             self._last_key = key
         return stream
+
+    def is_awaited_at(self, frame: Frame, index: int) -> bool:
+        """Tell whether a blocked reader waits for a key in a frame."""
+        if not self.awaited:
+            return False
+        if self._last_stream is not None and frame.is_piece(index, self._last_key):
+            return self._last_key in self.awaited  # its hash is known
+        return frame.piece(index) in self.awaited
 
     def new_stream(self) -> Stream:
         """An empty stream without a key."""
@@ -145,7 +156,8 @@ class Keyspace:
 
     def put(self, key: bytes, value: object) -> None:
         """Set the value of a key. Its expiry time stays."""
-        self._last_stream = None
+        if key == self._last_key:
+            self._last_stream = None
         if self._index is not None and key not in self.values:
             self._index.add(key)
         self.values[key] = value

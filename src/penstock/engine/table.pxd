@@ -2,10 +2,19 @@
 
 import cython
 
+from penstock.core.frame cimport Frame
+from penstock.engine.context cimport Context
+from penstock.reply cimport ReplyWriter
+
+
+cdef class QuickForm:
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
+
 
 @cython.final
 cdef class Command:
     cdef readonly str name
+    cdef readonly QuickForm quick
     cdef readonly object run
     cdef readonly Py_ssize_t arity
     cdef readonly long long flags

@@ -13,6 +13,8 @@ from enum import IntFlag, auto
 from typing import Any
 
 from penstock.core.frame import Frame
+from penstock.engine.context import Context
+from penstock.reply import ReplyWriter
 
 
 class Flags(IntFlag):
@@ -54,13 +56,31 @@ SUBCOMMAND_KEY = (2, 2, 1)
 OLDEST = (7, 0)  # the lowest level (compat.py), which has all commands up to this version
 
 
+class QuickForm:
+    """The quick form of a command: it runs and writes its reply, without an object for the result.
+
+    It stands beside the full form, in the same module, and does the same work with the same functions. Only
+    two things may differ: how it reads its arguments, and that it writes its reply itself. It need not
+    support all arguments: if it returns False, or raises an error that a client can cause, nothing has
+    changed and no reply is written, and the full form runs. Servers use quick forms for clients without a
+    special state (docs/quick-forms.md). All engines of a process share it, so it has no state.
+    """
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        """Run the command and write its reply; False if the full form must run. The arity is checked."""
+        raise NotImplementedError
+
+
 class Command:
     """One row: the name, the function, and what callers must know before they call it.
 
     `arity` includes the command's own name; a negative one means "at least". `keys` gives the positions of
     the keys; `find_keys`, if given, finds those that depend on the arguments. `run` takes a Context and a
     Frame, or with `in_session` a Session and a Frame. `syntax` shows the arguments as in Redis's manual:
-    [optional], one|another, repeated ... `is_newer`: the lowest level does not have the command.
+    [optional], one|another, repeated ... `is_newer`: the lowest level does not have the command. `quick` is
+    the command's quick form, if it has one.
     """
 
     __slots__ = (
@@ -73,6 +93,7 @@ class Command:
         "is_newer",
         "keys",
         "name",
+        "quick",
         "run",
         "since",
         "summary",
@@ -94,6 +115,7 @@ class Command:
         group: str = "",
         find_keys: Callable[[Frame], list[int]] | None = None,
         in_session: bool = False,
+        quick: QuickForm | None = None,
     ) -> None:
         self.name = name
         self.run = run
@@ -108,6 +130,7 @@ class Command:
         self.group = group
         self.find_keys = find_keys
         self.in_session = in_session
+        self.quick = quick
 
     def takes(self, words: int) -> bool:
         """Tell whether the command accepts this number of words."""

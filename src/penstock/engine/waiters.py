@@ -5,29 +5,49 @@ moment of the call (the id behind `$`) already resolved. The caller parks it her
 waiting itself: the engine has no threads and no timers. When a key is touched, its waiters run their command
 again, first come first served; a waiter that finds something leaves the queues of all its keys.
 
-Invariants
-  W1  a waiter is in the queue of each of its keys, or in none and done.
-  W2  a queue is in the order in which its waiters blocked, across all keys.
+The queue of a key consists of lines (`Keyspace.awaited`). Waiters that read from the same place stand in one
+line: if the first finds nothing, nobody behind it does. The first waiters of all lines are served in the
+order in which they blocked.
 
-Cost: park and remove are O(keys of the waiter); a waiter whose keys are not touched costs nothing. Of the
-waiters with the same position (of a group or a list), only those that find something run, and one more.
+    awaited  s ──> group g          ──> a (1), c (4), d (5)      the numbers are tickets
+                   XREAD after 8-0  ──> x (2), y (6), z (7)      one reply for all three
+                   group h          ──> b (3)
+
+Invariants
+  W1  a waiter is in one line of each of its keys, or in none and done.
+  W2  a line is in the order of its tickets, which are given out in the order of blocking.
+  W3  no line is empty, and every key of `awaited` has one.
+
+Cost: park and remove are O(keys of the waiter); a waiter whose keys are not touched costs nothing. Serving a
+key runs one command for each line and each waiter served, however many wait. A line whose waiters all get the
+same reply (XREAD) runs one command.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.core.frame import Frame
 from penstock.engine.keyspace import Keyspace
-from penstock.engine.table import Command
 from penstock.reply import NULL_ARRAY
+
+if TYPE_CHECKING:
+    from penstock.engine.table import Command
+
+# What the waiters of one line have in common.
+ALIKE_IN_NOTHING = 0
+ALIKE_IN_ERRORS = 1  # if one gets an error, all with the same keys get the same
+ALIKE = 2  # all get the same reply
+
+Line = OrderedDict["Waiter", None]
 
 
 class Blocked:
     """Returned by a blocking command instead of a reply."""
 
-    __slots__ = ("frame", "keys", "on_timeout", "position", "retry_ms", "timeout_ms")
+    __slots__ = ("alike", "frame", "keys", "on_timeout", "position", "retry_ms", "timeout_ms")
 
     def __init__(
         self,
@@ -42,9 +62,14 @@ class Blocked:
         self.timeout_ms = timeout_ms  # 0: no timeout
         # Waiters with the same position read from the same place: if one finds nothing, none does.
         self.position = position
+        self.alike = ALIKE_IN_NOTHING
         self.on_timeout = on_timeout  # the reply after the timeout
         # After this time the command may find something although no key has changed: run it again.
         self.retry_ms: int | None = None
+
+
+# For a command that runs again, and finds nothing again.
+STILL_BLOCKED = Blocked(Frame(), [], 0)
 
 
 class Waiter:
@@ -52,7 +77,11 @@ class Waiter:
 
     If `retry_ms` is set, its owner calls Engine.retry after that time. Whenever the command runs again and
     finds nothing, `keep_waiting` sets a new time, counted from then.
+
+    `reply_form`: waiters of one line and one form can be given the same reply (wake_all). 0: they cannot.
     """
+
+    reply_form = 0
 
     def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         self.command = command
@@ -60,13 +89,23 @@ class Waiter:
         self.frame = blocked.frame
         self.keys = blocked.keys
         self.position = blocked.position
+        self.alike = blocked.alike
+        self.ticket = 0
         self.on_timeout = blocked.on_timeout
         self.retry_ms = blocked.retry_ms
         self.done = False
         self.reply: Any = None
         self.error: Exception | None = None
 
+    def line(self) -> Hashable:
+        """The name of its line."""
+        return self if self.position is None else (self.position, self.reply_form)
+
     def wake(self) -> None:
+        raise NotImplementedError
+
+    def wake_all(self, alike: list[Any]) -> None:
+        """As wake, for itself and others that get the same reply or error."""
         raise NotImplementedError
 
     def keep_waiting(self, retry_ms: int) -> None:
@@ -75,45 +114,84 @@ class Waiter:
 
 
 class Waiters:
-    """The queues, one for each key of each database with waiters."""
+    """The waiters of all keys of all databases."""
 
-    __slots__ = ("_queues", "count")
+    __slots__ = ("_databases", "_tickets", "count")
 
-    def __init__(self) -> None:
-        # A dict keeps the order and removes in O(1).
-        self._queues: dict[tuple[int, bytes], dict[Waiter, None]] = {}
+    def __init__(self, databases: list[Keyspace]) -> None:
+        self._databases = databases
+        self._tickets = 0
         self.count = 0
 
     def park(self, waiter: Waiter) -> None:
-        """Add a waiter to the end of the queue of each of its keys."""
+        """Add a waiter to the end of its line, for each of its keys."""
+        self._tickets += 1
+        waiter.ticket = self._tickets
+        name = waiter.line()
         for key in waiter.keys:
-            self._queues.setdefault((waiter.keyspace.index, key), {})[waiter] = None
+            lines: dict[Hashable, Line] = waiter.keyspace.awaited.setdefault(key, {})
+            if name not in lines:
+                # Not a plain dict: finding its first key would cost O(keys removed before it).
+                lines[name] = OrderedDict()
+            lines[name][waiter] = None
         self.count += 1
 
     def remove(self, waiter: Waiter) -> None:
-        """Remove a waiter from all queues."""
+        """Remove a waiter from all lines."""
+        awaited = waiter.keyspace.awaited
+        name = waiter.line()
         for key in waiter.keys:
-            place = (waiter.keyspace.index, key)
-            queue = self._queues.get(place)
-            if queue is not None:
-                queue.pop(waiter, None)
-                if not queue:
-                    del self._queues[place]
+            lines = awaited.get(key)
+            line = None if lines is None else lines.get(name)
+            if line is not None:
+                line.pop(waiter, None)
+                if not line:
+                    _drop_line(awaited, key, name)
         self.count -= 1
         waiter.done = True
 
-    def waiting_for(self, place: tuple[int, bytes]) -> list[Waiter]:
-        """The waiters for a key of a database, in the order in which they blocked."""
-        return list(self._queues.get(place, ()))
+    def alike(self, waiter: Waiter) -> list[Waiter]:
+        """A waiter and those in its line that wait for the same keys, in order."""
+        line = waiter.keyspace.awaited[waiter.keys[0]][waiter.line()]
+        return [other for other in line if other.keys == waiter.keys]
+
+    def remove_all(self, alike: list[Waiter]) -> None:
+        """Remove waiters of one line that wait for the same keys."""
+        first = alike[0]
+        awaited = first.keyspace.awaited
+        name = first.line()
+        if len(alike) < len(awaited[first.keys[0]][name]):
+            for waiter in alike:
+                self.remove(waiter)
+            return
+        for key in dict.fromkeys(first.keys):
+            _drop_line(awaited, key, name)
+        self.count -= len(alike)
+        for waiter in alike:
+            waiter.done = True
 
     def places(self) -> list[tuple[int, bytes]]:
         """Every database and key with waiters."""
-        return list(self._queues)
+        return [(keyspace.index, key) for keyspace in self._databases for key in keyspace.awaited]
 
     def has_group_reader(self, place: tuple[int, bytes]) -> bool:
         """Tell whether a command that waits for a key reads for a group."""
-        return any(waiter.command.name == "XREADGROUP" for waiter in self._queues.get(place, ()))
+        lines = self._databases[place[0]].awaited[place[1]].values()
+        return any(next(iter(line)).command.name == "XREADGROUP" for line in lines)
 
     def all(self) -> list[Waiter]:
         """Every waiter, once."""
-        return list(dict.fromkeys(waiter for queue in self._queues.values() for waiter in queue))
+        lines = [
+            line
+            for keyspace in self._databases
+            for lines in keyspace.awaited.values()
+            for line in lines.values()
+        ]
+        return list(dict.fromkeys(waiter for line in lines for waiter in line))
+
+
+def _drop_line(awaited: dict[bytes, dict[Hashable, Line]], key: bytes, name: Hashable) -> None:
+    lines = awaited[key]
+    del lines[name]
+    if not lines:
+        del awaited[key]

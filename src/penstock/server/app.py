@@ -149,7 +149,7 @@ class App:
         for path in self._paths:
             Path(path).unlink(missing_ok=True)
         self._cron.stop()
-        self._guard(self.server.turn.end)
+        self._guard(self.server.turn.end_all)
         if self._durability is not None:
             # A partial change is in memory: it must not replace the last snapshot.
             save = False if self.server.state & BROKEN else self._save

@@ -9,6 +9,7 @@ cdef class Turn:
     cdef list _due
     cdef list _freed
     cdef object _held
+    cdef object _shared
     cdef bint _scheduled
     cdef public object commit
     cdef public object on_failure

@@ -2,7 +2,8 @@
 
     1  every readable socket is read and its commands run; a command that adds data also serves the readers
        blocked on its key, in the order in which they blocked
-    2  clients that were unblocked run the commands they sent meanwhile
+    2  readers that share a reply get it, a few hundred in each turn; clients that were unblocked run the
+       commands they sent meanwhile
     3  the changes of the turn are handed over to the log in one batch
     4  the replies are sent as soon as the changes are as durable as the fsync policy requires
 
@@ -14,6 +15,8 @@ crash must not undo a change that a client has seen. Therefore all replies are s
 Invariants
   TU1  held replies are sent in the order of their turns.
   TU2  replies are held only while the log has changes that are not durable yet.
+  TU3  one turn hands out a shared reply to at most SHARED_CLIENTS_MAX readers: sending it to one takes 8 us,
+       and other clients must not wait until ten thousand have it.
 """
 
 from __future__ import annotations
@@ -29,7 +32,10 @@ from penstock.wire.reply_walk import refuse_all
 if TYPE_CHECKING:
     from penstock.errors import PenstockError
     from penstock.server.session.session import Session
+    from penstock.server.session.waiter import SessionWaiter
 
+SHARED_CLIENTS_MAX = 256
+SHARED_BYTES_MAX = 1 << 20
 
 _MESSAGES = tuple(
     b"*%d\r\n$%d\r\n%b\r\n" % (4 if kind == b"pmessage" else 3, len(kind), kind)
@@ -55,12 +61,23 @@ class Turn:
     `commit` takes the changes; None without a log. `on_failure` is called when the log has failed.
     """
 
-    __slots__ = ("_call_soon", "_due", "_freed", "_held", "_scheduled", "commit", "on_failure")
+    __slots__ = (
+        "_call_soon",
+        "_due",
+        "_freed",
+        "_held",
+        "_scheduled",
+        "_shared",
+        "commit",
+        "on_failure",
+    )
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._call_soon = call_soon
         self._due: list[Session] = []
         self._freed: list[Session] = []
+        # Served readers, and the reply or error that they have in common.
+        self._shared: deque[tuple[deque[SessionWaiter], bytes, Exception | None]] = deque()
         self._held: deque[tuple[int, list[tuple[Session, list[bytes]]]]] = deque()
         self._scheduled = False
         self.commit: Commit | None = None
@@ -78,6 +95,11 @@ class Turn:
         self._freed.append(session)
         self._schedule()
 
+    def hand_out(self, waiters: list[SessionWaiter], reply: bytes, error: Exception | None) -> None:
+        """Give served readers the reply or error that they have in common, over as many turns as needed."""
+        self._shared.append((deque(waiters), reply, error))
+        self._schedule()
+
     def note_effects(self) -> None:
         """Log changes that no reply belongs to."""
         if self.commit is not None and self.commit.journal.size:
@@ -90,12 +112,16 @@ class Turn:
 
     def end(self) -> None:
         """Finish the turn: steps 2 to 4."""
+        if self._shared:
+            self._hand_out_some()
         while self._freed:
             freed, self._freed = self._freed, []
             for session in freed:
                 if session.link is not None:
                     session.link.resume()
         self._scheduled = False
+        if self._shared:
+            self._schedule()
         due, self._due = self._due, []
         commit = self.commit
         if commit is not None and not self._hand_over(commit, len(due)):
@@ -106,6 +132,25 @@ class Turn:
         for session in due:
             session.due = False
             session.flush()
+
+    def end_all(self) -> None:
+        """End turns until all shared replies are handed out."""
+        self.end()
+        while self._shared:
+            self.end()
+
+    def _hand_out_some(self) -> None:
+        left = SHARED_CLIENTS_MAX
+        while self._shared and left > 0:
+            waiters, reply, error = self._shared[0]
+            most = min(left, max(1, SHARED_BYTES_MAX // max(1, len(reply))))
+            while waiters and most > 0:
+                waiters.popleft().get_reply(reply, error)
+                most -= 1
+                left -= 1
+            if waiters:
+                break
+            self._shared.popleft()
 
     def _hand_over(self, commit: Commit, clients: int) -> bool:
         """Step 3; True if the replies may be sent at once."""

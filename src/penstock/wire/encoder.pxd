@@ -2,9 +2,10 @@
 
 import cython
 
-from penstock.core cimport listpack, memory
+from penstock.core cimport memory
 from penstock.core.stream cimport EntryCursor, EntryRange
 from penstock.core.stream_node cimport NodeCursor
+from penstock.reply cimport ReplyWriter
 
 cdef Py_ssize_t _FIRST_BYTES
 cdef Py_ssize_t _KEEP_BYTES_MAX
@@ -23,13 +24,13 @@ cdef Py_ssize_t _ID_BYTES_MAX
 cdef unsigned short _CRLF
 
 
-@cython.final
-cdef class Encoder:
+# Not final: Cython would take the methods that it overrides for final ones.
+cdef class Encoder(ReplyWriter):
     cdef readonly bytearray buffer
     cdef readonly Py_ssize_t size
     cdef public bint resp3
     cdef unsigned long long _ms
-    cdef bytes _ms_text
+    cdef bytearray _ms_text
 
     cpdef bytes take(self)
     cpdef void clear(self) except *
@@ -42,8 +43,13 @@ cdef class Encoder:
     cpdef int put_raw(self, bytes data) except -1
     @cython.locals(at=Py_ssize_t)
     cpdef int put_bulk(self, bytes data) except -1
+    cpdef int put_int(self, long long number) except -1
+    @cython.locals(at=Py_ssize_t)
+    cpdef int put_id(self, bytes ms_text, unsigned long long seq) except -1
+    cpdef int put_served(self, bytes key, object entries) except -1
+    cdef inline Py_ssize_t _room(self, Py_ssize_t size) except -1
     @cython.locals(missing=Py_ssize_t)
-    cdef Py_ssize_t _room(self, Py_ssize_t size) except -1
+    cdef void _grow(self, Py_ssize_t size) except *
     @cython.locals(at=Py_ssize_t, buffer=bytearray)
     cdef int _put_head(self, unsigned char kind, long long number) except -1
     @cython.locals(at=Py_ssize_t, size=Py_ssize_t, buffer=bytearray)
@@ -53,12 +59,11 @@ cdef class Encoder:
     cdef int _put_items(self, unsigned char kind, object items) except -1
     cdef int _put_pairs(self, object pairs) except -1
     cdef int _put_served(self, object served) except -1
+    cdef int _put_stream(self, bytes key, object entries) except -1
     @cython.locals(limit="long long", expected="long long", start=Py_ssize_t, body=Py_ssize_t, head=Py_ssize_t,
                    count="long long", cursor=EntryCursor, buffer=bytearray)
     cdef int _put_range(self, EntryRange entries) except -1
-    @cython.locals(at=Py_ssize_t, node=bytearray, buffer=bytearray)
-    cdef int _put_entry(self, NodeCursor entry) except -1
-
-
-@cython.locals(behind=Py_ssize_t, start=Py_ssize_t)
-cdef Py_ssize_t _put_element(bytearray buffer, Py_ssize_t at, bytearray node, Py_ssize_t place) except -1
+    @cython.locals(entry=NodeCursor, node=bytearray, fields=Py_ssize_t, names_at=Py_ssize_t, alone=bint,
+                   ms="unsigned long long", seq="unsigned long long", place=Py_ssize_t, pieces_at=Py_ssize_t,
+                   room=Py_ssize_t, count=Py_ssize_t, at=Py_ssize_t, found=Py_ssize_t)
+    cdef Py_ssize_t _put_run(self, EntryCursor cursor, long long most) except -1

@@ -13,9 +13,9 @@
     CommandError     -ERR text             -ERR text
 
 An `Encoder` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is not
-turned into objects: its entries are written from the node's bytes directly into the buffer. Their number is
-known only at the end, so room for the head is left in front, as wide as the expected count. If the guess was
-wrong, the body moves by a byte or two.
+turned into objects: its entries are written from the node's bytes directly into the buffer, run by run
+(docs/decisions/0008-ranges-in-runs.md). Their number is known only at the end, so room for the head is left
+in front, as wide as the expected count. If the guess was wrong, the body moves by a byte or two.
 
 Cost: O(bytes written), amortised.
 """
@@ -24,10 +24,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core import listpack, memory
+from penstock.core import memory
 from penstock.core.stream import EntryRange
-from penstock.errors import PenstockError
-from penstock.reply import Double, Members, NullArray, Pairs, Push, Served, Status, Verbatim
+from penstock.errors import CorruptData, PenstockError
+from penstock.reply import (
+    Double,
+    Members,
+    NullArray,
+    Pairs,
+    Push,
+    ReplyWriter,
+    Served,
+    Status,
+    Verbatim,
+)
 
 FIRST_BYTES = 1024
 KEEP_BYTES_MAX = 64 * 1024
@@ -45,14 +55,14 @@ _SET = 126
 _VERBATIM = 61
 _DOUBLE = 44
 _HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
-_ID_BYTES_MAX = 41
+_ID_BYTES_MAX = 41  # two numbers of 20 digits and a dash
 _CRLF = 0x0A0D  # as a little-endian 16-bit number
 
 
-class Encoder:
+class Encoder(ReplyWriter):
     """The encoded replies for one client.
 
-    Write: put, put_array_head, put_error, put_raw. Read: size, take, clear.
+    Write: put and put_...; put_array_head, put_error. Read: size, take, clear.
     """
 
     __slots__ = ("_ms", "_ms_text", "buffer", "resp3", "size")
@@ -62,7 +72,8 @@ class Encoder:
         self.size = 0
         self.resp3 = False
         self._ms = 0
-        self._ms_text = b""
+        self._ms_text = bytearray(24)
+        memory.put_id_prefix(self._ms_text, 0)
 
     def take(self) -> bytes:
         """Return everything written and empty the buffer."""
@@ -148,12 +159,29 @@ class Encoder:
         at = self._room(_HEAD_BYTES_MAX + len(data) + 2)
         self.size = memory.put_bulk_bytes(self.buffer, at, data)
 
+    def put_int(self, number: int) -> None:
+        """Write a number."""
+        self._put_head(_NUMBER, number)
+
+    def put_id(self, ms_text: bytes, seq: int) -> None:
+        """Write a stream id as a bulk string."""
+        at = self._room(_HEAD_BYTES_MAX + _ID_BYTES_MAX + 2)
+        self.size = memory.put_bulk_id(self.buffer, at, ms_text, seq)
+
+    def put_served(self, key: bytes, entries: Any) -> None:
+        """Write the result of a read from one stream."""
+        self._put_head(_MAP if self.resp3 else _ARRAY, 1)
+        self._put_stream(key, entries)
+
     def _room(self, size: int) -> int:
         """Make sure that `size` bytes fit; return the position for them."""
-        missing = self.size + size - len(self.buffer)
-        if missing > 0:
-            self.buffer.extend(bytes(max(missing, len(self.buffer))))
+        if self.size + size > len(self.buffer):
+            self._grow(size)
         return self.size
+
+    def _grow(self, size: int) -> None:
+        missing = self.size + size - len(self.buffer)
+        self.buffer.extend(bytes(max(missing, len(self.buffer))))
 
     def _put_head(self, kind: int, number: int) -> None:
         at = self._room(_HEAD_BYTES_MAX)
@@ -202,10 +230,14 @@ class Encoder:
         items = served.items
         self._put_head(_MAP if self.resp3 else _ARRAY, len(items))
         for key, entries in items:
-            if not self.resp3:
-                self._put_head(_ARRAY, 2)
-            self.put_bulk(key)
-            self.put(entries)
+            self._put_stream(key, entries)
+
+    def _put_stream(self, key: bytes, entries: Any) -> None:
+        """Write one item of Served."""
+        if not self.resp3:
+            self._put_head(_ARRAY, 2)
+        self.put_bulk(key)
+        self.put(entries)
 
     # --- Entries, from the node to the buffer ------------------------------------------------------
 
@@ -220,8 +252,7 @@ class Encoder:
         count = 0
         cursor = entries.cursor()
         while (limit <= 0 or count < limit) and cursor.advance():
-            self._put_entry(cursor.entry)
-            count += 1
+            count += self._put_run(cursor, limit - count)
         head = 3 + memory.digits(count)
         if start + head != body:
             memory.move(self.buffer, start + head, body, self.size - body)
@@ -230,38 +261,51 @@ class Encoder:
         buffer[start] = _ARRAY
         memory.store16(buffer, memory.put_number(buffer, start + 1, count), _CRLF)
 
-    def _put_entry(self, entry: Any) -> None:
-        """Write `*2 id *2n name value ...`."""
+    def _put_run(self, cursor: Any, most: int) -> int:
+        """Write the cursor's entry, and forwards also the plain ones behind it; return how many.
+
+        Each is `*2 id *2n name value ...`. The run stays in the node and in the range. It ends before an
+        entry that is not plain (deleted, with names of its own, or far from the node's key) and after `most`
+        entries (0 or less: no limit). The cursor is then at the last one written. Raises: CorruptData.
+        """
+        entry = cursor.entry
         node = entry.node
+        fields = entry.field_count
+        names_at = entry.names_at if entry.same_fields else 0
+        alone = names_at == 0 or cursor.reverse
+        ms = entry.ms
+        seq = entry.seq
+        place = entry.place
+        pieces_at = entry.pieces_at
         # No element is longer than its node, and each adds at most its head and two line ends.
-        at = self._room(len(node) + (2 * entry.field_count + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX)
-        buffer = self.buffer
-        memory.store32(buffer, at, 0x0A0D322A)  # *2 CR LF
-        if entry.ms == self._ms:
-            # Neighbours share their milliseconds, so the digits are cached from the second entry on.
-            if len(self._ms_text) == 0:
-                self._ms_text = b"%d-" % entry.ms
-            at = memory.put_bulk_id(buffer, at + 4, self._ms_text, entry.seq)
-        else:
-            self._ms = entry.ms
-            self._ms_text = b""
-            at = memory.put_bulk_pair(buffer, at + 4, entry.ms, entry.seq)
-        at = memory.put_head(buffer, at, _ARRAY, 2 * entry.field_count)
-        while entry.next_field():
-            at = _put_element(buffer, at, node, entry.name_at)
-            at = _put_element(buffer, at, node, entry.value_at)
-        self.size = at
-
-
-def _put_element(buffer: bytearray, at: int, node: bytearray, place: int) -> int:
-    """Write a listpack element as a bulk string; return the position after it."""
-    behind = memory.put_short_bulk(buffer, at, node, place)
-    if behind:
-        return behind
-    if listpack.is_int(node, place):
-        return memory.put_bulk_number(buffer, at, listpack.get_int(node, place))
-    start = listpack.string_at(node, place)
-    return memory.put_bulk(buffer, at, node, start, listpack.string_size(node, place))
+        room = len(node) + (2 * fields + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX
+        count = 0
+        while True:
+            if ms != self._ms:  # neighbours share their milliseconds, so the digits are kept
+                self._ms = ms
+                memory.put_id_prefix(self._ms_text, ms)
+            at = self._room(room)
+            at = memory.put_entry_head(self.buffer, at, self._ms_text, seq, fields)
+            at = memory.put_fields(self.buffer, at, node, names_at, pieces_at, fields)
+            if at == 0 or fields < 0:
+                raise CorruptData("a stream's node: a field is damaged or runs past the end", place)
+            self.size = at
+            count += 1
+            if alone or count == most:
+                break
+            at = memory.skip_elements(node, pieces_at, fields + 1)
+            found = memory.plain_entry(node, at) if at else 0
+            if found == 0:
+                break
+            ms = memory.advance(entry.master_ms, found >> 28)
+            seq = memory.advance(entry.master_seq, (found >> 4 & 0xFFFFFF ^ 0x800000) - 0x800000)
+            if not cursor.covers(ms, seq):
+                break
+            place = at
+            pieces_at = at + (found & 15)
+        if count > 1:
+            entry.enter(place)
+        return count
 
 
 def double_text(value: float) -> bytes:

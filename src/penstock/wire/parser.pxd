@@ -2,7 +2,7 @@
 
 import cython
 
-from penstock.core cimport memory
+from penstock.core cimport memory, spans
 from penstock.core.frame cimport Frame
 
 cdef Py_ssize_t _INLINE_BYTES_MAX
@@ -12,6 +12,8 @@ cdef Py_ssize_t _STRANGER_BULK_BYTES_MAX
 cdef Py_ssize_t _STRANGER_COMMAND_BYTES_MAX
 cdef Py_ssize_t _NUMBER_DIGITS_MAX
 cdef Py_ssize_t _NOT_A_NUMBER
+cdef Py_ssize_t _COUNT_BITS
+cdef Py_ssize_t _COUNT_MASK
 cdef unsigned char _STAR
 cdef unsigned char _DOLLAR
 cdef unsigned char _MINUS
@@ -38,7 +40,7 @@ cdef class Parser:
                    noted=Py_ssize_t, last=Py_ssize_t)
     cpdef bint next(self, Frame frame, bytearray buffer, Py_ssize_t end) except -1
     cpdef void rest_moved(self, Py_ssize_t back) except *
-    @cython.locals(at=Py_ssize_t, count=Py_ssize_t, line_end=Py_ssize_t, short=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t, count=Py_ssize_t, line_end=Py_ssize_t)
     cdef bint _begin(self, Frame frame, bytearray buffer, Py_ssize_t end) except -1
     @cython.locals(found=Py_ssize_t)
     cdef Py_ssize_t _line_end(self, bytearray buffer, Py_ssize_t at, Py_ssize_t end, str refusal) except? -1

@@ -25,7 +25,7 @@ The two bytes after an argument are assumed to be the line end without a check, 
 
 from __future__ import annotations
 
-from penstock.core import memory
+from penstock.core import memory, spans
 from penstock.core.frame import Frame
 from penstock.errors import ProtocolError
 
@@ -45,6 +45,8 @@ _STRANGER_BULK_BYTES_MAX = STRANGER_BULK_BYTES_MAX
 _STRANGER_COMMAND_BYTES_MAX = STRANGER_COMMAND_BYTES_MAX
 _NUMBER_DIGITS_MAX = 18  # no valid size has more, and this many cannot overflow 64 bits
 _NOT_A_NUMBER = -(2**62)
+_COUNT_BITS = spans.COUNT_BITS
+_COUNT_MASK = (1 << spans.COUNT_BITS) - 1
 _STAR = 42
 _DOLLAR = 36
 _MINUS = 45
@@ -77,6 +79,12 @@ class Parser:
 
     def next(self, frame: Frame, buffer: bytearray, end: int) -> bool:
         """Parse up to the end of a command; False if it is incomplete. Raises: ProtocolError."""
+        if self.left == 0 and not self.stranger:
+            noted = spans.note_command(buffer, self.at, end, frame.spans)
+            if noted:
+                frame.noted_in(buffer, noted & _COUNT_MASK)
+                self.at = self.start = noted >> _COUNT_BITS
+                return True
         if self.left == 0 and not self._begin(frame, buffer, end):
             return False
         if self.left == 0:
@@ -129,12 +137,6 @@ class Parser:
                 if count != 0:
                     return count > 0
                 continue
-            short = memory.short_line(buffer, at, end, _STAR)
-            if short > 8 and not self.stranger:
-                self.at = at + (short & 7)
-                self.left = short >> 3
-                frame.over(buffer)
-                return True
             line_end = self._line_end(buffer, at, end, "too big mbulk count string")
             if line_end < 0:
                 return False

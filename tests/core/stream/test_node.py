@@ -11,6 +11,7 @@ from penstock.core.check import check_node
 from penstock.core.stream import NodeLimits, Stream
 from penstock.core.stream_id import MAX64, StreamID
 from penstock.core.stream_node import NodeCursor
+from penstock.errors import CorruptData
 from tests.support.engine.streams import add, frame_of, node_at, nodes_of, sid
 from tests.support.source_tree import ROOT
 
@@ -242,8 +243,7 @@ def test_a_cursor_finds_both_ends_after_the_counts_have_changed_their_width(
     before = listpack.total_bytes(node)
     assert cursor.mark_deleted()
     assert listpack.total_bytes(node) != before
-    assert cursor.next_field()
-    assert listpack.get_bytes(node, cursor.name_at) == b"key"
+    assert listpack.get_bytes(node, cursor.names_at) == b"key"
     steps = 0
     while cursor.previous():
         steps += 1
@@ -282,23 +282,41 @@ def test_the_last_live_entry_is_not_marked() -> None:
 # --- Walking -----------------------------------------------------------------------------------------
 
 
-def test_fields_can_be_taken_one_by_one_and_left_half_read() -> None:
+def test_the_next_entry_is_found_whether_the_fields_were_read_or_not() -> None:
     fields = (b"a", b"1", b"b", b"2", b"c", b"3")
     master, node = node_of(("5-0", fields), ("6-0", (b"x", b"9")), ("7-0", fields))
     cursor = opened(master, node)
     cursor.first()
-    assert cursor.next_field()
-    assert listpack.get_bytes(node, cursor.name_at) == b"a"
-    assert listpack.get(node, cursor.value_at) == 1
+    assert listpack.get_bytes(node, cursor.names_at) == b"a"
+    assert listpack.get(node, cursor.pieces_at) == 1
     assert cursor.next()
     assert cursor.field_count == 1
+    assert listpack.get_bytes(node, cursor.pieces_at) == b"x"
+    assert cursor.mapping() == {b"x": b"9"}
     assert cursor.next()
-    assert cursor.next_field()
-    assert cursor.next_field()
-    assert listpack.get_bytes(node, cursor.name_at) == b"b"
-    assert cursor.next_field()
-    assert not cursor.next_field()
+    assert cursor.fields() == list(fields)
     assert not cursor.next()
+
+
+def steps_of(master: StreamID, node: bytearray) -> int:
+    """The number of entries, found without reading their fields."""
+    cursor = opened(master, node)
+    steps = 0
+    here = cursor.first()
+    while here:
+        steps += 1
+        here = cursor.next()
+    return steps
+
+
+def test_a_damaged_element_stops_the_walk() -> None:
+    master, node = node_of(("5-0", (b"key", b"value")), ("5-1", (b"key", b"value")))
+    assert steps_of(master, node) == 2
+    for name, byte in ((b"key", 0xF5), (b"key", 0xF0), (b"value", 0xF5), (b"value", 0xBF)):
+        wrong = node[: listpack.total_bytes(node)]
+        wrong[wrong.rindex(name) - 1] = byte
+        with pytest.raises(CorruptData, match="damaged or runs past the end"):
+            steps_of(master, wrong)
 
 
 def test_a_cursor_turns_round_anywhere() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.core.stream_id import LARGEST
 from tests.support.engine.engines import (
     INVALID_ID,
     SYNTAX,
@@ -175,6 +176,34 @@ def test_a_delref_trim_removes_the_records_of_what_it_trims(bench: Bench) -> Non
     assert (pending(bench), pending(bench, "h")) == ([], ["4-0"])
     assert bench.ask("XADD s MAXLEN 1 DELREF 9-0 k v") == b"9-0"
     assert pending(bench, "h") == []
+
+
+@pytest.mark.parametrize("by", ["MAXLEN 0", f"MINID {LARGEST}"])
+def test_a_delref_trim_of_everything_reaches_the_largest_id(bench: Bench, by: str) -> None:
+    bench.ask(f"XADD s {LARGEST} k v")
+    bench.ask("XREADGROUP GROUP g a STREAMS s >")
+    assert bench.ask(f"XTRIM s {by} DELREF") == (7 if by == "MAXLEN 0" else 6)
+    assert pending(bench) == ([] if by == "MAXLEN 0" else [str(LARGEST)])
+
+
+@pytest.mark.parametrize(
+    ("line", "is_built"),
+    [
+        ("XDELEX s IDS 1 1-0", False),
+        ("XDELEX s KEEPREF IDS 1 1-0", False),
+        ("XACKDEL s g IDS 1 1-0", False),
+        ("XTRIM s MAXLEN 1 DELREF", False),
+        ("XDELEX s DELREF IDS 1 1-0", True),
+        ("XDELEX s ACKED IDS 1 1-0", True),
+        ("XACKDEL s g ACKED IDS 1 1-0", True),
+        ("XTRIM s MAXLEN 1 ACKED", True),
+    ],
+)
+def test_only_a_command_that_needs_it_builds_the_index(
+    bench: Bench, line: str, is_built: bool
+) -> None:
+    bench.ask(line)
+    assert (bench.stream().pending_index is not None) == is_built
 
 
 def test_a_plain_trim_keeps_the_records(bench: Bench) -> None:

@@ -24,38 +24,52 @@ from penstock.persist.store import Rewrite, Store
 from tests.support.disk.fake_disk import FakeDisk
 from tests.support.engine.engine_state import engine_state
 from tests.support.engine.engines import START_MS, command_of
-from tests.support.engine.streams import frame_of, ids_of
+from tests.support.engine.streams import frame_of, ids_of, pending_of
 
 LAYOUT = Layout("/data")
 OPTIONS = SnapshotOptions()
+VERSION = "8.8"  # the first with all of the commands below
 NOTHING = -1  # stands for a unit: there is no snapshot
 UNITS = [
-    "XADD s * temp {n} humid 63",
-    "XADD s * temp {n} humid 63",
+    *["XADD s * temp {n} humid 63"] * 6,
     "XADD s MAXLEN ~ 6 * text {long}",
     "XADD t MAXLEN = 3 * k {n}",
     "XADD t NOMKSTREAM MINID = {past} * k {n}",
-    "XGROUP CREATE s g 0 MKSTREAM",
+    *["XGROUP CREATE s g 0 MKSTREAM"] * 3,
     "XGROUP CREATE t g $ MKSTREAM",
     "XGROUP CREATECONSUMER s g idle",
     "XGROUP DELCONSUMER s g bob",
     "XGROUP DESTROY t g",
-    "XREADGROUP GROUP g alice COUNT 2 STREAMS s >",
+    *["XREADGROUP GROUP g alice COUNT 2 STREAMS s >"] * 8,
     "XREADGROUP GROUP g bob COUNT 1 STREAMS s >",
     "XREADGROUP GROUP g carol NOACK STREAMS t >",
+    "XGROUP CREATE s h 0",
+    "XREADGROUP GROUP h carol COUNT 9 STREAMS s >",
+    "XREADGROUP GROUP g bob CLAIM {n} COUNT 2 STREAMS s >",
     "XAUTOCLAIM s g bob 0 0 COUNT 2",
-    "ack",
-    "claim",
-    "delete",
+    "XACK s g {ids}",
+    "XACK s h {ids}",
+    "XCLAIM s g alice 0 {ids}",
+    "XNACK s g {mode} IDS {count} {ids}",
+    "XDEL s {ids}",
+    "XDELEX s {option} IDS {count} {ids}",
+    "XACKDEL s g {option} IDS {count} {ids}",
     "XTRIM s MAXLEN 5",
+    "XTRIM s MAXLEN = 4 {option}",
+    "XTRIM s MINID {past} {option}",
+    "XADD s {option} MAXLEN = 4 * temp {n} humid 63",
+    "XADD s IDMP p m{n} * temp {n} humid 63",
+    "XADD s {option} IDMP p m{n} MAXLEN ~ 4 * temp {n} humid 63",
+    "XADD s IDMPAUTO q * temp {n} humid 63",
+    "XCFGSET s IDMP-DURATION 10{n} IDMP-MAXSIZE 2",
     "XSETID t 99999999999999-0",
     "DEL t",
-    "RPUSH l job:{n} {long}",
+    "RPUSH l job:{n} pivot {long}",
     "LPUSH l {n}",
     "LPOP l",
     "LMOVE l m LEFT RIGHT",
     "LSET l -1 {long}",
-    "LINSERT m BEFORE {n} {long}",
+    "LINSERT l AFTER pivot {long}",
     "LMPOP 2 m l RIGHT COUNT 2",
     "SET k{n} {long} PX {span}",
     "SET k{n} v",
@@ -103,7 +117,7 @@ class Work:
         self.photographs: list[Photograph] = []
 
     def _make_engine(self) -> None:
-        self.engine = Engine(self.clock)
+        self.engine = Engine(self.clock, VERSION)
         self.engine.limits.entries_max = 4
         self.store = Store(self.disk, LAYOUT, self.engine, TABLE.values())
 
@@ -284,11 +298,13 @@ class Work:
 
     def _words(self, kind: str) -> str:
         dice = self.dice
-        if kind in ("ack", "claim", "delete"):
-            ids = " ".join(dice.sample(self._ids(), min(2, len(self._ids()))) or ["1-1"])
-            forms = {"ack": "XACK s g {}", "claim": "XCLAIM s g alice 0 {}", "delete": "XDEL s {}"}
-            return forms[kind].format(ids)
+        known = self._ids() or ["1-1"]
+        ids = dice.sample(known, min(2, len(known)))
         return kind.format(
+            ids=" ".join(ids),
+            count=len(ids),
+            option=dice.choice(["KEEPREF", "DELREF", "ACKED"]),
+            mode=dice.choice(["SILENT", "FAIL", "FATAL"]),
             n=dice.randint(0, 5),
             long="x" * dice.choice([1, 5, 300, 700]),
             past=self.clock.at_ms - dice.randint(0, 50),
@@ -296,8 +312,13 @@ class Work:
         )
 
     def _ids(self) -> list[str]:
+        """The ids that are pending in the group g, or those in the stream."""
         stream = self.engine.context.keyspace.values.get(b"s")
-        return ids_of(stream) if isinstance(stream, Stream) else []
+        if not isinstance(stream, Stream):
+            return []
+        group = None if stream.groups is None else stream.groups.find(b"g")
+        pending = [] if group is None else [row[0] for row in pending_of(group)]
+        return pending if pending and self.dice.random() < 0.7 else ids_of(stream)
 
 
 def log_of_two_increments(is_clean: bool = True) -> FakeDisk:

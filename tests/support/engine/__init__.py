@@ -2,6 +2,8 @@
 
 engines           runs commands on an engine and returns plain replies
 streams           builds streams and reads all of one at once
+groups            builds groups, and shows what they did
+damage            listpacks from hex, and the error of a check that finds damage
 engine_state      all data of an engine as lines of text
 script            runs golden scripts
 effects           records the effects of commands, and replays them

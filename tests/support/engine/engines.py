@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.core.check import check_stream
+from penstock.core.frame import Frame
 from penstock.core.stream import EntryRange, Stream
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import TABLE, Engine
@@ -111,13 +112,24 @@ def assert_refused(bench: Bench, line: str, text: str) -> None:
 
 
 class Reader(Waiter):
-    """A blocked read that stores its reply in `got` and counts how often it was woken."""
+    """A blocked read that stores its reply in `got`, and counts how often it ran again and was woken."""
 
     def __init__(self, command: Command, blocked: Blocked, keyspace: Keyspace) -> None:
         super().__init__(command, blocked, keyspace)
         self.timeout_ms = blocked.timeout_ms
         self.woken = 0
+        self.runs = 0
         self.got: Any = None
+
+    @property
+    def frame(self) -> Frame:
+        """The engine takes the command each time it runs."""
+        self.runs += 1
+        return self._frame
+
+    @frame.setter
+    def frame(self, frame: Frame) -> None:
+        self._frame = frame
 
     def wake(self) -> None:
         self.woken += 1

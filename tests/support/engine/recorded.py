@@ -254,8 +254,6 @@ class Recording:
         keep = self.dice.choice([0, max(0, self.stream.length - 5), 2**63 - 1])
         min_id = self.some_id() if self.dice.random() < 0.3 else None
         limit = self.dice.choice([0, 1, 5, 2**63 - 1])
-        if self.dice.random() < 0.1:
-            return References(self.stream).trim_and_forget(keep or 5, min_id, limit)
         thorough = self.dice.random() < 0.5
         return References(self.stream).trim_unreferenced(keep, min_id, limit, thorough)
 

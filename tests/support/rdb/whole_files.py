@@ -5,11 +5,11 @@ from __future__ import annotations
 import io
 from collections.abc import Iterable
 
-from penstock.core import crc64
 from penstock.core.check import check_list, check_stream
 from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream
 from penstock.engine.keyspace import Keyspace
+from penstock.persist.rdb import crc64
 from penstock.persist.rdb.reader import RdbItem, RdbReader
 from penstock.persist.rdb.value import Value
 from penstock.persist.rdb.writer import RdbWriter, aux_fields, write_databases

@@ -61,7 +61,7 @@ cdef class Group:
     cdef Rax _idle_order
     cdef PendingIndex _index
     cdef list _by_number
-    cdef Bookmark _bookmark
+    cdef EntryCursor _cursor
     cdef list _free_numbers
 
     cpdef void set_position(self, StreamID last, long long entries_read) except *
@@ -78,12 +78,9 @@ cdef class Group:
     @cython.locals(forgotten="long long", records=RaxIterator)
     cpdef Py_ssize_t delete_consumer(self, Consumer consumer) except -1
 
-    @cython.locals(cursor=EntryCursor, delivered="long long", start=StreamID, last=StreamID,
-                   first=Bookmark, found=EntryRange)
+    @cython.locals(cursor=EntryCursor, is_known=bint, delivered="long long", start=StreamID, first=Bookmark,
+                   found=EntryRange)
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
-    @cython.locals(bookmark=Bookmark)
-    cdef Bookmark _bookmark_or_none(self)
-    @cython.locals(bookmark=Bookmark)
     cdef bint _was_overtaken(self, Stream stream) except -1
     @cython.locals(ms="unsigned long long", seq="unsigned long long", start_ms="unsigned long long",
                    start_seq="unsigned long long")

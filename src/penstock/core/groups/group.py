@@ -138,8 +138,8 @@ class Group:
     """
 
     __slots__ = (
-        "_bookmark",
         "_by_number",
+        "_cursor",
         "_free_numbers",
         "_idle_order",
         "_index",
@@ -163,9 +163,9 @@ class Group:
         self._index: PendingIndex | None = None  # the stream's, if it has one
         self._by_number: list[Consumer | None] = []
         self._free_numbers: list[int] = []
-        # Without it every read would walk half a node, twice, to find where the last one stopped
-        # (benchmarks/core.py, "read and acknowledge").
-        self._bookmark: Bookmark | None = None
+        # On the last delivered entry. Without it every read would walk half a node to find where the last one
+        # stopped (benchmarks/core.py, "read and acknowledge").
+        self._cursor: EntryCursor | None = None
 
     @property
     def last_id(self) -> StreamID:
@@ -259,51 +259,44 @@ class Group:
         """
         if stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) >= 0:
             return None
-        if stream.limits.lag_rule == _LAG_RECOUNTS and self._was_overtaken(stream):
+        cursor = self._cursor
+        is_known = cursor is not None and cursor.resume(stream, self.last_ms, self.last_seq)
+        if stream.limits.lag_rule == _LAG_RECOUNTS and not is_known and self._was_overtaken(stream):
             self.entries_read = _UNKNOWN  # until the first entry is counted below
-        last = stream_id.make(self.last_ms, self.last_seq)
-        cursor = stream_module.cursor_from(
-            stream, last.next(), stream_id.LARGEST, False, self._bookmark_or_none()
-        )
+        if cursor is None or not is_known:
+            start = stream_id.make(self.last_ms, self.last_seq).next()
+            cursor = stream_module.cursor_from(stream, start, stream_id.LARGEST, False, None)
+            self._cursor = cursor
         delivered = 0
-        start = stream_id.SMALLEST
         first: Bookmark | None = None
-        while (limit <= 0 or delivered < limit) and cursor.advance():
+        # The comparison keeps the cursor on the last entry: behind it, it could not continue.
+        while (
+            (limit <= 0 or delivered < limit)
+            and (
+                stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) < 0
+            )
+            and cursor.advance()
+        ):
             if delivered == 0:
-                start = stream_id.make(cursor.entry.ms, cursor.entry.seq)
-                self._bookmark = first = cursor.bookmark()
-            elif delivered == 1:
-                self._bookmark = cursor.bookmark()
-            elif self._bookmark is not None:
-                self._bookmark.move_to(stream, cursor.entry)
+                first = cursor.bookmark()
             delivered += 1
             self._advance_to(stream, cursor)
             if ack:
                 self._add_pending(memory.key_pair(self.last_ms, self.last_seq), consumer, now_ms)
-        if delivered == 0:
+        cursor.rest()
+        if first is None:
             return None
-        last = stream_id.make(self.last_ms, self.last_seq)
-        found = stream.range(start, last, delivered)
+        found = stream.range(
+            stream_id.make(first.ms, first.seq),
+            stream_id.make(self.last_ms, self.last_seq),
+            delivered,
+        )
         found.bookmark = first
         return found
 
-    def _bookmark_or_none(self) -> Bookmark | None:
-        """The position of the last delivered entry, if it is known and the group was not moved since."""
-        bookmark = self._bookmark
-        if bookmark is None or (
-            stream_id.compare(bookmark.ms, bookmark.seq, self.last_ms, self.last_seq) != 0
-        ):
-            return None
-        return bookmark
-
     def _was_overtaken(self, stream: Stream) -> bool:
         """Tell whether a trim has passed the position, so that the entries read no longer follow from it."""
-        if self.entries_read == _UNKNOWN:
-            return False
-        bookmark = self._bookmark_or_none()
-        if bookmark is not None and bookmark.holds_in(stream):
-            return False  # the last delivered entry is still there; no search needed
-        return positions.starts_after(stream, self.last_id)
+        return self.entries_read != _UNKNOWN and positions.starts_after(stream, self.last_id)
 
     def _advance_to(self, stream: Stream, cursor: EntryCursor) -> None:
         """Move the position to the cursor's entry, and count it if possible."""

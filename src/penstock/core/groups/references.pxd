@@ -19,23 +19,18 @@ cpdef bint remove_group(Stream stream, bytes name) except -1
 cdef class References:
     cdef Stream _stream
     cdef list _groups
-    cdef PendingIndex _index
     cdef unsigned long long _read_ms
     cdef unsigned long long _read_seq
 
     cpdef bint holds(self, unsigned long long ms, unsigned long long seq) except -1
-    @cython.locals(group=Group)
+    @cython.locals(group=Group, index=PendingIndex)
     cdef bint _is_pending(self, bytes key) except -1
     @cython.locals(group=Group)
     cpdef bint forget(self, StreamID entry_id) except -1
     @cython.locals(group=Group, pending=StreamID, forgotten="long long")
     cpdef Py_ssize_t forget_before(self, StreamID first) except -1
-    cpdef Py_ssize_t trim_unreferenced(self, long long length_max, StreamID min_id, long long limit, bint thorough) except -1
-    cpdef Py_ssize_t trim_and_forget(self, long long length_max, StreamID min_id, long long limit) except -1
     @cython.locals(stream=Stream, removed="long long", nodes=RaxIterator, live="long long", is_last=bint,
                    ms="unsigned long long", seq="unsigned long long")
-    cdef Py_ssize_t _trim(self, long long length_max, StreamID min_id, long long limit, bint thorough,
-                          bint forgetting) except -1
+    cpdef Py_ssize_t trim_unreferenced(self, long long length_max, StreamID min_id, long long limit, bint thorough) except -1
     @cython.locals(stream=Stream, removed="long long", entry=NodeCursor, found=bint)
-    cdef Py_ssize_t _trim_node(self, bytes key, bytearray node, long long length_max, StreamID min_id,
-                               bint forgetting) except -1
+    cdef Py_ssize_t _trim_node(self, bytes key, bytearray node, long long length_max, StreamID min_id) except -1

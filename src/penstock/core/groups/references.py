@@ -12,7 +12,7 @@ the groups, or if it is pending in a group. Without groups nothing is referenced
 A stream with one group is answered by that group. With several groups, the first question builds an index of
 all pending entries (pending_index.py), which the groups then maintain.
 
-Cost: making References is O(groups), plus O(pending entries) the first time; a question is O(1) rax lookups.
+Cost: making References is O(groups); a question is O(1) rax lookups, the first O(pending entries).
 """
 
 from __future__ import annotations
@@ -53,15 +53,14 @@ def remove_group(stream: Stream, name: bytes) -> bool:
 class References:
     """What the groups of a stream still need; for the time of one command.
 
-    Ask: holds. Remove references: forget, forget_before. Trim: trim_unreferenced, trim_and_forget.
+    Ask: holds. Remove references: forget, forget_before. Trim: trim_unreferenced.
     """
 
-    __slots__ = ("_groups", "_index", "_read_ms", "_read_seq", "_stream")
+    __slots__ = ("_groups", "_read_ms", "_read_seq", "_stream")
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
         self._groups: list[Group] = []
-        self._index: PendingIndex | None = None
         self._read_ms = _LARGEST.ms  # the smallest last id
         self._read_seq = _LARGEST.seq
         if stream.groups is None:
@@ -74,12 +73,6 @@ class References:
             if stream_id.compare(group.last_ms, group.last_seq, self._read_ms, self._read_seq) < 0:
                 self._read_ms = group.last_ms
                 self._read_seq = group.last_seq
-        if len(self._groups) > 1:
-            if stream.pending_index is None:
-                stream.pending_index = PendingIndex()
-                for group in self._groups:
-                    group.use_index(stream.pending_index)
-            self._index = stream.pending_index
 
     def holds(self, ms: int, seq: int) -> bool:
         """Tell whether an entry is referenced."""
@@ -90,9 +83,16 @@ class References:
         return self._is_pending(memory.key_pair(ms, seq))
 
     def _is_pending(self, key: bytes) -> bool:
-        if self._index is not None:
-            return self._index.has(key)
-        return self._groups[0].pending.find(key) is not None
+        """Tell whether a group has an entry pending; there are groups."""
+        if len(self._groups) == 1:
+            group: Group = self._groups[0]
+            return group.pending.find(key) is not None
+        index = self._stream.pending_index
+        if index is None:
+            index = self._stream.pending_index = PendingIndex()
+            for group in self._groups:
+                group.use_index(index)
+        return index.has(key)
 
     def forget(self, entry_id: StreamID) -> bool:
         """Remove the pending records of an entry from all groups; False if there were none."""
@@ -102,13 +102,13 @@ class References:
             group.acknowledge(entry_id)
         return True
 
-    def forget_before(self, first: StreamID) -> int:
-        """Remove the pending records of all entries below an id; return their number."""
+    def forget_before(self, first: StreamID | None) -> int:
+        """Remove the pending records of all entries below an id, or of all entries; return their number."""
         forgotten = 0
         for group in self._groups:
             while True:
                 pending = group.pending_edge_or_none(last=False)
-                if pending is None or pending >= first:
+                if pending is None or (first is not None and pending >= first):
                     break
                 group.acknowledge(pending)
                 forgotten += 1
@@ -124,20 +124,6 @@ class References:
         `thorough`: it goes on after that node. A replay is thorough, so that a trim to the length that the
         original trim left removes the same entries, whatever made the original stop.
         """
-        return self._trim(length_max, min_id, limit, thorough, False)
-
-    def trim_and_forget(self, length_max: int, min_id: StreamID | None, limit: int) -> int:
-        """Remove the oldest entries, until `length_max` are left or up to `min_id`, with their references.
-
-        Returns how many were removed; `limit` > 0 caps them. As in Redis, records of entries that were
-        already gone stay pending (unlike forget_before).
-        """
-        return self._trim(length_max, min_id, limit, True, True)
-
-    def _trim(
-        self, length_max: int, min_id: StreamID | None, limit: int, thorough: bool, forgetting: bool
-    ) -> int:
-        """Remove the entries that no group needs; if `forgetting`, all entries and their references."""
         stream = self._stream
         removed = 0
         nodes = stream.nodes.iterator()
@@ -149,30 +135,21 @@ class References:
             seq = memory.load64_big(nodes.key, 8)
             if min_id is not None and stream_id.compare(ms, seq, min_id.ms, min_id.seq) >= 0:
                 break
-            if (
-                self._groups
-                and not forgetting
-                and stream_id.compare(ms, seq, self._read_ms, self._read_seq) > 0
-            ):
+            if self._groups and stream_id.compare(ms, seq, self._read_ms, self._read_seq) > 0:
                 break  # this entry and all later ones are unread
             live = stream_node.live_count(nodes.value)
             if limit and removed + live > limit:
                 break
             is_last = min_id is None and stream.length - live < length_max
-            removed += self._trim_node(nodes.key, nodes.value, length_max, min_id, forgetting)
+            removed += self._trim_node(nodes.key, nodes.value, length_max, min_id)
             if is_last and not thorough:
                 break
         return removed
 
     def _trim_node(
-        self,
-        key: bytes,
-        node: bytearray,
-        length_max: int,
-        min_id: StreamID | None,
-        forgetting: bool,
+        self, key: bytes, node: bytearray, length_max: int, min_id: StreamID | None
     ) -> int:
-        """Remove entries of one node; return how many."""
+        """Remove the entries of one node that no group needs; return how many."""
         stream = self._stream
         removed = 0
         entry = stream_node.new_cursor()
@@ -184,10 +161,8 @@ class References:
                     break
             elif stream_id.compare(entry.ms, entry.seq, min_id.ms, min_id.seq) >= 0:
                 break
-            if not entry.deleted and (forgetting or not self.holds(entry.ms, entry.seq)):
+            if not entry.deleted and not self.holds(entry.ms, entry.seq):
                 removed += 1
-                if forgetting:
-                    self.forget(stream_id.make(entry.ms, entry.seq))
                 if not stream.trim_entry(entry):
                     break
             found = entry.next()

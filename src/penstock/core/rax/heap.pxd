@@ -17,6 +17,8 @@ cdef Py_ssize_t _HEAP_CELLS_MAX
 cdef Py_ssize_t _SPARE_BYTES_MAX
 cdef Py_ssize_t _TIDY_CELLS_MIN
 cdef Py_ssize_t _TIDY_SLOTS_MIN
+cdef Py_ssize_t _COPY_KEYS_MAX
+cdef Py_ssize_t _SHED_MAX
 cdef bytearray _NO_BYTES
 cdef list _NO_VALUES
 
@@ -32,13 +34,14 @@ cdef class Trail:
 cdef class NodeHeap:
     cdef readonly bytearray heap
     cdef readonly bytearray free
+    cdef readonly bytearray free_slots
     cdef readonly list values
+    cdef readonly list doomed
     cdef readonly Py_ssize_t characters_max
     cdef readonly Py_ssize_t count
     cdef readonly Py_ssize_t node_count
     cdef readonly Py_ssize_t top
     cdef readonly Py_ssize_t live
-    cdef readonly Py_ssize_t free_slot
     cdef readonly Py_ssize_t slots_free
 
     @cython.locals(header=Py_ssize_t)
@@ -79,10 +82,12 @@ cdef class NodeHeap:
     cdef int _give(self, Py_ssize_t at, Py_ssize_t cells) except -1
     @cython.locals(slot=Py_ssize_t)
     cdef Py_ssize_t _keep(self, object value) except -1
+    cdef int _reserve_release(self) except -1
     cdef object _release(self, Py_ssize_t slot)
     cdef object _value(self, Py_ssize_t slot)
     @cython.locals(slots=Py_ssize_t)
     cdef int _tidy(self) except -1
+    cdef int _shed(self) except -1
     @cython.locals(old=bytearray, heap=bytearray, values=list, top=Py_ssize_t, scan=Py_ssize_t,
                    link_at=Py_ssize_t, links=Py_ssize_t, link=Py_ssize_t, cells=Py_ssize_t,
                    header=Py_ssize_t, slot=Py_ssize_t)

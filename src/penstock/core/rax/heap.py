@@ -23,16 +23,21 @@ long chain is freed.
 
 A node that grows or shrinks moves to a block of another size. Blocks have 1, 2, ... 64 cells, then 32 sizes
 per doubling (a full fork of 256 wastes 28 bytes of 1312). Each size has a list of free blocks, linked through
-their first cell. When two thirds of the heap or of the list are free, everything is copied to new ones: the
-memory of a million acknowledged entries is returned. An empty tree owns no heap and no list.
+their first cell. The numbers of free slots are on a stack of their own. When two thirds of the heap or of the
+list are free and few enough keys are left, everything is copied to new ones: the memory of a million
+acknowledged entries is returned. A tree with more keys than that keeps its free memory for the keys to come,
+because a copy of 300,000 keys would stop a server for 20 ms. What a copy leaves behind is freed in parts, by
+the changes that follow. An empty tree owns no heap and no list.
 
 Invariants
   R6  every cell below `top` belongs to the head's link, to one node's block, or to one free block; `live`
       counts the cells of nodes.
-  R7  every slot of `values` belongs to one key, or is free; a free slot holds the next one's number.
+  R7  every slot of `values` belongs to one key, or is free: then it holds None, and its number is among the
+      first `slots_free` numbers of the stack `free_slots`.
 
-Cost: taking or freeing a block is O(1), changing a node O(its size). `_reserve` runs before every change and
-is the only step that can fail: so a change happens completely or not at all.
+Cost: taking or freeing a block is O(1), changing a node O(its size). A copy takes 20 to 60 ns per key, of at
+most COPY_KEYS_MAX keys. `_reserve` and `_reserve_release` run before every change and are the only
+steps that can fail: so a change happens completely or not at all.
 
 Rejected: joining free neighbours, as an allocator would. In a tree that grows in order the nodes pass
 through the same sizes one after another and reuse each other's blocks. The copy handles all other cases.
@@ -54,6 +59,8 @@ BARE = LEAF + LEAF - 2  # the head of an empty tree: neither key nor children
 HEAP_CELLS_MAX = 2**31  # leaves are fewer than cells, so a slot always fits beside the tag
 TIDY_CELLS_MIN = 16384  # 64 KiB: below this, free memory is not worth a copy
 TIDY_SLOTS_MIN = 8192
+COPY_KEYS_MAX = 16384  # one copy takes a millisecond at most
+SHED_MAX = 65536  # slots or bytes freed by one change: 0.1 ms
 
 _KEY = KEY  # copies for C, see heap.pxd
 _NULL = NULL
@@ -65,6 +72,8 @@ _HEAP_CELLS_MAX = HEAP_CELLS_MAX
 _SPARE_BYTES_MAX = 256
 _TIDY_CELLS_MIN = TIDY_CELLS_MIN
 _TIDY_SLOTS_MIN = TIDY_SLOTS_MIN
+_COPY_KEYS_MAX = COPY_KEYS_MAX
+_SHED_MAX = SHED_MAX
 
 # Empty trees share these and never write to them: every consumer has a tree.
 _NO_BYTES = bytearray()
@@ -94,8 +103,9 @@ class NodeHeap:
     __slots__ = (
         "characters_max",
         "count",
+        "doomed",
         "free",
-        "free_slot",
+        "free_slots",
         "heap",
         "live",
         "node_count",
@@ -284,11 +294,12 @@ class NodeHeap:
         self.count = 0
         self.node_count = 1  # the head
         self.free = _NO_BYTES
+        self.doomed: list[Any] = _NO_VALUES  # the old heap and list, after a copy
         if len(self.heap) > _SPARE_BYTES_MAX:
             self.heap = _NO_BYTES  # a small one is kept: acks one by one empty a tree each time
         self.values: list[Any] = _NO_VALUES
+        self.free_slots = _NO_BYTES
         self.top = self.live = self.slots_free = 0
-        self.free_slot = -1
 
     def _start(self) -> None:
         """Allocate heap and list before the first key."""
@@ -337,22 +348,28 @@ class NodeHeap:
         """Store the value in a slot and return the slot."""
         if value is None:
             return _NO_VALUE
-        slot = self.free_slot
-        if slot < 0:
+        if self.slots_free == 0:
             self.values.append(value)
             return len(self.values) - 1
-        self.free_slot = self.values[slot]
-        self.values[slot] = value
         self.slots_free -= 1
+        slot = memory.load32(self.free_slots, 4 * self.slots_free)
+        self.values[slot] = value
         return slot
+
+    def _reserve_release(self) -> None:
+        """Make sure that a slot can be released."""
+        if 4 * self.slots_free == len(self.free_slots):
+            if self.slots_free == 0:
+                self.free_slots = bytearray()  # its own
+            self.free_slots += bytes((self.slots_free >> 3 << 2) + 64)
 
     def _release(self, slot: int) -> Any:
         """Free a slot; return its value."""
         if slot == _NO_VALUE:
             return None
         value = self.values[slot]
-        self.values[slot] = self.free_slot
-        self.free_slot = slot
+        self.values[slot] = None
+        memory.store32(self.free_slots, 4 * self.slots_free, slot)
         self.slots_free += 1
         return value
 
@@ -360,15 +377,25 @@ class NodeHeap:
         return None if slot == _NO_VALUE else self.values[slot]
 
     def _tidy(self) -> None:
-        """Copy the tree when two thirds of the heap or of the list are free.
+        """Copy the tree when two thirds of the heap or of the list are free, unless it is too large.
 
         Cost: the copy is half the size of what was freed since the last one, so O(1) per removal.
         """
+        if len(self.doomed):
+            self._shed()
         slots = len(self.values)
-        if (self.top > _TIDY_CELLS_MIN and 3 * self.live < self.top) or (
-            slots > _TIDY_SLOTS_MIN and 3 * (slots - self.slots_free) < slots
+        if self.count <= _COPY_KEYS_MAX and (
+            (self.top > _TIDY_CELLS_MIN and 3 * self.live < self.top)
+            or (slots > _TIDY_SLOTS_MIN and 3 * (slots - self.slots_free) < slots)
         ):
             self._copy()
+
+    def _shed(self) -> None:
+        """Free a part of what the last copy has left behind."""
+        old = self.doomed[len(self.doomed) - 1]
+        del old[max(0, len(old) - _SHED_MAX) :]
+        if len(old) == 0:
+            self.doomed.pop()
 
     def _copy(self) -> None:
         """Copy all nodes to a new heap and all values to a new list.
@@ -405,11 +432,12 @@ class NodeHeap:
                 slot = memory.load32(heap, link_at + 4 * links)
                 memory.store32(heap, link_at + 4 * links, len(values))
                 values.append(self.values[slot])
+        self.doomed = [old, self.free_slots, self.values]
         self.heap = heap
         self.values = values
         self.free = _NO_BYTES
         self.top = top
-        self.free_slot = -1
+        self.free_slots = _NO_BYTES
         self.slots_free = 0
 
 

@@ -106,10 +106,8 @@ class Rax(NodeHeap):
     def __contains__(self, key: bytes) -> bool:
         return self._locate(key)
 
-    # Values are Any: a cdef class cannot be generic.
-
     def find(self, key: bytes, default: Any = None) -> Any:
-        """Return the key's value, or `default`."""
+        """Return the key's value, or `default`. It is Any: a cdef class cannot be generic."""
         return self._value(self._slot(self._stop)) if self._locate(key) else default
 
     def insert(self, key: bytes, value: Any) -> bool:
@@ -155,9 +153,8 @@ class Rax(NodeHeap):
 
     def memory_bytes(self) -> int:
         """Count the bytes of the heap and of the list of values, without the values themselves."""
-        if self.top == 0:
-            return sys.getsizeof(self.heap) if self.heap else 0
-        return sys.getsizeof(self.heap) + sys.getsizeof(self.free) + sys.getsizeof(self.values)
+        parts = (self.heap, self.free, self.values, self.free_slots, *self.doomed)
+        return sum(sys.getsizeof(part) for part in parts if part)
 
     def walk(self, key: bytes) -> Walk:
         """Follow the key and return where it ends."""
@@ -279,6 +276,7 @@ class Rax(NodeHeap):
             self.values[slot] = value
         elif slot != _NO_VALUE or value is not None:
             self._reserve(self._cells(self._stop) + 1)
+            self._reserve_release()
             replaced = self._release(slot)
             self._set_slot(self._link_at, self._keep(value))
             del replaced  # only now: its destructor may use the tree
@@ -356,6 +354,7 @@ class Rax(NodeHeap):
             value = self._value(slot)
             self._empty(False)
             return value
+        self._reserve_release()
         chain_at = self._run
         if self._stop >= _LEAF:
             self._prune()

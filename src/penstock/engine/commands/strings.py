@@ -6,12 +6,13 @@ from penstock.core.frame import Frame
 from penstock.engine import events
 from penstock.engine.commands.expiry import Moment, change_expiry, remove_now, remove_over
 from penstock.engine.context import Context
-from penstock.engine.table import ALL_KEYS, KEYS_WITH_VALUES, ONE_KEY, Command, Flags
+from penstock.engine.table import ALL_KEYS, KEYS_WITH_VALUES, ONE_KEY, Command, Flags, QuickForm
 from penstock.errors import syntax_error, wrong_arity, wrong_type
-from penstock.reply import OK, Status
+from penstock.reply import OK, ReplyWriter, Status
 
 _EXPIRY_WORDS = (b"EX", b"PX", b"EXAT", b"PXAT")
 _SET_WORDS = 3  # in a SET without options
+_OK = b"+OK\r\n"
 
 
 def string_or_none(context: Context, key: bytes) -> bytes | None:
@@ -105,6 +106,33 @@ class StringOptions:
 def get(context: Context, frame: Frame) -> bytes | None:
     """Return a string."""
     return read_string_or_none(context, frame.piece(1))
+
+
+class QuickGet(QuickForm):
+    """GET."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        value = read_string_or_none(context, frame.piece(1))
+        if value is None:
+            reply.put(None)
+        else:
+            reply.put_bulk(value)
+        return True
+
+
+class QuickSet(QuickForm):
+    """SET without options."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        if frame.count != _SET_WORDS:
+            return False
+        _replace(context, frame.piece(1), frame.piece(2))
+        reply.put_raw(_OK)
+        return True
 
 
 def set_(context: Context, frame: Frame) -> bytes | Status | None:
@@ -247,6 +275,7 @@ COMMANDS = (
         "Read a string.",
         syntax="key",
         group="string",
+        quick=QuickGet(),
     ),
     Command(
         "SET",
@@ -258,6 +287,7 @@ COMMANDS = (
         syntax="key value [NX|XX] [GET] [EX seconds|PX milliseconds|EXAT unix-time-seconds"
         "|PXAT unix-time-milliseconds|KEEPTTL]",
         group="string",
+        quick=QuickSet(),
     ),
     Command(
         "SETNX",

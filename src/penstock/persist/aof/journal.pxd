@@ -4,10 +4,12 @@ import cython
 
 from penstock.core cimport memory
 from penstock.core.frame cimport Frame
+from penstock.core.stream cimport Stream
 from penstock.engine.effects cimport EffectSink
 
 cdef Py_ssize_t _NO_DATABASE
 cdef Py_ssize_t _HEAD_BYTES_MAX
+cdef Py_ssize_t _ID_BYTES_MAX
 cdef unsigned char _ARRAY
 cdef Py_ssize_t _FIRST_BYTES
 cdef Py_ssize_t _KEEP_BYTES_MAX
@@ -34,11 +36,11 @@ cdef class Journal(EffectSink):
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
     @cython.locals(count=Py_ssize_t, at=Py_ssize_t)
-    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, bytes entry_id, list options) except -1
+    cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
     cdef int _begin_effect(self, Py_ssize_t database, Py_ssize_t count) except -1
     @cython.locals(at=Py_ssize_t)
     cdef int _put_head(self, Py_ssize_t count) except -1
-    @cython.locals(pieces=Py_ssize_t, at=Py_ssize_t, index=Py_ssize_t)
+    @cython.locals(pieces=Py_ssize_t, at=Py_ssize_t, index=Py_ssize_t, start=Py_ssize_t, size=Py_ssize_t)
     cdef int _put_pieces(self, Frame frame, Py_ssize_t first) except -1
     @cython.locals(at=Py_ssize_t)
     cdef int _put_word(self, bytes word) except -1

@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from penstock.core import memory
 from penstock.core.frame import Frame
+from penstock.core.stream import Stream
 from penstock.engine.effects import EffectSink
 
 _NO_DATABASE = -1
 _HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
+_ID_BYTES_MAX = 72  # a head, two numbers of 20 digits, a dash, CR LF
 _ARRAY = 42
 _FIRST_BYTES = 64 * 1024
 _KEEP_BYTES_MAX = 4 << 20  # a buffer that one huge turn enlarged is freed
@@ -113,7 +115,7 @@ class Journal(EffectSink):
         database: int,
         frame: Frame,
         fields_at: int,
-        entry_id: bytes,
+        stream: Stream,
         options: list[bytes] | None,
     ) -> None:
         """Add an XADD with the generated id and the exact trim."""
@@ -125,7 +127,8 @@ class Journal(EffectSink):
         if options is not None:
             for word in options:
                 self._put_word(word)
-        self._put_word(entry_id)
+        at = self._room(_ID_BYTES_MAX)
+        self.size = memory.put_bulk_id(self._buffer, at, stream.last_ms_text(), stream.last_seq)
         self._put_pieces(frame, fields_at)
         self._settle()
 
@@ -146,11 +149,18 @@ class Journal(EffectSink):
     def _put_pieces(self, frame: Frame, first: int) -> None:
         """Write the pieces of a frame from `first` on."""
         pieces = frame.count - first
-        at = self._room(frame.bytes_from(first) + pieces * (_HEAD_BYTES_MAX + 2))
-        for index in range(first, frame.count):
-            at = memory.put_bulk(
-                self._buffer, at, frame.buffer, frame.start(index), frame.size(index)
-            )
+        if frame.is_as_sent and pieces:
+            start = frame.start(first) - memory.digits(frame.size(first)) - 3
+            size = frame.start(frame.count - 1) + frame.size(frame.count - 1) + 2 - start
+            at = self._room(size)
+            memory.copy(self._buffer, at, frame.buffer, start, size)
+            at += size
+        else:
+            at = self._room(frame.bytes_from(first) + pieces * (_HEAD_BYTES_MAX + 2))
+            for index in range(first, frame.count):
+                at = memory.put_bulk(
+                    self._buffer, at, frame.buffer, frame.start(index), frame.size(index)
+                )
         self.size = at
 
     def _put_word(self, word: bytes) -> None:

@@ -11,4 +11,6 @@ skip      skips values without building them
 salvage   finds the keys after a damaged value
 ziplist   reads the list encoding of Redis before 7.0
 dump      the payloads of DUMP and RESTORE
+crc64     the checksum of a file
+lzf       the compression of long strings
 """

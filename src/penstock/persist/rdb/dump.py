@@ -13,8 +13,8 @@ streams are those of Redis 7.2.
 
 from __future__ import annotations
 
-from penstock.core import crc64
 from penstock.errors import CommandError, CorruptData
+from penstock.persist.rdb import crc64
 from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb import value as rdb_value
 from penstock.persist.rdb import writer as rdb_writer

@@ -1,6 +1,7 @@
 import cython
 
-from penstock.core cimport crc64, lzf, memory
+from penstock.core cimport memory
+from penstock.persist.rdb cimport crc64, lzf
 
 cdef Py_ssize_t _CHUNK_BYTES
 cdef unsigned long long _LENGTH_MAX

@@ -17,7 +17,7 @@ A length has one to nine bytes. The first two bits select the form:
 
 Invariants
   RI1  the buffer grows with the bytes read, never with a stated length, which may be wrong. A compressed
-      string may state at most 88 times its bytes (core/lzf).
+      string may state at most 88 times its bytes (lzf.py).
   RI2  `_crc` is the checksum of everything before `_crc_from`. The bytes from there to `at` are still in the
       buffer.
 
@@ -28,8 +28,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from penstock.core import crc64, lzf, memory
+from penstock.core import memory
 from penstock.errors import CorruptData
+from penstock.persist.rdb import crc64, lzf
 from penstock.persist.rdb import format as rdb_format
 
 CHUNK_BYTES = 1 << 20

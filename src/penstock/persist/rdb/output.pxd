@@ -1,7 +1,8 @@
 import cython
 
-from penstock.core cimport crc64, memory
-from penstock.core.lzf cimport Compressor
+from penstock.core cimport memory
+from penstock.persist.rdb cimport crc64
+from penstock.persist.rdb.lzf cimport Compressor
 
 cdef Py_ssize_t _CHUNK_BYTES
 cdef int _ENCODED

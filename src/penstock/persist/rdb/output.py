@@ -17,9 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from penstock.core import crc64, memory
-from penstock.core.lzf import Compressor
+from penstock.core import memory
+from penstock.persist.rdb import crc64
 from penstock.persist.rdb import format as rdb_format
+from penstock.persist.rdb.lzf import Compressor
 
 CHUNK_BYTES = 256 * 1024
 

@@ -193,8 +193,8 @@ def client_unblock(session: Session, frame: Frame) -> int:
     if frame.count == 4 and not by_error and not frame.is_word(3, b"TIMEOUT"):
         raise CommandError("CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
     other = session.server.sessions.get(int_at(frame, 2))
-    if other is None or other.waiter is None:
-        return 0  # a client that a pause holds back is not blocked
+    if other is None or other.waiter is None or other.waiter.done:
+        return 0  # a client that a pause holds back, or that was served, is not blocked
     if by_error:
         other.waiter.fail(CommandError("client unblocked via CLIENT UNBLOCK", "UNBLOCKED"))
     else:

@@ -10,7 +10,8 @@ from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.engine.arguments import database_at, int_at
-from penstock.engine.table import NO_KEYS, Command, Flags
+from penstock.engine.context import Context
+from penstock.engine.table import NO_KEYS, Command, Flags, QuickForm
 from penstock.errors import (
     CommandError,
     invalid_client_name,
@@ -19,13 +20,14 @@ from penstock.errors import (
     wrong_arity,
     wrong_password,
 )
-from penstock.reply import OK, Pairs, Status
+from penstock.reply import OK, Pairs, ReplyWriter, Status
 from penstock.server.session.client_info import is_printable
 from penstock.server.session.session import Session
 from penstock.server.session.states import CLOSING, REPLY_OFF, REPLY_SKIP_NEXT, STRANGER, SUBSCRIBED
 from penstock.server.session.transaction import leave
 
 _PONG = Status("PONG")
+_PONG_LINE = b"+PONG\r\n"
 _RESET = Status("RESET")
 _USER = b"default"
 
@@ -37,6 +39,18 @@ def ping(session: Session, frame: Frame) -> Status | bytes | list[bytes]:
     if session.state & SUBSCRIBED and not session.output.resp3:
         return [b"pong", b"" if frame.count == 1 else frame.piece(1)]
     return _PONG if frame.count == 1 else frame.piece(1)
+
+
+class QuickPing(QuickForm):
+    """PING without a text."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        if frame.count != 1:
+            return False
+        reply.put_raw(_PONG_LINE)
+        return True
 
 
 def echo(session: Session, frame: Frame) -> bytes:
@@ -178,6 +192,7 @@ COMMANDS = (
         syntax="[message]",
         group="connection",
         in_session=True,
+        quick=QuickPing(),
     ),
     Command(
         "ECHO",

@@ -17,6 +17,7 @@ cdef long long _PAUSED
 cdef long long _BLOCKED
 cdef long long _MONITORED
 cdef long long _RUN_MAX
+cdef Py_ssize_t _RUN_BYTES_MAX
 cdef long long _SLICE_US
 cdef Py_ssize_t _SPILL_BYTES
 
@@ -28,16 +29,22 @@ cdef class CommandRunner:
     cdef ReplyBuffer _replies
     cdef Server _server
     cdef Session _session
+    cdef Py_ssize_t _timed_bytes
     cdef long long _timed_us
+    cdef list _uncounted
     cdef long long _untimed
     cdef readonly bint has_more
 
     @cython.locals(session=Session, receiver=Receiver, frame=Frame, instant=Instant, started_us="long long")
     cpdef int run_received(self) except -1
-    @cython.locals(session=Session, tally=Tally, ran=bint)
+    @cython.locals(session=Session, tally=Tally)
     cdef int _run(self, Frame frame) except -1
+    @cython.locals(is_special=bint, ran=bint)
+    cdef int _run_full(self, Tally tally, Frame frame) except -1
+    cdef bint _run_quick(self, Tally tally, Frame frame) except -1
+    cdef int _note(self, Tally tally) except -1
     cdef Tally _find_or_none(self, Frame frame)
-    @cython.locals(tally=Tally, instant=Instant, us="long long", now_us="long long")
+    @cython.locals(tally=Tally, last=Tally, instant=Instant, us="long long", now_us="long long")
     cdef int _settle(self, Frame frame) except -1
     cdef int _run_data(self, Tally tally, Frame frame) except -1
     cdef int _run_in_session(self, Tally tally, Frame frame) except -1

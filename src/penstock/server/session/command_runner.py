@@ -25,6 +25,7 @@ _PAUSED = PAUSED_ALL | PAUSED_WRITES
 _BLOCKED = BLOCKED
 _MONITORED = MONITORED
 _RUN_MAX = 16  # commands that are timed together at most
+_RUN_BYTES_MAX = 2048  # ... and how many bytes of replies
 _SPILL_BYTES = SPILL_BYTES
 _SLICE_US = 250  # time for one client's commands before other clients have their turn; benchmarks/fairness.py
 
@@ -38,7 +39,9 @@ class CommandRunner:
         "_replies",
         "_server",
         "_session",
+        "_timed_bytes",
         "_timed_us",
+        "_uncounted",
         "_untimed",
         "has_more",
     )
@@ -49,8 +52,10 @@ class CommandRunner:
         self._engine = session.server.engine
         self._output = session.output
         self._replies = session.replies
-        self._untimed = 0  # commands since the clock was read, all counted by `session.last`
+        self._uncounted: list[Tally] = []  # of the commands since the clock was read
+        self._untimed = 0  # how many these are
         self._timed_us = 0
+        self._timed_bytes = 0  # the size of the output then
         self.has_more = False
 
     def run_received(self) -> None:
@@ -62,6 +67,7 @@ class CommandRunner:
         instant.advance()
         self._timed_us = started_us = instant.steady_us()
         session.active_ms = self._timed_us // 1000
+        self._timed_bytes = self._output.size
         self.has_more = False
         try:
             if session.postponed is not None and not session.state & _STOPPED:
@@ -79,7 +85,8 @@ class CommandRunner:
         except ProtocolError as error:
             session.reply(error)
             session.state |= CLOSING
-        self._settle(receiver.last_frame_or_none())
+        finally:
+            self._settle(receiver.last_frame_or_none())
         if not session.replies.is_empty() or session.state & CLOSING:
             self._server.turn.add(session)
         else:
@@ -90,14 +97,19 @@ class CommandRunner:
         session = self._session
         tally = session.last
         if tally is None or not tally.is_asked_by(frame):
-            self._settle(None)
             tally = self._find_or_none(frame)
+            if tally is None:
+                self._settle(None)
             session.last = tally
         self._engine.context.keyspace = session.keyspace
-        if tally is None:
-            ran = False
-        elif session.state or self._server.state or tally.command.in_session:
+        if tally is not None and not self._run_quick(tally, frame):
+            self._run_full(tally, frame)
+
+    def _run_full(self, tally: Tally, frame: Frame) -> None:
+        is_special = self._session.state or self._server.state or tally.command.in_session
+        if is_special or not tally.is_fast:
             self._settle(None)
+        if is_special:
             ran = self._run_checked(tally, frame)
         elif tally.command.takes(frame.count):
             self._run_data(tally, frame)
@@ -105,10 +117,32 @@ class CommandRunner:
         else:
             self._reject(wrong_arity(tally.command.name), tally)
             ran = False
-        if tally is not None and ran:
-            self._untimed += 1
-            if not tally.is_fast or self._untimed == _RUN_MAX:
+        if ran:
+            self._note(tally)
+            if not tally.is_fast or self._untimed >= _RUN_MAX:
                 self._settle(frame)
+
+    def _run_quick(self, tally: Tally, frame: Frame) -> bool:
+        """Run a command by its quick form; False if it has none, or if the full form must run."""
+        if (
+            tally.quick is None
+            or self._session.state | self._server.state
+            or not tally.command.takes(frame.count)
+            or not self._engine.execute_quick(tally.quick, frame, self._output)
+        ):
+            return False
+        tally.quick_calls += 1
+        self._note(tally)
+        if self._untimed >= _RUN_MAX or self._output.size - self._timed_bytes > _RUN_BYTES_MAX:
+            self._settle(frame)
+        return True
+
+    def _note(self, tally: Tally) -> None:
+        """Note a command that has run; it is counted when the clock is read."""
+        if tally.uncounted == 0:
+            self._uncounted.append(tally)
+        tally.uncounted += 1
+        self._untimed += 1
 
     def _find_or_none(self, frame: Frame) -> Tally | None:
         """The counter of a command; for an unknown command the client gets an error."""
@@ -121,21 +155,29 @@ class CommandRunner:
     def _settle(self, frame: Frame | None) -> None:
         """Read the clock, and count the commands since it was read last; `frame` is the last of them.
 
-        Fast commands are timed in runs: reading the clock for each one took a tenth of a pipelined XADD. A
-        slow run is logged with the arguments of its last command, or with its name if the arguments are gone.
+        Fast commands are timed in runs: reading the clock for each one took a tenth of a pipelined XADD. The
+        commands of a run share its time equally. A slow run is logged with the arguments of its last command,
+        or with its name if the arguments are gone.
         """
         if self._untimed:
-            tally = self._session.last
             instant = self._engine.context.instant
             instant.advance()
             now_us = instant.steady_us()
             us = now_us - self._timed_us
-            self._timed_us = now_us
-            if tally is not None:
-                tally.count(self._untimed, us)
-                if us >= self._server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
-                    self._server.slow_log.note(self._session, tally.command, frame, us)
+            for tally in self._uncounted:
+                tally.count(tally.uncounted, us * tally.uncounted // self._untimed)
+                tally.uncounted = 0
+            self._uncounted.clear()
             self._untimed = 0
+            self._timed_us = now_us
+            self._timed_bytes = self._output.size
+            last = self._session.last
+            if (
+                us >= self._server.slow_us
+                and last is not None
+                and not last.command.flags & Flags.SKIP_SLOWLOG
+            ):
+                self._server.slow_log.note(self._session, last.command, frame, us)
 
     def _run_data(self, tally: Tally, frame: Frame) -> None:
         try:

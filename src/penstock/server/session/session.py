@@ -49,8 +49,8 @@ class Session:
     """One client.
 
     Writing: reply, finish_reply, push, message, pattern_message, shard_message. Sending: flush, take_replies,
-    deliver.
-    Waiting: block, unblock, postpone, resume. Ending: unsubscribe, close, cut_off, kill, end.
+    deliver. Waiting: block, unblock, unblock_encoded, postpone, resume. Ending: unsubscribe, close, cut_off,
+    kill, end.
     """
 
     __slots__ = (
@@ -209,6 +209,15 @@ class Session:
         """Write the reply of the blocked command, and run the commands after it."""
         self.replies.begin_reply()
         self.reply(reply)
+        self._end_wait()
+
+    def unblock_encoded(self, reply: bytes) -> None:
+        """As unblock, with a reply that is encoded already."""
+        self.replies.begin_reply()
+        self.output.put_raw(reply)
+        self._end_wait()
+
+    def _end_wait(self) -> None:
         self.finish_reply()
         self.replies.end_reply()
         self.waiter = None

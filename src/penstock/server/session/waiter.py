@@ -16,6 +16,7 @@ from penstock.server.session.states import (
     SAVE_FAILED,
 )
 from penstock.server.stats.tally import Tally
+from penstock.wire.encoder import Encoder
 
 if TYPE_CHECKING:
     from penstock.server.session.session import Session
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 # Claiming changes data: while clients cannot write, it waits too.
 _NO_WRITES = PAUSED_WRITES | PAUSED_ALL | LOADING | DISK_FAILED | SAVE_FAILED | BROKEN
 _REFUSED_RETRY_MS = 100
+_RESP2 = 2
+_RESP3 = 3
 
 
 class SessionWaiter(Waiter):
-    """Ended by the engine (wake), by its timer (time_out) or by CLIENT UNBLOCK (time_out, fail).
+    """Ended by the engine (wake, wake_all), by its timer (time_out) or by CLIENT UNBLOCK (time_out, fail).
+
+    Readers that get the same reply are served at once, but it is encoded once and given to a few of them in
+    each turn (turn.py). Until then such a reader is done, and its session still looks blocked.
 
     A second timer runs the command again when entries may have become idle enough (Waiter.retry_ms).
     """
@@ -35,6 +41,7 @@ class SessionWaiter(Waiter):
         super().__init__(tally.command, blocked, session.keyspace)
         self._session = session
         self._tally = tally
+        self.reply_form = _RESP3 if session.output.resp3 else _RESP2
         self._timer: Timer | None = None
         self._retry_timer: Timer | None = None
 
@@ -71,8 +78,29 @@ class SessionWaiter(Waiter):
             self._tally.failed += 1
             self._session.unblock(self.error)
 
+    def wake_all(self, alike: list[SessionWaiter]) -> None:
+        """See Waiter. The reply is encoded at once, as in wake."""
+        encoder = Encoder()
+        encoder.resp3 = self.reply_form == _RESP3
+        if self.error is None:
+            encoder.put(self.reply)
+        self._session.server.turn.hand_out(alike, encoder.take(), self.error)
+
+    def get_reply(self, reply: bytes, error: Exception | None) -> None:
+        """Take the encoded reply, or the error, that all in its line get."""
+        if self._session.waiter is not self:
+            return  # its client is gone
+        if error is None:
+            self._stop_timers()
+            self._session.unblock_encoded(reply)
+        else:
+            self.error = error
+            self.wake()
+
     def time_out(self) -> None:
-        """Reply that there was nothing."""
+        """Reply that there was nothing, unless its reply is already on its way."""
+        if self.done:
+            return
         self.give_up()
         self._session.unblock(self.on_timeout)
 

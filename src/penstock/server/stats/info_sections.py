@@ -294,7 +294,8 @@ def about_commands(server: Server) -> Fields:
             per_call = tally.us / tally.calls if tally.calls else 0.0
             counted = (
                 f"calls={tally.calls},usec={tally.us},usec_per_call={per_call:.2f},"
-                f"rejected_calls={tally.rejected},failed_calls={tally.failed}"
+                f"rejected_calls={tally.rejected},failed_calls={tally.failed},"
+                f"quick_calls={tally.quick_calls}"
             )
             found.append((f"cmdstat_{shown_name(tally.command)}", counted))
     return found

@@ -2,9 +2,9 @@
 
 import cython
 
-from penstock.core cimport memory
+from penstock.core cimport memory, spans
 from penstock.core.frame cimport Frame
-from penstock.engine.table cimport Command
+from penstock.engine.table cimport Command, QuickForm
 
 cdef Py_ssize_t _SLOTS
 cdef Py_ssize_t _SLOT_MASK
@@ -17,6 +17,9 @@ cdef class Tally:
     cdef readonly Command command
     cdef readonly bint is_fast
     cdef readonly bint is_plain
+    cdef readonly QuickForm quick
+    cdef public long long quick_calls
+    cdef public long long uncounted
     cdef public bytes word
     cdef readonly long long calls
     cdef readonly long long us
@@ -24,7 +27,6 @@ cdef class Tally:
     cdef public long long rejected
     cdef bytearray histogram
 
-    @cython.locals(spans=bytearray)
     cpdef bint is_asked_by(self, Frame frame) except -1
     @cython.locals(bucket="long long", shift="int")
     cpdef int count(self, long long calls, long long us) except -1

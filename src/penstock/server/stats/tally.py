@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from penstock.core import memory
+from penstock.core import memory, spans
 from penstock.core.frame import Frame
 from penstock.engine.compat import Compat
 from penstock.engine.lookup import Lookup
-from penstock.engine.table import Command, Flags
+from penstock.engine.table import Command, Flags, QuickForm
 
 _SLOTS = 64
 _SLOT_MASK = _SLOTS - 1
@@ -34,7 +34,10 @@ class Tally:
         "histogram",
         "is_fast",
         "is_plain",
+        "quick",
+        "quick_calls",
         "rejected",
+        "uncounted",
         "us",
         "word",
     )
@@ -43,12 +46,15 @@ class Tally:
         self.command = command
         self.is_fast = bool(command.flags & Flags.FAST)
         self.is_plain = not command.flags & Flags.PROTECTED  # all clients may use it
+        self.quick: QuickForm | None = command.quick
+        self.uncounted = 0  # calls of the client that is served now, until the clock is read
         self.word = b" "  # the name as last received; a space matches nothing
         self.reset()
 
     def reset(self) -> None:
         """Reset all counters."""
         self.calls = 0
+        self.quick_calls = 0  # of these, by the quick form
         self.us = 0
         self.failed = 0
         self.rejected = 0
@@ -56,10 +62,7 @@ class Tally:
 
     def is_asked_by(self, frame: Frame) -> bool:
         """Tell whether a frame has this command's name, spelled as in the last lookup."""
-        spans = frame.spans
-        return memory.is_bytes(
-            frame.buffer, memory.span_start(spans, 0), memory.span_size(spans, 0), self.word
-        )
+        return spans.is_piece(frame.buffer, frame.spans, 0, self.word)
 
     def count(self, calls: int, us: int) -> None:
         """Count calls that took some time together."""
@@ -133,7 +136,7 @@ class Tallies:
         if size == 0:
             return self.by_name[self.lookup.find(frame).name]
         slot = (size + 5 * buffer[start + size // 2] + 3 * buffer[start + size - 1]) & _SLOT_MASK
-        if memory.is_bytes(buffer, start, size, self._words[slot]):
+        if spans.is_piece(buffer, frame.spans, 0, self._words[slot]):
             found = self._found[slot]
             if found is not None:
                 found.word = self._words[slot]

@@ -10,6 +10,8 @@ from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.commands.streams.reference_options cimport option_at
 from penstock.engine.context cimport Context
+from penstock.engine.table cimport QuickForm
+from penstock.reply cimport ReplyWriter
 
 cdef unsigned char _STAR
 cdef int _BY_NOTHING
@@ -24,6 +26,7 @@ cdef int _IF_ACKED
 cdef AddArguments _no_arguments()
 
 
+@cython.final
 cdef class AddArguments:
     cdef readonly int trim_by
     cdef readonly long long length_max
@@ -51,14 +54,23 @@ cdef class AddArguments:
     @cython.locals(limit="long long")
     cpdef int settle(self, bint adding, long long node_entries_max, bint replaying) except -1
     @cython.locals(removed="long long", approximate=bint, first=StreamID)
-    cpdef long long trim(self, Stream stream, bint replaying) except -1
+    cpdef Py_ssize_t trim(self, Stream stream, bint replaying) except -1
     @cython.locals(at=Py_ssize_t, name=bytes)
     cdef void name_message(self, Frame frame) except *
 
 
-@cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,
-               trimmed="long long", fields_at=Py_ssize_t, options=list, entry_id=bytes, known=bytes)
+@cython.locals(stream=Stream)
 cpdef object xadd(Context context, Frame frame)
+
+
+cdef class QuickAdd(QuickForm):
+    @cython.locals(stream=Stream)
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
+
+
+@cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,
+               trimmed="long long", fields_at=Py_ssize_t, options=list, known=bytes)
+cdef object _add(Context context, Frame frame)
 @cython.locals(known=StreamID)
 cdef bytes _known_or_none(Context context, Stream stream, AddArguments arguments, Frame frame)
 cdef int _record_message(Context context, Stream stream, AddArguments arguments) except -1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
@@ -19,13 +20,14 @@ from penstock.engine.commands.streams.reference_options import (
     option_at,
 )
 from penstock.engine.context import Context
-from penstock.engine.table import ONE_KEY, Command, Flags
+from penstock.engine.table import ONE_KEY, Command, Flags, QuickForm
 from penstock.errors import (
     CommandError,
     id_not_above_zero,
     syntax_error,
     wrong_arity,
 )
+from penstock.reply import ReplyWriter
 
 TRIM_NODES_DEFAULT = 100  # the most full nodes that an approximate trim without LIMIT removes
 TRIM_ENTRIES_DEFAULT = 10_000  # ... or the most entries, if nodes have no limit
@@ -206,8 +208,7 @@ class AddArguments:
         else:
             removed = stream.trim_min_id(self.min_id, approximate, self.limit)
         if removed and self.references == _DELETE:
-            first = stream.first_id() if stream.length else stream_id.LARGEST
-            References(stream).forget_before(first)
+            References(stream).forget_before(stream.first_id() if stream.length else None)
         return removed
 
     def trim_words(self, stream: Stream) -> list[bytes]:
@@ -235,8 +236,35 @@ class AddArguments:
         self.message = (total % 2 ** (8 * _ID_HASH_BYTES)).to_bytes(_ID_HASH_BYTES, "big")
 
 
-def xadd(context: Context, frame: Frame) -> bytes | None:
-    """Add an entry. Everything is checked before the key is created or changed."""
+def xadd(context: Context, frame: Frame) -> Any:
+    """Add an entry."""
+    added = _add(context, frame)
+    if type(added) is Stream:
+        return added.last_id_text()
+    return added
+
+
+class QuickAdd(QuickForm):
+    """XADD with any arguments: only the reply is written in another way."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        added = _add(context, frame)
+        if type(added) is Stream:
+            stream: Stream = added
+            reply.put_id(stream.last_ms_text(), stream.last_seq)
+        else:
+            reply.put(added)
+        return True
+
+
+def _add(context: Context, frame: Frame) -> Any:
+    """Add an entry. Everything is checked before the key is created or changed.
+
+    Returns the stream, whose last entry is the new one. If none was added: the id of the entry that this
+    message was added as before, or None.
+    """
     trimmed = 0
     fields_at = 3
     options: list[bytes] | None = None
@@ -277,15 +305,18 @@ def xadd(context: Context, frame: Frame) -> bytes | None:
         context.keyspace.put(frame.piece(1), stream)
         if context.event_kinds:
             context.created(context.keyspace, frame.piece(1))
-    if context.waiting or context.watching or context.event_kinds:
+    if (
+        context.watching
+        or context.event_kinds
+        or (context.waiting and context.keyspace.is_awaited_at(frame, 1))
+    ):
         _report(context, frame.piece(1), trimmed)
     else:
         context.dirty += 1
-    entry_id = stream.last_id_text()
     if context.effects is not None:
         context.recorded = True
-        context.effects.added(context.keyspace.index, frame, fields_at, entry_id, options)
-    return entry_id
+        context.effects.added(context.keyspace.index, frame, fields_at, stream, options)
+    return stream
 
 
 def _known_or_none(
@@ -390,6 +421,7 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(1); with a trim O(n) for the n entries removed",
         group="stream",
+        quick=QuickAdd(),
     ),
     Command(
         "XTRIM",

@@ -203,9 +203,7 @@ def _append_node(context: Context, key: bytes, stream: Stream, node: bytearray) 
             stream.append(context.instant.ms, row, _FIELDS_AT)
             if context.effects is not None:
                 context.recorded = True
-                context.effects.added(
-                    context.keyspace.index, row, _FIELDS_AT, stream.last_id_text(), None
-                )
+                context.effects.added(context.keyspace.index, row, _FIELDS_AT, stream, None)
         at = listpack.next_at(node, at)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from penstock.core import memory
 from penstock.core.groups.group import Group, Pending
 from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
@@ -35,8 +36,10 @@ class Deliveries:
     def moved(self) -> None:
         """The group's position moved."""
         group = self._group
-        place = [group.last_id.text, b"ENTRIESREAD", b"%d" % group.entries_read]
-        self._context.record([b"XGROUP", b"SETID", self._key, self._group_name, *place])
+        words = [b"XGROUP", b"SETID", self._key, self._group_name]
+        words.append(memory.format_pair(group.last_ms, group.last_seq))
+        words += [b"ENTRIESREAD", memory.format_int(group.entries_read)]
+        self._context.record(words)
 
     def dropped(self, ids: list[StreamID]) -> None:
         """Records of entries that no longer exist were removed."""
@@ -46,9 +49,13 @@ class Deliveries:
 
     def got(self, ids: list[bytes], when_ms: int, count: int) -> None:
         """The consumer now owns these entries, each delivered `count` times, last at `when_ms`."""
-        words = [b"XCLAIM", self._key, self._group_name, self._consumer, b"0", *ids]
-        words += [b"TIME", b"%d" % when_ms, b"RETRYCOUNT", b"%d" % count, b"FORCE", b"JUSTID"]
-        self._context.record([*words, b"LASTID", self._group.last_id.text])
+        group = self._group
+        words = [b"XCLAIM", self._key, self._group_name, self._consumer, b"0"]
+        words += ids
+        words += [b"TIME", memory.format_int(when_ms), b"RETRYCOUNT", memory.format_int(count)]
+        words += [b"FORCE", b"JUSTID", b"LASTID"]
+        words.append(memory.format_pair(group.last_ms, group.last_seq))
+        self._context.record(words)
 
     def took(self, ids: Iterable[StreamID]) -> None:
         """The consumer now owns these entries; their records hold time and count."""

@@ -2,14 +2,25 @@
 
 import cython
 
+from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.context cimport Context
+from penstock.engine.table cimport QuickForm
+from penstock.reply cimport ReplyWriter
+
+cdef Py_ssize_t _WORDS_OF_ONE_ACK
 
 @cython.locals(group=Group)
 cpdef Group group_or_none(Stream stream, bytes name)
-@cython.locals(group=Group, ids=list, acknowledged="long long", entry_id=StreamID)
-cpdef object xack(Context context, Frame frame)
+@cython.locals(group=Group, acknowledged="long long", entry_id=StreamID)
+cpdef Py_ssize_t xack(Context context, Frame frame) except -1
+
+
+cdef class QuickAck(QuickForm):
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
+
+
 cpdef Consumer make_consumer(Context context, bytes key, Group group, bytes name)

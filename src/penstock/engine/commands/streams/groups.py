@@ -11,7 +11,7 @@ from penstock.engine import events
 from penstock.engine.arguments import count_at, ids_from
 from penstock.engine.commands.help import help_of
 from penstock.engine.context import Context
-from penstock.engine.table import NO_KEYS, ONE_KEY, SUBCOMMAND_KEY, Command, Flags
+from penstock.engine.table import NO_KEYS, ONE_KEY, SUBCOMMAND_KEY, Command, Flags, QuickForm
 from penstock.errors import (
     CommandError,
     group_exists,
@@ -19,11 +19,12 @@ from penstock.errors import (
     no_group_for_key,
     unknown_subcommand,
 )
-from penstock.reply import OK, Status
+from penstock.reply import OK, ReplyWriter, Status
 
 _DOLLAR = b"$"
 _CREATE_WORDS_MAX = 8  # room for each option once; which options they are is not checked
 _SETID_WORDS_MAX = 7
+_WORDS_OF_ONE_ACK = 4
 
 
 def group_or_none(stream: Stream | None, name: bytes) -> Group | None:
@@ -171,13 +172,25 @@ def xack(context: Context, frame: Frame) -> int:
     group = group_or_none(context.keyspace.stream_at(frame, 1), frame.piece(2))
     if group is None:
         return 0
-    ids = ids_from(frame, 3)
     acknowledged = 0
-    for entry_id in ids:
-        if group.acknowledge(entry_id):
-            acknowledged += 1
+    if frame.count == _WORDS_OF_ONE_ACK:
+        entry_id = stream_id.parse_span(frame.buffer, frame.start(3), frame.size(3), 0)
+        acknowledged += group.acknowledge(entry_id)
+    else:
+        for entry_id in ids_from(frame, 3):
+            acknowledged += group.acknowledge(entry_id)
     context.dirty += acknowledged
     return acknowledged
+
+
+class QuickAck(QuickForm):
+    """XACK with any arguments."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        reply.put_int(xack(context, frame))
+        return True
 
 
 _HELP = [
@@ -278,5 +291,6 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(1) for each id",
         group="stream",
+        quick=QuickAck(),
     ),
 )

@@ -2,13 +2,16 @@
 
 import cython
 
-from penstock.core cimport stream_id
+from penstock.core cimport memory, stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
+from penstock.engine.commands.streams.deliveries cimport Deliveries
 from penstock.engine.commands.streams.read_arguments cimport ReadArguments, ReadBudget, read_arguments
 from penstock.engine.context cimport Context
+from penstock.engine.table cimport QuickForm
+from penstock.reply cimport ReplyWriter
 
 cdef StreamID _NEW
 cdef unsigned char _LAST
@@ -32,6 +35,13 @@ cdef object _block_or_nothing(Context context, Frame frame, ReadArguments argume
 @cython.locals(arguments=ReadArguments, groups=list, ids=list, index=Py_ssize_t, key_at=Py_ssize_t,
                stream=Stream, served=list, key=bytes, budget=ReadBudget)
 cpdef object xreadgroup(Context context, Frame frame)
+
+
+cdef class QuickReadGroup(QuickForm):
+    @cython.locals(arguments=ReadArguments, at=Py_ssize_t, key=bytes, group=Group)
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
+
+
 @cython.locals(stream=Stream, group=Group)
 cdef Group _group_of(Context context, bytes key, bytes name)
 cdef bint _is_new(StreamID after) except -1
@@ -43,5 +53,6 @@ cdef object _claim_and_deliver(Context context, bytes key, Group group, Consumer
 @cython.locals(consumer=Consumer)
 cdef Consumer consumer_of(Context context, bytes key, Group group, ReadArguments arguments)
 cdef Consumer _made_consumer(Context context, bytes key, Group group, ReadArguments arguments)
-@cython.locals(ids=list, cursor=EntryCursor)
+cdef Deliveries _deliveries(Context context, bytes key, Group group, ReadArguments arguments)
+@cython.locals(deliveries=Deliveries, ids=list, cursor=EntryCursor)
 cdef int _record_delivery(Context context, bytes key, Group group, ReadArguments arguments, EntryRange found) except -1

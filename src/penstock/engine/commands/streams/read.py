@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core import stream_id
+from penstock.core import memory, stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups.group import ClaimedEntry, Consumer, Group
 from penstock.core.stream import EntryRange, Stream
@@ -20,8 +20,8 @@ from penstock.engine.commands.streams.read_arguments import (
     xreadgroup_keys,
 )
 from penstock.engine.context import Context
-from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags
-from penstock.engine.waiters import Blocked
+from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags, QuickForm
+from penstock.engine.waiters import ALIKE, ALIKE_IN_ERRORS, STILL_BLOCKED, Blocked
 from penstock.errors import (
     greater_only_in_group_read,
     group_gone_while_blocked,
@@ -30,7 +30,7 @@ from penstock.errors import (
     stream_gone_while_blocked,
     syntax_error,
 )
-from penstock.reply import NULL_ARRAY, NullArray, Served
+from penstock.reply import NULL_ARRAY, NullArray, ReplyWriter, Served
 
 _NEW = stream_id.LARGEST  # stands for `>`: no entry comes after the largest id
 _LAST = 43
@@ -123,6 +123,8 @@ def _block_or_nothing(
     """There is nothing to read: wait, with ids that no longer depend on the time of the call, or return."""
     if arguments.timeout_ms == _NEVER or not context.may_block:
         return NULL_ARRAY
+    if context.retrying and arguments.claim_idle_ms == _NEVER:
+        return STILL_BLOCKED
     again = Frame()
     keys: list[bytes] = []
     for at in range(arguments.streams_at + arguments.streams):
@@ -135,11 +137,16 @@ def _block_or_nothing(
             again.add(frame.piece(at))  # `>` and `+` are resolved when there is something to read
         else:
             again.add(ids[index].text)
-    if arguments.claim_idle_ms == _NEVER:
-        return Blocked(again, keys, arguments.timeout_ms, arguments.group)
-    position = (arguments.group, arguments.claim_idle_ms)
-    blocked = Blocked(again, keys, arguments.timeout_ms, position)
-    blocked.retry_ms = _retry_ms(context, keys, arguments)
+    blocked = Blocked(again, keys, arguments.timeout_ms)
+    if arguments.grouped:
+        blocked.alike = ALIKE_IN_ERRORS
+        blocked.position = (arguments.group, arguments.claim_idle_ms)
+    elif arguments.budget is None:
+        blocked.alike = ALIKE
+        words = [again.piece(at) for at in range(arguments.streams_at, again.count)]
+        blocked.position = (arguments.count, *words)
+    if arguments.claim_idle_ms != _NEVER:
+        blocked.retry_ms = _retry_ms(context, keys, arguments)
     return blocked
 
 
@@ -184,6 +191,34 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
     if served:
         return Served(served)
     return _block_or_nothing(context, frame, arguments, ids)
+
+
+class QuickReadGroup(QuickForm):
+    """New entries of one stream for a consumer that exists; what would block is left to the full form."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        arguments = read_arguments(context, frame, True)
+        assert arguments.group is not None
+        at = arguments.streams_at
+        if (
+            arguments.streams != 1
+            or arguments.claim_idle_ms != _NEVER
+            or arguments.budget is not None
+            or not frame.is_char(at + 1, _GREATER)
+        ):
+            return False
+        key = frame.piece(at)
+        group = _group_of(context, key, arguments.group)
+        if group.consumer_or_none(arguments.consumer) is None:
+            return False
+        context.recorded = True
+        entries = _serve_group(context, key, group, _NEW, arguments)
+        if entries is None:
+            return False
+        reply.put_served(key, entries)
+        return True
 
 
 def _group_of(context: Context, key: bytes, name: bytes) -> Group:
@@ -349,7 +384,7 @@ def _record_delivery(
         ids: list[bytes] = []
         cursor = found.cursor()
         while len(ids) < found.limit and cursor.advance():
-            ids.append(cursor.id.text)
+            ids.append(memory.format_pair(cursor.entry.ms, cursor.entry.seq))
         deliveries.got(ids, context.now_ms(), 1)
     deliveries.moved()
 
@@ -406,5 +441,6 @@ COMMANDS = (
         complexity="O(n) for the n entries returned",
         group="stream",
         find_keys=xreadgroup_keys,
+        quick=QuickReadGroup(),
     ),
 )

@@ -16,6 +16,7 @@ cdef class ReadBudget  # the arguments hold one
 cpdef ReadArguments read_arguments(Context context, Frame frame, bint grouped)
 
 
+@cython.final
 cdef class ReadArguments:
     cdef readonly bint grouped
     cdef readonly long long timeout_ms

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.core import lzf
 from penstock.errors import CorruptData
+from penstock.persist.rdb import lzf
 from tests.support.campaign import cases
 
 PIECES = st.one_of(

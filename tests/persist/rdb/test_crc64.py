@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from penstock.core import crc64
+from penstock.persist.rdb import crc64
 
 POLYNOMIAL = 0x95AC9329AC4BC9B5
 

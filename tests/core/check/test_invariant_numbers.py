@@ -42,3 +42,28 @@ def test_a_check_names_only_invariants_that_exist(path: str) -> None:
 def test_the_essay_of_the_checks_mentions_only_invariants_that_exist() -> None:
     mentioned = set(re.findall(r"\b[A-Z]\d\b", str(check.__doc__)))
     assert mentioned <= {number for number, _ in definitions()}
+
+
+def test_every_invariant_of_the_essays_is_known_to_check() -> None:
+    stated = {
+        number
+        for name in (
+            "listpack",
+            "rax/tree",
+            "rax/heap",
+            "stream_node",
+            "stream",
+            "groups/group",
+            "groups/pending_index",
+            "idempotency",
+            "list_value",
+        )
+        for number in re.findall(
+            r"^  ([A-Z]\d)  ", (PACKAGE / "core" / f"{name}.py").read_text(), re.M
+        )
+    }
+    assert {number[0] for number in stated} == set("LRNSGXDQ")
+    ranges = re.findall(r"([LRNSGXDQ])(\d) to [LRNSGXDQ]?(\d)", str(check.__doc__))
+    known = {f"{letter}{n}" for letter, low, high in ranges for n in range(int(low), int(high) + 1)}
+    known |= set(re.findall(r"\b[LRNSGXDQ]\d\b", str(check.__doc__)))
+    assert stated <= known

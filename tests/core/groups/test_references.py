@@ -14,15 +14,7 @@ from penstock.core.stream import Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID
 from tests.support.campaign import cases
 from tests.support.engine.dumb_references import Trim, entries_to_trim, is_referenced
-from tests.support.engine.streams import (
-    add,
-    ids_of,
-    node_keys,
-    pending_of,
-    sid,
-    state_of,
-    stream_of,
-)
+from tests.support.engine.streams import add, ids_of, node_keys, sid, state_of, stream_of
 
 BIG = [0, 1, 2**31, 2**32, 2**63 - 1]
 
@@ -100,17 +92,17 @@ def test_only_a_stream_with_several_groups_gets_an_index_and_only_when_asked() -
     stream, _, _ = two_groups()
     assert stream.pending_index is None
     remove_group(stream, b"a")
-    References(stream)
+    References(stream).holds(0, 0)
     assert stream.pending_index is None
     add_group(stream, b"c", Group(SMALLEST))
-    References(stream)
+    References(stream).holds(0, 0)
     assert counts_of(stream) == {"2-0": 1}
     check_stream(stream)
 
 
 def test_every_change_of_a_group_reaches_the_index() -> None:
     stream, a, b = two_groups()
-    References(stream)
+    References(stream).holds(0, 0)
     index = stream.pending_index
     assert counts_of(stream) == {"2-0": 1, "3-0": 1}
     read(stream, a, 2)  # 5-0 and 6-0
@@ -136,7 +128,7 @@ def test_every_change_of_a_group_reaches_the_index() -> None:
 
 def test_a_group_that_is_added_later_joins_the_index() -> None:
     stream, _, b = two_groups()
-    References(stream)
+    References(stream).holds(0, 0)
     group = b.copy()
     add_group(stream, b"late", group)
     assert counts_of(stream) == {"2-0": 2, "3-0": 1}
@@ -147,7 +139,7 @@ def test_a_group_that_is_added_later_joins_the_index() -> None:
 
 def test_a_group_is_not_replaced_by_another_of_its_name() -> None:
     stream, a, _ = two_groups()
-    References(stream)
+    References(stream).holds(0, 0)
     with pytest.raises(ValueError, match="a group b'a' already"):
         add_group(stream, b"a", Group(SMALLEST))
     assert stream.groups is not None
@@ -157,7 +149,7 @@ def test_a_group_is_not_replaced_by_another_of_its_name() -> None:
 
 def test_a_group_that_is_removed_leaves_the_index() -> None:
     stream, a, b = two_groups()
-    References(stream)
+    References(stream).holds(0, 0)
     assert remove_group(stream, b"b")
     assert counts_of(stream) == {"3-0": 1}
     check_stream(stream)
@@ -172,7 +164,7 @@ def test_a_group_that_is_removed_leaves_the_index() -> None:
 
 def test_the_index_goes_with_the_last_group() -> None:
     stream, _, _ = two_groups()
-    References(stream)
+    References(stream).holds(0, 0)
     assert remove_group(stream, b"a")
     assert remove_group(stream, b"b")
     assert stream.pending_index is None
@@ -307,6 +299,7 @@ def test_everything_before_an_id_can_be_forgotten(
     stream, _, b = two_groups()
     b.add_returned(sid("3-0"), 1)
     references = References(stream)
+    assert not references.holds(0, 0)
     assert references.forget_before(sid(first)) == forgotten
     assert counts_of(stream) == left
     check_stream(stream)
@@ -439,54 +432,6 @@ def test_a_trim_regards_all_groups() -> None:
     assert ids_of(stream) == []
 
 
-# --- Trimming with references ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("length_max", range(8))
-def test_a_trim_that_forgets_regards_no_group(length_max: int) -> None:
-    stream, a, b = two_groups()
-    twin = stream.copy()
-    removed = References(stream).trim_and_forget(length_max, None, 0)
-    check_stream(stream)
-    assert removed == twin.trim_length(length_max)
-    assert state_of(stream) == state_of(twin)
-    left = set(ids_of(stream))
-    assert [row[0] for row in pending_of(a)] == [i for i in ["3-0"] if i in left]
-    assert [row[0] for row in pending_of(b)] == [i for i in ["2-0"] if i in left]
-
-
-def test_a_trim_that_forgets_leaves_records_of_entries_that_were_gone() -> None:
-    """As in Redis 8.6, whether by length or by id."""
-    for length_max, min_id in ((2, None), (0, sid("5-0"))):
-        stream, a, b = two_groups()
-        a.claim(stream, sid("1-0"), consumer_of(a), ClaimOptions(0, 1, force=True), 1)
-        a.give_back(sid("3-0"), 1)
-        stream.delete(sid("1-0"))
-        assert References(stream).trim_and_forget(length_max, min_id, 0) == 3
-        check_stream(stream)
-        assert ids_of(stream) == ["5-0", "6-0"]
-        assert ([row[0] for row in pending_of(a)], pending_of(b)) == (["1-0"], [])
-
-
-@pytest.mark.parametrize(
-    ("limit", "removed"), [(0, 6), (2, 0), (3, 3), (5, 3), (6, 6), (2**63 - 1, 6)]
-)
-def test_a_trim_that_forgets_counts_whole_nodes(limit: int, removed: int) -> None:
-    stream, _, _ = two_groups()
-    assert References(stream).trim_and_forget(0, None, limit) == removed
-    check_stream(stream)
-
-
-def test_a_trim_that_forgets_reaches_the_largest_id() -> None:
-    stream = stream_of("1-0", f"{MAX64}-{MAX64}")
-    groups = [group_on(stream, name) for name in (b"g", b"h")]
-    for group in groups:
-        read(stream, group, 0)
-    assert References(stream).trim_and_forget(0, None, 0) == 2
-    check_stream(stream)
-    assert [pending_of(group) for group in groups] == [[], []]
-
-
 # --- A model -----------------------------------------------------------------------------------------
 
 
@@ -524,7 +469,6 @@ class World:
         """Do something, and compare."""
         actions = [self.append] * 4 + [self.deliver] * 4 + [self.acknowledge] * 6
         actions += [self.trim] * 3 + [self.forget, self.forget_before, self.delete, self.move]
-        actions += [self.trim_and_forget]
         actions += [self.add_group, self.remove_group, self.add_record, self.give_back, self.copy]
         self.dice.choice(actions)()
         check_stream(self.stream)
@@ -597,25 +541,14 @@ class World:
             ids.discard(entry_id)
 
     def forget_before(self) -> None:
-        first = self.some_id()
-        doomed = {name: {i for i in ids if i < first} for name, ids in self.pending.items()}
+        first = self.dice.choice([self.some_id(), self.some_id(), None])
+        doomed = {
+            name: {i for i in ids if first is None or i < first}
+            for name, ids in self.pending.items()
+        }
         assert References(self.stream).forget_before(first) == sum(map(len, doomed.values()))
         for name, ids in doomed.items():
             self.pending[name] -= ids
-
-    def trim_and_forget(self) -> None:
-        length_max = self.dice.choice([0, self.stream.length // 2, self.stream.length - 1, 2**32])
-        min_id = self.dice.choice([None, None, self.some_id()])
-        limit = self.dice.choice([0, 0, 3, 7, 2**63 - 1])
-        before, twin = self.ids(), self.stream.copy()
-        removed = References(self.stream).trim_and_forget(max(0, length_max), min_id, limit)
-        if min_id is None:
-            assert twin.trim_length(max(0, length_max), False, limit) == removed
-        else:
-            assert twin.trim_min_id(min_id, False, limit) == removed
-        assert state_of(twin) == state_of(self.stream)
-        for ids in self.pending.values():
-            ids.difference_update(before[:removed])
 
     def trim(self) -> None:
         length_max = self.dice.choice([0, 1, self.stream.length // 2, 2**32, 2**63 - 1])
