@@ -25,7 +25,10 @@ PACKAGE = Path("src/penstock")
 GENERATED = "build/cython"
 # docs/decisions/0007-compiler-flags.md has the measurements behind these flags.
 FLAGS = ["-O3", "-fno-stack-protector", "-g0", "-Wno-sign-compare"]
+# Each class keeps a few dead objects for its next ones. Not in this package: its databases have a finalizer,
+# which Python calls only once for a kept object.
 KEPT_OBJECTS = 8
+KEEPS_NONE = "penstock.embedded."
 SANITIZERS = "-fsanitize=address,undefined"
 # What is undefined ends the process: a line on stderr would be lost in a test run.
 SANITIZE_FLAGS = [SANITIZERS, "-fno-sanitize-recover=all", "-fno-omit-frame-pointer", "-O1", "-g"]
@@ -76,11 +79,6 @@ def extensions() -> list[Extension]:
             f"penstock: {problem}; building the INTERPRETED version, much slower", file=sys.stderr
         )
         return []
-    from Cython.Build import cythonize
-    from Cython.Compiler import Options
-
-    # Each class keeps a few dead objects for its next ones. A class of a .pxd cannot ask for it by itself.
-    Options.get_directive_defaults()["freelist"] = KEPT_OBJECTS
     sanitize = os.environ.get("PENSTOCK_SANITIZE") == "1"
     modules = [
         Extension(
@@ -91,6 +89,18 @@ def extensions() -> list[Extension]:
         )
         for name in modules_to_compile()
     ]
+    without = [module for module in modules if module.name.startswith(KEEPS_NONE)]
+    others = [module for module in modules if module not in without]
+    return cythonized(others, KEPT_OBJECTS) + cythonized(without, 0)
+
+
+def cythonized(modules: list[Extension], kept_objects: int) -> list[Extension]:
+    """Translate modules into C, those that have changed since the last time."""
+    from Cython.Build import cythonize
+    from Cython.Compiler import Options
+
+    # A class of a .pxd cannot ask for this by itself.
+    Options.get_directive_defaults()["freelist"] = kept_objects
     options = {
         "compiler_directives": DIRECTIVES,
         "build_dir": GENERATED,
@@ -110,7 +120,7 @@ def is_stale(name: str) -> bool:
     if not generated.exists():
         return True
     source = Path("src", name.replace(".", "/") + ".py")
-    used = {source} | declarations_of(source.with_suffix(".pxd"), set())
+    used = {source, Path("setup.py")} | declarations_of(source.with_suffix(".pxd"), set())
     return max(path.stat().st_mtime for path in used) > generated.stat().st_mtime
 
 

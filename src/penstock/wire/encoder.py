@@ -277,6 +277,8 @@ class Encoder(ReplyWriter):
         seq = entry.seq
         place = entry.place
         pieces_at = entry.pieces_at
+        if fields < 0 or fields > len(node):
+            raise CorruptData("a stream's node: a field is damaged or runs past the end", place)
         # No element is longer than its node, and each adds at most its head and two line ends.
         room = len(node) + (2 * fields + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX
         count = 0
@@ -287,7 +289,7 @@ class Encoder(ReplyWriter):
             at = self._room(room)
             at = memory.put_entry_head(self.buffer, at, self._ms_text, seq, fields)
             at = memory.put_fields(self.buffer, at, node, names_at, pieces_at, fields)
-            if at == 0 or fields < 0:
+            if at == 0:
                 raise CorruptData("a stream's node: a field is damaged or runs past the end", place)
             self.size = at
             count += 1

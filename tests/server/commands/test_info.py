@@ -186,8 +186,12 @@ def test_commands_and_errors_are_counted_by_name() -> None:
     shown = parsed(text_of(client, "commandstats", "errorstats", "latencystats", "stats"))
     commands = shown["Commandstats"]
     tail = "usec=0,usec_per_call=0.00"
-    assert commands["cmdstat_xadd"] == f"calls=2,{tail},rejected_calls=0,failed_calls=1"
-    assert commands["cmdstat_xlen"] == f"calls=0,{tail},rejected_calls=1,failed_calls=0"
+    assert (
+        commands["cmdstat_xadd"] == f"calls=2,{tail},rejected_calls=0,failed_calls=1,quick_calls=1"
+    )
+    assert (
+        commands["cmdstat_xlen"] == f"calls=0,{tail},rejected_calls=1,failed_calls=0,quick_calls=0"
+    )
     assert "cmdstat_xgroup|create" in commands
     assert shown["Errorstats"] == {"errorstat_ERR": "count=2", "errorstat_NOGROUP": "count=1"}
     assert shown["Stats"]["total_error_replies"] == "3"

@@ -59,7 +59,7 @@ def test_producers_returned_entries_and_indexes_cost_memory() -> None:
         [
             "XREADGROUP GROUP h c CLAIM 999999 STREAMS s >"
         ],  # keeps the records by their times from now on
-        ["XTRIM s MAXLEN 50 ACKED"],  # counts the groups of each pending entry from now on
+        ["XTRIM s MAXLEN 40 ACKED"],  # counts the groups of each pending entry from now on
         [f"XADD s IDMP p {number} * k v" for number in range(20)],
         [f"XADD s IDMP p{number} name * k v" for number in range(20)],
     ):

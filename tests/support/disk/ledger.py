@@ -205,8 +205,10 @@ class Ledger:
                 allowed = {owned, *self._asked_for(record, owned)}
                 assert found.pending[record] in allowed, (record, found.pending[record], allowed)
             else:
+                is_there = "there" if (record[0], record[2]) in found.entries else "gone"
                 assert self._may_be_gone(record, found), (
-                    f"{record} was delivered to {owned} and is not pending"
+                    f"{record} was delivered to {owned} and is not pending; its entry is {is_there}"
+                    f" ({self.asked_trim}, {len(self._gone(found))} of {self.trimmed_count} trimmed)"
                 )
         for record, owned in found.pending.items():
             if record not in expected:
