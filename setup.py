@@ -20,8 +20,11 @@ from setuptools import Extension, setup
 
 # Compiled: every module with a .pxd beside it, except these. Their .pxd holds C functions that others inline.
 INLINED = {
-    *("core/memory", "core/spans", "persist/aof/record_bytes"),
-    *("engine/wall_clock", "embedded/thread_ident"),
+    "core/memory",
+    "core/spans",
+    "persist/aof/record_bytes",
+    "engine/wall_clock",
+    "embedded/thread_ident",
 }
 
 PACKAGE = Path("src/penstock")
