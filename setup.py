@@ -23,6 +23,7 @@ INLINED = {
     "core/memory",
     "core/spans",
     "persist/aof/record_bytes",
+    "persist/rdb/lzf_bytes",
     "engine/wall_clock",
     "embedded/thread_ident",
 }
