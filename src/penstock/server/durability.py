@@ -33,7 +33,9 @@ from penstock.server.saving.snapshots import Snapshots, snapshot_options
 from penstock.server.server import Server
 
 _SYNC_EVERY_MS = 1000
-QUICK_SYNC_SECONDS = 0.001  # the loop itself syncs for one client alone if a sync takes less than this
+QUICK_SYNC_SECONDS = (
+    0.001  # the loop itself syncs for one client alone if a sync takes less than this
+)
 
 
 class Syncer(Protocol):

@@ -17,7 +17,9 @@ from tests.support.servers.raw_redis import encode
 
 WORDS = st.binary(max_size=300)
 NUMBERS = st.one_of(st.integers(0, 99), st.integers(0, 2**64 - 1))
-OPTIONS = st.sampled_from([[], [b"MAXLEN", b"~", b"1000"], [b"nomkstream"], [b"MINID", b"=", b"0-1"]])
+OPTIONS = st.sampled_from(
+    [[], [b"MAXLEN", b"~", b"1000"], [b"nomkstream"], [b"MINID", b"=", b"0-1"]]
+)
 
 
 def as_sent(words: list[bytes]) -> Frame:

@@ -15,10 +15,10 @@
 The owner does not wait for the disk: with `always` it executes the next commands while sync() runs in another
 thread, and everything it hands over in that time forms the next group. There are two exceptions. If the queue
 exceeds QUEUE_BYTES_MAX, the owner syncs too: a disk that is slower than its producers must slow them down, or
-memory would run out. And if one client alone waits, as in the last hand-over, there is nothing else to execute.
-Then the owner syncs by itself, provided that the disk is quick: waking the thread and being woken by it takes as
-long as a quick sync. `sync_seconds` is a moving average of how long a sync takes, in either thread. One slow
-sync sends the next ones to the thread, until enough quick ones have followed.
+memory would run out. And if one client alone waits, as in the last hand-over, there is nothing else to
+execute. Then the owner syncs by itself, if the disk is quick: waking the thread and being woken by it takes
+as long as a quick sync. `sync_seconds` is a moving average of how long a sync takes, in either thread. One
+slow sync sends the next ones to the thread, until enough quick ones have followed.
 
 A change of files (a rewrite begins or ends) is a job in the same queue. Everything handed over before it goes
 into the old file, everything after it into the new one.

@@ -47,7 +47,9 @@ _CLAIM_WORDS = 13  # and one for each id
 _SETID_WORDS = 7
 _ADDED_BYTES_MAX = record_bytes.ADDED_BYTES_MAX
 _WORD_BYTES_MAX = record_bytes.WORD_BYTES_MAX
-_DELIVERY_BYTES_MAX = 768  # without the names: 160 fixed, two heads, nine heads or numbers of up to 72
+_DELIVERY_BYTES_MAX = (
+    768  # without the names: 160 fixed, two heads, nine heads or numbers of up to 72
+)
 
 
 class Journal(EffectSink):
@@ -199,9 +201,7 @@ class Journal(EffectSink):
         memory.put(buffer, at, _TIME)
         at = record_bytes.put_number(buffer, at + len(_TIME), when_ms)
         memory.put(buffer, at, _FIRST_DELIVERY)
-        at = record_bytes.put_id(
-            buffer, at + len(_FIRST_DELIVERY), group.last_ms, group.last_seq
-        )
+        at = record_bytes.put_id(buffer, at + len(_FIRST_DELIVERY), group.last_ms, group.last_seq)
         at = memory.put_head(buffer, at, _ARRAY, _SETID_WORDS)
         memory.put(buffer, at, _SETID)
         at = memory.put_bulk_bytes(buffer, at + len(_SETID), key)

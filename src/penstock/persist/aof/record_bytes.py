@@ -1,6 +1,6 @@
 """Writes the usual effects into the journal's buffer, in one pass each.
 
-Like core/memory.py, this is not compiled: compiled modules use the functions of record_bytes.pxd. Each function
+Like core/memory.py, this is not compiled: the journal uses the functions of record_bytes.pxd. Each function
 takes a place in the buffer and returns the place behind what it wrote. The caller makes room first:
 ADDED_BYTES_MAX bytes more than the pieces of an XADD, WORD_BYTES_MAX bytes for an id or a number.
 """

@@ -4,9 +4,9 @@
     start_first   CONFIG SET appendonly yes: the base of a new log
     start_fresh   after a disk failure, or if the first base failed: a base of all data, in a new file
 
-Before a rewrite the sync thread syncs the current file, while the loop continues to write to it. Only then does
-the log continue in a new file, and the child is forked: clients wait for the switch, and what is left to sync by
-then is little. With `always` the file is synced all the time.
+Before a rewrite the sync thread syncs the current file, while the loop continues to write to it. Only then
+does the log continue in a new file, and the child is forked: clients wait for the switch, and what is left to
+sync by then is little. With `always` the file is synced all the time.
 
 When the child has written the base, the sync thread puts it in place (`store.finish_rewrite`), because the
 manifest must not change while that thread writes. Until then `current` stays set and no other rewrite starts:
@@ -33,7 +33,6 @@ from penstock.server.log import LOG
 from penstock.server.saving.child import ChildSlot
 from penstock.server.saving.snapshots import snapshot_options
 from penstock.server.server import Server
-
 
 _NEVER = -1
 

@@ -269,6 +269,7 @@ def _add(context: Context, frame: Frame) -> Any:
     trimmed = 0
     fields_at = 3
     options: list[bytes] | None = None
+    wanted: StreamID | None = None
     # XADD key * name value ...: the usual form.
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)

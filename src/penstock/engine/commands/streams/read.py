@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core import memory, stream_id
+from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups.group import ClaimedEntry, Consumer, Group
 from penstock.core.stream import EntryRange, Stream
