@@ -126,7 +126,7 @@ class _UntrustedElements:
             raise CorruptData(f"listpack: header says {stated} elements, there are {self.count}", 4)
 
     def skip(self, count: int) -> None:
-        """Skip `count` elements. Small integers and short strings need no call, if no digit ends the string."""
+        """Skip `count` elements. Small integers, and short strings that cannot be numbers, need no call."""
         lp = self.lp
         at = self.at
         while count > 0:

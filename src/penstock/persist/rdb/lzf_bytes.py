@@ -10,6 +10,6 @@ from __future__ import annotations
 def expand(source: bytearray, start: int, size: int, target: bytearray) -> int:
     """Decompress `size` bytes to the start of `target`; return how many were written.
 
-    Returns -1 if the bytes are damaged or do not fit, and always in plain Python. The target is then undefined.
+    Returns -1 if the bytes are damaged or do not fit, and always in plain Python: the target is undefined.
     """
     return -1
