@@ -57,6 +57,7 @@ def lines(policy: str) -> list[Line]:
         Line(f"{policy}: XADD 5 x 16 B, pipelined 64", redis_benchmark(*five, pipeline=64), share),
         Line(f"{policy}: XADD 1 field, unpipelined", redis_benchmark(*one), 0.25),
         Line(f"{policy}: the same, 4 clients", redis_benchmark(*one, clients=4), 0.02),
+        Line(f"{policy}: the same, one client", redis_benchmark(*one, clients=1), 0.02),
     ]
 
 
@@ -80,7 +81,7 @@ def both_sides(policy: str) -> Iterator[tuple[Side, Side]]:
 
 def throughput(rounds: int, requests: int, progress: Progress) -> Rows:
     rows: Rows = []
-    task = progress.add_task("throughput", total=len(POLICIES) * rounds * 4)
+    task = progress.add_task("throughput", total=len(POLICIES) * rounds * len(lines(POLICIES[0])))
     for policy in POLICIES:
         taken: dict[str, list[tuple[Figures, Figures]]] = {}
         with both_sides(policy) as (ours, theirs):

@@ -9,6 +9,7 @@ cdef Py_ssize_t _COUNT_UNKNOWN
 cdef long long _DELETED
 cdef long long _SAME_FIELDS
 cdef Py_ssize_t _DIGITS_MAX
+cdef unsigned int _NINE
 cdef long long _FIXED_PIECES
 
 @cython.locals(elements=_UntrustedElements)
@@ -35,6 +36,7 @@ cdef class _UntrustedElements:
     cdef int refuse(self, str what) except -1
     @cython.locals(stated=Py_ssize_t)
     cdef int close(self) except -1
+    @cython.locals(lp=bytearray, at=Py_ssize_t, lead="unsigned int", size=Py_ssize_t)
     cdef int skip(self, long long count) except -1
     # Not long long, which does not compile here (CONTRIBUTING.md); it has the same number of bits.
     @cython.locals(at=Py_ssize_t, lp=bytearray)

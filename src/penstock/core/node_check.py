@@ -25,6 +25,7 @@ _COUNT_UNKNOWN = listpack.COUNT_UNKNOWN
 _DELETED = 1
 _SAME_FIELDS = 2
 _DIGITS_MAX = 20
+_NINE = 57
 _FIXED_PIECES = 3
 
 
@@ -125,10 +126,26 @@ class _UntrustedElements:
             raise CorruptData(f"listpack: header says {stated} elements, there are {self.count}", 4)
 
     def skip(self, count: int) -> None:
-        """Skip `count` elements."""
+        """Skip `count` elements. Small integers, and short strings that cannot be numbers, need no call."""
+        lp = self.lp
+        at = self.at
         while count > 0:
-            self.step()
+            lead = lp[at] if self.end > at else _END
+            size = 1 if lead < 0x80 else 1 + (lead & 0x3F)
+            if (
+                lead < 0xC0
+                and size < self.end - at
+                and lp[at + size] == size
+                and (size == 1 or lp[at + 1] > _NINE or lp[at + size - 1] > _NINE)
+            ):
+                at += size + 1
+                self.count += 1
+            else:
+                self.at = at
+                self.step()
+                at = self.at
             count -= 1
+        self.at = at
 
     def integer(self) -> int:
         """Read the next element, which must be an integer."""

@@ -1,7 +1,8 @@
 # Not final: the journal is a subclass in another module, called through C.
 
 from penstock.core.frame cimport Frame
-from penstock.core.stream cimport Stream
+from penstock.core.groups.group cimport Group
+from penstock.core.stream cimport EntryRange, Stream
 
 
 cdef class EffectSink:
@@ -11,3 +12,5 @@ cdef class EffectSink:
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
     cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
+    cpdef int delivered(self, Py_ssize_t database, bytes key, bytes group_name, bytes consumer, Group group,
+                        EntryRange found, long long when_ms) except -1

@@ -17,7 +17,8 @@ Effects and `dirty` differ: `dirty` is Redis's count of changes, and Redis does 
 from __future__ import annotations
 
 from penstock.core.frame import Frame
-from penstock.core.stream import Stream
+from penstock.core.groups.group import Group
+from penstock.core.stream import EntryRange, Stream
 
 
 class EffectSink:
@@ -59,4 +60,17 @@ class EffectSink:
 
         `options` of XADD: who sent it, and how to trim the stream afterwards.
         """
+        raise NotImplementedError
+
+    def delivered(
+        self,
+        database: int,
+        key: bytes,
+        group_name: bytes,
+        consumer: bytes,
+        group: Group,
+        found: EntryRange,
+        when_ms: int,
+    ) -> None:
+        """A consumer got the entries of a range for the first time, and the group's position moved."""
         raise NotImplementedError

@@ -33,6 +33,9 @@ from penstock.server.saving.snapshots import Snapshots, snapshot_options
 from penstock.server.server import Server
 
 _SYNC_EVERY_MS = 1000
+QUICK_SYNC_SECONDS = (
+    0.001  # the loop itself syncs for one client alone if a sync takes less than this
+)
 
 
 class Syncer(Protocol):
@@ -52,8 +55,12 @@ class Durability:
         config: Config,
         loop: asyncio.AbstractEventLoop,
         new_thread: Callable[[Commit, Callable[[], None]], Syncer] = SyncThread,
+        quick_seconds: float = QUICK_SYNC_SECONDS,
     ) -> None:
-        """`new_thread` starts a thread that syncs a commit and calls a function after each sync."""
+        """`new_thread` starts a thread that syncs a commit and calls a function after each sync.
+
+        `quick_seconds`: see Commit.
+        """
         self.server = server
         self.store = store
         self.child = ChildSlot(server, loop)
@@ -63,6 +70,7 @@ class Durability:
         self._config = config
         self._loop = loop
         self._new_thread = new_thread
+        self._quick_seconds = quick_seconds
         self._thread: Syncer | None = None
         self._waiting = LogWaiters()
         self._synced_ms = 0
@@ -96,6 +104,7 @@ class Durability:
         commit = self.store.commit
         assert commit is not None
         self._thread = self._new_thread(commit, self._on_synced)
+        commit.quick_seconds = self._quick_seconds
         self.server.turn.commit = commit
         self.server.turn.on_failure = self._on_failure
 
@@ -130,6 +139,7 @@ class Durability:
             return
         if commit.failure is None:
             self.server.turn.release()
+            self.rewrites.go_on()
         else:
             # Changes since the failure are in no log either: their replies must be refused with the others.
             self.server.turn.end()

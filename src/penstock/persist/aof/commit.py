@@ -13,9 +13,12 @@
     no         writes them itself         they are written; the system decides when to sync
 
 The owner does not wait for the disk: with `always` it executes the next commands while sync() runs in another
-thread, and everything it hands over in that time forms the next group. There is one exception: if the queue
-exceeds QUEUE_BYTES_MAX, the owner syncs too. A disk that is slower than its producers must slow them down, or
-memory would run out.
+thread, and everything it hands over in that time forms the next group. There are two exceptions. If the queue
+exceeds QUEUE_BYTES_MAX, the owner syncs too: a disk that is slower than its producers must slow them down, or
+memory would run out. And if one client alone waits, as in the last hand-over, there is nothing else to
+execute. Then the owner syncs by itself, if the disk is quick: waking the thread and being woken by it takes
+as long as a quick sync. `sync_seconds` is a moving average of how long a sync takes, in either thread. One
+slow sync sends the next ones to the thread, until enough quick ones have followed.
 
 A change of files (a rewrite begins or ends) is a job in the same queue. Everything handed over before it goes
 into the old file, everything after it into the new one.
@@ -51,6 +54,7 @@ from __future__ import annotations
 
 import errno
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
@@ -59,6 +63,7 @@ from penstock.persist.aof.increment import Increment
 from penstock.persist.aof.journal import Journal
 
 QUEUE_BYTES_MAX = 64 << 20
+_NEW_SHARE = 0.1  # of the last sync in the moving average
 
 
 class Policy(Enum):
@@ -73,7 +78,8 @@ class Commit:
     """Writes the effects of one journal to disk.
 
     Owner: hand_over, is_released, change_file, start_afresh. Any thread: sync, wait_synced, base_is_there,
-    fail. State: position, released, synced, waiting, served, failure, is_based, file.
+    fail. State: position, released, synced, waiting, served, failure, is_based, file, sync_seconds.
+    `quick_seconds`: the owner may sync by itself while `sync_seconds` is below this.
     """
 
     def __init__(
@@ -97,6 +103,10 @@ class Commit:
         self._queued_bytes = 0
         self.waiting = 0  # clients whose replies wait for the queue
         self.served = 0  # clients of the current round, or of the last one
+        self.quick_seconds = 0.0
+        self.sync_seconds = float("inf")  # unknown before the first sync
+        self.steady_s: Callable[[], float] = time.monotonic
+        self._was_alone = False  # one client alone waited for the last hand-over
         self._busy = False  # a sync is working on what it took from the queue
         self._owner_works = False  # C4
         self._sync_works = False  # C4
@@ -137,6 +147,7 @@ class Commit:
             self.position += 1
             data = self.journal.take()
             writes = self._must_write()
+            is_alone = self._is_alone(clients)
             if self.failure is None and not writes:
                 self._queue.append(data)
                 self._queued = self.position
@@ -150,8 +161,9 @@ class Commit:
             self._owner_works = False
             return
         if self.failure is None:
-            self.wake()
-            if is_full:
+            if not is_alone:
+                self.wake()
+            if is_alone or is_full:
                 self.sync_round()
         if self._is_known or (self.failure is None and not self.is_based):
             self.released = self.position
@@ -161,6 +173,18 @@ class Commit:
         if self.failure is not None or self.policy is Policy.ALWAYS:
             return False
         return not self._queue and not self._busy
+
+    def _is_alone(self, clients: int) -> bool:
+        """Tell whether the owner syncs by itself: for one client, on a quick disk, with nothing under way."""
+        was_alone, self._was_alone = self._was_alone, clients == 1
+        return (
+            clients == 1
+            and was_alone
+            and self.sync_seconds < self.quick_seconds
+            and self.policy is Policy.ALWAYS
+            and not self._queue
+            and not self._busy
+        )
 
     def is_released(self) -> bool:
         """Tell whether all replies computed so far may go out."""
@@ -298,7 +322,9 @@ class Commit:
         if not queue and written == self._settled:
             return False
         self.served = served
+        began_s = self.steady_s()
         self._work(queue)
+        self._note_seconds(self.steady_s() - began_s)
         with self._state:
             self._written = max(self._written, written)
             self.released = max(self.released, written)
@@ -307,6 +333,13 @@ class Commit:
                 self.synced = written
             self._busy = False
         return True
+
+    def _note_seconds(self, seconds: float) -> None:
+        """Note how long a sync took. One slow sync counts at once, because the next may be as slow."""
+        if seconds >= self.quick_seconds or self.sync_seconds == float("inf"):
+            self.sync_seconds = seconds
+        else:
+            self.sync_seconds += _NEW_SHARE * (seconds - self.sync_seconds)
 
     def _work(self, queue: list[bytes | Callable[[], None]]) -> None:
         """Write, sync and run jobs, in the order of the queue."""

@@ -4,8 +4,10 @@ import cython
 
 from penstock.core cimport memory
 from penstock.core.frame cimport Frame
-from penstock.core.stream cimport Stream
+from penstock.core.groups.group cimport Group
+from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.engine.effects cimport EffectSink
+from penstock.persist.aof cimport record_bytes
 
 cdef Py_ssize_t _NO_DATABASE
 cdef Py_ssize_t _HEAD_BYTES_MAX
@@ -16,6 +18,17 @@ cdef Py_ssize_t _KEEP_BYTES_MAX
 cdef bytes _MULTI
 cdef bytes _EXEC
 cdef bytes _XADD
+cdef bytes _XCLAIM
+cdef bytes _NO_IDLE_TIME
+cdef bytes _TIME
+cdef bytes _FIRST_DELIVERY
+cdef bytes _SETID
+cdef bytes _ENTRIESREAD
+cdef Py_ssize_t _CLAIM_WORDS
+cdef Py_ssize_t _SETID_WORDS
+cdef Py_ssize_t _ADDED_BYTES_MAX
+cdef Py_ssize_t _WORD_BYTES_MAX
+cdef Py_ssize_t _DELIVERY_BYTES_MAX
 
 
 # Not final: Cython would take the methods that it overrides for final ones.
@@ -35,8 +48,14 @@ cdef class Journal(EffectSink):
     cdef int _settle(self) except -1
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
-    @cython.locals(count=Py_ssize_t, at=Py_ssize_t)
+    @cython.locals(count=Py_ssize_t, at=Py_ssize_t, size=Py_ssize_t)
     cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
+    @cython.locals(at=Py_ssize_t)
+    cdef int _add_with_options(self, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
+    @cython.locals(buffer=bytearray, count=Py_ssize_t, names=Py_ssize_t, at=Py_ssize_t, cursor=EntryCursor)
+    cpdef int delivered(self, Py_ssize_t database, bytes key, bytes group_name, bytes consumer, Group group,
+                        EntryRange found, long long when_ms) except -1
+    cdef int _select(self, Py_ssize_t database) except -1
     cdef int _begin_effect(self, Py_ssize_t database, Py_ssize_t count) except -1
     @cython.locals(at=Py_ssize_t)
     cdef int _put_head(self, Py_ssize_t count) except -1

@@ -22,8 +22,10 @@ from __future__ import annotations
 
 from penstock.core import memory
 from penstock.core.frame import Frame
-from penstock.core.stream import Stream
+from penstock.core.groups.group import Group
+from penstock.core.stream import EntryRange, Stream
 from penstock.engine.effects import EffectSink
+from penstock.persist.aof import record_bytes
 
 _NO_DATABASE = -1
 _HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
@@ -34,6 +36,20 @@ _KEEP_BYTES_MAX = 4 << 20  # a buffer that one huge turn enlarged is freed
 _MULTI = b"*1\r\n$5\r\nMULTI\r\n"
 _EXEC = b"*1\r\n$4\r\nEXEC\r\n"
 _XADD = b"$4\r\nXADD\r\n"
+# The parts of a delivery that are always the same.
+_XCLAIM = b"$6\r\nXCLAIM\r\n"
+_NO_IDLE_TIME = b"$1\r\n0\r\n"
+_TIME = b"$4\r\nTIME\r\n"
+_FIRST_DELIVERY = b"$10\r\nRETRYCOUNT\r\n$1\r\n1\r\n$5\r\nFORCE\r\n$6\r\nJUSTID\r\n$6\r\nLASTID\r\n"
+_SETID = b"$6\r\nXGROUP\r\n$5\r\nSETID\r\n"
+_ENTRIESREAD = b"$11\r\nENTRIESREAD\r\n"
+_CLAIM_WORDS = 13  # and one for each id
+_SETID_WORDS = 7
+_ADDED_BYTES_MAX = record_bytes.ADDED_BYTES_MAX
+_WORD_BYTES_MAX = record_bytes.WORD_BYTES_MAX
+_DELIVERY_BYTES_MAX = (
+    768  # without the names: 160 fixed, two heads, nine heads or numbers of up to 72
+)
 
 
 class Journal(EffectSink):
@@ -120,7 +136,28 @@ class Journal(EffectSink):
     ) -> None:
         """Add an XADD with the generated id and the exact trim."""
         count = 3 + frame.count - fields_at
-        self._begin_effect(database, count if options is None else count + len(options))
+        if options is None and frame.is_as_sent:
+            self._select(database)
+            size = frame.start(frame.count - 1) + frame.size(frame.count - 1) - frame.start(0)
+            at = self._room(size + _ADDED_BYTES_MAX)
+            self.size = record_bytes.put_added(
+                self._buffer,
+                at,
+                frame.buffer,
+                frame.spans,
+                fields_at,
+                frame.count,
+                stream.last_ms_text(),
+                stream.last_seq,
+            )
+        else:
+            self._begin_effect(database, count if options is None else count + len(options))
+            self._add_with_options(frame, fields_at, stream, options)
+        self._settle()
+
+    def _add_with_options(
+        self, frame: Frame, fields_at: int, stream: Stream, options: list[bytes] | None
+    ) -> None:
         self._put_raw(_XADD)
         at = self._room(_HEAD_BYTES_MAX + frame.size(1) + 2)
         self.size = memory.put_bulk(self._buffer, at, frame.buffer, frame.start(1), frame.size(1))
@@ -130,9 +167,56 @@ class Journal(EffectSink):
         at = self._room(_ID_BYTES_MAX)
         self.size = memory.put_bulk_id(self._buffer, at, stream.last_ms_text(), stream.last_seq)
         self._put_pieces(frame, fields_at)
+
+    def delivered(
+        self,
+        database: int,
+        key: bytes,
+        group_name: bytes,
+        consumer: bytes,
+        group: Group,
+        found: EntryRange,
+        when_ms: int,
+    ) -> None:
+        """Add the XCLAIM and the XGROUP SETID of new deliveries, in one pass."""
+        count = found.limit
+        self._begin_effect(database, _CLAIM_WORDS + count)
+        self._count += 1
+        names = 2 * (len(key) + len(group_name)) + len(consumer)
+        at = self._room(names + _DELIVERY_BYTES_MAX + count * _WORD_BYTES_MAX)
+        buffer = self._buffer
+        memory.put(buffer, at, _XCLAIM)
+        at = memory.put_bulk_bytes(buffer, at + len(_XCLAIM), key)
+        at = memory.put_bulk_bytes(buffer, at, group_name)
+        at = memory.put_bulk_bytes(buffer, at, consumer)
+        memory.put(buffer, at, _NO_IDLE_TIME)
+        at += len(_NO_IDLE_TIME)
+        if count == 1:
+            at = record_bytes.put_id(buffer, at, group.last_ms, group.last_seq)
+        else:
+            cursor = found.cursor()
+            for _ in range(count):
+                cursor.advance()
+                at = record_bytes.put_id(buffer, at, cursor.entry.ms, cursor.entry.seq)
+        memory.put(buffer, at, _TIME)
+        at = record_bytes.put_number(buffer, at + len(_TIME), when_ms)
+        memory.put(buffer, at, _FIRST_DELIVERY)
+        at = record_bytes.put_id(buffer, at + len(_FIRST_DELIVERY), group.last_ms, group.last_seq)
+        at = memory.put_head(buffer, at, _ARRAY, _SETID_WORDS)
+        memory.put(buffer, at, _SETID)
+        at = memory.put_bulk_bytes(buffer, at + len(_SETID), key)
+        at = memory.put_bulk_bytes(buffer, at, group_name)
+        at = record_bytes.put_id(buffer, at, group.last_ms, group.last_seq)
+        memory.put(buffer, at, _ENTRIESREAD)
+        self.size = record_bytes.put_number(buffer, at + len(_ENTRIESREAD), group.entries_read)
         self._settle()
 
     def _begin_effect(self, database: int, count: int) -> None:
+        self._select(database)
+        self._put_head(count)
+
+    def _select(self, database: int) -> None:
+        """An effect begins: put SELECT before it if the previous one was on another database."""
         self._count += 1
         if database != self._database:
             self._database = database
@@ -140,7 +224,6 @@ class Journal(EffectSink):
             self._put_head(2)
             self._put_word(b"SELECT")
             self._put_word(number)
-        self._put_head(count)
 
     def _put_head(self, count: int) -> None:
         at = self._room(_HEAD_BYTES_MAX)

@@ -6,12 +6,23 @@ from penstock.core.frame cimport Frame
 from penstock.engine.context cimport Context
 from penstock.engine.execute cimport Engine
 from penstock.engine.table cimport Command
+from penstock.reply cimport ReplyWriter
 from penstock.wire.parser cimport Parser
 
 cdef unsigned char _STAR
 cdef unsigned char _HASH
 cdef unsigned char _ONE
 cdef unsigned char _NINE
+
+
+# Not final: Cython would take the methods that it overrides for final ones.
+cdef class Unheard(ReplyWriter):
+    cpdef int put(self, object reply) except -1
+    cpdef int put_raw(self, bytes data) except -1
+    cpdef int put_bulk(self, bytes data) except -1
+    cpdef int put_int(self, long long number) except -1
+    cpdef int put_id(self, bytes ms_text, unsigned long long seq) except -1
+    cpdef int put_served(self, bytes key, object entries) except -1
 
 
 @cython.final
@@ -31,6 +42,7 @@ cdef class Replay:
     cdef Parser _parser
     cdef list _queued
     cdef object _source
+    cdef Unheard _unheard
     cdef Py_ssize_t _start
     cdef bytearray _window
     cdef readonly long long batches

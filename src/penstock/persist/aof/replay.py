@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.engine.execute import Engine
@@ -36,6 +37,7 @@ from penstock.errors import CommandError, CorruptData, ProtocolError, wrong_arit
 from penstock.persist.aof import batch
 from penstock.persist.disk import Source
 from penstock.persist.reading import PIECE_BYTES, read_into
+from penstock.reply import ReplyWriter
 from penstock.wire.parser import Parser, WireLimits
 
 _STAR = 42
@@ -53,6 +55,30 @@ class Torn(Exception):
         super().__init__(why)
         self.offset = offset
         self.why = why
+
+
+class Unheard(ReplyWriter):
+    """Takes the replies of quick forms: nobody waits for them."""
+
+    __slots__ = ()
+
+    def put(self, reply: Any) -> None:
+        """See ReplyWriter."""
+
+    def put_raw(self, data: bytes) -> None:
+        """See ReplyWriter."""
+
+    def put_bulk(self, data: bytes) -> None:
+        """See ReplyWriter."""
+
+    def put_int(self, number: int) -> None:
+        """See ReplyWriter."""
+
+    def put_id(self, ms_text: bytes, seq: int) -> None:
+        """See ReplyWriter."""
+
+    def put_served(self, key: bytes, entries: Any) -> None:
+        """See ReplyWriter."""
 
 
 class Replay:
@@ -80,6 +106,7 @@ class Replay:
         "_queued",
         "_source",
         "_start",
+        "_unheard",
         "_window",
         "batches",
         "commands",
@@ -99,6 +126,7 @@ class Replay:
         self._on_piece = on_piece
         self._parser = Parser(WireLimits())
         self._frame = Frame()
+        self._unheard = Unheard()
         self._batched = False
         self._last: Command | None = None
         self._last_word = b""
@@ -323,7 +351,10 @@ class Replay:
             if row is _SELECT:
                 self._select(frame)
             elif row.takes(frame.count):
-                self._engine.run(row, frame)
+                if row.quick is None or not self._engine.execute_quick(
+                    row.quick, frame, self._unheard
+                ):
+                    self._engine.run(row, frame)
                 self.commands += 1
             else:
                 raise wrong_arity(row.name)

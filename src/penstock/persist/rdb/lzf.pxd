@@ -1,6 +1,7 @@
 import cython
 
 from penstock.core cimport memory
+from penstock.persist.rdb cimport lzf_bytes
 
 cdef Py_ssize_t _RATIO_MAX
 cdef Py_ssize_t _LITERALS_MAX

@@ -21,13 +21,14 @@ Invariants
   Z2  a promise of more than 88 times the input is refused before anything is allocated: three bytes expand
       to at most 264.
 
-Cost: compressing takes 3 to 8 ns per byte, more if less is repeated; decompressing 1 to 3 (compiled).
+Cost: compressing takes 3 to 8 ns per byte, more if less is repeated; decompressing 0.3 to 1 (compiled).
 """
 
 from __future__ import annotations
 
 from penstock.core import memory
 from penstock.errors import CorruptData
+from penstock.persist.rdb import lzf_bytes
 
 RATIO_MAX = 88
 
@@ -49,6 +50,8 @@ def decompress(source: bytearray, start: int, size: int, promised: int) -> bytea
     if promised < 0 or promised > size * _RATIO_MAX:
         raise CorruptData(f"LZF: {size} bytes cannot stand for {promised}", 0)
     target = bytearray(promised)
+    if lzf_bytes.expand(source, start, size, target) == promised:
+        return target
     at = start
     end = start + size
     out = 0

@@ -4,6 +4,10 @@
     start_first   CONFIG SET appendonly yes: the base of a new log
     start_fresh   after a disk failure, or if the first base failed: a base of all data, in a new file
 
+Before a rewrite the sync thread syncs the current file, while the loop continues to write to it. Only then
+does the log continue in a new file, and the child is forked: clients wait for the switch, and what is left to
+sync by then is little. With `always` the file is synced all the time.
+
 When the child has written the base, the sync thread puts it in place (`store.finish_rewrite`), because the
 manifest must not change while that thread writes. Until then `current` stays set and no other rewrite starts:
 it would begin with an outdated manifest.
@@ -29,6 +33,8 @@ from penstock.server.log import LOG
 from penstock.server.saving.child import ChildSlot
 from penstock.server.saving.snapshots import snapshot_options
 from penstock.server.server import Server
+
+_NEVER = -1
 
 
 @dataclass(slots=True)
@@ -61,6 +67,7 @@ class Rewrites:
         self._child = child
         self._loop = loop
         self._current: Rewrite | None = None
+        self._starts_at = _NEVER  # a rewrite starts when the log is synced up to this position
         self._automatic = backoff.rewrites(self._steady_s)
         self.health = LogHealth(store, backoff.fresh_bases(self._steady_s))
         self.is_scheduled = False
@@ -72,8 +79,8 @@ class Rewrites:
 
     @property
     def is_running(self) -> bool:
-        """Whether a child writes a base, or a finished base is being put in place."""
-        return self._current is not None
+        """Whether the log is synced for a rewrite, a child writes a base, or it is being put in place."""
+        return self._current is not None or self._starts_at != _NEVER
 
     # --- Starting ----------------------------------------------------------------------------------
 
@@ -88,6 +95,31 @@ class Rewrites:
             self.is_scheduled = True
             return "Background append only file rewriting scheduled"
         self.is_scheduled = False
+        commit = self._store.commit
+        if commit.synced == commit.position or not commit.is_based or commit.failure is not None:
+            self._begin()
+        else:
+            self._starts_at = commit.position
+            commit.wake()
+        return "Background append only file rewriting started"
+
+    def go_on(self) -> None:
+        """After a sync: begin a rewrite that has waited for it."""
+        commit = self._store.commit
+        if self._starts_at == _NEVER or commit is None or commit.synced < self._starts_at:
+            return
+        self._starts_at = _NEVER
+        if self._child.is_busy:  # a snapshot has begun meanwhile
+            self.is_scheduled = True
+            return
+        try:
+            self._begin()
+        except CommandError as error:
+            self.status.ok = False
+            LOG.error("%s", error)
+
+    def _begin(self) -> None:
+        """Continue the log in a new file, and start a child that writes the base. Raises: CommandError."""
         try:
             # The old files must have all effects so far, and the child must see no later ones.
             self._current = self._store.begin_rewrite(snapshot_options(self._config))
@@ -100,7 +132,6 @@ class Rewrites:
             self._finish(reason(error))
             raise CommandError(f"cannot fork: {reason(error)}") from error
         self.apply_policy()
-        return "Background append only file rewriting started"
 
     def start_first(self) -> None:
         """Start a new log and its base. Raises: OSError; then there is no log."""
@@ -131,7 +162,7 @@ class Rewrites:
 
     def is_due(self) -> bool:
         """Tell whether a rewrite is scheduled, or the log has grown enough for one."""
-        if self._current is not None:
+        if self.is_running:
             return False
         return self.is_scheduled or (self._automatic.is_due() and self._has_grown())
 
@@ -210,9 +241,11 @@ class Rewrites:
             commit.policy = Policy.NO if relaxed else self.configured_policy
 
     def kill_child(self) -> None:
-        """Stop a base that a child writes."""
+        """Stop a base that a child writes, or will write."""
+        self._starts_at = _NEVER
         self._child.kill(self._finish)
 
     def forget_current(self) -> None:
         """Drop a rewrite that the sync thread will not put in place any more."""
+        self._starts_at = _NEVER
         self._current = None

@@ -14,6 +14,8 @@ from penstock.engine.table cimport QuickForm
 from penstock.reply cimport ReplyWriter
 
 cdef unsigned char _STAR
+cdef unsigned char _ZERO
+cdef unsigned char _NINE
 cdef int _BY_NOTHING
 cdef int _BY_LENGTH
 cdef int _BY_MIN_ID
@@ -71,6 +73,8 @@ cdef class QuickAdd(QuickForm):
 @cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,
                trimmed="long long", fields_at=Py_ssize_t, options=list, known=bytes)
 cdef object _add(Context context, Frame frame)
+@cython.locals(start=Py_ssize_t, end=Py_ssize_t)
+cdef bint _is_whole_id(Frame frame, Py_ssize_t at) except -1
 @cython.locals(known=StreamID)
 cdef bytes _known_or_none(Context context, Stream stream, AddArguments arguments, Frame frame)
 cdef int _record_message(Context context, Stream stream, AddArguments arguments) except -1

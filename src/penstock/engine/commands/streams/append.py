@@ -34,6 +34,7 @@ TRIM_ENTRIES_DEFAULT = 10_000  # ... or the most entries, if nodes have no limit
 TRIM_ENTRIES_MAX = 1_000_000
 
 _STAR = 42
+_ZERO, _NINE = 48, 57
 _BY_NOTHING = 0
 _BY_LENGTH = 1
 _BY_MIN_ID = 2
@@ -268,11 +269,20 @@ def _add(context: Context, frame: Frame) -> Any:
     trimmed = 0
     fields_at = 3
     options: list[bytes] | None = None
+    wanted: StreamID | None = None
     # XADD key * name value ...: the usual form.
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)
         stream = context.keyspace.new_stream() if found is None else found
         stream.append(context.instant.ms, frame, 3)
+    # XADD key ms-seq name value ...: the form of effects in a log.
+    elif frame.count & 1 and _is_whole_id(frame, 2):
+        wanted = stream_id.parse_span(frame.buffer, frame.start(2), frame.size(2), 0)
+        if wanted.ms == 0 and wanted.seq == 0:
+            raise id_not_above_zero()
+        found = context.keyspace.stream_at(frame, 1)
+        stream = context.keyspace.new_stream() if found is None else found
+        stream.append_at(wanted.ms, wanted.seq, frame, 3)
     else:
         arguments = _no_arguments()
         arguments.read(context, frame, True)
@@ -317,6 +327,17 @@ def _add(context: Context, frame: Frame) -> Any:
         context.recorded = True
         context.effects.added(context.keyspace.index, frame, fields_at, stream, options)
     return stream
+
+
+def _is_whole_id(frame: Frame, at: int) -> bool:
+    """Tell whether a word is an id with both halves given, not an option: it begins and ends with a digit."""
+    start = frame.start(at)
+    end = start + frame.size(at) - 1
+    return (
+        end >= start
+        and _ZERO <= frame.buffer[start] <= _NINE
+        and _ZERO <= frame.buffer[end] <= _NINE
+    )
 
 
 def _known_or_none(

@@ -2,6 +2,7 @@ import cython
 
 from penstock.core cimport memory
 from penstock.core.groups.group cimport Group, Pending
+from penstock.core.stream cimport EntryRange
 from penstock.engine.context cimport Context
 
 
@@ -15,6 +16,8 @@ cdef class Deliveries:
 
     @cython.locals(group=Group, words=list)
     cpdef int moved(self) except -1
+    @cython.locals(context=Context)
+    cpdef int got_new(self, EntryRange found, long long when_ms) except -1
     @cython.locals(group=Group, words=list)
     cpdef int got(self, list ids, long long when_ms, long long count) except -1
     @cython.locals(record=Pending)

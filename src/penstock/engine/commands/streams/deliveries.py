@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from penstock.core import memory
 from penstock.core.groups.group import Group, Pending
+from penstock.core.stream import EntryRange
 from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
 
@@ -40,6 +41,21 @@ class Deliveries:
         words.append(memory.format_pair(group.last_ms, group.last_seq))
         words += [b"ENTRIESREAD", memory.format_int(group.entries_read)]
         self._context.record(words)
+
+    def got_new(self, found: EntryRange, when_ms: int) -> None:
+        """The consumer got these entries for the first time: `got` and `moved`, in one pass."""
+        context = self._context
+        context.recorded = True
+        if context.effects is not None:
+            context.effects.delivered(
+                context.keyspace.index,
+                self._key,
+                self._group_name,
+                self._consumer,
+                self._group,
+                found,
+                when_ms,
+            )
 
     def dropped(self, ids: list[StreamID]) -> None:
         """Records of entries that no longer exist were removed."""

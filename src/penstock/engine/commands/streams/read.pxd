@@ -2,7 +2,7 @@
 
 import cython
 
-from penstock.core cimport memory, stream_id
+from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport EntryCursor, EntryRange, Stream

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from penstock.core import memory, stream_id
+from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups.group import ClaimedEntry, Consumer, Group
 from penstock.core.stream import EntryRange, Stream
@@ -381,12 +381,9 @@ def _record_delivery(
     """Record new deliveries and the group's new position."""
     deliveries = _deliveries(context, key, group, arguments)
     if arguments.ack:
-        ids: list[bytes] = []
-        cursor = found.cursor()
-        while len(ids) < found.limit and cursor.advance():
-            ids.append(memory.format_pair(cursor.entry.ms, cursor.entry.seq))
-        deliveries.got(ids, context.now_ms(), 1)
-    deliveries.moved()
+        deliveries.got_new(found, context.now_ms())
+    else:
+        deliveries.moved()
 
 
 COMMANDS = (
