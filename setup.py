@@ -19,7 +19,13 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 # Compiled: every module with a .pxd beside it, except these. Their .pxd holds C functions that others inline.
-INLINED = {"core/memory", "core/spans", "engine/wall_clock", "embedded/thread_ident", "server/net/direct"}
+INLINED = {
+    "core/memory",
+    "core/spans",
+    "engine/wall_clock",
+    "embedded/thread_ident",
+    "server/net/direct",
+}
 
 PACKAGE = Path("src/penstock")
 GENERATED = "build/cython"

@@ -1,4 +1,4 @@
-"""Replies that are sent without the event loop: they stay complete and in order, whatever the socket takes."""
+"""Replies that are sent without the event loop are complete and in order, whatever the socket takes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.server.session.reply_buffer import ReplyBuffer
+from tests.support.servers.connections import ServerBench
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.raw_redis import encode
-from tests.support.servers.connections import ServerBench
 
 Pair = tuple[socket.socket, socket.socket]
 
@@ -110,7 +110,7 @@ def server() -> Iterator[PenstockServer]:
 def test_small_and_large_replies_of_a_client_that_reads_late_stay_in_order(
     server: PenstockServer,
 ) -> None:
-    """Large replies fill the socket and go through the loop; the small ones between them must not overtake."""
+    """Large replies fill the socket and go through the loop; small ones must not overtake them."""
     rounds = 30
     value = b"v" * 700_000
     with socket.create_connection(("127.0.0.1", server.port)) as client:

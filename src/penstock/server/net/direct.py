@@ -1,7 +1,7 @@
 """Sends bytes to a socket without the event loop.
 
-Like core/memory.py, this is not compiled: compiled modules use the function of direct.pxd. Why replies are sent
-in this way: docs/decisions/0009-direct-send.md.
+Like core/memory.py, this is not compiled: compiled modules use the function of direct.pxd.
+docs/decisions/0009-direct-send.md says why replies are sent in this way.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ class CommandRunner:
         self._untimed += 1
 
     def _find(self, frame: Frame) -> None:
-        """Find the counter of a command, as `session.last`; for an unknown command the client gets an error."""
+        """Find the counter of a command, for `session.last`; an unknown command gets an error."""
         session = self._session
         try:
             session.last = self._server.tallies.find(frame)

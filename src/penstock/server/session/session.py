@@ -97,7 +97,7 @@ class Session:
         self.counted_bytes = 0  # owned by net/client_memory.py
         self.due = False  # owned by turn.py
         self.fd = -1  # the socket, if replies may be sent to it without the event loop
-        self.through_loop = False  # ... but the last ones went through the loop, and may not be sent yet
+        self.through_loop = False  # ... but the last ones were given to the loop
         self.slow = False  # the socket's send buffer is full
         self.over_soft_since_ms = 0  # owned by net/output_limits.py
         self.state = 0
