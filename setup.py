@@ -26,6 +26,7 @@ INLINED = {
     "persist/rdb/lzf_bytes",
     "engine/wall_clock",
     "embedded/thread_ident",
+    "server/net/direct",
 }
 
 PACKAGE = Path("src/penstock")

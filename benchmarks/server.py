@@ -87,38 +87,67 @@ def encoded(*words: str) -> bytes:
     return b"".join(parts)
 
 
-def fill_for_pairs(side: Side, pairs: int) -> None:
-    """Add a stream with one entry for each pair, and a group that has read none of them."""
+def fill_for_pairs(count: int) -> Callable[[Side, int], None]:
+    """Add a stream with `count` entries for each pair, and a group that has read none of them."""
+
+    def fill(side: Side, pairs: int) -> None:
+        with redis.Redis(port=side.port) as client:
+            client.delete("pairs")
+            adding = client.pipeline(transaction=False)
+            for number in range(1, count * pairs + 1):
+                adding.xadd("pairs", {"f": "v"}, id=f"{number}-0")
+                if number % 10_000 == 0:
+                    adding.execute()
+            adding.execute()
+            client.xgroup_create("pairs", "g", "0")
+
+    return fill
+
+
+def read_and_acknowledge(count: int) -> Work:
+    """Send pairs of XREADGROUP and XACK of `count` entries over one socket, in batches of 64 pairs."""
+    read = encoded("XREADGROUP", "GROUP", "g", "c", "COUNT", str(count), "STREAMS", "pairs", ">")
+    done = b":%d\r\n" % count  # only replies to XACK are lines that start with a colon
+
+    def pair(number: int) -> bytes:
+        ids = [f"{number * count + i}-0" for i in range(1, count + 1)]
+        return read + encoded("XACK", "pairs", "g", *ids)
+
+    def run(side: Side, pairs: int) -> float:
+        batches = [
+            [pair(number) for number in range(first, min(first + PAIRS_PER_BATCH, pairs))]
+            for first in range(0, pairs, PAIRS_PER_BATCH)
+        ]
+        sent = [(b"".join(batch), len(batch)) for batch in batches]
+        start = time.perf_counter()
+        with socket.create_connection(("127.0.0.1", side.port)) as connection:
+            for data, expected in sent:
+                connection.sendall(data)
+                rest = b""
+                missing = expected
+                while missing:
+                    found = rest + connection.recv(1 << 16)
+                    missing -= found.count(done)
+                    rest = found[-(len(done) - 1) :]  # it may end inside of a reply
+        return pairs / (time.perf_counter() - start)
+
+    return run
+
+
+def fill_list(side: Side, requests: int) -> None:
+    """Add a list to pop from."""
     with redis.Redis(port=side.port) as client:
-        client.delete("pairs")
+        client.delete("list")
         adding = client.pipeline(transaction=False)
-        for number in range(1, pairs + 1):
-            adding.xadd("pairs", {"f": "v"}, id=f"{number}-0")
-            if number % 10_000 == 0:
-                adding.execute()
+        for first in range(0, requests, 1000):
+            adding.lpush("list", *["value"] * min(1000, requests - first))
         adding.execute()
-        client.xgroup_create("pairs", "g", "0")
 
 
-def read_and_acknowledge(side: Side, pairs: int) -> float:
-    """Send pairs of XREADGROUP COUNT 1 and XACK over one socket, in batches of 64 pairs."""
-    read = encoded("XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "pairs", ">")
-    batches = [
-        b"".join(
-            read + encoded("XACK", "pairs", "g", f"{number}-0")
-            for number in range(first, min(first + PAIRS_PER_BATCH, pairs + 1))
-        )
-        for first in range(1, pairs + 1, PAIRS_PER_BATCH)
-    ]
-    start = time.perf_counter()
-    with socket.create_connection(("127.0.0.1", side.port)) as connection:
-        for batch in batches:
-            connection.sendall(batch)
-            acknowledged = 0
-            while acknowledged < batch.count(b"XACK"):
-                # Only replies to XACK are lines that start with a colon.
-                acknowledged += connection.recv(1 << 16).count(b":1\r\n")
-    return pairs / (time.perf_counter() - start)
+def fill_key(side: Side, requests: int) -> None:
+    """Set a key to read."""
+    with redis.Redis(port=side.port) as client:
+        client.set("key", "value")
 
 
 def fill_page(side: Side, requests: int) -> None:
@@ -157,7 +186,13 @@ def lines() -> list[Line]:
             2,
         ),
         Line("XADD 1 field, unpipelined", redis_benchmark(*one), 0.5),
-        Line("XREADGROUP COUNT 1 + XACK, pairs", read_and_acknowledge, 0.25, fill_for_pairs),
+        Line("XREADGROUP COUNT 1 + XACK, pairs", read_and_acknowledge(1), 0.25, fill_for_pairs(1)),
+        Line(
+            "XREADGROUP COUNT 10 + XACK of ten, pairs",
+            read_and_acknowledge(10),
+            0.1,
+            fill_for_pairs(10),
+        ),
         Line(
             "XRANGE COUNT 100",
             redis_benchmark("XRANGE", "page", "-", "+", "COUNT", "100"),
@@ -172,7 +207,9 @@ def lines() -> list[Line]:
         ),
         Line("PING, pipelined 64", redis_benchmark("PING", pipeline=64), 2),
         Line("SET, pipelined 64", redis_benchmark("SET", "key", "value", pipeline=64), 2),
+        Line("GET, pipelined 64", redis_benchmark("GET", "key", pipeline=64), 2, fill_key),
         Line("LPUSH, pipelined 64", redis_benchmark("LPUSH", "list", "value", pipeline=64), 2),
+        Line("RPOP, pipelined 64", redis_benchmark("RPOP", "list", pipeline=64), 2, fill_list),
     ]
 
 

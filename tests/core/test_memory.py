@@ -196,3 +196,12 @@ def test_numbers_become_text_and_keys() -> None:
     assert memory.format_int(0) == b"0"
     assert memory.format_int(-(2**63)) == b"-9223372036854775808"
     assert memory.format_int(2**63 - 1) == b"9223372036854775807"
+
+
+def test_a_buffer_that_grows_keeps_its_bytes_and_never_shrinks() -> None:
+    buffer = bytearray(b"abc")
+    memory.grow(buffer, 2000)
+    assert len(buffer) == 2000
+    assert buffer[:3] == b"abc"
+    memory.grow(buffer, 10)
+    assert len(buffer) == 2000

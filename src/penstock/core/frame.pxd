@@ -29,6 +29,7 @@ cdef class Frame:
     cpdef int add_span(self, Py_ssize_t start, Py_ssize_t size) except -1
     cpdef Py_ssize_t start(self, Py_ssize_t index) except -1
     cpdef Py_ssize_t size(self, Py_ssize_t index) except -1
+    @cython.locals(start=Py_ssize_t)
     cpdef bytes piece(self, Py_ssize_t index)
     cpdef Py_ssize_t bytes_from(self, Py_ssize_t first) except -1
     cpdef bint is_piece(self, Py_ssize_t index, bytes data) except -1

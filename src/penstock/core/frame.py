@@ -137,8 +137,11 @@ class Frame:
         return memory.span_size(self.spans, index)
 
     def piece(self, index: int) -> bytes:
-        """A piece as a bytes object."""
-        return memory.cut(self.buffer, self.start(index), self.size(index))
+        """A piece as a bytes object. Raises: IndexError if there is no such piece."""
+        if not 0 <= index < self.count:
+            raise IndexError(index)
+        start = memory.span_start(self.spans, index)
+        return memory.cut(self.buffer, start, memory.span_size(self.spans, index))
 
     def bytes_from(self, first: int) -> int:
         """The total size of the pieces from `first` on."""

@@ -3,7 +3,7 @@
 # itself is not compiled: both builds run every test of this package, so a difference between the two
 # versions is found there.
 
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from libc.string cimport memchr, memcmp, memcpy, memmove
 
@@ -118,6 +118,14 @@ cdef inline int copy(bytearray target, Py_ssize_t at, bytearray source, Py_ssize
     _check(_length(target), at, size)
     _check(_length(source), start, size)
     memcpy(PyByteArray_AS_STRING(target) + at, PyByteArray_AS_STRING(source) + start, size)
+    return 0
+
+
+# The new bytes are not cleared: extending by a bytes object writes each of them twice.
+cdef inline int grow(bytearray buffer, Py_ssize_t size) except -1:
+    _check(_length(buffer), 0, 0)
+    if size > PyByteArray_GET_SIZE(buffer):
+        PyByteArray_Resize(buffer, size)
     return 0
 
 

@@ -90,6 +90,13 @@ def copy(target: bytearray, at: int, source: bytearray, start: int, size: int) -
     target[at : at + size] = source[start : start + size]
 
 
+def grow(buffer: bytearray, size: int) -> None:
+    """Make a buffer at least `size` bytes long. What the new bytes contain is undefined."""
+    missing = size - len(buffer)
+    if missing > 0:
+        buffer.extend(bytes(missing))
+
+
 def put(target: bytearray, at: int, data: bytes) -> None:
     """Copy a whole bytes object into a buffer."""
     _check(len(target), at, len(data))

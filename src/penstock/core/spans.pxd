@@ -12,25 +12,23 @@ cdef enum:
     ENTRY_NUMBERS_BYTES = 40  # flags, two distances, the number of elements, the end byte: at most 37
 
 
-# `kind`, one to three digits without a leading zero, CR LF: the number << 3 | size of the line, or -1.
-cdef inline Py_ssize_t _short_head(const unsigned char* line, Py_ssize_t room, unsigned char kind) noexcept:
-    cdef Py_ssize_t number
+# `kind`, one to three digits without a leading zero, CR LF: the number << 3 | size of the line, or -1. Six bytes
+# are there: the shortest line, and what must follow it. Four of them are compared at once.
+cdef inline Py_ssize_t _short_head(const unsigned char* line, unsigned char kind) noexcept:
+    cdef unsigned int word
+    cdef unsigned int number = <unsigned int> line[1] - 48
     cdef unsigned int digit
-    if room < 4 or line[0] != kind:
-        return -1
-    number = <Py_ssize_t> line[1] - 48
-    if number < 0 or number > 9:
-        return -1
-    if line[2] == 13:
-        return number << 3 | 4 if line[3] == 10 else -1
+    memcpy(&word, line, 4)
+    if (word & 0xFFFF00FFU) == (0x0A0D0000U | kind):
+        return number << 3 | 4 if number <= 9 else -1
     digit = <unsigned int> line[2] - 48
-    if digit > 9 or number == 0 or room < 5:
+    if line[0] != kind or number - 1 > 8 or digit > 9:
         return -1
     number = number * 10 + digit
     if line[3] == 13:
         return number << 3 | 5 if line[4] == 10 else -1
     digit = <unsigned int> line[3] - 48
-    if digit > 9 or room < 6 or line[4] != 13 or line[5] != 10:
+    if digit > 9 or line[4] != 13 or line[5] != 10:
         return -1
     return (number * 10 + digit) << 3 | 6
 
@@ -40,47 +38,61 @@ cdef inline Py_ssize_t note_command(bytearray buffer, Py_ssize_t at, Py_ssize_t 
     cdef const unsigned char* place
     cdef const unsigned char* stop
     cdef Py_ssize_t* span
-    cdef Py_ssize_t head, count, left, size
+    cdef Py_ssize_t* last
+    cdef Py_ssize_t head, count, size
+    cdef unsigned short line_end
     _check(_length(buffer), at, end - at)
     base = <const unsigned char*> PyByteArray_AS_STRING(buffer)
     place = base + at
     stop = base + end
-    head = _short_head(place, end - at, 42)
+    if stop - place < 6:
+        return 0
+    head = _short_head(place, 42)
     count = head >> 3
     if count <= 0 or 16 * count > _length(spans):
         return 0
     place += head & 7
     span = <Py_ssize_t*> PyByteArray_AS_STRING(spans)
-    left = count
-    while left:
-        head = _short_head(place, stop - place, 36)
+    last = span + 2 * count
+    while span < last:
+        if stop - place < 6:
+            return 0
+        head = _short_head(place, 36)
         if head < 0:
             return 0
         place += head & 7
         size = head >> 3
-        if stop - place < size + 2 or place[size] != 13 or place[size + 1] != 10:
+        if stop - place < size + 2:
             return 0
         span[0] = place - base
         span[1] = size
         span += 2
-        place += size + 2
-        left -= 1
+        place += size
+        memcpy(&line_end, place, 2)
+        if line_end != 0x0A0D:
+            return 0
+        place += 2
     return (place - base) << COUNT_BITS | count
 
 
 # Without a call for the short pieces that keys and names are.
 cdef inline bint _is_equal(const unsigned char* left, const unsigned char* right, Py_ssize_t size) noexcept:
-    cdef unsigned long long first, second
+    cdef unsigned long long first, second, third, fourth
+    cdef unsigned int head, other_head, tail, other_tail
     if size > 16:
         return memcmp(left, right, size) == 0
     if size >= 8:
         memcpy(&first, left, 8)
         memcpy(&second, right, 8)
-        if first != second:
-            return False
-        memcpy(&first, left + size - 8, 8)
-        memcpy(&second, right + size - 8, 8)
-        return first == second
+        memcpy(&third, left + size - 8, 8)
+        memcpy(&fourth, right + size - 8, 8)
+        return ((first ^ second) | (third ^ fourth)) == 0
+    if size >= 4:
+        memcpy(&head, left, 4)
+        memcpy(&other_head, right, 4)
+        memcpy(&tail, left + size - 4, 4)
+        memcpy(&other_tail, right + size - 4, 4)
+        return ((head ^ other_head) | (tail ^ other_tail)) == 0
     while size:
         size -= 1
         if left[size] != right[size]:

@@ -138,7 +138,7 @@ def lengthen(node: bytearray, size: int) -> None:
     missing = size - len(node)
     if missing > 0:
         # Doubling: a stream with one small entry stays small, one that fills nodes stops growing.
-        node.extend(bytes(max(missing, len(node), _ROOM_BYTES_MIN)))
+        memory.grow(node, len(node) + max(missing, len(node), _ROOM_BYTES_MIN))
 
 
 def _finish(node: bytearray, at: int, elements: int) -> None:

@@ -29,6 +29,8 @@ cdef class Context:
 
     cpdef long long now_ms(self) except *
     cpdef void record(self, list words) except *
-    cpdef void changed(self, bytes key, long long kind, bytes event) except *
-    cpdef void event(self, long long kind, bytes event, bytes key) except *
-    cpdef void touch(self, bytes key) except *
+    cpdef int changed(self, bytes key, long long kind, bytes event) except -1
+    cpdef int created(self, Keyspace keyspace, bytes key) except -1
+    cpdef int missed(self, bytes key) except -1
+    cpdef int event(self, long long kind, bytes event, bytes key) except -1
+    cpdef int touch(self, bytes key) except -1

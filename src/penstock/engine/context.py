@@ -120,12 +120,12 @@ class Context:
 
     def created(self, keyspace: Keyspace, key: bytes) -> None:
         """Publish that a key is new in a database."""
-        if self.event_kinds & events.NEW_KEY:
+        if self.event_kinds and self.event_kinds & events.NEW_KEY:
             events.publish(self.channels, self.event_kinds, keyspace.index, b"new", key)
 
     def missed(self, key: bytes) -> None:
         """Publish that a reader did not find a key."""
-        if self.event_kinds & events.KEY_MISS:
+        if self.event_kinds and self.event_kinds & events.KEY_MISS:
             self.event(events.KEY_MISS, b"keymiss", key)
 
     def event(self, kind: int, event: bytes, key: bytes) -> None:

@@ -187,16 +187,17 @@ class Engine:
         return reply
 
     def execute_quick(self, quick: QuickForm, frame: Frame, reply: ReplyWriter) -> bool:
-        """As execute_now, by the command's quick form; False if the full form must run instead."""
+        """As execute_now, by the command's quick form; False if the full form must run instead.
+
+        Raises: CommandError, CoreError. Nothing has changed then. The full form must run: it fails in the
+        same way and words the error. They are not caught here, because that takes as long as a PING.
+        """
         context = self.context
         self.unfinished = True
-        try:
-            if context.effects is None:
-                done = quick.run(context, frame, reply)
-            else:
-                done = self._run_quick_recorded(quick, frame, reply)
-        except (CommandError, CoreError):
-            done = False  # nothing has changed; the full form fails in the same way and words the error
+        if context.effects is None:
+            done = quick.run(context, frame, reply)
+        else:
+            done = self._run_quick_recorded(quick, frame, reply)
         if context.touched:
             self.serve_waiters()
         self.unfinished = False

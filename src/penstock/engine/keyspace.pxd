@@ -33,5 +33,7 @@ cdef class Keyspace:
     cpdef Stream new_stream(self)
     cpdef ListValue list_or_none(self, bytes key)
     cpdef ListValue new_list(self)
-    cpdef void put(self, bytes key, object value) except *
+    cpdef int put(self, bytes key, object value) except -1
+    cpdef object remove(self, bytes key)
+    cpdef bint clear_expiry(self, bytes key) except -1
     cpdef void swap_with(self, Keyspace other) except *

@@ -95,10 +95,12 @@ class Keyspace:
 
     def find(self, key: bytes) -> object | None:
         """The value of a key, or None; an expired key is removed first."""
-        if self.expires and self.expires.get(key, self._instant.ms) < self._instant.ms:
-            if self.on_expired is not None:
-                self.on_expired(self, key)
-            return None
+        if self.expires:
+            when_ms = self.expires.get(key)
+            if when_ms is not None and when_ms < self._instant.ms:
+                if self.on_expired is not None:
+                    self.on_expired(self, key)
+                return None
         return self.values.get(key)
 
     def stream_or_none(self, key: bytes) -> Stream | None:
@@ -156,7 +158,7 @@ class Keyspace:
 
     def put(self, key: bytes, value: object) -> None:
         """Set the value of a key. Its expiry time stays."""
-        if key == self._last_key:
+        if self._last_stream is not None and key == self._last_key:
             self._last_stream = None
         if self._index is not None and key not in self.values:
             self._index.add(key)
@@ -165,7 +167,7 @@ class Keyspace:
     def remove(self, key: bytes) -> object | None:
         """Remove a key and its expiry time; return its value, or None."""
         self._last_stream = None
-        self.expires.pop(key, None)
+        self.clear_expiry(key)
         if self._index is not None and key in self.values:
             self._index.remove(key)
         return self.values.pop(key, None)
@@ -239,7 +241,7 @@ class Keyspace:
 
     def clear_expiry(self, key: bytes) -> bool:
         """Remove the expiry time of a key; False if it had none."""
-        return self.expires.pop(key, None) is not None
+        return len(self.expires) > 0 and self.expires.pop(key, None) is not None
 
     def take_due(self, most: int) -> list[bytes]:
         """Up to `most` expired keys; the caller removes them."""

@@ -63,7 +63,7 @@ class QuickForm:
     two things may differ: how it reads its arguments, and that it writes its reply itself. It need not
     support all arguments: if it returns False, or raises an error that a client can cause, nothing has
     changed and no reply is written, and the full form runs. Servers use quick forms for clients without a
-    special state (docs/quick-forms.md). All engines of a process share it, so it has no state.
+    special state (docs/quick-forms.md). All engines of a process share it, so it never changes.
     """
 
     __slots__ = ()

@@ -13,9 +13,9 @@
     CommandError     -ERR text             -ERR text
 
 An `Encoder` is one growing buffer. Its owner takes the contents and sends them. A range of a stream is not
-turned into objects: its entries are written from the node's bytes directly into the buffer, run by run
-(docs/decisions/0008-ranges-in-runs.md). Their number is known only at the end, so room for the head is left
-in front, as wide as the expected count. If the guess was wrong, the body moves by a byte or two.
+turned into objects: its entries are written from the node's bytes directly into the buffer, run by run. Their
+number is known only at the end, so room for the head is left in front, as wide as the expected count. If the
+guess was wrong, the body moves by a byte or two.
 
 Cost: O(bytes written), amortised.
 """
@@ -181,7 +181,7 @@ class Encoder(ReplyWriter):
 
     def _grow(self, size: int) -> None:
         missing = self.size + size - len(self.buffer)
-        self.buffer.extend(bytes(max(missing, len(self.buffer))))
+        memory.grow(self.buffer, len(self.buffer) + max(missing, len(self.buffer)))
 
     def _put_head(self, kind: int, number: int) -> None:
         at = self._room(_HEAD_BYTES_MAX)

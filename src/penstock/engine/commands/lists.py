@@ -12,12 +12,15 @@ from penstock.core.list_value import ListValue
 from penstock.engine import events
 from penstock.engine.arguments import INT64_MAX, INT64_MIN, int_at, int_between
 from penstock.engine.context import Context
-from penstock.engine.table import ONE_KEY, Command, Flags
+from penstock.engine.table import ONE_KEY, Command, Flags, QuickForm
 from penstock.errors import CommandError, elements_too_large, wrong_arity
-from penstock.reply import NULL_ARRAY, OK, NullArray, Status
+from penstock.reply import NULL_ARRAY, OK, NullArray, ReplyWriter, Status
 
 # The size of all elements of a push: well below that of a listpack, so that none is refused midway.
 PUSH_BYTES_MAX = 1 << 31
+
+_LIST = events.LIST
+_POP_WORDS = 2  # in a pop without a count
 
 
 # --- Pushing --------------------------------------------------------------------------------------
@@ -31,6 +34,19 @@ def lpush(context: Context, frame: Frame) -> int:
 def rpush(context: Context, frame: Frame) -> int:
     """Add elements after the last."""
     return _push(context, frame, False)
+
+
+class QuickPush(QuickForm):
+    """LPUSH and RPUSH."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: bool) -> None:
+        self.left = left
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        reply.put_int(_push(context, frame, self.left))
+        return True
 
 
 def lpushx(context: Context, frame: Frame) -> int:
@@ -55,7 +71,7 @@ def _push(context: Context, frame: Frame, left: bool) -> int:
         value.push_piece(frame.buffer, frame.start(at), frame.size(at), left)
     if found is None:
         put_new(context, key, value)
-    context.changed(key, events.LIST, push_event(left))
+    context.changed(key, _LIST, push_event(left))
     context.dirty += frame.count - 3
     return value.length
 
@@ -85,11 +101,32 @@ def rpop(context: Context, frame: Frame) -> bytes | list[bytes] | NullArray | No
     return _pop(context, frame, False)
 
 
+class QuickPop(QuickForm):
+    """LPOP and RPOP without a count."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: bool) -> None:
+        self.left = left
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        if frame.count != _POP_WORDS:
+            return False
+        key = frame.piece(1)
+        value = context.keyspace.list_or_none(key)
+        element = None if value is None else pop_one(context, key, value, self.left)
+        if element is None:
+            reply.put(None)
+        else:
+            reply.put_bulk(element)
+        return True
+
+
 def _pop(context: Context, frame: Frame, left: bool) -> bytes | list[bytes] | NullArray | None:
     if frame.count > 3:
         raise wrong_arity("lpop" if left else "rpop")
     key = frame.piece(1)
-    if frame.count == 2:
+    if frame.count == _POP_WORDS:
         value = context.keyspace.list_or_none(key)
         return None if value is None else pop_one(context, key, value, left)
     error = CommandError("value is out of range, must be positive")
@@ -124,7 +161,7 @@ def pop_one(context: Context, key: bytes, value: ListValue, left: bool) -> bytes
 
 def popped(context: Context, key: bytes, value: ListValue, left: bool, count: int) -> None:
     """Publish that elements were popped, and remove the key if the list is empty."""
-    context.changed(key, events.LIST, b"lpop" if left else b"rpop")
+    context.changed(key, _LIST, b"lpop" if left else b"rpop")
     context.dirty += count - 1
     _remove_if_empty(context, key, value)
 
@@ -229,6 +266,7 @@ COMMANDS = (
         syntax="key element [element ...]",
         complexity="O(elements)",
         group="list",
+        quick=QuickPush(left=True),
     ),
     Command(
         "RPUSH",
@@ -240,6 +278,7 @@ COMMANDS = (
         syntax="key element [element ...]",
         complexity="O(elements)",
         group="list",
+        quick=QuickPush(left=False),
     ),
     Command(
         "LPUSHX",
@@ -275,6 +314,7 @@ COMMANDS = (
         syntax="key [count]",
         complexity="O(elements removed)",
         group="list",
+        quick=QuickPop(left=True),
     ),
     Command(
         "RPOP",
@@ -286,6 +326,7 @@ COMMANDS = (
         syntax="key [count]",
         complexity="O(elements removed)",
         group="list",
+        quick=QuickPop(left=False),
     ),
     Command(
         "LLEN",

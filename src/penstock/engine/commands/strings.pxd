@@ -10,11 +10,12 @@ from penstock.reply cimport ReplyWriter
 
 cdef Py_ssize_t _SET_WORDS
 cdef bytes _OK
+cdef long long _STRING
 
 cpdef bytes string_or_none(Context context, bytes key)
 @cython.locals(value=bytes)
 cpdef bytes read_string_or_none(Context context, bytes key)
-@cython.locals(is_new=bint, keyspace=Keyspace)
+@cython.locals(is_new=bint, is_looked_up=bint, keyspace=Keyspace)
 cpdef int put_string(Context context, bytes key, bytes value) except -1
 cdef int _replace(Context context, bytes key, bytes value) except -1
 cdef int _tell_set(Context context, bytes key) except -1

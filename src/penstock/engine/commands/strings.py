@@ -13,6 +13,7 @@ from penstock.reply import OK, ReplyWriter, Status
 _EXPIRY_WORDS = (b"EX", b"PX", b"EXAT", b"PXAT")
 _SET_WORDS = 3  # in a SET without options
 _OK = b"+OK\r\n"
+_STRING = events.STRING
 
 
 def string_or_none(context: Context, key: bytes) -> bytes | None:
@@ -33,10 +34,13 @@ def read_string_or_none(context: Context, key: bytes) -> bytes | None:
 
 def put_string(context: Context, key: bytes, value: bytes) -> None:
     """Set a key to a string, whatever its value. Its expiry time stays."""
-    is_new = context.keyspace.find(key) is None
-    context.keyspace.put(key, value)
+    keyspace = context.keyspace
+    # It is looked up only for those who listen, and because an expired key must be removed first.
+    is_looked_up = context.event_kinds != 0 or len(keyspace.expires) > 0
+    is_new = is_looked_up and keyspace.find(key) is None
+    keyspace.put(key, value)
     if is_new:
-        context.created(context.keyspace, key)
+        context.created(keyspace, key)
 
 
 def _replace(context: Context, key: bytes, value: bytes) -> None:
@@ -47,7 +51,7 @@ def _replace(context: Context, key: bytes, value: bytes) -> None:
 
 
 def _tell_set(context: Context, key: bytes) -> None:
-    context.changed(key, events.STRING, b"set")
+    context.changed(key, _STRING, b"set")
     context.touch(key)  # a group's reader may be waiting for the stream that was here
 
 

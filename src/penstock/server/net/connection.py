@@ -70,6 +70,8 @@ class Connection:
         socket = transport.get_extra_info("socket")
         if socket is not None:
             info.fd = socket.fileno()
+            if transport.get_extra_info("sslcontext") is None:
+                self.session.fd = info.fd
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""

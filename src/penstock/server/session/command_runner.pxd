@@ -2,6 +2,7 @@
 
 import cython
 
+from penstock.core cimport spans
 from penstock.core.frame cimport Frame
 from penstock.engine.clock cimport Instant
 from penstock.engine.execute cimport Engine
@@ -37,13 +38,15 @@ cdef class CommandRunner:
 
     @cython.locals(session=Session, receiver=Receiver, frame=Frame, instant=Instant, started_us="long long")
     cpdef int run_received(self) except -1
-    @cython.locals(session=Session, tally=Tally)
-    cdef int _run(self, Frame frame) except -1
+    @cython.locals(session=Session, server=Server, receiver=Receiver, frame=Frame, output=Encoder, tally=Tally)
+    cdef bint _run_quickly(self, long long started_us) except -1
+    @cython.locals(session=Session)
+    cdef bint _has_used_slice(self, long long started_us) except -1
     @cython.locals(is_special=bint, ran=bint)
     cdef int _run_full(self, Tally tally, Frame frame) except -1
-    cdef bint _run_quick(self, Tally tally, Frame frame) except -1
     cdef int _note(self, Tally tally) except -1
-    cdef Tally _find_or_none(self, Frame frame)
+    @cython.locals(session=Session)
+    cdef int _find(self, Frame frame) except -1
     @cython.locals(tally=Tally, last=Tally, instant=Instant, us="long long", now_us="long long")
     cdef int _settle(self, Frame frame) except -1
     cdef int _run_data(self, Tally tally, Frame frame) except -1

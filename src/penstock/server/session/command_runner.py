@@ -4,14 +4,18 @@
 the time slice is over. A command takes the fast path if it works on data and neither the client nor the
 server is in a special state (`state` is 0 on both). Every other command is checked first: may this client run
 it now?
+
+Commands with a quick form (docs/quick-forms.md) run in a loop of their own, `_run_quickly`. It stops at the
+first command that needs its full form.
 """
 
 from __future__ import annotations
 
+from penstock.core import spans
 from penstock.core.frame import Frame
 from penstock.engine.table import Flags
 from penstock.engine.waiters import Blocked
-from penstock.errors import CommandError, ProtocolError, exec_refused, wrong_arity
+from penstock.errors import CommandError, CoreError, ProtocolError, exec_refused, wrong_arity
 from penstock.reply import NoReply
 from penstock.server.session.admission import HTTP_WORDS, refusal_or_none, waits_for_pause
 from penstock.server.session.reply_buffer import SPILL_BYTES
@@ -73,14 +77,17 @@ class CommandRunner:
             if session.postponed is not None and not session.state & _STOPPED:
                 postponed = session.postponed
                 session.postponed = None
-                self._run(postponed)
-            while not session.state & _STOPPED and receiver.next():
-                self._run(frame)
+                self._find(postponed)
+                if session.last is not None:
+                    self._run_full(session.last, postponed)
+            self._engine.context.keyspace = session.keyspace
+            while self._run_quickly(started_us):
+                if session.last is not None:
+                    self._run_full(session.last, frame)
+                    self._engine.context.keyspace = session.keyspace  # SELECT may have changed it
                 if self._output.size > _SPILL_BYTES:
                     session.spill()
-                # The clock is read when commands are counted, so a slice ends at most 16 commands late.
-                if self._timed_us - started_us >= _SLICE_US:
-                    self.has_more = receiver.rest_bytes() > 0 and not session.state & _STOPPED
+                if self._has_used_slice(started_us):
                     break
         except ProtocolError as error:
             session.reply(error)
@@ -92,18 +99,49 @@ class CommandRunner:
         else:
             self._server.turn.note_effects()  # of commands without a reply
 
-    def _run(self, frame: Frame) -> None:
-        """Run one command and write its reply."""
+    def _run_quickly(self, started_us: int) -> bool:
+        """Run commands by their quick forms, for one time slice at most.
+
+        True if the command in the frame needs its full form (`session.last`; None: it is unknown).
+        """
         session = self._session
-        tally = session.last
-        if tally is None or not tally.is_asked_by(frame):
-            tally = self._find_or_none(frame)
-            if tally is None:
-                self._settle(None)
-            session.last = tally
-        self._engine.context.keyspace = session.keyspace
-        if tally is not None and not self._run_quick(tally, frame):
-            self._run_full(tally, frame)
+        server = self._server
+        receiver = session.receiver
+        frame = receiver.frame
+        output = self._output
+        try:
+            while not session.state & _STOPPED and receiver.next():
+                tally = session.last
+                if tally is None or not spans.is_piece(frame.buffer, frame.spans, 0, tally.word):
+                    self._find(frame)
+                    tally = session.last
+                if (
+                    tally is None
+                    or tally.quick is None
+                    or session.state | server.state
+                    or not tally.command.takes(frame.count)
+                    or not self._engine.execute_quick(tally.quick, frame, output)
+                ):
+                    return True
+                tally.quick_calls += 1
+                self._note(tally)
+                if self._untimed >= _RUN_MAX or output.size - self._timed_bytes > _RUN_BYTES_MAX:
+                    self._settle(frame)
+                    if output.size > _SPILL_BYTES:
+                        session.spill()
+                    if self._has_used_slice(started_us):
+                        return False
+        except (CommandError, CoreError):
+            return True  # a quick form has refused the command, and nothing has changed
+        return False
+
+    def _has_used_slice(self, started_us: int) -> bool:
+        """Tell whether the time slice is over, as of the last settling: at most 16 commands late."""
+        if self._timed_us - started_us < _SLICE_US:
+            return False
+        session = self._session
+        self.has_more = session.receiver.rest_bytes() > 0 and not session.state & _STOPPED
+        return True
 
     def _run_full(self, tally: Tally, frame: Frame) -> None:
         is_special = self._session.state or self._server.state or tally.command.in_session
@@ -122,21 +160,6 @@ class CommandRunner:
             if not tally.is_fast or self._untimed >= _RUN_MAX:
                 self._settle(frame)
 
-    def _run_quick(self, tally: Tally, frame: Frame) -> bool:
-        """Run a command by its quick form; False if it has none, or if the full form must run."""
-        if (
-            tally.quick is None
-            or self._session.state | self._server.state
-            or not tally.command.takes(frame.count)
-            or not self._engine.execute_quick(tally.quick, frame, self._output)
-        ):
-            return False
-        tally.quick_calls += 1
-        self._note(tally)
-        if self._untimed >= _RUN_MAX or self._output.size - self._timed_bytes > _RUN_BYTES_MAX:
-            self._settle(frame)
-        return True
-
     def _note(self, tally: Tally) -> None:
         """Note a command that has run; it is counted when the clock is read."""
         if tally.uncounted == 0:
@@ -144,13 +167,15 @@ class CommandRunner:
         tally.uncounted += 1
         self._untimed += 1
 
-    def _find_or_none(self, frame: Frame) -> Tally | None:
-        """The counter of a command; for an unknown command the client gets an error."""
+    def _find(self, frame: Frame) -> None:
+        """Find the counter of a command, for `session.last`; an unknown command gets an error."""
+        session = self._session
         try:
-            return self._server.tallies.find(frame)
+            session.last = self._server.tallies.find(frame)
         except CommandError as error:
             self._reject_unknown(frame, error)
-            return None
+            self._settle(None)
+            session.last = None
 
     def _settle(self, frame: Frame | None) -> None:
         """Read the clock, and count the commands since it was read last; `frame` is the last of them.

@@ -2,6 +2,8 @@
 
 import cython
 
+from penstock.core cimport memory
+from penstock.server.net cimport direct
 from penstock.wire.encoder cimport Encoder
 
 cdef Py_ssize_t _SPILL_BYTES
@@ -24,5 +26,7 @@ cdef class ReplyBuffer:
     @cython.locals(size=Py_ssize_t)
     cpdef bint spill(self) except -1
     cpdef list take(self)
+    @cython.locals(output=Encoder, size=Py_ssize_t, sent=Py_ssize_t)
+    cpdef Py_ssize_t send(self, int fd) except -1
     @cython.locals(size=Py_ssize_t)
     cpdef Py_ssize_t give_out(self, list pieces) except -1

@@ -3,7 +3,7 @@
     output      replies are encoded here while commands run
     set aside   pieces of a megabyte: one buffer need not grow
     taken       at the end of the turn; with `appendfsync always` turn.py holds them until the log is synced
-    sent        written to the socket
+    sent        written to the socket, or through its transport if the socket has no room
 
 Pushes (messages, confirmations of SUBSCRIBE) reach even a client that wants no replies (CLIENT REPLY OFF).
 While a command runs, `mark` is where its reply begins, so that the reply can be removed and the push stays.
@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.core import memory
+from penstock.server.net import direct
 from penstock.wire.encoder import Encoder
 
 SPILL_BYTES = 1 << 20
@@ -90,6 +92,16 @@ class ReplyBuffer:
         self.aside = []
         self.aside_bytes = 0
         return pieces
+
+    def send(self, fd: int) -> int:
+        """Send the encoded replies directly to a socket; return how many bytes it took. The rest stays."""
+        output = self.output
+        size = output.size
+        sent = direct.send(fd, output.buffer, size)
+        rest = b"" if sent == size else memory.cut(output.buffer, sent, size - sent)
+        output.clear()
+        output.put_raw(rest)
+        return sent
 
     def give_out(self, pieces: list[bytes]) -> int:
         """Taken pieces are about to be sent; return their size."""

@@ -12,6 +12,7 @@ from penstock.wire.encoder cimport Encoder
 
 cdef long long _SILENT
 cdef long long _NEXT
+cdef long long _CLOSING
 
 
 @cython.final
@@ -28,6 +29,8 @@ cdef class Session:
     cdef readonly Encoder output
     cdef public long long counted_bytes
     cdef public bint due
+    cdef public int fd
+    cdef bint through_loop
     cdef public bint slow
     cdef public long long over_soft_since_ms
     cdef public long long state
@@ -42,6 +45,7 @@ cdef class Session:
     cpdef int reply(self, object reply) except -1
     cpdef int finish_reply(self) except -1
     cpdef int spill(self) except -1
+    @cython.locals(replies=ReplyBuffer, is_plain=bint, is_next=bint)
     cpdef void flush(self) except *
     cpdef list take_replies(self)
     @cython.locals(size="long long")

@@ -43,6 +43,7 @@ from penstock.server.stats.tally import Tally
 
 _SILENT = REPLY_OFF | REPLY_SKIP
 _NEXT = REPLY_SKIP | REPLY_SKIP_NEXT
+_CLOSING = CLOSING
 
 
 class Session:
@@ -58,6 +59,7 @@ class Session:
         "channels",
         "counted_bytes",
         "due",
+        "fd",
         "id",
         "info",
         "keyspace",
@@ -73,6 +75,7 @@ class Session:
         "shard_channels",
         "slow",
         "state",
+        "through_loop",
         "transaction",
         "waiter",
         "watching",
@@ -93,6 +96,8 @@ class Session:
         self.output = self.replies.output
         self.counted_bytes = 0  # owned by net/client_memory.py
         self.due = False  # owned by turn.py
+        self.fd = -1  # the socket, if replies may be sent to it without the event loop
+        self.through_loop = False  # ... but the last ones were given to the loop
         self.slow = False  # the socket's send buffer is full
         self.over_soft_since_ms = 0  # owned by net/output_limits.py
         self.state = 0
@@ -165,8 +170,18 @@ class Session:
     # --- Sending -----------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Send all replies."""
-        self.deliver(self.replies.take())
+        """Send all replies: directly, and through the event loop what the socket has no room for."""
+        replies = self.replies
+        is_plain = not (self.state & _CLOSING or self.slow)
+        is_next = self.output.size > 0 and replies.aside_bytes == 0 and replies.taken_bytes == 0
+        if self.fd >= 0 and is_plain and is_next:
+            if self.through_loop and self.link is not None:
+                self.through_loop = self.link.unsent_bytes() > 0
+            if not self.through_loop:
+                self.server.bytes_out += replies.send(self.fd)
+                if replies.is_empty():
+                    return
+        self.deliver(replies.take())
 
     def take_replies(self) -> list[bytes]:
         """Take all replies, to deliver them later."""
@@ -180,6 +195,7 @@ class Session:
         if link is None:
             return
         self.server.bytes_out += size
+        self.through_loop = True
         for piece in pieces:
             link.write(piece)
         if self.slow:
@@ -267,6 +283,7 @@ class Session:
         link = self.link
         self.state |= CLOSING
         self.link = None
+        self.fd = -1
         self.replies.clear()
         if link is not None:
             link.abort()
@@ -282,6 +299,7 @@ class Session:
         """The client is gone: remove it everywhere."""
         self.state |= CLOSING
         self.link = None
+        self.fd = -1
         self._stop_waiting()
         if self.watching is not None:
             self.watching.forget()

@@ -27,7 +27,6 @@ cdef class Tally:
     cdef public long long rejected
     cdef bytearray histogram
 
-    cpdef bint is_asked_by(self, Frame frame) except -1
     @cython.locals(bucket="long long", shift="int")
     cpdef int count(self, long long calls, long long us) except -1
 

@@ -60,10 +60,6 @@ class Tally:
         self.rejected = 0
         self.histogram = bytearray(0)
 
-    def is_asked_by(self, frame: Frame) -> bool:
-        """Tell whether a frame has this command's name, spelled as in the last lookup."""
-        return spans.is_piece(frame.buffer, frame.spans, 0, self.word)
-
     def count(self, calls: int, us: int) -> None:
         """Count calls that took some time together."""
         self.calls += calls

@@ -8,6 +8,7 @@ from penstock.core.groups.references cimport References
 from penstock.core.idempotency cimport Idempotency
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
+from penstock.engine.arguments cimport int_at
 from penstock.engine.commands.streams.reference_options cimport option_at
 from penstock.engine.context cimport Context
 from penstock.engine.table cimport QuickForm
@@ -16,6 +17,11 @@ from penstock.reply cimport ReplyWriter
 cdef unsigned char _STAR
 cdef unsigned char _ZERO
 cdef unsigned char _NINE
+cdef unsigned char _TILDE
+cdef unsigned char _EQUALS
+cdef long long _TRIM_NODES_DEFAULT
+cdef long long _TRIM_ENTRIES_DEFAULT
+cdef long long _TRIM_ENTRIES_MAX
 cdef int _BY_NOTHING
 cdef int _BY_LENGTH
 cdef int _BY_MIN_ID

@@ -35,9 +35,14 @@ TRIM_ENTRIES_MAX = 1_000_000
 
 _STAR = 42
 _ZERO, _NINE = 48, 57
+_TILDE = 126
+_EQUALS = 61
 _BY_NOTHING = 0
 _BY_LENGTH = 1
 _BY_MIN_ID = 2
+_TRIM_NODES_DEFAULT = TRIM_NODES_DEFAULT
+_TRIM_ENTRIES_DEFAULT = TRIM_ENTRIES_DEFAULT
+_TRIM_ENTRIES_MAX = TRIM_ENTRIES_MAX
 _NO_OPTION = NO_OPTION
 _DELETE = DELETE
 _IF_ACKED = IF_ACKED
@@ -130,8 +135,8 @@ class AddArguments:
         if self.trim_by != _BY_NOTHING:
             raise syntax_error("MAXLEN and MINID options at the same time are not compatible")
         more = frame.count - 1 - at
-        self.approximate = more >= 2 and frame.is_word(at + 1, b"~")
-        if self.approximate or (more >= 2 and frame.is_word(at + 1, b"=")):
+        self.approximate = more >= 2 and frame.is_char(at + 1, _TILDE)
+        if self.approximate or (more >= 2 and frame.is_char(at + 1, _EQUALS)):
             at += 1
         at += 1
         if trim_by == _BY_LENGTH:
@@ -192,8 +197,9 @@ class AddArguments:
             if not self.approximate:
                 raise syntax_error("LIMIT cannot be used without the special ~ option")
         elif self.approximate:
-            limit = TRIM_NODES_DEFAULT * node_entries_max
-            self.limit = min(limit if limit > 0 else TRIM_ENTRIES_DEFAULT, TRIM_ENTRIES_MAX)
+            # 64-bit arithmetic: a huge setting must not wrap.
+            limit = _TRIM_NODES_DEFAULT * min(node_entries_max, _TRIM_ENTRIES_MAX)
+            self.limit = min(limit if limit > 0 else _TRIM_ENTRIES_DEFAULT, _TRIM_ENTRIES_MAX)
 
     def trim(self, stream: Stream, replaying: bool) -> int:
         """Trim a stream; return how many entries were removed."""
