@@ -6,7 +6,8 @@ from typing import Any
 
 from penstock.core import memory, stream_id
 from penstock.core.frame import Frame
-from penstock.core.groups.group import ClaimedEntry, Consumer, Group
+from penstock.core.groups.found import ClaimedEntry
+from penstock.core.groups.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.arguments import int_at
@@ -140,22 +141,22 @@ def _block_or_nothing(
     blocked = Blocked(again, keys, arguments.timeout_ms)
     if arguments.grouped:
         blocked.alike = ALIKE_IN_ERRORS
-        blocked.position = (arguments.group, arguments.claim_idle_ms)
+        blocked.position = (frame.piece(arguments.group_at), arguments.claim_idle_ms)
     elif arguments.budget is None:
         blocked.alike = ALIKE
         words = [again.piece(at) for at in range(arguments.streams_at, again.count)]
         blocked.position = (arguments.count, *words)
     if arguments.claim_idle_ms != _NEVER:
-        blocked.retry_ms = _retry_ms(context, keys, arguments)
+        blocked.retry_ms = _retry_ms(context, frame, keys, arguments)
     return blocked
 
 
-def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> int:
+def _retry_ms(context: Context, frame: Frame, keys: list[bytes], arguments: ReadArguments) -> int:
     """How long until an entry that is pending now, or that becomes pending, can be claimed."""
     first: int | None = None
     for key in keys:
         stream = context.keyspace.stream_or_none(key)
-        group = group_or_none(stream, arguments.group or b"")
+        group = group_or_none(stream, frame.piece(arguments.group_at))
         if stream is not None and group is not None:
             due_ms = group.next_claim_ms_or_none(stream, arguments.claim_idle_ms)
             if due_ms is not None and (first is None or due_ms < first):
@@ -169,13 +170,13 @@ def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> 
 def xreadgroup(context: Context, frame: Frame) -> Any:
     """New entries for a consumer of a group, or its pending entries."""
     arguments = read_arguments(context, frame, True)
-    assert arguments.group is not None
+    group_name = frame.piece(arguments.group_at)
     context.recorded = True  # the deliveries are recorded, not the request
     groups: list[Group] = []
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
-        groups.append(_group_of(context, frame.piece(key_at), arguments.group))
+        groups.append(_group_of(context, frame.piece(key_at), group_name))
         ids.append(_group_read_id(context, frame, key_at + arguments.streams))
     served: list[tuple[bytes, Any]] = []
     budget = arguments.budget
@@ -183,7 +184,7 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
         if budget is not None and budget.is_spent():
             break
         key = frame.piece(arguments.streams_at + index)
-        entries = _serve_group(context, key, groups[index], ids[index], arguments)
+        entries = _serve_group(context, frame, key, groups[index], ids[index], arguments)
         if entries is not None:
             served.append((key, entries))
         if not _is_new(ids[index]):
@@ -194,13 +195,12 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
 
 
 class QuickReadGroup(QuickForm):
-    """New entries of one stream for a consumer that exists; what would block is left to the full form."""
+    """New entries of one stream; what would block is left to the full form."""
 
     __slots__ = ()
 
     def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
         arguments = read_arguments(context, frame, True)
-        assert arguments.group is not None
         at = arguments.streams_at
         if (
             arguments.streams != 1
@@ -209,15 +209,35 @@ class QuickReadGroup(QuickForm):
             or not frame.is_char(at + 1, _GREATER)
         ):
             return False
+        stream = context.keyspace.stream_at(frame, at)
+        if stream is None or stream.groups is None:
+            return False
+        group: Group | None = stream.group_found.find_at(stream.groups, frame, arguments.group_at)
+        if group is None:
+            return False
         key = frame.piece(at)
-        group = _group_of(context, key, arguments.group)
-        if group.consumer_or_none(arguments.consumer) is None:
-            return False
+        reader: Consumer | None = group.consumer_found.find_at(
+            group.consumers, frame, arguments.group_at + 1
+        )
+        if reader is None:
+            if stream.last_entry_id() <= group.last_id:
+                return False
+            reader = _made_consumer(context, frame, key, group, arguments)
+        now_ms = context.instant.ms
+        ids: list[bytes] | None = None if context.effects is None else []
+        if not group.deliver_to(
+            stream, reader, arguments.count, now_ms, arguments.ack, key, reply, ids
+        ):
+            if arguments.timeout_ms != _NEVER and context.may_block:
+                return False
+            if context.compat.consumer_activity:
+                reader.seen_ms = now_ms
+            reply.put(NULL_ARRAY)
+            return True
         context.recorded = True
-        entries = _serve_group(context, key, group, _NEW, arguments)
-        if entries is None:
-            return False
-        reply.put_served(key, entries)
+        _note_delivery(context, reader, arguments)
+        if ids is not None:
+            _record_delivery(context, frame, key, group, arguments, ids)
         return True
 
 
@@ -248,7 +268,12 @@ def _is_new(after: StreamID) -> bool:
 
 
 def _serve_group(
-    context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
+    context: Context,
+    frame: Frame,
+    key: bytes,
+    group: Group,
+    after: StreamID,
+    arguments: ReadArguments,
 ) -> Any:
     """The entries for one stream of an XREADGROUP, or None if there are none."""
     stream = context.keyspace.stream_or_none(key)
@@ -258,7 +283,7 @@ def _serve_group(
     budget = arguments.budget
     count = arguments.count if budget is None else budget.cap(arguments.count)
     if not _is_new(after):
-        consumer = consumer_of(context, key, group, arguments)
+        consumer = _consumer_of(context, frame, key, group, arguments)
         history: list[tuple[bytes, list[bytes] | None]] = []
         if budget is None:
             history = group.redeliver(stream, consumer, after, count, now_ms)
@@ -271,35 +296,45 @@ def _serve_group(
             history += more
         if context.effects is not None:
             again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
-            _deliveries(context, key, group, arguments).took(again)
+            _deliveries(context, frame, key, group, arguments).took(again)
         if context.compat.history_is_change:
             context.dirty += 1
         return [(found_id, NULL_ARRAY if flat is None else flat) for found_id, flat in history]
-    reader = group.consumer_or_none(arguments.consumer)
+    reader = group.consumer_or_none(frame.piece(arguments.group_at + 1))
     if reader is None:
         if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
             return None
-        reader = _made_consumer(context, key, group, arguments)
+        reader = _made_consumer(context, frame, key, group, arguments)
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
     if arguments.claim_idle_ms != _NEVER:
-        return _claim_and_deliver(context, key, group, reader, arguments)
+        return _claim_and_deliver(context, frame, key, group, reader, arguments)
     if budget is not None:
         count = budget.count_within(stream, group.last_id, count)
     found = group.deliver(stream, reader, count, now_ms, arguments.ack)
     if found is not None:
-        reader.seen_ms = now_ms
-        if arguments.ack:  # as in Redis, entries that do not become pending do not count
-            reader.active_ms = now_ms
-        if not context.retrying or context.compat.unblock_repeats_command:
-            context.dirty += 1
+        _note_delivery(context, reader, arguments)
         if context.effects is not None:
-            _record_delivery(context, key, group, arguments, found)
+            _record_delivery(context, frame, key, group, arguments, _ids_of(found))
     return found
 
 
+def _note_delivery(context: Context, reader: Consumer, arguments: ReadArguments) -> None:
+    """A consumer has got new entries."""
+    reader.seen_ms = context.instant.ms
+    if arguments.ack:  # as in Redis, entries that do not become pending do not count
+        reader.active_ms = context.instant.ms
+    if not context.retrying or context.compat.unblock_repeats_command:
+        context.dirty += 1
+
+
 def _claim_and_deliver(
-    context: Context, key: bytes, group: Group, reader: Consumer, arguments: ReadArguments
+    context: Context,
+    frame: Frame,
+    key: bytes,
+    group: Group,
+    reader: Consumer,
+    arguments: ReadArguments,
 ) -> Any:
     """Idle entries, then new ones; each with its idle time and its number of deliveries before."""
     stream = context.keyspace.stream_or_none(key)
@@ -326,9 +361,9 @@ def _claim_and_deliver(
         reader.active_ms = now_ms
     context.dirty += 1
     if context.effects is not None:
-        _deliveries(context, key, group, arguments).took([entry.id for entry in claimed])
+        _deliveries(context, frame, key, group, arguments).took([entry.id for entry in claimed])
         if found is not None:
-            _record_delivery(context, key, group, arguments, found)
+            _record_delivery(context, frame, key, group, arguments, _ids_of(found))
     return rows
 
 
@@ -352,41 +387,55 @@ def _claim_idle(
     return claimed
 
 
-def consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
+def _consumer_of(
+    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
+) -> Consumer:
     """The consumer that reads, created if it is new; updates its seen time."""
-    consumer = group.consumer_or_none(arguments.consumer)
+    consumer = group.consumer_or_none(frame.piece(arguments.group_at + 1))
     if consumer is None:
-        return _made_consumer(context, key, group, arguments)
+        return _made_consumer(context, frame, key, group, arguments)
     consumer.seen_ms = context.now_ms()
     return consumer
 
 
 def _made_consumer(
-    context: Context, key: bytes, group: Group, arguments: ReadArguments
+    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
 ) -> Consumer:
-    consumer = make_consumer(context, key, group, arguments.consumer)
+    consumer = make_consumer(context, key, group, frame.piece(arguments.group_at + 1))
     if context.effects is not None:
-        _deliveries(context, key, group, arguments).made()
+        _deliveries(context, frame, key, group, arguments).made()
     return consumer
 
 
-def _deliveries(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Deliveries:
-    assert arguments.group is not None
-    return Deliveries(context, key, group, arguments.group, arguments.consumer)
+def _deliveries(
+    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
+) -> Deliveries:
+    group_name, consumer = frame.piece(arguments.group_at), frame.piece(arguments.group_at + 1)
+    return Deliveries(context, key, group, group_name, consumer)
 
 
 def _record_delivery(
-    context: Context, key: bytes, group: Group, arguments: ReadArguments, found: EntryRange
+    context: Context,
+    frame: Frame,
+    key: bytes,
+    group: Group,
+    arguments: ReadArguments,
+    ids: list[bytes],
 ) -> None:
     """Record new deliveries and the group's new position."""
-    deliveries = _deliveries(context, key, group, arguments)
+    deliveries = _deliveries(context, frame, key, group, arguments)
     if arguments.ack:
-        ids: list[bytes] = []
-        cursor = found.cursor()
-        while len(ids) < found.limit and cursor.advance():
-            ids.append(memory.format_pair(cursor.entry.ms, cursor.entry.seq))
         deliveries.got(ids, context.now_ms(), 1)
     deliveries.moved()
+
+
+def _ids_of(found: EntryRange) -> list[bytes]:
+    """The ids of delivered entries."""
+    ids: list[bytes] = []
+    cursor = found.cursor()
+    while len(ids) < found.limit and cursor.advance():
+        ids.append(memory.format_pair(cursor.entry.ms, cursor.entry.seq))
+    return ids
 
 
 COMMANDS = (
