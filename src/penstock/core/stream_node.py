@@ -240,6 +240,8 @@ class NodeCursor:
         self.seq = 0
         self.deleted = False
         self.place = 0
+        self.pieces_at = 0
+        self._left = 0
         self._names: list[bytes] | None = None
 
     def open(self, node: bytearray, master_ms: int, master_seq: int) -> None:

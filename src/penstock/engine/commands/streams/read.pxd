@@ -7,7 +7,6 @@ from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
-from penstock.engine.arguments cimport int_at
 from penstock.engine.commands.streams.deliveries cimport Deliveries
 from penstock.engine.commands.streams.groups cimport group_or_none, make_consumer
 from penstock.engine.commands.streams.read_arguments cimport ReadArguments, ReadBudget, read_arguments
@@ -21,15 +20,20 @@ cdef unsigned char _DOLLAR
 cdef unsigned char _GREATER
 cdef long long _NEVER
 
-cpdef object xrange(Context context, Frame frame)
-cpdef object xrevrange(Context context, Frame frame)
-@cython.locals(start=StreamID, end=StreamID, count="long long", at=Py_ssize_t, stream=Stream)
-cdef object _range(Context context, Frame frame, bint reverse)
-
-
-@cython.locals(arguments=ReadArguments, ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream,
-               served=list, key=bytes, budget=ReadBudget, count="long long")
+@cython.locals(arguments=ReadArguments, ids=list, served=list)
 cpdef object xread(Context context, Frame frame)
+
+
+cdef class QuickRead(QuickForm):
+    @cython.locals(arguments=ReadArguments, ids=list, served=list, key=bytes)
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
+
+
+@cython.locals(ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream)
+cdef list _read_ids(Context context, Frame frame, ReadArguments arguments)
+@cython.locals(index=Py_ssize_t, stream=Stream, served=list, key=bytes, budget=ReadBudget, count="long long",
+               after=StreamID)
+cdef list _served_after(Context context, Frame frame, ReadArguments arguments, list ids)
 cdef Stream _stream_to_read(Context context, bytes key)
 cdef StreamID _read_id(Context context, Frame frame, Py_ssize_t at, Stream stream)
 @cython.locals(again=Frame, keys=list, at=Py_ssize_t, index=Py_ssize_t)

@@ -1,4 +1,4 @@
-"""Reads streams: XRANGE, XREVRANGE, XREAD, XREADGROUP."""
+"""Reads streams after an id: XREAD, XREADGROUP."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from penstock.core.groups.found import ClaimedEntry
 from penstock.core.groups.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
-from penstock.engine.arguments import int_at
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none, make_consumer
 from penstock.engine.commands.streams.read_arguments import (
@@ -21,7 +20,7 @@ from penstock.engine.commands.streams.read_arguments import (
     xreadgroup_keys,
 )
 from penstock.engine.context import Context
-from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags, QuickForm
+from penstock.engine.table import NO_KEYS, Command, Flags, QuickForm
 from penstock.engine.waiters import ALIKE, ALIKE_IN_ERRORS, STILL_BLOCKED, Blocked
 from penstock.errors import (
     greater_only_in_group_read,
@@ -29,9 +28,8 @@ from penstock.errors import (
     meaningless_in_group_read,
     no_such_group_in_read,
     stream_gone_while_blocked,
-    syntax_error,
 )
-from penstock.reply import NULL_ARRAY, NullArray, ReplyWriter, Served
+from penstock.reply import NULL_ARRAY, ReplyWriter, Served
 
 _NEW = stream_id.LARGEST  # stands for `>`: no entry comes after the largest id
 _LAST = 43
@@ -42,58 +40,66 @@ _RETRY_MS_MIN = 100  # between two looks for idle entries while nothing is pendi
 _RETRY_MS_MAX = 3_600_000
 
 
-def xrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
-    """Entries between two ids, oldest first."""
-    return _range(context, frame, False)
-
-
-def xrevrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
-    """Entries between two ids, newest first."""
-    return _range(context, frame, True)
-
-
-def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[Any] | NullArray:
-    start = stream_id.parse_range_start(frame.piece(3 if reverse else 2))
-    end = stream_id.parse_range_end(frame.piece(2 if reverse else 3))
-    count = _NEVER
-    at = 4
-    while at < frame.count:
-        if at + 1 == frame.count or not frame.is_word(at, b"COUNT"):
-            raise syntax_error()
-        count = max(0, int_at(frame, at + 1))
-        at += 2
-    stream = context.keyspace.stream_or_none(frame.piece(1))
-    if stream is None:
-        return []
-    if count == 0:
-        return NULL_ARRAY
-    return stream.range(start, end, max(0, count), reverse)
-
-
 def xread(context: Context, frame: Frame) -> Any:
     """Entries after an id, from several streams; waits for them with BLOCK."""
     arguments = read_arguments(context, frame, False)
+    ids = _read_ids(context, frame, arguments)
+    served = _served_after(context, frame, arguments, ids)
+    if served:
+        return Served(served)
+    return _block_or_nothing(context, frame, arguments, ids)
+
+
+class QuickRead(QuickForm):
+    """XREAD that finds something, or that does not wait for it."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        arguments = read_arguments(context, frame, False)
+        ids = _read_ids(context, frame, arguments)
+        served = _served_after(context, frame, arguments, ids)
+        if len(served) == 1:
+            key, entries = served[0]
+            reply.put_served(key, entries)
+        elif served:
+            reply.put(Served(served))
+        elif arguments.timeout_ms == _NEVER or not context.may_block:
+            reply.put(NULL_ARRAY)
+        else:
+            return False
+        return True
+
+
+def _read_ids(context: Context, frame: Frame, arguments: ReadArguments) -> list[StreamID]:
+    """The ids after which an XREAD starts, one for each stream. Raises: CommandError."""
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
         stream = _stream_to_read(context, frame.piece(key_at))
         ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
+    return ids
+
+
+def _served_after(
+    context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
+) -> list[tuple[bytes, Any]]:
+    """The streams in which an XREAD finds something, with their entries."""
     served: list[tuple[bytes, Any]] = []
     budget = arguments.budget
     for index in range(arguments.streams):
         key = frame.piece(arguments.streams_at + index)
         stream = _stream_to_read(context, key)
-        if stream is not None and stream.last_entry_id() > ids[index]:
+        after = ids[index]
+        if stream is not None and stream.last_entry_id() > after:
             count = arguments.count
             if budget is not None:
                 if budget.is_spent():
                     break
-                count = budget.count_within(stream, ids[index], count)
-            entries = stream.range(ids[index].next(), stream_id.LARGEST, count)
+                count = budget.count_within(stream, after, count)
+            entries = stream.range(after.next(), stream_id.LARGEST, count)
             served.append((key, entries))
-    if served:
-        return Served(served)
-    return _block_or_nothing(context, frame, arguments, ids)
+    return served
 
 
 def _stream_to_read(context: Context, key: bytes) -> Stream | None:
@@ -440,30 +446,6 @@ def _ids_of(found: EntryRange) -> list[bytes]:
 
 COMMANDS = (
     Command(
-        "XRANGE",
-        xrange,
-        -4,
-        Flags.READ,
-        ONE_KEY,
-        "Read entries between two ids, oldest first.",
-        syntax="key start end [COUNT count]",
-        since="5.0.0",
-        complexity="O(n) for the n entries returned",
-        group="stream",
-    ),
-    Command(
-        "XREVRANGE",
-        xrevrange,
-        -4,
-        Flags.READ,
-        ONE_KEY,
-        "Read entries between two ids, newest first.",
-        syntax="key end start [COUNT count]",
-        since="5.0.0",
-        complexity="O(n) for the n entries returned",
-        group="stream",
-    ),
-    Command(
         "XREAD",
         xread,
         -4,
@@ -476,6 +458,7 @@ COMMANDS = (
         complexity="O(n) for the n entries returned",
         group="stream",
         find_keys=xread_keys,
+        quick=QuickRead(),
     ),
     Command(
         "XREADGROUP",
