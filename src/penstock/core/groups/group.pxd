@@ -84,9 +84,9 @@ cdef class Group:
 
     @cython.locals(cursor=EntryCursor, delivered="long long", first=Bookmark, found=EntryRange)
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
-    @cython.locals(cursor=EntryCursor, delivered="long long")
-    cpdef long long deliver_to(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack,
-                               bytes key, ReplyWriter reply, list ids) except -1
+    @cython.locals(cursor=EntryCursor, delivered=Py_ssize_t)
+    cpdef Py_ssize_t deliver_to(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack,
+                                bytes key, ReplyWriter reply, list ids) except -1
     cdef bint _is_behind(self, Stream stream) noexcept
     @cython.locals(cursor=EntryCursor, is_known=bint, start=StreamID)
     cdef EntryCursor _cursor_at_position(self, Stream stream)

@@ -338,8 +338,7 @@ class Group:
     def _deliver_next(
         self, stream: Stream, cursor: EntryCursor, consumer: Consumer, now_ms: int, ack: bool
     ) -> bool:
-        """Deliver one entry; False if there is none."""
-        # The comparison keeps the cursor on the last entry: behind it, it could not continue.
+        """Deliver one entry; False if there is none. A cursor behind the last one could not continue."""
         if not self._is_behind(stream) or not cursor.advance():
             return False
         self._advance_to(stream, cursor)

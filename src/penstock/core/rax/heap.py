@@ -305,7 +305,11 @@ class NodeHeap:
 
     def _is_small(self) -> bool:
         """Tell whether the tree keeps its heap and list when it becomes empty."""
-        return self.top <= _SPARE_CELLS_MAX and len(self.values) <= _SPARE_SLOTS_MAX
+        return (
+            self.top <= _SPARE_CELLS_MAX
+            and len(self.values) <= _SPARE_SLOTS_MAX
+            and not self.doomed  # nothing would free it any more
+        )
 
     def _reset(self) -> None:
         """The last key is gone and its slot is released: free all blocks, keep the memory."""
