@@ -146,3 +146,15 @@ class ReplyWriter:
     def put_served(self, key: bytes, entries: Any) -> None:
         """Write the result of a read from one stream."""
         raise NotImplementedError
+
+    def begin_served(self, key: bytes, expected: int) -> None:
+        """Begin the result of a read from one stream; about so many entries follow, by put_entry."""
+        raise NotImplementedError
+
+    def put_entry(self, entry: Any) -> None:
+        """Write the entry at which a NodeCursor (core/stream_node.py) is."""
+        raise NotImplementedError
+
+    def end_served(self, count: int) -> None:
+        """End what begin_served began, after `count` entries."""
+        raise NotImplementedError

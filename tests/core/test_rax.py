@@ -704,3 +704,31 @@ def test_blocks_hold_what_they_are_for_and_waste_little() -> None:
         block = rax_heap.block_cells(cells)
         assert cells <= block <= cells + cells // 32
         assert rax_heap.block_cells(block) == block
+
+
+def test_a_tree_that_becomes_empty_again_and_again_needs_no_more_memory() -> None:
+    tree = Rax()
+    sizes = set()
+    for turn in range(20):
+        keys = [b"%08d-%07d" % (turn, number) for number in range(12)]
+        for key in keys:
+            tree.insert(key, key)
+        tree.check()
+        for key in keys if turn % 2 else reversed(keys):
+            assert tree.pop(key) == key
+        tree.check()
+        assert len(tree) == 0 and list(tree.pairs()) == []
+        sizes.add(tree.memory_bytes())
+    assert len(sizes) <= 2, "the first turns may differ: blocks are freed in another order"
+
+
+def test_a_tree_that_was_large_keeps_nothing_when_it_becomes_empty() -> None:
+    tree = Rax()
+    empty_bytes = tree.memory_bytes()
+    keys = [b"%08d" % number for number in range(300)]
+    for key in keys:
+        tree.insert(key, key)
+    for key in keys:
+        tree.remove(key)
+    tree.check()
+    assert tree.memory_bytes() == empty_bytes

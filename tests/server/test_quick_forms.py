@@ -12,7 +12,7 @@ from penstock.server.command_table import ROWS
 from tests.support.campaign import cases, seed
 from tests.support.engine.engine_state import engine_state
 from tests.support.random.session_commands import SessionWorld
-from tests.support.servers.connections import ServerBench
+from tests.support.servers.connections import ServerBench, encoded
 
 ROUNDS = cases(400)
 BATCHES = 40
@@ -67,13 +67,23 @@ class Side:
         return lines, self.journal.take(), context.dirty, counts, self.bench.engine.expired_keys
 
 
+def two_sides(dice: random.Random, level: str) -> tuple[Side, Side]:
+    """Two servers of the same kind; the second has no quick forms."""
+    is_logged, event_kinds = dice.random() < 0.5, dice.choice(EVENTS)
+    quick = Side(level, list(ROWS), is_logged, event_kinds)
+    full = Side(level, [without_quick(row) for row in ROWS], is_logged, event_kinds)
+    return quick, full
+
+
+def quick_calls(side: Side, name: str) -> int:
+    return side.bench.server.tallies.by_name[name].quick_calls
+
+
 @pytest.mark.parametrize("number", range(ROUNDS))
 def test_quick_and_full_forms_do_the_same(number: int) -> None:
     dice = random.Random(f"{seed()}/{number}")
     level = dice.choice(LEVELS)
-    is_logged, event_kinds = dice.random() < 0.5, dice.choice(EVENTS)
-    quick = Side(level, list(ROWS), is_logged, event_kinds)
-    full = Side(level, [without_quick(row) for row in ROWS], is_logged, event_kinds)
+    quick, full = two_sides(dice, level)
     world = SessionWorld(dice, level)
     for _ in range(BATCHES):
         client = dice.randrange(2)
@@ -88,3 +98,126 @@ def test_quick_and_full_forms_do_the_same(number: int) -> None:
         full.bench.advance(passed_ms)
     assert sum(tally.quick_calls for tally in quick.bench.server.tallies.by_name.values())
     assert not any(tally.quick_calls for tally in full.bench.server.tallies.by_name.values())
+
+
+class GroupWork:
+    """Random commands of consumers that share two streams: they mostly succeed, with odd ones in between."""
+
+    def __init__(self, dice: random.Random) -> None:
+        self._dice = dice
+        self._last = 0
+        self._makers = [
+            *[self._add] * 4,
+            *[self._read] * 6,
+            *[self._acknowledge] * 4,
+            *(self._look, self._change_group, self._remove),
+        ]
+
+    def words(self) -> list[str]:
+        """One command."""
+        return self._dice.choice(self._makers)()
+
+    def _key(self) -> str:
+        return self._dice.choice(["s", "s", "s", "t", "no stream"])
+
+    def _group(self) -> str:
+        return self._dice.choice(["g", "g", "g", "h", "none"])
+
+    def _consumer(self) -> str:
+        return self._dice.choice(["c", "c", "d", str(self._dice.randrange(20))])
+
+    def _id(self) -> str:
+        number = self._dice.randrange(max(1, self._last - 12), self._last + 2)
+        return self._dice.choice(
+            [f"{number}-0"] * 20 + [str(number), f"+{number}-0", "x", f"{2**64}-0"]
+        )
+
+    def _ids(self) -> list[str]:
+        return [self._id() for _ in range(self._dice.choice([1, 1, 1, 3, 10]))]
+
+    def _add(self) -> list[str]:
+        self._last += 1
+        fields = self._dice.choice(
+            [["f", "v"], ["f", "17"], ["f", "v", "g", "x" * 90], ["k", "-1"]]
+        )
+        return ["XADD", self._dice.choice("st"), f"{self._last}-0", *fields]
+
+    def _read(self) -> list[str]:
+        dice = self._dice
+        options = [
+            *dice.choice([[], [], ["COUNT", "1"], ["count", str(dice.randrange(-1, 15))]]),
+            *dice.choice([[], [], [], ["NOACK"], ["noAck"], ["BLOCK", "0"], ["Block", "5"]]),
+            *dice.choice(
+                [[], [], [], [], [], ["MAXCOUNT", "3"], ["CLAIM", "0"], ["COUNT\0\0\0", "1"]]
+            ),
+        ]
+        if dice.random() < 0.2:
+            after = dice.choice(["0", "$", self._id()])
+            return ["XREAD", *options, "STREAMS", self._key(), after]
+        keys = [self._key()] if dice.random() < 0.9 else ["s", "t"]
+        after = ">" if dice.random() < 0.9 else dice.choice(["0", self._id(), "$"])
+        group = ["GROUP", self._group(), self._consumer()]
+        head = [*group, *options] if dice.random() < 0.9 else [*options, *group]
+        return ["XREADGROUP", *head, "STREAMS", *keys, *[after for _ in keys]]
+
+    def _acknowledge(self) -> list[str]:
+        return ["XACK", self._key(), self._group(), *self._ids()]
+
+    def _look(self) -> list[str]:
+        dice = self._dice
+        start = dice.choice(["-", self._id(), "(" + self._id()])
+        end = dice.choice(["+", self._id()])
+        count = dice.choice([[], ["COUNT", str(dice.randrange(-1, 15))]])
+        return dice.choice(
+            [
+                ["XLEN", self._key()],
+                ["XRANGE", self._key(), start, end, *count],
+                ["XREVRANGE", self._key(), end, start, *count],
+            ]
+        )
+
+    def _change_group(self) -> list[str]:
+        key, group = self._key(), self._group()
+        return self._dice.choice(
+            [
+                ["XGROUP", "CREATE", key, group, "0", "MKSTREAM"],
+                ["XGROUP", "CREATE", key, group, "$"],
+                ["XGROUP", "SETID", key, group, self._id()],
+                ["XGROUP", "DELCONSUMER", key, group, self._consumer()],
+                ["XGROUP", "DESTROY", key, group],
+                ["XCLAIM", key, group, self._consumer(), "0", *self._ids()],
+            ]
+        )
+
+    def _remove(self) -> list[str]:
+        key = self._key()
+        return self._dice.choice(
+            [
+                ["XDEL", key, *self._ids()],
+                ["XTRIM", key, "MAXLEN", "=", "30"],
+                ["XTRIM", key, "MINID", self._id()],
+                ["DEL", "t"],
+                ["SET", "no stream", "x"],
+                ["EXPIRE", key, "3"],
+            ]
+        )
+
+
+@pytest.mark.parametrize("number", range(ROUNDS // 4))
+def test_reads_of_groups_do_the_same_in_both_forms(number: int) -> None:
+    dice = random.Random(f"{seed()}/groups/{number}")
+    quick, full = two_sides(dice, dice.choice(LEVELS))
+    work = GroupWork(dice)
+    commands = [["XGROUP", "CREATE", key, "g", "0", "MKSTREAM"] for key in "st"]
+    for _ in range(BATCHES):
+        commands += [work.words() for _ in range(dice.randrange(1, 25))]
+        data = b"".join(encoded(*words) for words in commands)
+        client = dice.randrange(2)
+        assert quick.send(client, data, len(data)) == full.send(client, data, len(data)), commands
+        assert quick.state() == full.state(), commands
+        passed_ms = dice.choice([0, 0, 1, 5000])
+        quick.bench.advance(passed_ms)
+        full.bench.advance(passed_ms)
+        commands = []
+    for name in ("XREADGROUP", "XACK"):
+        assert quick_calls(quick, name), name

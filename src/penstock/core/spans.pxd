@@ -5,10 +5,11 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.string cimport memcmp, memcpy
 
-from penstock.core.memory cimport _check, _length, _size
+from penstock.core.memory cimport _check, _length, _size, key_pair
 
 cdef enum:
     COUNT_BITS = 10
+    ID_DIGITS_MAX = 19
     ENTRY_NUMBERS_BYTES = 40  # flags, two distances, the number of elements, the end byte: at most 37
 
 
@@ -145,6 +146,68 @@ cdef inline bint is_word(bytearray buffer, bytearray spans, Py_ssize_t index, by
         if char != capitals[i]:
             return False
     return True
+
+
+cdef inline unsigned long long word_at(bytearray buffer, bytearray spans, Py_ssize_t index) except? 0xFFFFFFFF:
+    cdef const Py_ssize_t* span
+    cdef const unsigned char* piece
+    cdef unsigned long long found = 0
+    cdef unsigned char char
+    cdef Py_ssize_t i
+    _check(_length(spans), 16 * index, 16)
+    span = <const Py_ssize_t*> PyByteArray_AS_STRING(spans) + 2 * index
+    _check(_length(buffer), span[0], span[1])
+    if span[1] > 8:
+        return 0
+    piece = <const unsigned char*> PyByteArray_AS_STRING(buffer) + span[0]
+    i = span[1]
+    while i > 0:
+        i -= 1
+        char = piece[i]
+        if char == 0:
+            return 0
+        if 97 <= char <= 122:
+            char -= 32
+        found = found << 8 | char
+    return found
+
+
+# One half of an id, up to 19 digits; returns where it ends. `text` if there is none.
+cdef inline const unsigned char* _read_half(const unsigned char* text, const unsigned char* end,
+                                            unsigned long long* half) noexcept:
+    cdef const unsigned char* last = text + ID_DIGITS_MAX if end - text > ID_DIGITS_MAX else end
+    cdef unsigned int digit
+    half[0] = 0
+    while text < last:
+        digit = <unsigned int> text[0] - 48
+        if digit > 9:
+            break
+        half[0] = half[0] * 10 + digit
+        text += 1
+    return text
+
+
+cdef inline bytes id_key(bytearray buffer, Py_ssize_t start, Py_ssize_t size, unsigned long long missing_seq):
+    cdef const unsigned char* text
+    cdef const unsigned char* end
+    cdef const unsigned char* behind
+    cdef unsigned long long ms, seq
+    _check(_length(buffer), start, size)
+    text = <const unsigned char*> PyByteArray_AS_STRING(buffer) + start
+    end = text + size
+    behind = _read_half(text, end, &ms)
+    if behind == text:
+        return b""
+    if behind == end:
+        seq = missing_seq
+    else:
+        if behind[0] != 45:
+            return b""
+        text = behind + 1
+        behind = _read_half(text, end, &seq)
+        if behind == text or behind != end:
+            return b""
+    return key_pair(ms, seq)
 
 
 # An integer as a listpack element: its encoding and one byte of backlen.

@@ -10,6 +10,8 @@ from __future__ import annotations
 from penstock.core import memory
 
 COUNT_BITS = 10  # of the result of note_command
+ID_DIGITS_MAX = 19  # of a half of an id
+WORD_BYTES_MAX = 8
 _STAR = 42
 
 
@@ -51,6 +53,32 @@ def is_word(buffer: bytearray, spans: bytearray, index: int, word: bytes) -> boo
 
 def _piece(buffer: bytearray, spans: bytearray, index: int) -> bytes:
     return memory.cut(buffer, memory.span_start(spans, index), memory.span_size(spans, index))
+
+
+def word_at(buffer: bytearray, spans: bytearray, index: int) -> int:
+    """A word of up to eight letters, in any case, as the number that `word` gives it; 0 for all others."""
+    piece = _piece(buffer, spans, index)
+    return word(piece.upper()) if len(piece) <= WORD_BYTES_MAX and 0 not in piece else 0
+
+
+def word(letters: bytes) -> int:
+    """The number that stands for a word in capitals, to compare it with `word_at`."""
+    return int.from_bytes(letters, "little")
+
+
+def id_key(buffer: bytearray, start: int, size: int, missing_seq: int) -> bytes:
+    """The key of a stream id that is written as `ms-seq` or `ms`, in plain digits; empty for all others.
+
+    19 digits never overflow 64 bits; an id with more is left to the caller.
+    """
+    ms_text, dash, seq_text = memory.cut(buffer, start, size).partition(b"-")
+    if not _is_half(ms_text) or (dash and not _is_half(seq_text)):
+        return b""
+    return memory.key_pair(int(ms_text), int(seq_text) if dash else missing_seq)
+
+
+def _is_half(text: bytes) -> bool:
+    return len(text) <= ID_DIGITS_MAX and text.isdigit()
 
 
 def append_same_entry(

@@ -4,6 +4,7 @@ from penstock.core cimport memory, spans, stream_id, stream_node
 from penstock.core.frame cimport Frame
 from penstock.core.idempotency cimport Idempotency, IdempotencySettings
 from penstock.core.groups.pending_index cimport PendingIndex
+from penstock.core.rax.last_found cimport LastFound
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream_id cimport StreamID
 from penstock.core.stream_node cimport NodeCursor
@@ -31,6 +32,7 @@ cdef class Stream:
     cdef readonly NodeLimits limits
     cdef readonly Rax nodes
     cdef public Rax groups
+    cdef readonly LastFound group_found
     cdef public PendingIndex pending_index
     cdef public Idempotency idempotency
     cdef public IdempotencySettings idempotency_settings

@@ -36,6 +36,7 @@ from penstock.core import memory, spans, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.idempotency import Idempotency, IdempotencySettings
+from penstock.core.rax.last_found import LastFound
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
@@ -91,6 +92,7 @@ class Stream:
         "_text",
         "_text_ms",
         "entries_added",
+        "group_found",
         "groups",
         "idempotency",
         "idempotency_settings",
@@ -111,6 +113,7 @@ class Stream:
         self.limits = NodeLimits() if limits is None else limits
         self.nodes = Rax()
         self.groups: Rax | None = None
+        self.group_found = LastFound()
         self.pending_index: PendingIndex | None = None  # see references.py
         self.idempotency: Idempotency | None = None  # None: no producer has used it
         self.idempotency_settings: IdempotencySettings = self.limits.idempotency

@@ -1,6 +1,6 @@
 import cython
 
-from penstock.core cimport memory
+from penstock.core cimport memory, spans
 
 # Unsigned: otherwise ids above 2**63 would sort before all others.
 cdef unsigned long long _MAX64
@@ -23,6 +23,7 @@ cpdef int compare(unsigned long long left_ms, unsigned long long left_seq,
 cpdef StreamID make(unsigned long long ms, unsigned long long seq)
 cpdef StreamID from_key(bytes key)
 cpdef StreamID parse(bytes text, unsigned long long missing_seq=*)
-# 19 digits never overflow 64 bits; a twentieth takes the slow path.
-@cython.locals(ms="unsigned long long", seq="unsigned long long", at=Py_ssize_t, end=Py_ssize_t, seq_start=Py_ssize_t)
+@cython.locals(key=bytes)
+cpdef bytes parse_key(bytearray buffer, Py_ssize_t start, Py_ssize_t size)
+@cython.locals(key=bytes)
 cpdef StreamID parse_span(bytearray buffer, Py_ssize_t start, Py_ssize_t size, unsigned long long missing_seq)

@@ -26,7 +26,7 @@ Cost: parse and format about 30 ns compiled.
 
 from __future__ import annotations
 
-from penstock.core import memory
+from penstock.core import memory, spans
 from penstock.errors import InvalidID, NoIDAbove, NoIDBelow, shown
 
 MAX64 = 2**64 - 1
@@ -142,25 +142,14 @@ def parse(text: bytes, missing_seq: int = 0) -> StreamID:
 
 def parse_span(buffer: bytearray, start: int, size: int, missing_seq: int) -> StreamID:
     """As `parse`, for a text inside a buffer."""
-    ms = 0
-    seq = 0
-    at = start
-    end = start + size
-    while at < end and at - start < 19 and 48 <= buffer[at] <= 57:
-        ms = ms * 10 + (buffer[at] - 48)
-        at += 1
-    if at > start:
-        if at == end:
-            return make(ms, missing_seq)
-        if buffer[at] == 45:
-            at += 1
-            seq_start = at
-            while at < end and at - seq_start < 19 and 48 <= buffer[at] <= 57:
-                seq = seq * 10 + (buffer[at] - 48)
-                at += 1
-            if at == end and at > seq_start:
-                return make(ms, seq)
-    return _parse_odd(memory.cut(buffer, start, size), missing_seq)
+    key = spans.id_key(buffer, start, size, missing_seq)
+    return from_key(key) if key else _parse_odd(memory.cut(buffer, start, size), missing_seq)
+
+
+def parse_key(buffer: bytearray, start: int, size: int) -> bytes:
+    """As `parse_span`, for the key of an id in a rax."""
+    key = spans.id_key(buffer, start, size, 0)
+    return key if key else _parse_odd(memory.cut(buffer, start, size), 0).key
 
 
 def _parse_odd(text: bytes, missing_seq: int) -> StreamID:

@@ -69,6 +69,7 @@ cdef class NodeCursor:
     cpdef bint enter(self, Py_ssize_t at) except -1
     cpdef bint first(self) except -1
     cpdef bint last(self) except -1
+    @cython.locals(at=Py_ssize_t, found=Py_ssize_t)
     cpdef bint next(self) except -1
     cpdef bint previous(self) except -1
     @cython.locals(_=Py_ssize_t)

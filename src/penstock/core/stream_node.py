@@ -240,6 +240,8 @@ class NodeCursor:
         self.seq = 0
         self.deleted = False
         self.place = 0
+        self.pieces_at = 0
+        self._left = 0
         self._names: list[bytes] | None = None
 
     def open(self, node: bytearray, master_ms: int, master_seq: int) -> None:
@@ -268,7 +270,18 @@ class NodeCursor:
 
     def next(self) -> bool:
         """Go to the entry after this one."""
-        return self._enter(self._behind(self.pieces_at, self._left + 1))  # and the count of pieces
+        at = self._behind(self.pieces_at, self._left + 1)  # and the count of pieces
+        found = memory.plain_entry(self.node, at)
+        if found == 0:
+            return self._enter(at)
+        self.place = at
+        self.deleted = False
+        self.same_fields = True
+        self.ms = memory.advance(self.master_ms, found >> 28)
+        self.seq = memory.advance(self.master_seq, (found >> 4 & 0xFFFFFF ^ 0x800000) - 0x800000)
+        self.field_count = self._left = self._header_fields
+        self.pieces_at = at + (found & 15)
+        return True
 
     def previous(self) -> bool:
         """Go to the entry before this one."""

@@ -8,6 +8,7 @@ opening        penstock.open()
 signatures     the types of arguments and results
 arguments      turns redis-py's arguments into a command
 results        shapes replies as redis-py does
+collector      collects what a quick form of a command writes
 runner         runs commands one at a time, from any thread
 transaction    runs the commands of a pipeline without releasing the lock
 durability     keeps the data on disk

@@ -130,6 +130,12 @@ def limits(
 
 def streams(command: str, ids_by_key: Any) -> list[Any]:
     """`STREAMS key ... id ...`."""
+    checked_streams(command, ids_by_key)
+    return [b"STREAMS", *ids_by_key.keys(), *ids_by_key.values()]
+
+
+def checked_streams(command: str, ids_by_key: Any) -> dict[Any, Any]:
+    """The same; refuses what is not a dictionary with a stream."""
     if not isinstance(ids_by_key, dict) or not ids_by_key:
         raise DataError(f"{command} streams must be a non empty dict")
-    return [b"STREAMS", *ids_by_key.keys(), *ids_by_key.values()]
+    return ids_by_key

@@ -47,6 +47,9 @@ if TYPE_CHECKING:
     from penstock.embedded.pipeline import Pipeline
 
 _XADD = TABLE["XADD"]
+_XREADGROUP = TABLE["XREADGROUP"]
+_XACK = TABLE["XACK"]
+_SERVED = results.served
 
 
 class Database(Runner, GroupMethods[Text], KeyMethods[Text]):
@@ -126,6 +129,7 @@ class Database(Runner, GroupMethods[Text], KeyMethods[Text]):
         if not isinstance(fields, dict) or not fields:
             raise DataError("XADD fields must be a non-empty dict")
         call = self._new_call(_XADD, None)
+        call.use_quick_form()
         frame = call.frame
         frame.add(b"XADD")
         runner.put(frame, name)
@@ -293,23 +297,45 @@ class Database(Runner, GroupMethods[Text], KeyMethods[Text]):
         before this one); both numbers are 0 for a new entry. A blocked read also waits for entries to become
         idle. With other ids it has no effect, and an entry is (id, fields).
         """
-        pieces = [b"GROUP", groupname, consumername]
-        pieces += arguments.limits("XREADGROUP", count, max_count, max_size)
-        pieces += arguments.block("XREADGROUP", block)
+        options = arguments.limits("XREADGROUP", count, max_count, max_size)
+        if block is not None:
+            options += arguments.block("XREADGROUP", block)
         if noack:
-            pieces.append(b"NOACK")
+            options.append(b"NOACK")
         if claim_min_idle_time is not None:
             if not isinstance(claim_min_idle_time, int) or claim_min_idle_time < 0:
                 raise DataError("XREADGROUP claim_min_idle_time must be a non-negative integer")
-            pieces += [b"CLAIM", claim_min_idle_time]
-        pieces += arguments.streams("XREADGROUP", streams)
-        shape = results.served if claim_min_idle_time is None else results.served_with_claims
-        found: list[StreamEntries[Text]] = self._run("XREADGROUP", pieces, shape)
+            options += [b"CLAIM", claim_min_idle_time]
+        ids_by_key = arguments.checked_streams("XREADGROUP", streams)
+        shape = _SERVED if claim_min_idle_time is None else results.served_with_claims
+        call = self._new_call(_XREADGROUP, shape)
+        call.use_quick_form()
+        frame = call.frame
+        frame.add(b"XREADGROUP")
+        frame.add(b"GROUP")
+        runner.put(frame, groupname)
+        runner.put(frame, consumername)
+        for word in options:
+            runner.put(frame, word)
+        frame.add(b"STREAMS")
+        for key in ids_by_key:
+            runner.put(frame, key)
+        for after in ids_by_key.values():
+            runner.put(frame, after)
+        found: list[StreamEntries[Text]] = self._finished(self._perform(call))
         return found
 
     def xack(self, name: Key, groupname: Key, *ids: EntryId) -> int:
         """Acknowledge deliveries; return how many were pending."""
-        acknowledged: int = self._run("XACK", [name, groupname, *ids])
+        call = self._new_call(_XACK, None)
+        call.use_quick_form()
+        frame = call.frame
+        frame.add(b"XACK")
+        runner.put(frame, name)
+        runner.put(frame, groupname)
+        for entry_id in ids:
+            runner.put(frame, entry_id)
+        acknowledged: int = self._perform(call)
         return acknowledged
 
     def xackdel(

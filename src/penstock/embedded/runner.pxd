@@ -4,7 +4,8 @@ import cython
 
 from penstock.core.frame cimport Frame
 from penstock.engine.execute cimport Engine
-from penstock.engine.table cimport Command
+from penstock.engine.table cimport Command, QuickForm
+from penstock.embedded.collector cimport Collector
 from penstock.embedded.lock cimport TurnLock
 
 cdef long long _WRITE
@@ -31,10 +32,14 @@ cdef class CommandCall(Call):
     cdef readonly Command command
     cdef readonly Frame frame
     cdef readonly object shape
+    cdef QuickForm _quick
+    cdef Collector _collector
 
     cdef int begin(self, Command command, object shape) except -1
+    cdef int use_quick_form(self) except -1
     @cython.locals(engine=Engine)
     cdef object perform(self, Runner runner)
+    cdef bint _run_quick(self, Engine engine) except -1
     cdef int check_known(self, Engine engine) except -1
 
 

@@ -39,11 +39,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock.core.frame import Frame
 from penstock.embedded import results
+from penstock.embedded.collector import Collector
 from penstock.embedded.durability import Keeper
 from penstock.embedded.lock import inside_a_call, new_turn_lock
 from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.engine.execute import TABLE, Engine
-from penstock.engine.table import Command, Flags
+from penstock.engine.table import Command, Flags, QuickForm
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, DatabaseClosed, DataError, no_such_command
 from penstock.reply import NULL_ARRAY
@@ -109,27 +110,39 @@ class Call(Step):
 class CommandCall(Call):
     """One command: its words, and the function that shapes its reply. None leaves the reply as it is."""
 
-    __slots__ = ("command", "frame", "shape")
+    __slots__ = ("_collector", "_quick", "command", "frame", "shape")
 
     def __init__(self) -> None:
         Call.__init__(self, False)
         self.command: Command = TABLE["XADD"]
         self.frame = Frame()
         self.shape: Callable[[Any], Any] | None = None
+        self._quick: QuickForm | None = None
+        self._collector = Collector()
 
     def begin(self, command: Command, shape: Callable[[Any], Any] | None) -> None:
         """Become the call of a command, without words so far."""
         self.command = command
         self.writes = bool(command.flags & _WRITE)
         self.shape = shape
+        self._quick = None
         self.frame.clear()
+
+    def use_quick_form(self) -> None:
+        """Run the command by its quick form if it can; only for those that a Collector understands."""
+        self._quick = self.command.quick
 
     def perform(self, runner: Runner) -> Any:
         """Run the command. A read that blocks is parked, and its ThreadWaiter is the reply."""
         engine = runner._engine
         if self.command.is_newer:
             self.check_known(engine)
-        reply = engine.execute(self.command, self.frame)
+        if self._quick is not None and self._run_quick(engine):
+            reply = self._collector.reply
+            if self._collector.is_shaped:
+                return reply
+        else:
+            reply = engine.execute(self.command, self.frame)
         if type(reply) is Blocked:
             waiter = ThreadWaiter(
                 self.command, reply, engine.context.keyspace, self.shape or results.as_it_is
@@ -137,6 +150,15 @@ class CommandCall(Call):
             engine.park(waiter)
             return waiter
         return reply if self.shape is None else self.shape(reply)
+
+    def _run_quick(self, engine: Engine) -> bool:
+        """Run the quick form; False if the full form must run."""
+        assert self._quick is not None
+        self._collector.begin()
+        if not self.command.takes(self.frame.count):
+            return False
+        engine.context.instant.advance()
+        return engine.execute_quick(self._quick, self.frame, self._collector)
 
     def check_known(self, engine: Engine) -> None:
         """Refuse a command that the level does not have, with the text of a server of that level."""

@@ -2,7 +2,7 @@
 
 from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Group
-from penstock.core.stream cimport EntryRange, Stream
+from penstock.core.stream cimport Stream
 
 
 cdef class EffectSink:
@@ -13,4 +13,4 @@ cdef class EffectSink:
     cpdef int words(self, Py_ssize_t database, list words) except -1
     cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
     cpdef int delivered(self, Py_ssize_t database, bytes key, bytes group_name, bytes consumer, Group group,
-                        EntryRange found, long long when_ms) except -1
+                        list ids, long long when_ms) except -1

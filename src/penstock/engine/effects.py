@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from penstock.core.frame import Frame
 from penstock.core.groups.group import Group
-from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream import Stream
 
 
 class EffectSink:
@@ -69,8 +69,8 @@ class EffectSink:
         group_name: bytes,
         consumer: bytes,
         group: Group,
-        found: EntryRange,
+        ids: list[bytes],
         when_ms: int,
     ) -> None:
-        """A consumer got the entries of a range for the first time, and the group's position moved."""
+        """A consumer got entries for the first time, and the group's position moved."""
         raise NotImplementedError

@@ -43,6 +43,7 @@ from penstock.engine.commands.streams import (
     extension,
     groups,
     info,
+    ranges,
     read,
     removal,
     settings,
@@ -73,7 +74,7 @@ DATABASES = 16
 TABLE: dict[str, Command] = {
     command.name: command
     for module in (
-        *(append, removal, settings, read, groups, claims, info, extension, append_batch),
+        *(append, removal, settings, ranges, read, groups, claims, info, extension, append_batch),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
         *(lists, list_edits, list_pops, list_moves),
     )

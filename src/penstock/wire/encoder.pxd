@@ -31,6 +31,8 @@ cdef class Encoder(ReplyWriter):
     cdef public bint resp3
     cdef unsigned long long _ms
     cdef bytearray _ms_text
+    cdef Py_ssize_t _head_at
+    cdef Py_ssize_t _body_at
 
     cpdef bytes take(self)
     cpdef void clear(self) except *
@@ -47,6 +49,9 @@ cdef class Encoder(ReplyWriter):
     @cython.locals(at=Py_ssize_t)
     cpdef int put_id(self, bytes ms_text, unsigned long long seq) except -1
     cpdef int put_served(self, bytes key, object entries) except -1
+    cpdef int begin_served(self, bytes key, Py_ssize_t expected) except -1
+    cpdef int put_entry(self, object entry) except -1
+    cpdef int end_served(self, Py_ssize_t count) except -1
     cdef inline Py_ssize_t _room(self, Py_ssize_t size) except -1
     @cython.locals(missing=Py_ssize_t)
     cdef void _grow(self, Py_ssize_t size) except *
@@ -60,9 +65,13 @@ cdef class Encoder(ReplyWriter):
     cdef int _put_pairs(self, object pairs) except -1
     cdef int _put_served(self, object served) except -1
     cdef int _put_stream(self, bytes key, object entries) except -1
-    @cython.locals(limit="long long", expected="long long", start=Py_ssize_t, body=Py_ssize_t, head=Py_ssize_t,
-                   count="long long", cursor=EntryCursor, buffer=bytearray)
+    @cython.locals(limit="long long", expected="long long", count="long long", cursor=EntryCursor)
     cdef int _put_range(self, EntryRange entries) except -1
+    cdef int _begin_entries(self, Py_ssize_t expected) except -1
+    @cython.locals(start=Py_ssize_t, behind=Py_ssize_t, buffer=bytearray)
+    cdef int _end_entries(self, Py_ssize_t count) except -1
+    @cython.locals(fields=Py_ssize_t, at=Py_ssize_t, names_at=Py_ssize_t)
+    cdef int _put_current(self, NodeCursor entry) except -1
     @cython.locals(entry=NodeCursor, node=bytearray, fields=Py_ssize_t, names_at=Py_ssize_t, alone=bint,
                    ms="unsigned long long", seq="unsigned long long", place=Py_ssize_t, pieces_at=Py_ssize_t,
                    room=Py_ssize_t, count=Py_ssize_t, at=Py_ssize_t, found=Py_ssize_t)

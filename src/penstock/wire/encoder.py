@@ -57,6 +57,7 @@ _DOUBLE = 44
 _HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
 _ID_BYTES_MAX = 41  # two numbers of 20 digits and a dash
 _CRLF = 0x0A0D  # as a little-endian 16-bit number
+_DAMAGED = "a stream's node: a field is damaged or runs past the end"
 
 
 class Encoder(ReplyWriter):
@@ -65,12 +66,14 @@ class Encoder(ReplyWriter):
     Write: put and put_...; put_array_head, put_error. Read: size, take, clear.
     """
 
-    __slots__ = ("_ms", "_ms_text", "buffer", "resp3", "size")
+    __slots__ = ("_body_at", "_head_at", "_ms", "_ms_text", "buffer", "resp3", "size")
 
     def __init__(self) -> None:
         self.buffer = bytearray(_FIRST_BYTES)
         self.size = 0
         self.resp3 = False
+        self._head_at = 0  # of the list of entries that is being written
+        self._body_at = 0
         self._ms = 0
         self._ms_text = bytearray(24)
         memory.put_id_prefix(self._ms_text, 0)
@@ -173,6 +176,20 @@ class Encoder(ReplyWriter):
         self._put_head(_MAP if self.resp3 else _ARRAY, 1)
         self._put_stream(key, entries)
 
+    def begin_served(self, key: bytes, expected: int) -> None:
+        """Begin the result of a read from one stream."""
+        self.put_raw(b"%1\r\n" if self.resp3 else b"*1\r\n*2\r\n")
+        self.put_bulk(key)
+        self._begin_entries(expected)
+
+    def put_entry(self, entry: Any) -> None:
+        """Write the entry of a NodeCursor. Raises: CorruptData."""
+        self._put_current(entry)
+
+    def end_served(self, count: int) -> None:
+        """End what begin_served began."""
+        self._end_entries(count)
+
     def _room(self, size: int) -> int:
         """Make sure that `size` bytes fit; return the position for them."""
         if self.size + size > len(self.buffer):
@@ -246,20 +263,43 @@ class Encoder(ReplyWriter):
         expected = entries.stream.length
         if 0 < limit < expected:
             expected = limit
-        start = self._room(_HEAD_BYTES_MAX)
-        body = start + 3 + memory.digits(expected)
-        self.size = body
+        self._begin_entries(expected)
         count = 0
         cursor = entries.cursor()
         while (limit <= 0 or count < limit) and cursor.advance():
             count += self._put_run(cursor, limit - count)
-        head = 3 + memory.digits(count)
-        if start + head != body:
-            memory.move(self.buffer, start + head, body, self.size - body)
-            self.size += start + head - body
+        self._end_entries(count)
+
+    def _begin_entries(self, expected: int) -> None:
+        """Leave room for the head of a list of entries."""
+        self._head_at = self._room(_HEAD_BYTES_MAX)
+        self.size = self._body_at = self._head_at + 3 + memory.digits(expected)
+
+    def _end_entries(self, count: int) -> None:
+        """Write the head; the entries move if their number has more or fewer digits than expected."""
+        start = self._head_at
+        behind = start + 3 + memory.digits(count)
+        if behind != self._body_at:
+            memory.move(self.buffer, behind, self._body_at, self.size - self._body_at)
+            self.size += behind - self._body_at
         buffer = self.buffer
         buffer[start] = _ARRAY
         memory.store16(buffer, memory.put_number(buffer, start + 1, count), _CRLF)
+
+    def _put_current(self, entry: Any) -> None:
+        """Write one entry: `*2 id *2n name value ...`."""
+        fields = entry.field_count
+        # As in _put_run.
+        at = self._room(len(entry.node) + (2 * fields + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX)
+        names_at = entry.names_at if entry.same_fields else 0
+        if entry.ms != self._ms:
+            self._ms = entry.ms
+            memory.put_id_prefix(self._ms_text, entry.ms)
+        at = memory.put_entry_head(self.buffer, at, self._ms_text, entry.seq, fields)
+        at = memory.put_fields(self.buffer, at, entry.node, names_at, entry.pieces_at, fields)
+        if at == 0 or fields < 0:
+            raise CorruptData(_DAMAGED, entry.place)
+        self.size = at
 
     def _put_run(self, cursor: Any, most: int) -> int:
         """Write the cursor's entry, and forwards also the plain ones behind it; return how many.
@@ -278,7 +318,7 @@ class Encoder(ReplyWriter):
         place = entry.place
         pieces_at = entry.pieces_at
         if fields < 0 or fields > len(node):
-            raise CorruptData("a stream's node: a field is damaged or runs past the end", place)
+            raise CorruptData(_DAMAGED, place)
         # No element is longer than its node, and each adds at most its head and two line ends.
         room = len(node) + (2 * fields + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX
         count = 0
@@ -290,7 +330,7 @@ class Encoder(ReplyWriter):
             at = memory.put_entry_head(self.buffer, at, self._ms_text, seq, fields)
             at = memory.put_fields(self.buffer, at, node, names_at, pieces_at, fields)
             if at == 0:
-                raise CorruptData("a stream's node: a field is damaged or runs past the end", place)
+                raise CorruptData(_DAMAGED, place)
             self.size = at
             count += 1
             if alone or count == most:

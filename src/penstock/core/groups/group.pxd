@@ -3,10 +3,13 @@ import cython
 from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
 from penstock.core.groups cimport positions
+from penstock.core.groups.found cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.groups.pending_index cimport PendingIndex
+from penstock.core.rax.last_found cimport LastFound
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
+from penstock.reply cimport ReplyWriter
 
 cdef long long _NEVER_MS
 cdef long long _UNKNOWN
@@ -57,6 +60,7 @@ cdef class Group:
     cdef public long long entries_read
     cdef readonly Rax pending
     cdef readonly Rax consumers
+    cdef readonly LastFound consumer_found
     cdef readonly object returned
     cdef Rax _idle_order
     cdef PendingIndex _index
@@ -78,9 +82,16 @@ cdef class Group:
     @cython.locals(forgotten="long long", records=RaxIterator)
     cpdef Py_ssize_t delete_consumer(self, Consumer consumer) except -1
 
-    @cython.locals(cursor=EntryCursor, is_known=bint, delivered="long long", start=StreamID, first=Bookmark,
-                   found=EntryRange)
+    @cython.locals(cursor=EntryCursor, delivered="long long", first=Bookmark, found=EntryRange)
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
+    @cython.locals(cursor=EntryCursor, delivered=Py_ssize_t)
+    cpdef Py_ssize_t deliver_to(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack,
+                                bytes key, ReplyWriter reply, list ids) except -1
+    cdef bint _is_behind(self, Stream stream) noexcept
+    @cython.locals(cursor=EntryCursor, is_known=bint, start=StreamID)
+    cdef EntryCursor _cursor_at_position(self, Stream stream)
+    cdef bint _deliver_next(self, Stream stream, EntryCursor cursor, Consumer consumer, long long now_ms,
+                            bint ack) except -1
     cdef bint _was_overtaken(self, Stream stream) except -1
     @cython.locals(ms="unsigned long long", seq="unsigned long long", start_ms="unsigned long long",
                    start_seq="unsigned long long")
@@ -92,8 +103,9 @@ cdef class Group:
     cdef int _hand_over(self, bytes key, Pending record, Consumer consumer, long long delivery_ms) except -1
     @cython.locals(found=list, records=RaxIterator, entry_id=StreamID, cursor=EntryCursor, record=Pending)
     cpdef list redeliver(self, Stream stream, Consumer consumer, StreamID after, long long limit, long long now_ms)
-    @cython.locals(key=bytes, record=Pending)
     cpdef bint acknowledge(self, StreamID entry_id) except -1
+    @cython.locals(record=Pending)
+    cpdef bint acknowledge_key(self, bytes key) except -1
     @cython.locals(key=bytes, record=Pending)
     cpdef int give_back(self, StreamID entry_id, long long delivery_count) except -1
     @cython.locals(key=bytes, record=Pending)
@@ -124,24 +136,3 @@ cdef class Group:
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
     cpdef object lag_or_none(self, Stream stream)
-
-
-cdef class PendingRow:
-    cdef readonly StreamID id
-    cdef readonly bytes consumer
-    cdef readonly long long delivery_ms
-    cdef readonly long long delivery_count
-    cdef readonly bint owned
-
-
-cdef class ClaimedEntry:
-    cdef readonly StreamID id
-    cdef readonly list fields
-    cdef readonly long long idle_ms
-    cdef readonly long long delivery_count
-
-
-cdef class AutoClaim:
-    cdef readonly StreamID cursor
-    cdef readonly list claimed
-    cdef readonly list deleted

@@ -43,7 +43,9 @@ from collections import OrderedDict
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.groups import positions
+from penstock.core.groups.found import AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.rax.last_found import LastFound
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import (
     COUNT_MAX,
@@ -55,6 +57,7 @@ from penstock.core.stream import (
     Stream,
 )
 from penstock.core.stream_id import StreamID
+from penstock.reply import ReplyWriter
 
 NEVER_MS = -1
 ENTRIES_READ_UNKNOWN = -1
@@ -131,10 +134,10 @@ class ClaimOptions:
 class Group:
     """A position in a stream, and the deliveries from it.
 
-    Consumers: consumer_or_none, create_consumer, delete_consumer, consumer_by_number.
-    Reading: deliver, redeliver, acknowledge. Taking over: claim, autoclaim, claim_idle. Returning:
-    give_back. Looking: pending, returned, consumer_counts, pending_rows, lag_or_none. Position:
-    set_position. Whole: copy, use_index.
+    Consumers: consumer_or_none, create_consumer, delete_consumer, consumer_by_number. Reading: deliver,
+    deliver_to, redeliver, acknowledge. Taking over: claim, autoclaim, claim_idle. Returning: give_back.
+    Looking: pending, returned, consumer_counts, pending_rows, lag_or_none. Position: set_position. Whole:
+    copy, use_index.
     """
 
     __slots__ = (
@@ -143,6 +146,7 @@ class Group:
         "_free_numbers",
         "_idle_order",
         "_index",
+        "consumer_found",
         "consumers",
         "entries_read",
         "last_ms",
@@ -157,6 +161,7 @@ class Group:
         self.entries_read = entries_read
         self.pending = Rax()
         self.consumers = Rax()
+        self.consumer_found = LastFound()
         # Not a plain dict: finding its first key would cost O(keys removed before it).
         self.returned: OrderedDict[bytes, Pending] = OrderedDict()
         self._idle_order: Rax | None = None
@@ -244,6 +249,7 @@ class Group:
             self.pending.remove(records.key)
             self._forget(records.key, records.value)
         self.consumers.remove(consumer.name)
+        self.consumer_found.forget()
         self._by_number[consumer.number] = None
         self._free_numbers.append(consumer.number)
         return forgotten
@@ -257,32 +263,17 @@ class Group:
 
         With `ack` they become pending. The range covers exactly the delivered entries.
         """
-        if stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) >= 0:
+        if not self._is_behind(stream):
             return None
-        cursor = self._cursor
-        is_known = cursor is not None and cursor.resume(stream, self.last_ms, self.last_seq)
-        if stream.limits.lag_rule == _LAG_RECOUNTS and not is_known and self._was_overtaken(stream):
-            self.entries_read = _UNKNOWN  # until the first entry is counted below
-        if cursor is None or not is_known:
-            start = stream_id.make(self.last_ms, self.last_seq).next()
-            cursor = stream_module.cursor_from(stream, start, stream_id.LARGEST, False, None)
-            self._cursor = cursor
+        cursor = self._cursor_at_position(stream)
         delivered = 0
         first: Bookmark | None = None
-        # The comparison keeps the cursor on the last entry: behind it, it could not continue.
-        while (
-            (limit <= 0 or delivered < limit)
-            and (
-                stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) < 0
-            )
-            and cursor.advance()
+        while (limit <= 0 or delivered < limit) and self._deliver_next(
+            stream, cursor, consumer, now_ms, ack
         ):
             if delivered == 0:
                 first = cursor.bookmark()
             delivered += 1
-            self._advance_to(stream, cursor)
-            if ack:
-                self._add_pending(memory.key_pair(self.last_ms, self.last_seq), consumer, now_ms)
         cursor.rest()
         if first is None:
             return None
@@ -293,6 +284,67 @@ class Group:
         )
         found.bookmark = first
         return found
+
+    def deliver_to(
+        self,
+        stream: Stream,
+        consumer: Consumer,
+        limit: int,
+        now_ms: int,
+        ack: bool,
+        key: bytes,
+        reply: ReplyWriter,
+        ids: list[bytes] | None,
+    ) -> int:
+        """As deliver, but write the entries to a reply, of a read of one stream; return their number.
+
+        `key` is the stream's key, for the reply. `ids`, if given, gets the ids as text. Nothing is written if
+        there is no entry.
+        """
+        if not self._is_behind(stream):
+            return 0
+        cursor = self._cursor_at_position(stream)
+        delivered = 0
+        while (limit <= 0 or delivered < limit) and self._deliver_next(
+            stream, cursor, consumer, now_ms, ack
+        ):
+            if delivered == 0:
+                reply.begin_served(key, min(limit, stream.length) if limit > 0 else stream.length)
+            reply.put_entry(cursor.entry)
+            if ids is not None:
+                ids.append(memory.format_pair(self.last_ms, self.last_seq))
+            delivered += 1
+        cursor.rest()
+        if delivered:
+            reply.end_served(delivered)
+        return delivered
+
+    def _is_behind(self, stream: Stream) -> bool:
+        """Tell whether the position is before the stream's last id."""
+        return stream_id.compare(self.last_ms, self.last_seq, stream.last_ms, stream.last_seq) < 0
+
+    def _cursor_at_position(self, stream: Stream) -> EntryCursor:
+        """The cursor with which the next entry is found; the caller lets it rest when it is done."""
+        cursor = self._cursor
+        is_known = cursor is not None and cursor.resume(stream, self.last_ms, self.last_seq)
+        if stream.limits.lag_rule == _LAG_RECOUNTS and not is_known and self._was_overtaken(stream):
+            self.entries_read = _UNKNOWN  # until the first entry is counted below
+        if cursor is None or not is_known:
+            start = stream_id.make(self.last_ms, self.last_seq).next()
+            cursor = stream_module.cursor_from(stream, start, stream_id.LARGEST, False, None)
+            self._cursor = cursor
+        return cursor
+
+    def _deliver_next(
+        self, stream: Stream, cursor: EntryCursor, consumer: Consumer, now_ms: int, ack: bool
+    ) -> bool:
+        """Deliver one entry; False if there is none. A cursor behind the last one could not continue."""
+        if not self._is_behind(stream) or not cursor.advance():
+            return False
+        self._advance_to(stream, cursor)
+        if ack:
+            self._add_pending(memory.key_pair(self.last_ms, self.last_seq), consumer, now_ms)
+        return True
 
     def _was_overtaken(self, stream: Stream) -> bool:
         """Tell whether a trim has passed the position, so that the entries read no longer follow from it."""
@@ -381,7 +433,10 @@ class Group:
 
     def acknowledge(self, entry_id: StreamID) -> bool:
         """Remove a pending record; False if there was none."""
-        key = memory.key_pair(entry_id.ms, entry_id.seq)
+        return self.acknowledge_key(entry_id.key)
+
+    def acknowledge_key(self, key: bytes) -> bool:
+        """As acknowledge, for the key of an id."""
         record: Pending | None = self.pending.pop(key)
         if record is None:
             return False
@@ -643,48 +698,3 @@ class Group:
         ):
             position = positions.rank_or_unknown(stream, self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
-
-
-class PendingRow:
-    """One row of a pending list. An entry that was returned has no consumer (b"") and a time of 0."""
-
-    __slots__ = ("consumer", "delivery_count", "delivery_ms", "id", "owned")
-
-    def __init__(
-        self,
-        entry_id: StreamID,
-        consumer: bytes,
-        delivery_ms: int,
-        delivery_count: int,
-        owned: bool,
-    ) -> None:
-        self.id = entry_id
-        self.consumer = consumer
-        self.delivery_ms = delivery_ms
-        self.delivery_count = delivery_count
-        self.owned = owned
-
-
-class ClaimedEntry:
-    """An entry that a read has claimed, with its idle time and its number of deliveries before."""
-
-    __slots__ = ("delivery_count", "fields", "id", "idle_ms")
-
-    def __init__(
-        self, entry_id: StreamID, fields: list[bytes], idle_ms: int, delivery_count: int
-    ) -> None:
-        self.id = entry_id
-        self.fields = fields
-        self.idle_ms = idle_ms
-        self.delivery_count = delivery_count
-
-
-class AutoClaim:
-    """The result of an autoclaim: the next start (0-0: at the end), claimed ids, deleted ids."""
-
-    __slots__ = ("claimed", "cursor", "deleted")
-
-    def __init__(self) -> None:
-        self.cursor = stream_id.SMALLEST
-        self.claimed: list[StreamID] = []
-        self.deleted: list[StreamID] = []

@@ -42,6 +42,7 @@ def remove_group(stream: Stream, name: bytes) -> bool:
     if stream.groups is None:
         return False
     group: Group | None = stream.groups.pop(name)
+    stream.group_found.forget()
     if group is None:
         return False
     group.use_index(None)

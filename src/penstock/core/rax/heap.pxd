@@ -14,11 +14,13 @@ cdef Py_ssize_t _LEAF
 cdef Py_ssize_t _NO_VALUE
 cdef Py_ssize_t _BARE
 cdef Py_ssize_t _HEAP_CELLS_MAX
-cdef Py_ssize_t _SPARE_BYTES_MAX
+cdef Py_ssize_t _SPARE_CELLS_MAX
+cdef Py_ssize_t _SPARE_SLOTS_MAX
 cdef Py_ssize_t _TIDY_CELLS_MIN
 cdef Py_ssize_t _TIDY_SLOTS_MIN
 cdef Py_ssize_t _COPY_KEYS_MAX
 cdef Py_ssize_t _SHED_MAX
+cdef Py_ssize_t _LISTS_AT_ONCE
 cdef bytearray _NO_BYTES
 cdef list _NO_VALUES
 
@@ -74,11 +76,14 @@ cdef class NodeHeap:
 
     cdef int _start(self) except -1
     cdef int _drop(self) except -1
-    @cython.locals(missing=Py_ssize_t)
+    cdef bint _is_small(self) noexcept
+    @cython.locals(place=Py_ssize_t)
+    cdef int _reset(self) except -1
+    @cython.locals(missing=Py_ssize_t, more=Py_ssize_t)
     cdef int _reserve(self, Py_ssize_t cells) except -1
     @cython.locals(place=Py_ssize_t, at=Py_ssize_t)
     cdef Py_ssize_t _take(self, Py_ssize_t cells) except -1
-    @cython.locals(place=Py_ssize_t)
+    @cython.locals(place=Py_ssize_t, lists=Py_ssize_t)
     cdef int _give(self, Py_ssize_t at, Py_ssize_t cells) except -1
     @cython.locals(slot=Py_ssize_t)
     cdef Py_ssize_t _keep(self, object value) except -1

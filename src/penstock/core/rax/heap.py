@@ -27,7 +27,8 @@ their first cell. The numbers of free slots are on a stack of their own. When tw
 list are free and few enough keys are left, everything is copied to new ones: the memory of a million
 acknowledged entries is returned. A tree with more keys than that keeps its free memory for the keys to come,
 because a copy of 300,000 keys would stop a server for 20 ms. What a copy leaves behind is freed in parts, by
-the changes that follow. An empty tree owns no heap and no list.
+the changes that follow. A tree that becomes empty keeps a small heap and list for the next keys: a consumer
+that acknowledges what it reads empties its tree each time.
 
 Invariants
   R6  every cell below `top` belongs to the head's link, to one node's block, or to one free block; `live`
@@ -69,11 +70,13 @@ _LEAF = LEAF
 _NO_VALUE = NO_VALUE
 _BARE = BARE
 _HEAP_CELLS_MAX = HEAP_CELLS_MAX
-_SPARE_BYTES_MAX = 256
+_SPARE_CELLS_MAX = 256  # what an empty tree keeps: the memory of about 30 keys
+_SPARE_SLOTS_MAX = 64
 _TIDY_CELLS_MIN = TIDY_CELLS_MIN
 _TIDY_SLOTS_MIN = TIDY_SLOTS_MIN
 _COPY_KEYS_MAX = COPY_KEYS_MAX
 _SHED_MAX = SHED_MAX
+_LISTS_AT_ONCE = 32
 
 # Empty trees share these and never write to them: every consumer has a tree.
 _NO_BYTES = bytearray()
@@ -295,16 +298,33 @@ class NodeHeap:
         self.node_count = 1  # the head
         self.free = _NO_BYTES
         self.doomed: list[Any] = _NO_VALUES  # the old heap and list, after a copy
-        if len(self.heap) > _SPARE_BYTES_MAX:
-            self.heap = _NO_BYTES  # a small one is kept: acks one by one empty a tree each time
+        self.heap = _NO_BYTES
         self.values: list[Any] = _NO_VALUES
         self.free_slots = _NO_BYTES
         self.top = self.live = self.slots_free = 0
 
+    def _is_small(self) -> bool:
+        """Tell whether the tree keeps its heap and list when it becomes empty."""
+        return (
+            self.top <= _SPARE_CELLS_MAX
+            and len(self.values) <= _SPARE_SLOTS_MAX
+            and not self.doomed  # nothing would free it any more
+        )
+
+    def _reset(self) -> None:
+        """The last key is gone and its slot is released: free all blocks, keep the memory."""
+        if self.live + 1 != self.top:  # there are free blocks
+            for place in range(0, len(self.free), 8):
+                memory.store64(self.free, place, 0)
+        memory.store32(self.heap, 0, _BARE)
+        self.count = 0
+        self.node_count = 1  # the head
+        self.top = 1
+        self.live = 0
+
     def _start(self) -> None:
         """Allocate heap and list before the first key."""
-        if len(self.heap) == 0:
-            self.heap = bytearray(4)
+        self.heap = bytearray(4)
         memory.store32(self.heap, 0, _BARE)
         self.values = []
         self.top = 1
@@ -319,7 +339,9 @@ class NodeHeap:
             raise MemoryError("a rax holds at most 8 GiB of nodes")
         missing = 4 * cells - len(self.heap)
         if missing > 0:
-            self.heap += bytes(max(missing, (len(self.heap) >> 3) + 32))
+            # A small heap doubles: an eighth of it would be used up by the next key.
+            more = len(self.heap) if cells <= _SPARE_CELLS_MAX else len(self.heap) >> 3
+            self.heap += bytes(max(missing, more + 32))
 
     def _take(self, cells: int) -> int:
         """Take a block from its free list, or from the end; return its place."""
@@ -339,7 +361,8 @@ class NodeHeap:
         """Put a block on its free list."""
         place = 4 * _free_list(cells)
         if place >= len(self.free):
-            self.free = self.free + bytes(place + 4 - len(self.free))
+            lists = (place >> 2) // _LISTS_AT_ONCE * _LISTS_AT_ONCE + _LISTS_AT_ONCE
+            self.free = self.free + bytes(4 * lists - len(self.free))
         memory.store32(self.heap, at, memory.load32(self.free, place))
         memory.store32(self.free, place, at >> 2)
         self.live -= block_cells(cells)

@@ -52,9 +52,9 @@ cdef class Rax(NodeHeap):
     @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, before=Py_ssize_t, after=Py_ssize_t,
                    tail=Py_ssize_t, front=Py_ssize_t)
     cdef int _split_where_it_ends(self, Py_ssize_t slot) except -1
-    @cython.locals(slot=Py_ssize_t, chain_at=Py_ssize_t)
+    @cython.locals(slot=Py_ssize_t, chain_at=Py_ssize_t, is_last=bint)
     cdef object _detach(self)
-    cdef void _empty(self, bint give_back) except *
+    cdef void _empty(self) except *
     @cython.locals(heap=bytearray, at=Py_ssize_t, header=Py_ssize_t, link=Py_ssize_t, doomed=Py_ssize_t,
                    below=Py_ssize_t)
     cdef int _prune(self) except -1

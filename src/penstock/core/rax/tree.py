@@ -138,7 +138,7 @@ class Rax(NodeHeap):
 
     def clear(self) -> None:
         """Remove all keys and free the memory."""
-        self._empty(True)
+        self._empty()
 
     def iterator(self) -> RaxIterator:
         """Return an iterator without a position; call its seek() first."""
@@ -350,11 +350,17 @@ class Rax(NodeHeap):
     def _detach(self) -> Any:
         """Remove the key that _locate found; return its value."""
         slot = self._slot(self._stop)
-        if self._stop >= _LEAF and self._branch_at < 0:
+        is_last = self._stop >= _LEAF and self._branch_at < 0
+        if is_last and not self._is_small():
             value = self._value(slot)
-            self._empty(False)
+            self._empty()
             return value
         self._reserve_release()
+        if is_last:
+            value = self._release(slot)
+            self._reset()
+            self.version += 1
+            return value
         chain_at = self._run
         if self._stop >= _LEAF:
             self._prune()
@@ -369,13 +375,11 @@ class Rax(NodeHeap):
         self._tidy()
         return value
 
-    def _empty(self, give_back: bool) -> None:
-        """Remove all keys; keep a small heap for the next one unless `give_back` is set."""
+    def _empty(self) -> None:
+        """Remove all keys and free the memory."""
         doomed = self.values  # destructors may use the tree: they run after it has become empty
         self.version += 1
         self._drop()
-        if give_back:
-            self.heap = bytearray()
         del doomed
 
     def _prune(self) -> None:

@@ -5,7 +5,7 @@ import cython
 from penstock.core cimport memory
 from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Group
-from penstock.core.stream cimport EntryCursor, EntryRange, Stream
+from penstock.core.stream cimport Stream
 from penstock.engine.effects cimport EffectSink
 from penstock.persist.aof cimport record_bytes
 
@@ -52,9 +52,9 @@ cdef class Journal(EffectSink):
     cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
     @cython.locals(at=Py_ssize_t)
     cdef int _add_with_options(self, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
-    @cython.locals(buffer=bytearray, count=Py_ssize_t, names=Py_ssize_t, at=Py_ssize_t, cursor=EntryCursor)
+    @cython.locals(buffer=bytearray, count=Py_ssize_t, names=Py_ssize_t, at=Py_ssize_t, entry_id=bytes)
     cpdef int delivered(self, Py_ssize_t database, bytes key, bytes group_name, bytes consumer, Group group,
-                        EntryRange found, long long when_ms) except -1
+                        list ids, long long when_ms) except -1
     cdef int _select(self, Py_ssize_t database) except -1
     cdef int _begin_effect(self, Py_ssize_t database, Py_ssize_t count) except -1
     @cython.locals(at=Py_ssize_t)

@@ -23,7 +23,7 @@ from __future__ import annotations
 from penstock.core import memory
 from penstock.core.frame import Frame
 from penstock.core.groups.group import Group
-from penstock.core.stream import EntryRange, Stream
+from penstock.core.stream import Stream
 from penstock.engine.effects import EffectSink
 from penstock.persist.aof import record_bytes
 
@@ -175,11 +175,11 @@ class Journal(EffectSink):
         group_name: bytes,
         consumer: bytes,
         group: Group,
-        found: EntryRange,
+        ids: list[bytes],
         when_ms: int,
     ) -> None:
         """Add the XCLAIM and the XGROUP SETID of new deliveries, in one pass."""
-        count = found.limit
+        count = len(ids)
         self._begin_effect(database, _CLAIM_WORDS + count)
         self._count += 1
         names = 2 * (len(key) + len(group_name)) + len(consumer)
@@ -191,13 +191,8 @@ class Journal(EffectSink):
         at = memory.put_bulk_bytes(buffer, at, consumer)
         memory.put(buffer, at, _NO_IDLE_TIME)
         at += len(_NO_IDLE_TIME)
-        if count == 1:
-            at = record_bytes.put_id(buffer, at, group.last_ms, group.last_seq)
-        else:
-            cursor = found.cursor()
-            for _ in range(count):
-                cursor.advance()
-                at = record_bytes.put_id(buffer, at, cursor.entry.ms, cursor.entry.seq)
+        for entry_id in ids:
+            at = memory.put_bulk_bytes(buffer, at, entry_id)
         memory.put(buffer, at, _TIME)
         at = record_bytes.put_number(buffer, at + len(_TIME), when_ms)
         memory.put(buffer, at, _FIRST_DELIVERY)

@@ -3,7 +3,8 @@
 append              XADD, XTRIM, XLEN
 removal             XDEL, XDELEX, XACKDEL
 settings            XSETID, XCFGSET, XIDMPRECORD
-read                XRANGE, XREVRANGE, XREAD, XREADGROUP
+ranges              XRANGE, XREVRANGE
+read                XREAD, XREADGROUP
 groups              XGROUP, XACK
 claims              XPENDING, XCLAIM, XAUTOCLAIM, XNACK
 info                XINFO

@@ -91,3 +91,7 @@ cdef int _append(Context context, Stream stream, AddArguments arguments, Frame f
 cpdef object xtrim(Context context, Frame frame)
 @cython.locals(stream=Stream)
 cpdef object xlen(Context context, Frame frame)
+
+
+cdef class QuickLength(QuickForm):
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1

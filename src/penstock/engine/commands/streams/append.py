@@ -435,6 +435,16 @@ def xlen(context: Context, frame: Frame) -> int:
     return 0 if stream is None else stream.length
 
 
+class QuickLength(QuickForm):
+    """XLEN."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        reply.put_int(xlen(context, frame))
+        return True
+
+
 COMMANDS = (
     Command(
         "XADD",
@@ -472,5 +482,6 @@ COMMANDS = (
         syntax="key",
         since="5.0.0",
         group="stream",
+        quick=QuickLength(),
     ),
 )

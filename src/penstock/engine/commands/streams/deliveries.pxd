@@ -2,7 +2,6 @@ import cython
 
 from penstock.core cimport memory
 from penstock.core.groups.group cimport Group, Pending
-from penstock.core.stream cimport EntryRange
 from penstock.engine.context cimport Context
 
 
@@ -17,7 +16,7 @@ cdef class Deliveries:
     @cython.locals(group=Group, words=list)
     cpdef int moved(self) except -1
     @cython.locals(context=Context)
-    cpdef int got_new(self, EntryRange found, long long when_ms) except -1
+    cpdef int got_new(self, list ids, long long when_ms) except -1
     @cython.locals(group=Group, words=list)
     cpdef int got(self, list ids, long long when_ms, long long count) except -1
     @cython.locals(record=Pending)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from penstock.core import memory
 from penstock.core.groups.group import Group, Pending
-from penstock.core.stream import EntryRange
 from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
 
@@ -42,7 +41,7 @@ class Deliveries:
         words += [b"ENTRIESREAD", memory.format_int(group.entries_read)]
         self._context.record(words)
 
-    def got_new(self, found: EntryRange, when_ms: int) -> None:
+    def got_new(self, ids: list[bytes], when_ms: int) -> None:
         """The consumer got these entries for the first time: `got` and `moved`, in one pass."""
         context = self._context
         context.recorded = True
@@ -53,7 +52,7 @@ class Deliveries:
                 self._group_name,
                 self._consumer,
                 self._group,
-                found,
+                ids,
                 when_ms,
             )
 

@@ -15,8 +15,11 @@ cdef Py_ssize_t _WORDS_OF_ONE_ACK
 
 @cython.locals(group=Group)
 cpdef Group group_or_none(Stream stream, bytes name)
-@cython.locals(group=Group, acknowledged="long long", entry_id=StreamID)
+@cython.locals(stream=Stream, group=Group, acknowledged="long long", key=bytes, at=Py_ssize_t)
 cpdef Py_ssize_t xack(Context context, Frame frame) except -1
+
+
+cdef bytes _id_key_at(Frame frame, Py_ssize_t index)
 
 
 cdef class QuickAck(QuickForm):

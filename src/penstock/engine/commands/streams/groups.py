@@ -8,7 +8,7 @@ from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Consumer, Group
 from penstock.core.groups.references import add_group, remove_group
 from penstock.core.stream import Stream
 from penstock.engine import events
-from penstock.engine.arguments import count_at, ids_from
+from penstock.engine.arguments import count_at
 from penstock.engine.commands.help import help_of
 from penstock.engine.context import Context
 from penstock.engine.table import NO_KEYS, ONE_KEY, SUBCOMMAND_KEY, Command, Flags, QuickForm
@@ -169,18 +169,24 @@ def xgroup_help(_context: Context, _frame: Frame) -> list[Status]:
 
 def xack(context: Context, frame: Frame) -> int:
     """Acknowledge entries; all ids are parsed before the first is acknowledged."""
-    group = group_or_none(context.keyspace.stream_at(frame, 1), frame.piece(2))
+    stream = context.keyspace.stream_at(frame, 1)
+    if stream is None or stream.groups is None:
+        return 0
+    group: Group | None = stream.group_found.find_at(stream.groups, frame, 2)
     if group is None:
         return 0
     acknowledged = 0
     if frame.count == _WORDS_OF_ONE_ACK:
-        entry_id = stream_id.parse_span(frame.buffer, frame.start(3), frame.size(3), 0)
-        acknowledged += group.acknowledge(entry_id)
+        acknowledged += group.acknowledge_key(_id_key_at(frame, 3))
     else:
-        for entry_id in ids_from(frame, 3):
-            acknowledged += group.acknowledge(entry_id)
+        for key in [_id_key_at(frame, at) for at in range(3, frame.count)]:
+            acknowledged += group.acknowledge_key(key)
     context.dirty += acknowledged
     return acknowledged
+
+
+def _id_key_at(frame: Frame, index: int) -> bytes:
+    return stream_id.parse_key(frame.buffer, frame.start(index), frame.size(index))
 
 
 class QuickAck(QuickForm):

@@ -8,6 +8,7 @@ from penstock.core.groups.group cimport Consumer, Group
 from penstock.core.stream cimport EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.commands.streams.deliveries cimport Deliveries
+from penstock.engine.commands.streams.groups cimport group_or_none, make_consumer
 from penstock.engine.commands.streams.read_arguments cimport ReadArguments, ReadBudget, read_arguments
 from penstock.engine.context cimport Context
 from penstock.engine.table cimport QuickForm
@@ -19,26 +20,32 @@ cdef unsigned char _DOLLAR
 cdef unsigned char _GREATER
 cdef long long _NEVER
 
-cpdef object xrange(Context context, Frame frame)
-cpdef object xrevrange(Context context, Frame frame)
-@cython.locals(start=StreamID, end=StreamID, count="long long", at=Py_ssize_t, stream=Stream)
-cdef object _range(Context context, Frame frame, bint reverse)
-
-
-@cython.locals(arguments=ReadArguments, ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream,
-               served=list, key=bytes, budget=ReadBudget, count="long long")
+@cython.locals(arguments=ReadArguments, ids=list, served=list)
 cpdef object xread(Context context, Frame frame)
+
+
+cdef class QuickRead(QuickForm):
+    @cython.locals(arguments=ReadArguments, ids=list, served=list, key=bytes)
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
+
+
+@cython.locals(ids=list, index=Py_ssize_t, key_at=Py_ssize_t, stream=Stream)
+cdef list _read_ids(Context context, Frame frame, ReadArguments arguments)
+@cython.locals(index=Py_ssize_t, stream=Stream, served=list, key=bytes, budget=ReadBudget, count="long long",
+               after=StreamID)
+cdef list _served_after(Context context, Frame frame, ReadArguments arguments, list ids)
 cdef Stream _stream_to_read(Context context, bytes key)
 cdef StreamID _read_id(Context context, Frame frame, Py_ssize_t at, Stream stream)
 @cython.locals(again=Frame, keys=list, at=Py_ssize_t, index=Py_ssize_t)
 cdef object _block_or_nothing(Context context, Frame frame, ReadArguments arguments, list ids)
 @cython.locals(arguments=ReadArguments, groups=list, ids=list, index=Py_ssize_t, key_at=Py_ssize_t,
-               stream=Stream, served=list, key=bytes, budget=ReadBudget)
+               stream=Stream, served=list, key=bytes, group_name=bytes, budget=ReadBudget)
 cpdef object xreadgroup(Context context, Frame frame)
 
 
 cdef class QuickReadGroup(QuickForm):
-    @cython.locals(arguments=ReadArguments, at=Py_ssize_t, key=bytes, group=Group)
+    @cython.locals(arguments=ReadArguments, at=Py_ssize_t, key=bytes, stream=Stream, group=Group, reader=Consumer,
+                   now_ms="long long", ids=list)
     cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
 
 
@@ -48,11 +55,17 @@ cdef bint _is_new(StreamID after) except -1
 cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
 @cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange,
                count="long long", budget=ReadBudget)
-cdef object _serve_group(Context context, bytes key, Group group, StreamID after, ReadArguments arguments)
-cdef object _claim_and_deliver(Context context, bytes key, Group group, Consumer reader, ReadArguments arguments)
+cdef object _serve_group(Context context, Frame frame, bytes key, Group group, StreamID after,
+                         ReadArguments arguments)
+cdef int _note_delivery(Context context, Consumer reader, ReadArguments arguments) except -1
+cdef object _claim_and_deliver(Context context, Frame frame, bytes key, Group group, Consumer reader,
+                               ReadArguments arguments)
 @cython.locals(consumer=Consumer)
-cdef Consumer consumer_of(Context context, bytes key, Group group, ReadArguments arguments)
-cdef Consumer _made_consumer(Context context, bytes key, Group group, ReadArguments arguments)
-cdef Deliveries _deliveries(Context context, bytes key, Group group, ReadArguments arguments)
-@cython.locals(deliveries=Deliveries, ids=list, cursor=EntryCursor)
-cdef int _record_delivery(Context context, bytes key, Group group, ReadArguments arguments, EntryRange found) except -1
+cdef Consumer _consumer_of(Context context, Frame frame, bytes key, Group group, ReadArguments arguments)
+cdef Consumer _made_consumer(Context context, Frame frame, bytes key, Group group, ReadArguments arguments)
+cdef Deliveries _deliveries(Context context, Frame frame, bytes key, Group group, ReadArguments arguments)
+@cython.locals(deliveries=Deliveries)
+cdef int _record_delivery(Context context, Frame frame, bytes key, Group group, ReadArguments arguments,
+                          list ids) except -1
+@cython.locals(ids=list, cursor=EntryCursor)
+cdef list _ids_of(EntryRange found)

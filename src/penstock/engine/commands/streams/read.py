@@ -1,15 +1,15 @@
-"""Reads streams: XRANGE, XREVRANGE, XREAD, XREADGROUP."""
+"""Reads streams after an id: XREAD, XREADGROUP."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from penstock.core import stream_id
+from penstock.core import memory, stream_id
 from penstock.core.frame import Frame
-from penstock.core.groups.group import ClaimedEntry, Consumer, Group
+from penstock.core.groups.found import ClaimedEntry
+from penstock.core.groups.group import Consumer, Group
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
-from penstock.engine.arguments import int_at
 from penstock.engine.commands.streams.deliveries import Deliveries
 from penstock.engine.commands.streams.groups import group_or_none, make_consumer
 from penstock.engine.commands.streams.read_arguments import (
@@ -20,7 +20,7 @@ from penstock.engine.commands.streams.read_arguments import (
     xreadgroup_keys,
 )
 from penstock.engine.context import Context
-from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags, QuickForm
+from penstock.engine.table import NO_KEYS, Command, Flags, QuickForm
 from penstock.engine.waiters import ALIKE, ALIKE_IN_ERRORS, STILL_BLOCKED, Blocked
 from penstock.errors import (
     greater_only_in_group_read,
@@ -28,9 +28,8 @@ from penstock.errors import (
     meaningless_in_group_read,
     no_such_group_in_read,
     stream_gone_while_blocked,
-    syntax_error,
 )
-from penstock.reply import NULL_ARRAY, NullArray, ReplyWriter, Served
+from penstock.reply import NULL_ARRAY, ReplyWriter, Served
 
 _NEW = stream_id.LARGEST  # stands for `>`: no entry comes after the largest id
 _LAST = 43
@@ -41,58 +40,66 @@ _RETRY_MS_MIN = 100  # between two looks for idle entries while nothing is pendi
 _RETRY_MS_MAX = 3_600_000
 
 
-def xrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
-    """Entries between two ids, oldest first."""
-    return _range(context, frame, False)
-
-
-def xrevrange(context: Context, frame: Frame) -> EntryRange | list[Any] | NullArray:
-    """Entries between two ids, newest first."""
-    return _range(context, frame, True)
-
-
-def _range(context: Context, frame: Frame, reverse: bool) -> EntryRange | list[Any] | NullArray:
-    start = stream_id.parse_range_start(frame.piece(3 if reverse else 2))
-    end = stream_id.parse_range_end(frame.piece(2 if reverse else 3))
-    count = _NEVER
-    at = 4
-    while at < frame.count:
-        if at + 1 == frame.count or not frame.is_word(at, b"COUNT"):
-            raise syntax_error()
-        count = max(0, int_at(frame, at + 1))
-        at += 2
-    stream = context.keyspace.stream_or_none(frame.piece(1))
-    if stream is None:
-        return []
-    if count == 0:
-        return NULL_ARRAY
-    return stream.range(start, end, max(0, count), reverse)
-
-
 def xread(context: Context, frame: Frame) -> Any:
     """Entries after an id, from several streams; waits for them with BLOCK."""
     arguments = read_arguments(context, frame, False)
+    ids = _read_ids(context, frame, arguments)
+    served = _served_after(context, frame, arguments, ids)
+    if served:
+        return Served(served)
+    return _block_or_nothing(context, frame, arguments, ids)
+
+
+class QuickRead(QuickForm):
+    """XREAD that finds something, or that does not wait for it."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        arguments = read_arguments(context, frame, False)
+        ids = _read_ids(context, frame, arguments)
+        served = _served_after(context, frame, arguments, ids)
+        if len(served) == 1:
+            key, entries = served[0]
+            reply.put_served(key, entries)
+        elif served:
+            reply.put(Served(served))
+        elif arguments.timeout_ms == _NEVER or not context.may_block:
+            reply.put(NULL_ARRAY)
+        else:
+            return False
+        return True
+
+
+def _read_ids(context: Context, frame: Frame, arguments: ReadArguments) -> list[StreamID]:
+    """The ids after which an XREAD starts, one for each stream. Raises: CommandError."""
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
         stream = _stream_to_read(context, frame.piece(key_at))
         ids.append(_read_id(context, frame, key_at + arguments.streams, stream))
+    return ids
+
+
+def _served_after(
+    context: Context, frame: Frame, arguments: ReadArguments, ids: list[StreamID]
+) -> list[tuple[bytes, Any]]:
+    """The streams in which an XREAD finds something, with their entries."""
     served: list[tuple[bytes, Any]] = []
     budget = arguments.budget
     for index in range(arguments.streams):
         key = frame.piece(arguments.streams_at + index)
         stream = _stream_to_read(context, key)
-        if stream is not None and stream.last_entry_id() > ids[index]:
+        after = ids[index]
+        if stream is not None and stream.last_entry_id() > after:
             count = arguments.count
             if budget is not None:
                 if budget.is_spent():
                     break
-                count = budget.count_within(stream, ids[index], count)
-            entries = stream.range(ids[index].next(), stream_id.LARGEST, count)
+                count = budget.count_within(stream, after, count)
+            entries = stream.range(after.next(), stream_id.LARGEST, count)
             served.append((key, entries))
-    if served:
-        return Served(served)
-    return _block_or_nothing(context, frame, arguments, ids)
+    return served
 
 
 def _stream_to_read(context: Context, key: bytes) -> Stream | None:
@@ -140,22 +147,22 @@ def _block_or_nothing(
     blocked = Blocked(again, keys, arguments.timeout_ms)
     if arguments.grouped:
         blocked.alike = ALIKE_IN_ERRORS
-        blocked.position = (arguments.group, arguments.claim_idle_ms)
+        blocked.position = (frame.piece(arguments.group_at), arguments.claim_idle_ms)
     elif arguments.budget is None:
         blocked.alike = ALIKE
         words = [again.piece(at) for at in range(arguments.streams_at, again.count)]
         blocked.position = (arguments.count, *words)
     if arguments.claim_idle_ms != _NEVER:
-        blocked.retry_ms = _retry_ms(context, keys, arguments)
+        blocked.retry_ms = _retry_ms(context, frame, keys, arguments)
     return blocked
 
 
-def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> int:
+def _retry_ms(context: Context, frame: Frame, keys: list[bytes], arguments: ReadArguments) -> int:
     """How long until an entry that is pending now, or that becomes pending, can be claimed."""
     first: int | None = None
     for key in keys:
         stream = context.keyspace.stream_or_none(key)
-        group = group_or_none(stream, arguments.group or b"")
+        group = group_or_none(stream, frame.piece(arguments.group_at))
         if stream is not None and group is not None:
             due_ms = group.next_claim_ms_or_none(stream, arguments.claim_idle_ms)
             if due_ms is not None and (first is None or due_ms < first):
@@ -169,13 +176,13 @@ def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> 
 def xreadgroup(context: Context, frame: Frame) -> Any:
     """New entries for a consumer of a group, or its pending entries."""
     arguments = read_arguments(context, frame, True)
-    assert arguments.group is not None
+    group_name = frame.piece(arguments.group_at)
     context.recorded = True  # the deliveries are recorded, not the request
     groups: list[Group] = []
     ids: list[StreamID] = []
     for index in range(arguments.streams):
         key_at = arguments.streams_at + index
-        groups.append(_group_of(context, frame.piece(key_at), arguments.group))
+        groups.append(_group_of(context, frame.piece(key_at), group_name))
         ids.append(_group_read_id(context, frame, key_at + arguments.streams))
     served: list[tuple[bytes, Any]] = []
     budget = arguments.budget
@@ -183,7 +190,7 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
         if budget is not None and budget.is_spent():
             break
         key = frame.piece(arguments.streams_at + index)
-        entries = _serve_group(context, key, groups[index], ids[index], arguments)
+        entries = _serve_group(context, frame, key, groups[index], ids[index], arguments)
         if entries is not None:
             served.append((key, entries))
         if not _is_new(ids[index]):
@@ -194,13 +201,12 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
 
 
 class QuickReadGroup(QuickForm):
-    """New entries of one stream for a consumer that exists; what would block is left to the full form."""
+    """New entries of one stream; what would block is left to the full form."""
 
     __slots__ = ()
 
     def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
         arguments = read_arguments(context, frame, True)
-        assert arguments.group is not None
         at = arguments.streams_at
         if (
             arguments.streams != 1
@@ -209,15 +215,35 @@ class QuickReadGroup(QuickForm):
             or not frame.is_char(at + 1, _GREATER)
         ):
             return False
+        stream = context.keyspace.stream_at(frame, at)
+        if stream is None or stream.groups is None:
+            return False
+        group: Group | None = stream.group_found.find_at(stream.groups, frame, arguments.group_at)
+        if group is None:
+            return False
         key = frame.piece(at)
-        group = _group_of(context, key, arguments.group)
-        if group.consumer_or_none(arguments.consumer) is None:
-            return False
+        reader: Consumer | None = group.consumer_found.find_at(
+            group.consumers, frame, arguments.group_at + 1
+        )
+        if reader is None:
+            if stream.last_entry_id() <= group.last_id:
+                return False
+            reader = _made_consumer(context, frame, key, group, arguments)
+        now_ms = context.instant.ms
+        ids: list[bytes] | None = None if context.effects is None else []
+        if not group.deliver_to(
+            stream, reader, arguments.count, now_ms, arguments.ack, key, reply, ids
+        ):
+            if arguments.timeout_ms != _NEVER and context.may_block:
+                return False
+            if context.compat.consumer_activity:
+                reader.seen_ms = now_ms
+            reply.put(NULL_ARRAY)
+            return True
         context.recorded = True
-        entries = _serve_group(context, key, group, _NEW, arguments)
-        if entries is None:
-            return False
-        reply.put_served(key, entries)
+        _note_delivery(context, reader, arguments)
+        if ids is not None:
+            _record_delivery(context, frame, key, group, arguments, ids)
         return True
 
 
@@ -248,7 +274,12 @@ def _is_new(after: StreamID) -> bool:
 
 
 def _serve_group(
-    context: Context, key: bytes, group: Group, after: StreamID, arguments: ReadArguments
+    context: Context,
+    frame: Frame,
+    key: bytes,
+    group: Group,
+    after: StreamID,
+    arguments: ReadArguments,
 ) -> Any:
     """The entries for one stream of an XREADGROUP, or None if there are none."""
     stream = context.keyspace.stream_or_none(key)
@@ -258,7 +289,7 @@ def _serve_group(
     budget = arguments.budget
     count = arguments.count if budget is None else budget.cap(arguments.count)
     if not _is_new(after):
-        consumer = consumer_of(context, key, group, arguments)
+        consumer = _consumer_of(context, frame, key, group, arguments)
         history: list[tuple[bytes, list[bytes] | None]] = []
         if budget is None:
             history = group.redeliver(stream, consumer, after, count, now_ms)
@@ -271,35 +302,45 @@ def _serve_group(
             history += more
         if context.effects is not None:
             again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
-            _deliveries(context, key, group, arguments).took(again)
+            _deliveries(context, frame, key, group, arguments).took(again)
         if context.compat.history_is_change:
             context.dirty += 1
         return [(found_id, NULL_ARRAY if flat is None else flat) for found_id, flat in history]
-    reader = group.consumer_or_none(arguments.consumer)
+    reader = group.consumer_or_none(frame.piece(arguments.group_at + 1))
     if reader is None:
         if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
             return None
-        reader = _made_consumer(context, key, group, arguments)
+        reader = _made_consumer(context, frame, key, group, arguments)
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
     if arguments.claim_idle_ms != _NEVER:
-        return _claim_and_deliver(context, key, group, reader, arguments)
+        return _claim_and_deliver(context, frame, key, group, reader, arguments)
     if budget is not None:
         count = budget.count_within(stream, group.last_id, count)
     found = group.deliver(stream, reader, count, now_ms, arguments.ack)
     if found is not None:
-        reader.seen_ms = now_ms
-        if arguments.ack:  # as in Redis, entries that do not become pending do not count
-            reader.active_ms = now_ms
-        if not context.retrying or context.compat.unblock_repeats_command:
-            context.dirty += 1
+        _note_delivery(context, reader, arguments)
         if context.effects is not None:
-            _record_delivery(context, key, group, arguments, found)
+            _record_delivery(context, frame, key, group, arguments, _ids_of(found))
     return found
 
 
+def _note_delivery(context: Context, reader: Consumer, arguments: ReadArguments) -> None:
+    """A consumer has got new entries."""
+    reader.seen_ms = context.instant.ms
+    if arguments.ack:  # as in Redis, entries that do not become pending do not count
+        reader.active_ms = context.instant.ms
+    if not context.retrying or context.compat.unblock_repeats_command:
+        context.dirty += 1
+
+
 def _claim_and_deliver(
-    context: Context, key: bytes, group: Group, reader: Consumer, arguments: ReadArguments
+    context: Context,
+    frame: Frame,
+    key: bytes,
+    group: Group,
+    reader: Consumer,
+    arguments: ReadArguments,
 ) -> Any:
     """Idle entries, then new ones; each with its idle time and its number of deliveries before."""
     stream = context.keyspace.stream_or_none(key)
@@ -326,9 +367,9 @@ def _claim_and_deliver(
         reader.active_ms = now_ms
     context.dirty += 1
     if context.effects is not None:
-        _deliveries(context, key, group, arguments).took([entry.id for entry in claimed])
+        _deliveries(context, frame, key, group, arguments).took([entry.id for entry in claimed])
         if found is not None:
-            _record_delivery(context, key, group, arguments, found)
+            _record_delivery(context, frame, key, group, arguments, _ids_of(found))
     return rows
 
 
@@ -352,65 +393,59 @@ def _claim_idle(
     return claimed
 
 
-def consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
+def _consumer_of(
+    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
+) -> Consumer:
     """The consumer that reads, created if it is new; updates its seen time."""
-    consumer = group.consumer_or_none(arguments.consumer)
+    consumer = group.consumer_or_none(frame.piece(arguments.group_at + 1))
     if consumer is None:
-        return _made_consumer(context, key, group, arguments)
+        return _made_consumer(context, frame, key, group, arguments)
     consumer.seen_ms = context.now_ms()
     return consumer
 
 
 def _made_consumer(
-    context: Context, key: bytes, group: Group, arguments: ReadArguments
+    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
 ) -> Consumer:
-    consumer = make_consumer(context, key, group, arguments.consumer)
+    consumer = make_consumer(context, key, group, frame.piece(arguments.group_at + 1))
     if context.effects is not None:
-        _deliveries(context, key, group, arguments).made()
+        _deliveries(context, frame, key, group, arguments).made()
     return consumer
 
 
-def _deliveries(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Deliveries:
-    assert arguments.group is not None
-    return Deliveries(context, key, group, arguments.group, arguments.consumer)
+def _deliveries(
+    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
+) -> Deliveries:
+    group_name, consumer = frame.piece(arguments.group_at), frame.piece(arguments.group_at + 1)
+    return Deliveries(context, key, group, group_name, consumer)
 
 
 def _record_delivery(
-    context: Context, key: bytes, group: Group, arguments: ReadArguments, found: EntryRange
+    context: Context,
+    frame: Frame,
+    key: bytes,
+    group: Group,
+    arguments: ReadArguments,
+    ids: list[bytes],
 ) -> None:
     """Record new deliveries and the group's new position."""
-    deliveries = _deliveries(context, key, group, arguments)
+    deliveries = _deliveries(context, frame, key, group, arguments)
     if arguments.ack:
-        deliveries.got_new(found, context.now_ms())
+        deliveries.got_new(ids, context.now_ms())
     else:
         deliveries.moved()
 
 
+def _ids_of(found: EntryRange) -> list[bytes]:
+    """The ids of delivered entries."""
+    ids: list[bytes] = []
+    cursor = found.cursor()
+    while len(ids) < found.limit and cursor.advance():
+        ids.append(memory.format_pair(cursor.entry.ms, cursor.entry.seq))
+    return ids
+
+
 COMMANDS = (
-    Command(
-        "XRANGE",
-        xrange,
-        -4,
-        Flags.READ,
-        ONE_KEY,
-        "Read entries between two ids, oldest first.",
-        syntax="key start end [COUNT count]",
-        since="5.0.0",
-        complexity="O(n) for the n entries returned",
-        group="stream",
-    ),
-    Command(
-        "XREVRANGE",
-        xrevrange,
-        -4,
-        Flags.READ,
-        ONE_KEY,
-        "Read entries between two ids, newest first.",
-        syntax="key end start [COUNT count]",
-        since="5.0.0",
-        complexity="O(n) for the n entries returned",
-        group="stream",
-    ),
     Command(
         "XREAD",
         xread,
@@ -424,6 +459,7 @@ COMMANDS = (
         complexity="O(n) for the n entries returned",
         group="stream",
         find_keys=xread_keys,
+        quick=QuickRead(),
     ),
     Command(
         "XREADGROUP",

@@ -2,11 +2,18 @@
 
 import cython
 
+from penstock.core cimport spans
 from penstock.core.frame cimport Frame
+from penstock.engine.arguments cimport int_at
 from penstock.engine.context cimport Context
 
 cdef long long _NEVER
 cdef long long _NO_LIMIT
+cdef unsigned long long _BLOCK
+cdef unsigned long long _COUNT
+cdef unsigned long long _STREAMS
+cdef unsigned long long _GROUP
+cdef unsigned long long _NOACK
 
 
 cdef class ReadBudget  # the arguments hold one
@@ -26,13 +33,12 @@ cdef class ReadArguments:
     cdef public long long claim_idle_ms
     cdef readonly ReadBudget budget
     cdef readonly bint ack
-    cdef readonly bytes group
-    cdef readonly bytes consumer
+    cdef readonly Py_ssize_t group_at
     cdef readonly Py_ssize_t streams_at
     cdef readonly Py_ssize_t streams
 
     cdef int _reset(self, bint grouped) except -1
-    @cython.locals(at=Py_ssize_t, more=Py_ssize_t)
+    @cython.locals(at=Py_ssize_t, more=Py_ssize_t, word="unsigned long long")
     cpdef int read(self, Context context, Frame frame) except -1
     cdef bint _read_new_option(self, Context context, Frame frame, Py_ssize_t at) except -1
     cdef int _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except -1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from penstock.core import spans
 from penstock.core.frame import Frame
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
@@ -13,6 +14,11 @@ NEVER = -1  # no BLOCK, no CLAIM
 
 _NEVER = NEVER
 _NO_LIMIT = 0
+_BLOCK = spans.word(b"BLOCK")
+_COUNT = spans.word(b"COUNT")
+_STREAMS = spans.word(b"STREAMS")
+_GROUP = spans.word(b"GROUP")
+_NOACK = spans.word(b"NOACK")
 
 
 def read_arguments(context: Context, frame: Frame, grouped: bool) -> ReadArguments:
@@ -30,9 +36,8 @@ class ReadArguments:
         "ack",
         "budget",
         "claim_idle_ms",
-        "consumer",
         "count",
-        "group",
+        "group_at",
         "grouped",
         "max_count",
         "max_size",
@@ -53,8 +58,7 @@ class ReadArguments:
         self.budget: ReadBudget | None = None
         self.claim_idle_ms = _NEVER
         self.ack = True
-        self.group: bytes | None = None
-        self.consumer = b""
+        self.group_at = 0  # the position of the group's name; the consumer's follows
         self.streams_at = 0
         self.streams = 0
 
@@ -66,24 +70,24 @@ class ReadArguments:
         at = 1
         while at < frame.count:
             more = frame.count - 1 - at
-            if more and frame.is_word(at, b"BLOCK"):
+            word = spans.word_at(frame.buffer, frame.spans, at)
+            if more and word == _BLOCK:
                 at += 1
                 if context is not None:
                     self._read_timeout(context, frame, at)
-            elif more and frame.is_word(at, b"COUNT"):
+            elif more and word == _COUNT:
                 at += 1
                 if context is not None:
                     self.count = max(0, int_at(frame, at))
-            elif more and frame.is_word(at, b"STREAMS"):
+            elif more and word == _STREAMS:
                 self._find_streams(context, frame, at + 1)
                 break
-            elif more >= 2 and frame.is_word(at, b"GROUP"):
+            elif more >= 2 and word == _GROUP:
                 if not self.grouped:
                     raise only_in_group_read("GROUP")
-                self.group = frame.piece(at + 1)
-                self.consumer = frame.piece(at + 2)
+                self.group_at = at + 1
                 at += 2
-            elif frame.is_word(at, b"NOACK"):
+            elif word == _NOACK:
                 if not self.grouped:
                     raise only_in_group_read("NOACK")
                 self.ack = False
@@ -94,7 +98,7 @@ class ReadArguments:
             at += 1
         if self.streams_at == 0:
             raise syntax_error()
-        if self.grouped and self.group is None:
+        if self.grouped and self.group_at == 0:
             raise CommandError("Missing GROUP option for XREADGROUP")
         if self.max_count and self.count > self.max_count:
             raise CommandError("MAXCOUNT must be greater than or equal to COUNT")

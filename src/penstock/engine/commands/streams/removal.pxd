@@ -8,9 +8,15 @@ from penstock.core.stream_id cimport StreamID
 from penstock.engine.commands.streams.groups cimport group_or_none
 from penstock.engine.commands.streams.reference_options cimport option_at
 from penstock.engine.context cimport Context
+from penstock.engine.table cimport QuickForm
+from penstock.reply cimport ReplyWriter
 
 @cython.locals(stream=Stream, ids=list, removed="long long", entry_id=StreamID)
 cpdef object xdel(Context context, Frame frame)
+
+
+cdef class QuickDelete(QuickForm):
+    cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
 
 
 cdef class RemovalArguments:

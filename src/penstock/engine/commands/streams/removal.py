@@ -16,8 +16,9 @@ from penstock.engine.commands.streams.reference_options import (
     option_at,
 )
 from penstock.engine.context import Context
-from penstock.engine.table import ONE_KEY, Command, Flags
+from penstock.engine.table import ONE_KEY, Command, Flags, QuickForm
 from penstock.errors import CommandError, syntax_error
+from penstock.reply import ReplyWriter
 
 # The replies for one id.
 _NOT_FOUND = -1
@@ -39,6 +40,16 @@ def xdel(context: Context, frame: Frame) -> int:
         context.changed(frame.piece(1), events.STREAM, b"xdel")
         context.dirty += removed - 1  # every entry is a change
     return removed
+
+
+class QuickDelete(QuickForm):
+    """XDEL with any arguments."""
+
+    __slots__ = ()
+
+    def run(self, context: Context, frame: Frame, reply: ReplyWriter) -> bool:
+        reply.put_int(xdel(context, frame))
+        return True
 
 
 class RemovalArguments:
@@ -151,6 +162,7 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(1) for each id",
         group="stream",
+        quick=QuickDelete(),
     ),
     Command(
         "XDELEX",

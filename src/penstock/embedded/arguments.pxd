@@ -1,0 +1,7 @@
+# The arguments have any type. Declared functions are called without looking up a name.
+
+cpdef list count(str command, entries)
+cpdef list block(str command, timeout_ms)
+cpdef list limits(str command, entries, max_count, max_size)
+cpdef list streams(str command, ids_by_key)
+cpdef dict checked_streams(str command, ids_by_key)
