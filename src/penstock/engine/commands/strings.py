@@ -33,10 +33,12 @@ def read_string_or_none(context: Context, key: bytes) -> bytes | None:
 
 def put_string(context: Context, key: bytes, value: bytes) -> None:
     """Set a key to a string, whatever its value. Its expiry time stays."""
-    is_new = context.keyspace.find(key) is None
+    replaced = context.keyspace.find(key)
     context.keyspace.put(key, value)
-    if is_new:
+    if replaced is None:
         context.created(context.keyspace, key)
+    elif type(replaced) is not bytes:
+        context.garbage.discard(replaced)
 
 
 def _replace(context: Context, key: bytes, value: bytes) -> None:
