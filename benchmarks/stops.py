@@ -185,7 +185,7 @@ def autoclaim_all(count: int) -> Step:
         start: bytes = b"0-0"
         while True:
             words = ("XAUTOCLAIM", "s", "g", "d", 0, start, "COUNT", count, "JUSTID")
-            reply = client.execute_command(*words, **{"keys": ["s"]})
+            reply = client.execute_command(*words)
             start = reply[0]
             if start == b"0-0":
                 return

@@ -93,7 +93,7 @@ class KeyMapMachine(RuleBasedStateMachine):
     @invariant()
     def agrees_with_the_model(self) -> None:
         check(self.keys)
-        assert self.keys == self.model
+        assert dict(self.keys.items()) == self.model
         assert sorted(self.keys) == sorted(self.model)
         assert bool(self.keys) == bool(self.model)
 

@@ -1,15 +1,16 @@
 """Garbage: data that is no longer used, to be freed a part at a time.
 
-Freeing a stream of ten million entries takes 10 to 50 ms, and nobody else is served meanwhile. So a value that
-was deleted, replaced or trimmed is only detached from the data, and thrown in here. The owner of the event
-loop frees a part of it in each of the next turns.
+Freeing a stream of ten million entries takes 10 to 50 ms, and nobody else is served meanwhile. So a value
+that was deleted, replaced or trimmed is only detached from the data, and thrown in here. The owner of the
+event loop frees a part of it in each of the next turns.
 
     discard(stream)      parts  [ stream ]
     free_some()          parts  [ nodes of the stream, records of its group, records of a consumer ]
     free_some()          parts  [ nodes of the stream, half of the records of its group ]   ...
 
-A part is a list of small objects, a dictionary of values, or an object that `parts_of` can take apart. No part is reachable from any data any more, so whatever runs between two
-steps sees the same data as if everything had been freed at once. Only the memory of the process shrinks later.
+A part is a list of small objects, a dictionary of values, or an object that `parts_of` can take apart. No
+part is reachable from any data any more, so whatever runs between two steps sees the same data as if
+everything had been freed at once. Only the memory of the process shrinks later.
 
 `wake` is called when there is something to free. Without it nobody would call free_some: an embedded database
 has no loop. Then `discard` does nothing, and the value is freed as soon as its last reference is gone.
@@ -138,5 +139,5 @@ def _is_last_owned(parts: list[Any]) -> bool:
     return sys.getrefcount(parts[-1]) <= _REFERENCES_OWNED
 
 
-_REFERENCES_OWNED = sys.maxsize
-_REFERENCES_OWNED = (lambda parts: sys.getrefcount(parts[-1]))([object()])  # depends on the interpreter
+_OWNED = [object()]
+_REFERENCES_OWNED = sys.getrefcount(_OWNED[-1])  # depends on the interpreter

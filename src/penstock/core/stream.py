@@ -317,7 +317,9 @@ class Stream:
             if nodes.key >= last_key:
                 if nodes.key != last_key:
                     break
-                entry.open(nodes.value, memory.load64_big(last_key, 0), memory.load64_big(last_key, 8))
+                entry.open(
+                    nodes.value, memory.load64_big(last_key, 0), memory.load64_big(last_key, 8)
+                )
                 entry.last()
                 if stream_id.compare(entry.ms, entry.seq, min_id.ms, min_id.seq) >= 0:
                     break
@@ -330,7 +332,7 @@ class Stream:
         return removed
 
     def _drop_nodes(self, count: int, live: int, key: bytes, garbage: Garbage | None) -> None:
-        """Remove the first `count` nodes with their `live` entries; `key` is the next node's, if there is one."""
+        """Remove the first `count` nodes with their `live` entries; `key` is that of the node after them."""
         if count == 0:
             return
         if count == 1:  # the usual case for a producer that trims

@@ -1,34 +1,35 @@
 """The keys of a database and their values: a dictionary in segments.
 
-Python's dictionary doubles its table at once, which takes 100 ms at a million keys and stops all clients. And a
-walk over it cannot start in its middle, as SCAN has to. So each key has a fixed position out of 2 ** 48, from
-its hash, and the keys of one range of positions are in a small dictionary of their own, a segment:
+Python's dictionary doubles its table at once, which takes 100 ms at a million keys and stops all clients. And
+a walk over it cannot start in its middle, as SCAN has to. So each key has a fixed position out of 2 ** 48,
+from its hash, and the keys of one range of positions are in a small dictionary of their own, a segment:
 
     position    0 ─────────────────────────────────────────────> 2 ** 48
     directory   [ . . ][ . ][ . ][ . . . . ]                      eight places, here for four segments
     segment     { b"u", b"a" } { b"x" } { } { b"s", b"t" }        depth 2, 3, 3, 1
 
-The place in the directory is the first bits of the position. A segment of depth d has the keys that share their
-first d bits, and all places that start with those bits. A segment that grows too large is split in two, by the
-next bit. If it has only one place, the directory is doubled before. Two neighbours that come from one segment
-and have become small are joined again. This is extendible hashing.
+The place in the directory is the first bits of the position. A segment of depth d has the keys that share
+their first d bits, and all places that start with those bits. A segment that grows too large is split in two,
+by the next bit. If it has only one place, the directory is doubled before. Two neighbours that come from one
+segment and have become small are joined again. This is extendible hashing.
 
 A cursor of SCAN is the first position not visited yet. It does not depend on the segments: whatever is added,
 removed or renamed meanwhile, a key that exists all the time has one position, and each position is visited
-exactly once. 48 bits, because clients may store the cursor in a signed or floating-point number. Python's hash
-of bytes is keyed by a secret of the process, so nobody can choose keys with the same position, and no cursor
-outlives the process (as in Redis).
+exactly once. 48 bits, because clients may store the cursor in a signed or floating-point number. Python's
+hash of bytes is keyed by a secret of the process, so nobody can choose keys with the same position, and no
+cursor outlives the process (as in Redis).
 
 Invariants
   KM1  a segment holds exactly the keys whose position is in its range; count is the number of all keys.
   KM2  a segment holds at most segment_max keys, unless its depth is DEPTH_MAX.
   KM3  a segment of depth d has 2 ** (bits - d) places in the directory, one after the other.
 
-Up to SEGMENT_MAX keys there is one segment, and a walk returns the keys in the order in which they were added.
+Up to SEGMENT_MAX keys there is one segment, and a walk returns the keys in the order in which they were
+added.
 
 Cost: a lookup is that of a dictionary, plus 5 ns. A split moves SEGMENT_MAX keys, 0.05 ms. Doubling the
-directory is a copy of 8 bytes per place: 0.1 ms at ten million keys. SCAN is O(count), plus the sorting of one
-segment: 0.1 ms, which is remembered until a key is added or removed.
+directory is a copy of 8 bytes per place: 0.1 ms at ten million keys. SCAN is O(count), plus the sorting of
+one segment: 0.1 ms, which is remembered until a key is added or removed.
 
 Rejected: Redis's own way, a second table twice as large to which a few keys move with each command. Python
 cannot reserve a dictionary, so the second one would have to grow as well. An index beside the dictionary for
@@ -60,7 +61,17 @@ class KeyMap:
     In parts: scan, pick, segments. `depths` and `directory` are for inspection.
     """
 
-    __slots__ = ("_bits", "_mask", "_scanned", "_shift", "_small", "count", "depths", "directory", "segment_max")
+    __slots__ = (
+        "_bits",
+        "_mask",
+        "_scanned",
+        "_shift",
+        "_small",
+        "count",
+        "depths",
+        "directory",
+        "segment_max",
+    )
 
     def __init__(self, segment_max: int = SEGMENT_MAX) -> None:
         self.segment_max = segment_max
@@ -102,9 +113,6 @@ class KeyMap:
         """All keys with their values. The mapping must not change meanwhile."""
         for segment in self.segments():
             yield from segment.items()
-
-    def __eq__(self, other: object) -> bool:
-        return dict(self.items()) == (dict(other.items()) if isinstance(other, KeyMap) else other)
 
     def get(self, key: bytes, default: Any = None) -> Any:
         """The value of a key, or `default`."""

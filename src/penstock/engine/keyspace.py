@@ -49,9 +49,9 @@ class Watch:
 class Keyspace:
     """One database.
 
-    Read: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove, discard,
-    set_expiry, clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch,
-    changed. Waiting: is_awaited_at.
+    Read: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove,
+    discard, set_expiry, clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch,
+    unwatch, changed. Waiting: is_awaited_at.
     """
 
     __slots__ = (

@@ -266,7 +266,7 @@ class Group:
         return forgotten
 
     def _keep_others(self, consumer: Consumer, garbage: Garbage | None) -> None:
-        """Replace the tree of all records by one without this consumer's. The order of times is dropped (G6)."""
+        """Replace the tree of all records by one without this consumer's; drop the order of times (G6)."""
         kept = Rax()
         for _, other in self.consumers.pairs():
             if other is not consumer:

@@ -7,8 +7,8 @@ each. But the keys below a given one are whole branches, to the left of its path
                           a/ | | \d         below (d), so does (a), and (c) stays
                           ..  .. .. [ac]
 
-Such a branch is freed without regard to the shape of the tree, and replaced by a leaf. That leaf is a key like
-any other, and is removed like any other: tree.py restores the shape.
+Such a branch is freed without regard to the shape of the tree, and replaced by a leaf. That leaf is a key
+like any other, and is removed like any other: tree.py restores the shape.
 
 Cost: 20 to 30 ns for each key, and half a microsecond for each branch: at most 255 for each fork on the path.
 """
