@@ -56,7 +56,7 @@ def place_of(key: bytes) -> int:
 
 
 class KeyMap:
-    """A mapping from keys to values: get, pop, [], in, len, items, iteration as in a dictionary.
+    """A mapping from keys to values: get, pop, [], in, len, items, values as in a dictionary.
 
     In parts: scan, pick, segments. `depths` and `directory` are for inspection.
     """
@@ -113,6 +113,11 @@ class KeyMap:
         """All keys with their values. The mapping must not change meanwhile."""
         for segment in self.segments():
             yield from segment.items()
+
+    def values(self) -> Iterator[Any]:
+        """All values. The mapping must not change meanwhile."""
+        for segment in self.segments():
+            yield from segment.values()
 
     def get(self, key: bytes, default: Any = None) -> Any:
         """The value of a key, or `default`."""
@@ -210,7 +215,7 @@ class KeyMap:
         for places in (self.directory, self.depths):
             doubled: list[Any] = [None] * (2 * len(places))
             doubled[::2] = doubled[1::2] = places
-            places[:] = doubled  # type: ignore[index]
+            places[:] = doubled
         self._bits += 1
         self._shift = 64 - self._bits
         self._mask = (1 << self._bits) - 1

@@ -100,7 +100,8 @@ class Keyspace:
             if self.on_expired is not None:
                 self.on_expired(self, key)
             return None
-        return self.values.get(key)
+        value: object | None = self.values.get(key)
+        return value
 
     def stream_or_none(self, key: bytes) -> Stream | None:
         """The stream of a key. Raises: CommandError (WRONGTYPE) for a value of another type."""
@@ -165,7 +166,8 @@ class Keyspace:
         """Remove a key and its expiry time; return its value, or None."""
         self._last_stream = None
         self.expires.pop(key, None)
-        return self.values.pop(key, None)
+        value: object | None = self.values.pop(key)
+        return value
 
     def discard(self, key: bytes) -> None:
         """Remove a key and its expiry time; its value is not used any more."""
@@ -214,7 +216,8 @@ class Keyspace:
 
     def expiry_or_none(self, key: bytes) -> int | None:
         """The expiry time of a key in ms since 1970; None if it has none."""
-        return self.expires.get(key)
+        when_ms: int | None = self.expires.get(key)
+        return when_ms
 
     def set_expiry(self, key: bytes, when_ms: int) -> None:
         """Set the expiry time of an existing key."""
