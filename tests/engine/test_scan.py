@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.engine import key_index
-from penstock.engine.key_index import PLACES, KeyIndex
+from penstock.engine.key_map import PLACES
 from tests.support.engine.engines import NOT_A_NUMBER, SYNTAX, Bench
 from tests.support.engine.keyspace_events import EventRecorder
 from tests.support.servers.raw_redis import Refusal
@@ -41,7 +40,7 @@ def scan(bench: Bench, options: str = "") -> list[list[bytes]]:
 # --- The guarantee ---------------------------------------------------------------------------------
 
 CHANGES = st.lists(
-    st.tuples(st.sampled_from(["add", "remove", "rename", "drop"]), st.integers(0, 400)),
+    st.tuples(st.sampled_from(["add", "remove", "rename", "move"]), st.integers(0, 400)),
     max_size=80,
 )
 
@@ -55,8 +54,9 @@ CHANGES = st.lists(
 def test_a_key_that_stays_is_returned_once_whatever_comes_and_goes(
     staying: int, count: int, changes: list[list[tuple[str, int]]], seed: int
 ) -> None:
-    """Keys are added, removed and renamed between calls, and the index is dropped and rebuilt."""
+    """Keys are added, removed and renamed between calls, in segments of a few keys."""
     bench = empty_bench()
+    bench.engine.context.keyspace.use_segments(4)
     names = [b"%d-%d" % (seed, n) for n in range(staying)]
     for name in names:
         bench.run("SET", name, "v")
@@ -82,40 +82,7 @@ def disturb(bench: Bench, change: str, n: int) -> None:
     elif change == "rename":
         bench.run("RENAME", f"guest{n}", f"guest{n + 7}")
     else:
-        bench.clock.at_ms += 100_000
-        bench.engine.expire_due(1)
-
-
-@given(st.sets(st.binary(max_size=4), max_size=300), st.integers(1, 20), st.integers(0, 299))
-def test_an_index_returns_every_key_once_however_it_grew(
-    keys: set[bytes], count: int, removed: int
-) -> None:
-    index = KeyIndex([])
-    for key in sorted(keys):
-        index.add(key)
-    for key in sorted(keys)[:removed]:
-        index.remove(key)
-    rest = set(sorted(keys)[removed:])
-    assert index.count == len(rest)
-    found: list[bytes] = []
-    cursor = 0
-    while True:
-        cursor, some = index.scan(cursor, count)
-        assert len(some) <= count
-        found += some
-        if cursor == 0:
-            break
-    assert sorted(found) == sorted(rest)
-
-
-def test_keys_of_one_place_come_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cursor cannot separate them, so a call may return more than asked for."""
-    monkeypatch.setattr(key_index, "place_of", lambda _key: PLACES - 1)
-    index = KeyIndex([])
-    for n in range(20):
-        index.add(b"%d" % n)
-    cursor, found = index.scan(0, 5)
-    assert (cursor, len(found)) == (0, 20)
+        bench.run("MOVE", f"guest{n}", "1")
 
 
 # --- Calls -----------------------------------------------------------------------------------------
@@ -129,25 +96,7 @@ def test_a_call_returns_about_as_many_keys_as_it_is_asked_for() -> None:
     assert len(scan(bench, "COUNT 9223372036854775807")) == 1
 
 
-def test_an_index_exists_only_while_scan_is_in_use() -> None:
-    bench = filled(100)
-    keyspace = bench.engine.context.keyspace
-    assert keyspace.index_or_none() is None
-    scan(bench, "COUNT 100")
-    assert keyspace.index_or_none() is None
-    scan(bench)
-    index = keyspace.index_or_none()
-    assert index is not None
-    assert index.count == 100
-    bench.clock.at_ms += 60_000
-    bench.engine.expire_due(1)
-    assert keyspace.index_or_none() is index
-    bench.clock.at_ms += 1
-    bench.engine.expire_due(1)
-    assert keyspace.index_or_none() is None
-
-
-def test_an_index_goes_with_its_keys() -> None:
+def test_a_scan_shows_the_keys_of_its_database() -> None:
     bench = filled(100)
     scan(bench)
     bench.ask("SWAPDB 0 1")

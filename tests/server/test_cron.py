@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from penstock.core.garbage import OBJECTS_AT_ONCE
 from penstock.engine.clock import ManualClock
 from penstock.engine.execute import Engine
+from penstock.server import cron as cron_module
 from penstock.server.command_table import ROWS
 from penstock.server.config import directives
 from penstock.server.cron import EXPIRE_AT_ONCE, MORE_SECONDS, Cron
@@ -132,3 +134,35 @@ def test_a_run_that_fails_is_followed_by_the_next(
     assert timers.delay == 0.1
     monkeypatch.undo()
     timers.run()
+
+
+def test_deleted_data_is_freed_a_part_at_a_time(
+    server: Server, timers: Timers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cron_module, "FREE_US_MAX", 0)  # each run frees one part
+    cron = cron_of(server)
+    cron.start()
+    garbage = server.engine.context.garbage
+    items = [bytearray(1) for _ in range(3 * OBJECTS_AT_ONCE)]
+    garbage.discard(items)
+    left = []
+    while items:
+        assert timers.delay == MORE_SECONDS
+        timers.run()
+        left.append(len(items))
+    assert left == [2 * OBJECTS_AT_ONCE, OBJECTS_AT_ONCE, 0]
+    assert len(garbage) == 0
+
+
+def test_a_server_that_stops_frees_the_rest_and_what_comes_later_at_once(
+    server: Server, timers: Timers
+) -> None:
+    cron = cron_of(server)
+    cron.start()
+    garbage = server.engine.context.garbage
+    garbage.discard([b"a", b"b"])
+    assert len(garbage) == 1
+    cron.stop()
+    assert len(garbage) == 0
+    garbage.discard([b"a", b"b"])
+    assert len(garbage) == 0

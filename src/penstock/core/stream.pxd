@@ -4,6 +4,7 @@ from penstock.core cimport memory, spans, stream_id, stream_node
 from penstock.core.frame cimport Frame
 from penstock.core.idempotency cimport Idempotency, IdempotencySettings
 from penstock.core.groups.pending_index cimport PendingIndex
+from penstock.core.rax cimport cutting
 from penstock.core.rax.last_found cimport LastFound
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream_id cimport StreamID
@@ -66,10 +67,13 @@ cdef class Stream:
 
     @cython.locals(cursor=EntryCursor)
     cpdef bint delete(self, StreamID entry_id) except -1
-    @cython.locals(removed="long long", live="long long", nodes=RaxIterator, node=bytearray)
-    cpdef Py_ssize_t trim_length(self, long long length_max, bint approximate=*, long long limit=*) except -1
-    @cython.locals(removed="long long", live="long long", nodes=RaxIterator, node=bytearray, entry=NodeCursor)
-    cpdef Py_ssize_t trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*) except -1
+    @cython.locals(removed="long long", live="long long", dropped="long long", capped=bint, nodes=RaxIterator)
+    cpdef Py_ssize_t trim_length(self, long long length_max, bint approximate=*, long long limit=*, object garbage=*) except -1
+    @cython.locals(removed="long long", live="long long", dropped="long long", capped=bint, nodes=RaxIterator, entry=NodeCursor,
+                   last_key=bytes)
+    cpdef Py_ssize_t trim_min_id(self, StreamID min_id, bint approximate=*, long long limit=*, object garbage=*) except -1
+    @cython.locals(dropped=list, nodes=RaxIterator)
+    cdef void _drop_nodes(self, long long count, long long live, bytes key, object garbage) except *
     @cython.locals(removed="long long", entry=NodeCursor, found=bint)
     cdef Py_ssize_t _trim_node(self, bytearray node, bytes key, long long most, StreamID min_id) except -1
     cpdef bint trim_entry(self, NodeCursor entry) except -1

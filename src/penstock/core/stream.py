@@ -31,16 +31,21 @@ entry is looked up when needed, not stored, so it cannot become stale.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from penstock.core import memory, spans, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.idempotency import Idempotency, IdempotencySettings
+from penstock.core.rax import cutting
 from penstock.core.rax.last_found import LastFound
 from penstock.core.rax.tree import Rax, RaxIterator
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_node import NodeCursor
 from penstock.errors import IDNotAboveLast, IDsExhausted, TooLarge
+
+if TYPE_CHECKING:
+    from penstock.core.garbage import Garbage
 
 NODE_BYTES_MAX = 4096
 NODE_ENTRIES_MAX = 100
@@ -252,10 +257,17 @@ class Stream:
         cursor = self.cursor(entry_id, entry_id)
         return cursor.advance() and cursor.remove()
 
-    def trim_length(self, length_max: int, approximate: bool = False, limit: int = 0) -> int:
+    def trim_length(
+        self,
+        length_max: int,
+        approximate: bool = False,
+        limit: int = 0,
+        garbage: Garbage | None = None,
+    ) -> int:
         """Remove the oldest entries until `length_max` are left; return how many were removed.
 
-        Approximate: whole nodes only, so a few more may stay. `limit` > 0 caps what one call removes.
+        Approximate: whole nodes only, so a few more may stay. `limit` > 0 caps what one call removes. The
+        memory of many nodes is freed by `garbage`, if given.
         """
         removed = 0
         if self.length <= length_max:
@@ -264,41 +276,84 @@ class Stream:
             return 0  # the usual case for a producer that trims with every entry
         nodes = self.nodes.iterator()
         nodes.seek("^")
-        while self.length > length_max and nodes.next():
-            node: bytearray = nodes.value
-            live = stream_node.live_count(node)
+        dropped = 0
+        capped = False
+        while nodes.next():
+            live = stream_node.live_count(nodes.value)
             if limit and removed + live > limit:
+                capped = True
                 break
-            if self.length - live >= length_max:
-                self._drop_node(nodes.key, live)
-                removed += live
-                continue
-            if approximate:
+            if self.length - removed - live < length_max:
                 break
-            removed += self._trim_node(node, nodes.key, self.length - length_max, _LARGEST)
+            removed += live
+            dropped += 1
+        self._drop_nodes(dropped, removed, nodes.key, garbage)
+        if self.length > length_max and not approximate and not capped:
+            nodes.seek("^")
+            nodes.next()
+            removed += self._trim_node(nodes.value, nodes.key, self.length - length_max, _LARGEST)
         return removed
 
-    def trim_min_id(self, min_id: StreamID, approximate: bool = False, limit: int = 0) -> int:
+    def trim_min_id(
+        self,
+        min_id: StreamID,
+        approximate: bool = False,
+        limit: int = 0,
+        garbage: Garbage | None = None,
+    ) -> int:
         """Remove the entries below an id; return how many were removed. Options as for trim_length."""
         removed = 0
         nodes = self.nodes.iterator()
+        if not nodes.seek("<", min_id.key):
+            return 0
+        nodes.next()
+        last_key = nodes.key  # all nodes before this one are below the id as a whole
         nodes.seek("^")
+        dropped = 0
+        capped = False
         entry = stream_node.new_cursor()
-        while self.length > 0 and nodes.next():
-            node: bytearray = nodes.value
-            live = stream_node.live_count(node)
+        while nodes.next():
+            live = stream_node.live_count(nodes.value)
             if limit and removed + live > limit:
+                capped = True
                 break
-            entry.open(node, memory.load64_big(nodes.key, 0), memory.load64_big(nodes.key, 8))
-            entry.last()
-            if stream_id.compare(entry.ms, entry.seq, min_id.ms, min_id.seq) < 0:
-                self._drop_node(nodes.key, live)
-                removed += live
-                continue
-            if not approximate:
-                removed += self._trim_node(node, nodes.key, live, min_id)
-            break
+            if nodes.key >= last_key:
+                if nodes.key != last_key:
+                    break
+                entry.open(
+                    nodes.value, memory.load64_big(last_key, 0), memory.load64_big(last_key, 8)
+                )
+                entry.last()
+                if stream_id.compare(entry.ms, entry.seq, min_id.ms, min_id.seq) >= 0:
+                    break
+            removed += live
+            dropped += 1
+        self._drop_nodes(dropped, removed, nodes.key, garbage)
+        if not approximate and not capped and nodes.seek("^"):
+            nodes.next()
+            removed += self._trim_node(nodes.value, nodes.key, self.length, min_id)
         return removed
+
+    def _drop_nodes(self, count: int, live: int, key: bytes, garbage: Garbage | None) -> None:
+        """Remove the first `count` nodes with their `live` entries; `key` is that of the node after them."""
+        if count == 0:
+            return
+        if count == 1:  # the usual case for a producer that trims
+            nodes = self.nodes.iterator()
+            nodes.seek("^")
+            nodes.next()
+            self._drop_node(nodes.key, live)
+            return
+        if count == self.nodes.count:
+            dropped = cutting.take_values(self.nodes)
+            self._tail = None
+        else:
+            dropped = cutting.cut_below(self.nodes, key)
+        self._head = None
+        self.length -= live
+        self.version += 1
+        if garbage is not None:
+            garbage.discard(dropped)
 
     def _trim_node(self, node: bytearray, key: bytes, most: int, min_id: StreamID) -> int:
         """Delete up to `most` entries below `min_id` from the start of a node; return how many."""

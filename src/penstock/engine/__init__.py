@@ -6,7 +6,7 @@ lookup      finds the row of a command
 arguments   reads the arguments of a command
 context     what a command may use while it runs
 keyspace    the keys of one database and their values
-key_index   keys by position, for SCAN and RANDOMKEY
+key_map     the keys of a database, in segments; SCAN and RANDOMKEY
 waiters     blocked readers, by key
 effects     the changes of a command, as commands that can be replayed
 events      keyspace notifications

@@ -16,6 +16,7 @@ cdef class Context:
     cdef public long long dirty
     cdef public EffectSink effects
     cdef public long long event_kinds
+    cdef readonly object garbage
     cdef readonly Instant instant
     cdef public Keyspace keyspace
     cdef public bint may_block

@@ -29,7 +29,7 @@ class Context:
     """One engine's context, reused for every command.
 
     Read: keyspace, databases, compat, now_ms, retrying, may_block, replaying, dice. Note: dirty, changed,
-    changed_in, created, missed, event, touch, touch_waiting, record.
+    changed_in, created, missed, event, touch, touch_waiting, record. Free: garbage.
     """
 
     __slots__ = (
@@ -40,6 +40,7 @@ class Context:
         "dirty",
         "effects",
         "event_kinds",
+        "garbage",
         "instant",
         "keyspace",
         "may_block",
@@ -54,6 +55,7 @@ class Context:
 
     def __init__(self, databases: list[Keyspace], instant: Instant, compat: Compat) -> None:
         self.databases = databases
+        self.garbage = databases[0].garbage
         self.keyspace = databases[0]  # the selected database
         self.instant = instant
         self.compat = compat

@@ -19,6 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from penstock.core.frame import Frame
+from penstock.core.garbage import Garbage
 from penstock.core.list_value import ListLimits
 from penstock.core.stream import NodeLimits
 from penstock.engine import compat, events
@@ -121,8 +122,10 @@ class Engine:
         if like is None:
             self.limits.lag_rule = level.lag_rule
         instant = Instant(SystemClock() if clock is None else clock)
+        garbage = Garbage()
         keyspaces = [
-            Keyspace(index, self.limits, self.list_limits, instant) for index in range(databases)
+            Keyspace(index, self.limits, self.list_limits, instant, garbage)
+            for index in range(databases)
         ]
         self.context = Context(keyspaces, instant, level)
         self.waiters = self.context.waiters
@@ -369,7 +372,6 @@ class Engine:
             for key in keyspace.take_due(most):
                 self._expire(keyspace, key)
                 removed += 1
-            keyspace.drop_idle_index()
         self.serve_waiters()
         self.unfinished = False
         return removed
@@ -379,7 +381,7 @@ class Engine:
         context = self.context
         selected = context.keyspace
         context.keyspace = keyspace
-        keyspace.remove(key)
+        keyspace.discard(key)
         self.expired_keys += 1
         if context.effects is not None:
             context.effects.words(keyspace.index, [b"DEL", key])

@@ -6,6 +6,7 @@ from penstock.core.frame cimport Frame
 from penstock.core.list_value cimport ListLimits, ListValue
 from penstock.core.stream cimport NodeLimits, Stream
 from penstock.engine.clock cimport Instant
+from penstock.engine.key_map cimport KeyMap
 
 
 @cython.final
@@ -13,14 +14,13 @@ cdef class Keyspace:
     cdef readonly Py_ssize_t index
     cdef readonly NodeLimits limits
     cdef readonly ListLimits list_limits
-    cdef readonly dict values
-    cdef readonly dict expires
+    cdef readonly object garbage
+    cdef readonly KeyMap values
+    cdef readonly KeyMap expires
     cdef readonly dict watches
     cdef readonly dict awaited
     cdef public object on_expired
     cdef list _due
-    cdef object _index
-    cdef long long _index_used_ms
     cdef Instant _instant
     cdef bytes _last_key
     cdef Stream _last_stream

@@ -1,9 +1,8 @@
 """The keys of one database and their values: streams, strings (bytes), lists.
 
-    values    key -> value
+    values    key -> value (key_map.py)
     expires   key -> its expiry time in ms since 1970, if it has one
     _due      a heap of (time, key): what expires next. Outdated items are dropped when they reach the top.
-    _index    the keys by position, while SCAN is in use (key_index.py)
 
 An expired key is invisible to lookups. It is removed by the first lookup (`find`) or by the engine's regular
 sweep (`take_due`), whichever comes first. In the millisecond of its expiry time it still exists, as in Redis.
@@ -12,7 +11,6 @@ The engine removes it, because watchers and waiters must know: `find` calls `on_
 Invariants
   K1  every key of `expires` is in `values`, and has an item in the heap.
   K2  the stream cached by `stream_at` is stored under its key, and that key has no expiry time.
-  K3  the index, if there is one, holds exactly the keys of `values`.
 
 Cost: a lookup is one dictionary lookup, two if any key has an expiry time. Setting a time is O(log n).
 """
@@ -25,17 +23,17 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
+from penstock.core.garbage import Garbage
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.stream import NodeLimits, Stream
 from penstock.engine.clock import Instant
-from penstock.engine.key_index import KeyIndex, place_of
+from penstock.engine.key_map import KeyMap, place_of
 from penstock.errors import wrong_type
 
 if TYPE_CHECKING:
     from penstock.engine.waiters import Line
 
 _DUE_SLACK = 64  # the heap is rebuilt when this many items, and half of all, are outdated
-_INDEX_IDLE_MS_MAX = 60_000  # an index that was not used for this long is dropped
 _WALK_KEYS_MAX = 64  # among this few keys a random one is found by walking
 
 
@@ -52,19 +50,18 @@ class Keyspace:
     """One database.
 
     Read: find, stream_or_none, stream_at, list_or_none, scan, random_key_or_none. Change: put, remove,
-    set_expiry, clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch, unwatch,
-    changed. Waiting: is_awaited_at.
+    discard, set_expiry, clear_expiry, clear, swap_with. Expiry: expiry_or_none, take_due. Watching: watch,
+    unwatch, changed. Waiting: is_awaited_at.
     """
 
     __slots__ = (
         "_due",
-        "_index",
-        "_index_used_ms",
         "_instant",
         "_last_key",
         "_last_stream",
         "awaited",
         "expires",
+        "garbage",
         "index",
         "limits",
         "list_limits",
@@ -74,19 +71,23 @@ class Keyspace:
     )
 
     def __init__(
-        self, index: int, limits: NodeLimits, list_limits: ListLimits, instant: Instant
+        self,
+        index: int,
+        limits: NodeLimits,
+        list_limits: ListLimits,
+        instant: Instant,
+        garbage: Garbage,
     ) -> None:
         self.index = index
         self.limits = limits
         self.list_limits = list_limits
-        self.values: dict[bytes, object] = {}
-        self.expires: dict[bytes, int] = {}
+        self.garbage = garbage  # shared by all databases of an engine
+        self.values = KeyMap()
+        self.expires = KeyMap()
         self.watches: dict[bytes, dict[Watch, None]] = {}
         self.awaited: dict[bytes, dict[Hashable, Line]] = {}  # see waiters.py
         self.on_expired: Callable[[Keyspace, bytes], None] | None = None
         self._due: list[tuple[int, bytes]] = []
-        self._index: KeyIndex | None = None
-        self._index_used_ms = 0
         self._instant = instant
         self._last_key = b""
         self._last_stream: Stream | None = None
@@ -95,13 +96,14 @@ class Keyspace:
 
     def find(self, key: bytes) -> object | None:
         """The value of a key, or None; an expired key is removed first."""
-        if self.expires:
+        if self.expires.count:
             when_ms = self.expires.get(key)
             if when_ms is not None and when_ms < self._instant.ms:
                 if self.on_expired is not None:
                     self.on_expired(self, key)
                 return None
-        return self.values.get(key)
+        value: object | None = self.values.get(key)
+        return value
 
     def stream_or_none(self, key: bytes) -> Stream | None:
         """The stream of a key. Raises: CommandError (WRONGTYPE) for a value of another type."""
@@ -124,7 +126,7 @@ class Keyspace:
             return self._last_stream
         key = frame.piece(index)
         stream = self.stream_or_none(key)
-        if key not in self.expires:
+        if not self.expires.count or key not in self.expires:
             self._last_stream = stream
             self._last_key = key
         return stream
@@ -160,25 +162,31 @@ class Keyspace:
         """Set the value of a key. Its expiry time stays."""
         if self._last_stream is not None and key == self._last_key:
             self._last_stream = None
-        if self._index is not None and key not in self.values:
-            self._index.add(key)
-        self.values[key] = value
+        self.values.put(key, value)
 
     def remove(self, key: bytes) -> object | None:
         """Remove a key and its expiry time; return its value, or None."""
         self._last_stream = None
         self.clear_expiry(key)
-        if self._index is not None and key in self.values:
-            self._index.remove(key)
-        return self.values.pop(key, None)
+        value: object | None = self.values.pop(key)
+        return value
+
+    def discard(self, key: bytes) -> None:
+        """Remove a key and its expiry time; its value is not used any more."""
+        self.garbage.discard(self.remove(key))
 
     def clear(self) -> None:
         """Remove all keys."""
         self._last_stream = None
-        self.values = {}
-        self.expires = {}
+        for segment in (*self.values.segments(), *self.expires.segments(), self._due):
+            self.garbage.discard(segment)
+        self.values = KeyMap()
+        self.expires = KeyMap()
         self._due = []
-        self._index = None
+
+    def use_segments(self, keys_max: int) -> None:
+        """Keep at most this many keys together, while there are none; for tests."""
+        self.values = KeyMap(keys_max)
 
     def swap_with(self, other: Keyspace) -> None:
         """Exchange all keys with another database; watchers and waiters stay."""
@@ -187,7 +195,6 @@ class Keyspace:
         self.values, other.values = other.values, self.values
         self.expires, other.expires = other.expires, self.expires
         self._due, other._due = other._due, self._due
-        self._index, other._index = other._index, self._index
 
     # --- Walking over all keys ---------------------------------------------------------------------
 
@@ -196,39 +203,23 @@ class Keyspace:
 
         Expired keys may be among them.
         """
-        if self._index is None and len(self.values) <= count:
+        if len(self.values) <= count:
             return 0, [key for key in self.values if place_of(key) >= cursor]
-        return self._made_index().scan(cursor, count)
+        return self.values.scan(cursor, count)
 
     def random_key_or_none(self, dice: Callable[[int], int]) -> bytes | None:
         """A random key, which may be expired."""
         count = len(self.values)
         if count > _WALK_KEYS_MAX:
-            return self._made_index().pick(dice)
+            return self.values.pick(dice)
         return next(islice(self.values, dice(count), None)) if count else None
-
-    def _made_index(self) -> KeyIndex:
-        if self._index is None:
-            self._index = KeyIndex(self.values)
-        self._index_used_ms = self._instant.ms
-        return self._index
-
-    def index_or_none(self) -> KeyIndex | None:
-        """The index, if there is one; for inspection."""
-        return self._index
-
-    def drop_idle_index(self) -> None:
-        """Drop the index if it was not used in the last minute."""
-        if self._index is not None and (
-            not 0 <= self._instant.ms - self._index_used_ms <= _INDEX_IDLE_MS_MAX
-        ):
-            self._index = None
 
     # --- Expiry ------------------------------------------------------------------------------------
 
     def expiry_or_none(self, key: bytes) -> int | None:
         """The expiry time of a key in ms since 1970; None if it has none."""
-        return self.expires.get(key)
+        when_ms: int | None = self.expires.get(key)
+        return when_ms
 
     def set_expiry(self, key: bytes, when_ms: int) -> None:
         """Set the expiry time of an existing key."""
@@ -241,7 +232,7 @@ class Keyspace:
 
     def clear_expiry(self, key: bytes) -> bool:
         """Remove the expiry time of a key; False if it had none."""
-        return len(self.expires) > 0 and self.expires.pop(key, None) is not None
+        return self.expires.count > 0 and self.expires.pop(key, None) is not None
 
     def take_due(self, most: int) -> list[bytes]:
         """Up to `most` expired keys; the caller removes them."""

@@ -1,4 +1,8 @@
-"""The periodic work of a server, `hz` times a second: expiry, memory, idle clients, rates, durability."""
+"""The periodic work of a server, `hz` times a second: expiry, memory, idle clients, rates, durability.
+
+Deleted data is freed from here as well (core/garbage.py): for a millisecond at a time, with a pause of a
+millisecond in which clients are served.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,8 @@ from penstock.server.session.states import (
 from penstock.server.stats.memory_guard import check_memory, give_memory_back
 
 EXPIRE_AT_ONCE = 200  # keys per database and run; deleting them takes about a millisecond
-MORE_SECONDS = 0.001  # between two runs while more keys are due
+MORE_SECONDS = 0.001  # between two runs while more keys are due, or more memory is to be freed
+FREE_US_MAX = 1000  # for one run
 _CLIENTS_EVERY_MS = 1000
 _GIVE_BACK_EVERY_MS = 10_000
 # Clients that wait are not idle.
@@ -30,18 +35,39 @@ class Cron:
         self._server = server
         self._config = config
         self._timer: Timer | None = None
+        self._freeing: Timer | None = None
         self._clients_ms = 0
         self._given_back_ms = 0
 
     def start(self) -> None:
         """Run now and periodically."""
+        self._server.engine.context.garbage.wake = self._free_soon
         self._tick()
 
     def stop(self) -> None:
-        """Stop the timer."""
+        """Stop the timers, and free what was deleted."""
+        garbage = self._server.engine.context.garbage
+        garbage.wake = None
+        if self._freeing is not None:
+            self._freeing.cancel()
+            self._freeing = None
+        garbage.free_all()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _free_soon(self) -> None:
+        self._freeing = self._server.loop.call_later(MORE_SECONDS, self._free)
+
+    def _free(self) -> None:
+        """Free deleted data for a millisecond."""
+        instant = self._server.engine.context.instant
+        until_us = instant.steady_us() + FREE_US_MAX
+        while self._server.engine.context.garbage.free_some():
+            if instant.steady_us() >= until_us:
+                self._free_soon()
+                return
+        self._freeing = None
 
     def _tick(self) -> None:
         more = False

@@ -5,6 +5,7 @@ from penstock.core cimport stream as stream_module
 from penstock.core.groups cimport positions
 from penstock.core.groups.found cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.groups.pending_index cimport PendingIndex
+from penstock.core.rax cimport cutting
 from penstock.core.rax.last_found cimport LastFound
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
@@ -19,6 +20,7 @@ cdef Py_ssize_t _TIME_BYTES
 cdef int _LAG_COUNTS_TRIMMED
 cdef int _LAG_RECOUNTS
 cdef long long _SCANS_PER_CLAIM
+cdef long long _VAIN_SCANS_MAX
 
 
 # Numbers only, so that the type needs no garbage collection: 40 bytes per object.
@@ -72,7 +74,7 @@ cdef class Group:
     @cython.locals(made=Group, original=Consumer, consumer=Consumer, known=Pending, record=Pending)
     cpdef Group copy(self)
     @cython.locals(records=RaxIterator)
-    cpdef int use_index(self, PendingIndex index) except -1
+    cpdef void use_index(self, PendingIndex index) except *
     @cython.locals(consumer=Consumer)
     cpdef Consumer consumer_or_none(self, bytes name)
     @cython.locals(consumer=Consumer)
@@ -80,7 +82,8 @@ cdef class Group:
     @cython.locals(consumer=Consumer, number=Py_ssize_t)
     cpdef Consumer create_consumer(self, bytes name, long long now_ms)
     @cython.locals(forgotten="long long", records=RaxIterator)
-    cpdef Py_ssize_t delete_consumer(self, Consumer consumer) except -1
+    cpdef Py_ssize_t delete_consumer(self, Consumer consumer, object garbage=*) except -1
+    cdef int _keep_others(self, Consumer consumer, object garbage) except -1
 
     @cython.locals(cursor=EntryCursor, delivered="long long", first=Bookmark, found=EntryRange)
     cpdef EntryRange deliver(self, Stream stream, Consumer consumer, long long limit, long long now_ms, bint ack)
@@ -114,7 +117,8 @@ cdef class Group:
     @cython.locals(key=bytes, record=Pending)
     cpdef bint claim(self, Stream stream, StreamID entry_id, Consumer consumer, ClaimOptions options, long long now_ms) except -1
     cdef int _take(self, bytes key, Pending record, Consumer consumer, ClaimOptions options) except -1
-    @cython.locals(found=AutoClaim, now_ms="long long", scans_left="long long", records=RaxIterator,
+    @cython.locals(found=AutoClaim, now_ms="long long", scans_left="long long", vain_left="long long",
+                   records=RaxIterator,
                    entry_id=StreamID, record=Pending)
     cpdef AutoClaim autoclaim(self, Stream stream, StreamID start, long long limit, Consumer consumer, ClaimOptions options)
 

@@ -39,12 +39,14 @@ clock: callers pass `now_ms`.
 from __future__ import annotations
 
 from collections import OrderedDict
+from typing import TYPE_CHECKING
 
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.groups import positions
 from penstock.core.groups.found import AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.rax import cutting
 from penstock.core.rax.last_found import LastFound
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import (
@@ -59,9 +61,13 @@ from penstock.core.stream import (
 from penstock.core.stream_id import StreamID
 from penstock.reply import ReplyWriter
 
+if TYPE_CHECKING:
+    from penstock.core.garbage import Garbage
+
 NEVER_MS = -1
 ENTRIES_READ_UNKNOWN = -1
 NOBODY = -1
+VAIN_SCANS_MAX = 2048  # an autoclaim stops after so many rows without a claim: 1 us each
 
 _NEVER_MS = NEVER_MS
 _NOBODY = NOBODY
@@ -71,6 +77,7 @@ _TIME_BYTES = 8
 _LAG_COUNTS_TRIMMED = LAG_COUNTS_TRIMMED
 _LAG_RECOUNTS = LAG_RECOUNTS
 _SCANS_PER_CLAIM = 10  # an autoclaim examines ten rows for each that it may return
+_VAIN_SCANS_MAX = VAIN_SCANS_MAX
 
 
 class Pending:
@@ -207,6 +214,8 @@ class Group:
 
         The group's records are added to an index, and removed from the one used before.
         """
+        if self._index is index:
+            return
         records = self.pending.iterator()
         records.seek("^")
         while records.next():
@@ -240,19 +249,43 @@ class Group:
         self.consumers.insert(name, consumer)
         return consumer
 
-    def delete_consumer(self, consumer: Consumer) -> int:
-        """Remove a consumer and its pending records; return their number."""
+    def delete_consumer(self, consumer: Consumer, garbage: Garbage | None = None) -> int:
+        """Remove a consumer and its pending records; return their number.
+
+        Cost: O(its records), or O(all other records) if those are far fewer. `garbage` frees the memory.
+        """
         forgotten = consumer.pending.count
-        records = consumer.pending.iterator()
-        records.seek("^")
-        while records.next():
-            self.pending.remove(records.key)
-            self._forget(records.key, records.value)
+        if self._index is None and self.pending.count < forgotten + forgotten // 2:
+            self._keep_others(consumer, garbage)
+        else:
+            records = consumer.pending.iterator()
+            records.seek("^")
+            while records.next():
+                self.pending.remove(records.key)
+                self._forget(records.key, records.value)
+        if garbage is not None:
+            garbage.discard(consumer)
         self.consumers.remove(consumer.name)
         self.consumer_found.forget()
         self._by_number[consumer.number] = None
         self._free_numbers.append(consumer.number)
         return forgotten
+
+    def _keep_others(self, consumer: Consumer, garbage: Garbage | None) -> None:
+        """Replace the tree of all records by one without this consumer's; drop the order of times (G6)."""
+        kept = Rax()
+        for _, other in self.consumers.pairs():
+            if other is not consumer:
+                for key, record in other.pending.pairs():
+                    kept.insert(key, record)
+        for key, record in self.returned.items():
+            kept.insert(key, record)
+        if garbage is not None:
+            garbage.discard(cutting.take_values(self.pending))
+            if self._idle_order is not None:
+                garbage.discard(cutting.take_values(self._idle_order))
+        self.pending = kept
+        self._idle_order = None
 
     # --- Reading ---------------------------------------------------------------------------------
 
@@ -530,8 +563,10 @@ class Group:
             scans_left = limit * _SCANS_PER_CLAIM
         records = self.pending.iterator()
         records.seek(">=", start.key)
-        while scans_left > 0 and limit > 0 and records.next():
+        vain_left = _VAIN_SCANS_MAX
+        while scans_left > 0 and vain_left > 0 and limit > 0 and records.next():
             scans_left -= 1
+            vain_left -= 1
             entry_id = stream_id.from_key(records.key)
             if not stream.contains(entry_id):
                 self.acknowledge(entry_id)
@@ -541,6 +576,7 @@ class Group:
             record: Pending = records.value
             if options.idle_ms_min > 0 and now_ms - record.delivery_ms < options.idle_ms_min:
                 continue
+            vain_left += 1
             self._take(records.key, record, consumer, options)
             found.claimed.append(entry_id)
             limit -= 1

@@ -12,7 +12,7 @@ cdef StreamID _LARGEST
 
 cpdef int add_group(Stream stream, bytes name, Group group) except -1
 @cython.locals(group=Group)
-cpdef bint remove_group(Stream stream, bytes name) except -1
+cpdef bint remove_group(Stream stream, bytes name, object garbage=*) except -1
 
 
 @cython.final

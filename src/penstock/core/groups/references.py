@@ -17,12 +17,17 @@ Cost: making References is O(groups); a question is O(1) rax lookups, the first 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from penstock.core import memory, stream_id, stream_node
 from penstock.core.groups.group import Group
 from penstock.core.groups.pending_index import PendingIndex
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
+
+if TYPE_CHECKING:
+    from penstock.core.garbage import Garbage
 
 _LARGEST = stream_id.LARGEST
 
@@ -37,8 +42,11 @@ def add_group(stream: Stream, name: bytes, group: Group) -> None:
         group.use_index(stream.pending_index)
 
 
-def remove_group(stream: Stream, name: bytes) -> bool:
-    """Remove a group with its pending records; False if there is none of this name."""
+def remove_group(stream: Stream, name: bytes, garbage: Garbage | None = None) -> bool:
+    """Remove a group with its pending records; False if there is none of this name.
+
+    The memory is freed by `garbage`, if given.
+    """
     if stream.groups is None:
         return False
     group: Group | None = stream.groups.pop(name)
@@ -48,6 +56,8 @@ def remove_group(stream: Stream, name: bytes) -> bool:
     group.use_index(None)
     if stream.groups.count == 0:
         stream.pending_index = None
+    if garbage is not None:
+        garbage.discard(group)
     return True
 
 

@@ -1,7 +1,8 @@
 """Rax: the radix tree that finds a stream's nodes by id.
 
-tree   Rax itself: find, insert, remove, iterate
-heap   how nodes and values are stored in memory
+tree        Rax itself: find, insert, remove, iterate
+cutting     removing many keys at once
 last_found  remembers the last value that was found by a word of a command
-view   inspecting a tree: walk, draw, check
+heap        how nodes and values are stored in memory
+view        inspecting a tree: walk, draw, check
 """

@@ -66,7 +66,7 @@ def copy(context: Context, frame: Frame) -> int:
     if target.find(new_key) is not None:
         if not replace:
             return 0
-        target.remove(new_key)
+        target.discard(new_key)
     _put_in(context, target, new_key, _copied(value), source.expiry_or_none(key))
     context.changed_in(target, new_key, events.GENERIC, b"copy_to")
     context.dirty += 1
@@ -114,7 +114,7 @@ def flushall(context: Context, frame: Frame) -> Status:
 
 
 def _flush(context: Context, frame: Frame, databases: list[Keyspace]) -> Status:
-    """Accepts ASYNC and SYNC, which are the same here: memory is freed at once."""
+    """Accepts ASYNC and SYNC, which are the same here: the keys are gone at once, their memory soon after."""
     if frame.count > 2 or (
         frame.count == 2 and not (frame.is_word(1, b"ASYNC") or frame.is_word(1, b"SYNC"))
     ):

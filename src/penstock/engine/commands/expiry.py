@@ -47,7 +47,7 @@ class Moment:
 
 def remove_now(context: Context, key: bytes) -> None:
     """Remove an existing key and publish it."""
-    context.keyspace.remove(key)
+    context.keyspace.discard(key)
     context.changed(key, events.GENERIC, b"del")
     context.touch(key)
 

@@ -100,7 +100,7 @@ def _rename(context: Context, frame: Frame, replace: bool) -> bool:
     if source == target or (keyspace.find(target) is not None and not replace):
         return False
     when_ms = keyspace.expiry_or_none(source)
-    keyspace.remove(target)
+    keyspace.discard(target)
     keyspace.remove(source)
     keyspace.put(target, value)
     if when_ms is not None:

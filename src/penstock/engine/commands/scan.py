@@ -1,4 +1,4 @@
-"""Finds keys: KEYS, SCAN, RANDOMKEY. engine/key_index.py describes how SCAN walks over a database."""
+"""Finds keys: KEYS, SCAN, RANDOMKEY. engine/key_map.py describes how SCAN walks over a database."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ COMMANDS = (
         "List some keys and the next cursor.",
         syntax="cursor [MATCH pattern] [COUNT count] [TYPE type]",
         since="2.8.0",
-        complexity="O(count); the first call in a while O(keys of the database)",
+        complexity="O(count)",
         group="generic",
     ),
     Command(
@@ -140,7 +140,7 @@ COMMANDS = (
         Flags.READ | Flags.KEYSPACE,
         NO_KEYS,
         "Return a random key.",
-        complexity="O(1); the first call in a while O(keys of the database)",
+        complexity="O(1)",
         group="generic",
     ),
 )

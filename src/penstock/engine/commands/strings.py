@@ -35,12 +35,12 @@ def read_string_or_none(context: Context, key: bytes) -> bytes | None:
 def put_string(context: Context, key: bytes, value: bytes) -> None:
     """Set a key to a string, whatever its value. Its expiry time stays."""
     keyspace = context.keyspace
-    # It is looked up only for those who listen, and because an expired key must be removed first.
-    is_looked_up = context.event_kinds != 0 or len(keyspace.expires) > 0
-    is_new = is_looked_up and keyspace.find(key) is None
+    replaced = keyspace.find(key)
     keyspace.put(key, value)
-    if is_new:
+    if replaced is None:
         context.created(keyspace, key)
+    elif type(replaced) is not bytes:
+        context.garbage.discard(replaced)
 
 
 def _replace(context: Context, key: bytes, value: bytes) -> None:

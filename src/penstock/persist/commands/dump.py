@@ -83,7 +83,7 @@ def restore(context: Context, frame: Frame) -> Status:
             remove_now(context, key)
             _record(context, [b"DEL", key])
         return OK
-    keyspace.remove(key)
+    keyspace.discard(key)
     keyspace.put(key, value)
     if expires:
         keyspace.set_expiry(key, when_ms)

@@ -127,7 +127,7 @@ def write_databases(writer: RdbWriter, databases: Iterable[Keyspace]) -> int:
         writer.database(keyspace.index, len(keyspace.values), len(keyspace.expires))
         expiry_of = keyspace.expires.get
         for key, value in keyspace.values.items():
-            writer.key(key, value, expiry_of(key))  # type: ignore[arg-type]
+            writer.key(key, value, expiry_of(key))
             count += 1
     return count
 

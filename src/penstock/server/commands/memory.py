@@ -63,8 +63,8 @@ def stats(session: Session, frame: Frame) -> Pairs:
     for keyspace in server.engine.context.databases:
         if keyspace.values:
             tables = [
-                (b"overhead.hashtable.main", sys.getsizeof(keyspace.values)),
-                (b"overhead.hashtable.expires", sys.getsizeof(keyspace.expires)),
+                (b"overhead.hashtable.main", keyspace.values.memory_bytes()),
+                (b"overhead.hashtable.expires", keyspace.expires.memory_bytes()),
             ]
             pairs.append((b"db.%d" % keyspace.index, Pairs(tables)))
     pairs += [

@@ -106,7 +106,7 @@ NETWORK = (
     Directive(
         "tcp-backlog",
         Number(0, INT_MAX),
-        511,
+        4096,
         "Connections that may wait to be accepted (backlog of listen()).",
         AT_START,
     ),

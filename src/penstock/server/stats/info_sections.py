@@ -151,7 +151,7 @@ def about_memory(server: Server) -> Fields:
         ("mem_aof_buffer", 0),
         ("mem_allocator", "pymalloc"),
         ("active_defrag_running", 0),
-        ("lazyfree_pending_objects", 0),
+        ("lazyfree_pending_objects", len(server.engine.context.garbage)),
     ]
 
 

@@ -62,7 +62,7 @@ cdef class AddArguments:
     @cython.locals(limit="long long")
     cpdef int settle(self, bint adding, long long node_entries_max, bint replaying) except -1
     @cython.locals(removed="long long", approximate=bint, first=StreamID)
-    cpdef Py_ssize_t trim(self, Stream stream, bint replaying) except -1
+    cpdef Py_ssize_t trim(self, Stream stream, bint replaying, object garbage) except -1
     @cython.locals(at=Py_ssize_t, name=bytes)
     cdef void name_message(self, Frame frame) except *
 

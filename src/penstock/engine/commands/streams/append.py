@@ -7,6 +7,7 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.garbage import Garbage
 from penstock.core.groups.references import References
 from penstock.core.idempotency import Idempotency
 from penstock.core.stream import Stream
@@ -201,8 +202,8 @@ class AddArguments:
             limit = _TRIM_NODES_DEFAULT * min(node_entries_max, _TRIM_ENTRIES_MAX)
             self.limit = min(limit if limit > 0 else _TRIM_ENTRIES_DEFAULT, _TRIM_ENTRIES_MAX)
 
-    def trim(self, stream: Stream, replaying: bool) -> int:
-        """Trim a stream; return how many entries were removed."""
+    def trim(self, stream: Stream, replaying: bool, garbage: Garbage) -> int:
+        """Trim a stream; return how many entries were removed. `garbage` frees their memory."""
         if self.trim_by == _BY_NOTHING:
             return 0
         if self.references == _IF_ACKED:
@@ -211,9 +212,9 @@ class AddArguments:
             )
         approximate = self.approximate and self.references != _DELETE  # as in Redis
         if self.min_id is None:
-            removed = stream.trim_length(self.length_max, approximate, self.limit)
+            removed = stream.trim_length(self.length_max, approximate, self.limit, garbage)
         else:
-            removed = stream.trim_min_id(self.min_id, approximate, self.limit)
+            removed = stream.trim_min_id(self.min_id, approximate, self.limit, garbage)
         if removed and self.references == _DELETE:
             References(stream).forget_before(stream.first_id() if stream.length else None)
         return removed
@@ -313,7 +314,7 @@ def _add(context: Context, frame: Frame) -> Any:
         if arguments.producer:
             _record_message(context, stream, arguments)
             options = [b"IDMP", arguments.producer, arguments.message]
-        trimmed = arguments.trim(stream, context.replaying)
+        trimmed = arguments.trim(stream, context.replaying, context.garbage)
         if trimmed and context.effects is not None:
             options = [*(options or []), *arguments.trim_words(stream)]
     if found is None:
@@ -420,7 +421,7 @@ def xtrim(context: Context, frame: Frame) -> int:
     stream = context.keyspace.stream_at(frame, 1)
     if stream is None:
         return 0
-    trimmed = arguments.trim(stream, context.replaying)
+    trimmed = arguments.trim(stream, context.replaying, context.garbage)
     if trimmed:
         context.changed(frame.piece(1), events.STREAM, b"xtrim")
         context.dirty += trimmed - 1  # every entry is a change

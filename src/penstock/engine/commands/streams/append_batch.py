@@ -172,7 +172,7 @@ def _append_all(
     for _ in range(stream.length - before):
         context.changed(key, events.STREAM, b"xadd")
     if arguments.trim is not None:
-        trimmed = arguments.trim.trim(stream, context.replaying)
+        trimmed = arguments.trim.trim(stream, context.replaying, context.garbage)
         if trimmed:
             context.changed(key, events.STREAM, b"xtrim")
             context.dirty += trimmed - 1  # every entry is a change

@@ -135,7 +135,7 @@ def xgroup_destroy(context: Context, frame: Frame) -> int:
     stream = context.keyspace.stream_or_none(key)
     if stream is None:
         raise group_needs_key()
-    if not remove_group(stream, name):
+    if not remove_group(stream, name, context.garbage):
         return 0
     context.changed_metadata(key, events.STREAM, b"xgroup-destroy")
     context.touch(key)
@@ -159,7 +159,7 @@ def xgroup_delconsumer(context: Context, frame: Frame) -> int:
     if consumer is None:
         return 0
     context.changed_metadata(frame.piece(2), events.STREAM, b"xgroup-delconsumer")
-    return group.delete_consumer(consumer)
+    return group.delete_consumer(consumer, context.garbage)
 
 
 def xgroup_help(_context: Context, _frame: Frame) -> list[Status]:
