@@ -30,7 +30,7 @@ _NO_VALUE = NO_VALUE
 def take_values(rax: Rax) -> list[Any]:
     """Remove all keys; return the values in any order, with None in the places that were free."""
     values = rax.values
-    rax._empty(True)
+    rax._empty()
     return values
 
 
