@@ -65,12 +65,13 @@ class EffectSink:
     def delivered(
         self,
         database: int,
-        key: bytes,
-        group_name: bytes,
-        consumer: bytes,
+        names: tuple[bytes, bytes, bytes],
         group: Group,
         found: EntryRange,
         when_ms: int,
     ) -> None:
-        """A consumer got the entries of a range for the first time, and the group's position moved."""
+        """A consumer got the entries of a range for the first time, and the group's position moved.
+
+        `names`: of the key, the group and the consumer.
+        """
         raise NotImplementedError
