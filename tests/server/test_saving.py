@@ -43,6 +43,55 @@ def test_a_rewrite_replaces_the_old_files(bench: DurableBench, client: ManualCli
     assert bench.abandon().connect().reply("XLEN s") == 2
 
 
+def test_a_rewrite_first_syncs_what_was_written(tmp_path: Path) -> None:
+    """Replies wait while the log changes to a new file, so little may be left to sync by then."""
+    bench = DurableBench(tmp_path, appendfsync="everysec")
+    client = bench.connect()
+    assert client.reply("XADD s 1-1 a 1") == b"1-1"
+    assert client.reply("BGREWRITEAOF") == "Background append only file rewriting started"
+    assert client.reply("BGREWRITEAOF") == Refusal(
+        "ERR Background append only file rewriting already in progress"
+    )
+    assert bench.durability.child.forks == 0
+    assert client.reply("XADD s 1-2 a 1") == b"1-2", "replies do not wait for this sync"
+    bench.sync()
+    assert bench.durability.child.forks == 1
+    client.tell("XADD s 1-3 a 1")
+    assert client.heard() == b"", "the new file is not listed yet"
+    bench.sync()
+    assert client.replies() == [b"1-3"]
+    bench.wait_for_child()
+    assert manifest(bench) == ["appendonly.aof.2.base.rdb", "appendonly.aof.2.incr.aof"]
+    assert bench.abandon().connect().reply("XLEN s") == 3
+
+
+def test_a_snapshot_that_begins_before_a_rewrite_delays_it(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, appendfsync="everysec")
+    client = bench.connect()
+    client.ask("XADD s 1-1 a 1")
+    client.ask("BGREWRITEAOF")
+    client.ask("BGSAVE")
+    bench.sync()
+    bench.wait_for_child()
+    assert manifest(bench) == ["appendonly.aof.1.base.rdb", "appendonly.aof.1.incr.aof"]
+    bench.tick(1000)
+    bench.wait_for_child()
+    if bench.woken:
+        bench.sync()
+    assert manifest(bench) == ["appendonly.aof.2.base.rdb", "appendonly.aof.2.incr.aof"]
+
+
+def test_a_log_that_is_switched_off_before_a_rewrite_begins(tmp_path: Path) -> None:
+    bench = DurableBench(tmp_path, appendfsync="everysec")
+    client = bench.connect()
+    client.ask("XADD s 1-1 a 1")
+    client.ask("BGREWRITEAOF")
+    client.ask("CONFIG SET appendonly no")
+    assert not bench.durability.rewrites.is_running
+    assert not bench.durability.child.is_busy
+    assert bench.abandon().connect().reply("XLEN s") == 1
+
+
 def test_no_rewrite_starts_before_the_last_is_finished(
     bench: DurableBench, client: ManualClient
 ) -> None:

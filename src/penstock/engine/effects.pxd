@@ -12,5 +12,5 @@ cdef class EffectSink:
     cpdef int verbatim(self, Py_ssize_t database, Frame frame) except -1
     cpdef int words(self, Py_ssize_t database, list words) except -1
     cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
-    cpdef int delivered(self, Py_ssize_t database, bytes key, bytes group_name, bytes consumer, Group group,
-                        list ids, long long when_ms) except -1
+    cpdef int delivered(self, Py_ssize_t database, tuple names, Group group, list ids,
+                        long long when_ms) except -1

@@ -65,12 +65,13 @@ class EffectSink:
     def delivered(
         self,
         database: int,
-        key: bytes,
-        group_name: bytes,
-        consumer: bytes,
+        names: tuple[bytes, bytes, bytes],
         group: Group,
         ids: list[bytes],
         when_ms: int,
     ) -> None:
-        """A consumer got entries for the first time, and the group's position moved."""
+        """A consumer got entries for the first time, and the group's position moved.
+
+        `names`: of the key, the group and the consumer.
+        """
         raise NotImplementedError

@@ -55,12 +55,8 @@ class Durability:
         config: Config,
         loop: asyncio.AbstractEventLoop,
         new_thread: Callable[[Commit, Callable[[], None]], Syncer] = SyncThread,
-        quick_seconds: float = QUICK_SYNC_SECONDS,
     ) -> None:
-        """`new_thread` starts a thread that syncs a commit and calls a function after each sync.
-
-        `quick_seconds`: see Commit.
-        """
+        """`new_thread` starts a thread that syncs a commit and calls a function after each sync."""
         self.server = server
         self.store = store
         self.child = ChildSlot(server, loop)
@@ -70,7 +66,7 @@ class Durability:
         self._config = config
         self._loop = loop
         self._new_thread = new_thread
-        self._quick_seconds = quick_seconds
+        self.quick_seconds = QUICK_SYNC_SECONDS  # of the next log; see Commit
         self._thread: Syncer | None = None
         self._waiting = LogWaiters()
         self._synced_ms = 0
@@ -104,7 +100,7 @@ class Durability:
         commit = self.store.commit
         assert commit is not None
         self._thread = self._new_thread(commit, self._on_synced)
-        commit.quick_seconds = self._quick_seconds
+        commit.quick_seconds = self.quick_seconds
         self.server.turn.commit = commit
         self.server.turn.on_failure = self._on_failure
 

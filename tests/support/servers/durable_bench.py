@@ -123,9 +123,8 @@ class DurableBench(ServerBench):
         self.engine.adopt(recovery.engine)
         self.clock.at_ms += 1
         loop = cast("asyncio.AbstractEventLoop", self.loop)
-        self.durability = Durability(
-            self.server, self.store, config, loop, self._new_syncer, quick_seconds=0.0
-        )
+        self.durability = Durability(self.server, self.store, config, loop, self._new_syncer)
+        self.durability.quick_seconds = 0.0  # the loop does not sync
         self.server.durability = self.durability
         if logged:
             self.durability.begin_log(self.recovered)

@@ -1,6 +1,7 @@
 """The append-only file: writing, syncing, replaying.
 
 journal       encodes effects as bytes of the log, collected until the end of a turn
+record_bytes  the functions that write the usual effects in one pass
 batch         the line before each write that holds its length and checksum
 increment     the file that is being appended to
 commit        group commit: one write and one fsync for many commands; when replies may leave

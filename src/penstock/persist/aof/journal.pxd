@@ -52,9 +52,10 @@ cdef class Journal(EffectSink):
     cpdef int added(self, Py_ssize_t database, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
     @cython.locals(at=Py_ssize_t)
     cdef int _add_with_options(self, Frame frame, Py_ssize_t fields_at, Stream stream, list options) except -1
-    @cython.locals(buffer=bytearray, count=Py_ssize_t, names=Py_ssize_t, at=Py_ssize_t, entry_id=bytes)
-    cpdef int delivered(self, Py_ssize_t database, bytes key, bytes group_name, bytes consumer, Group group,
-                        list ids, long long when_ms) except -1
+    @cython.locals(buffer=bytearray, count=Py_ssize_t, size=Py_ssize_t, at=Py_ssize_t, entry_id=bytes, key=bytes,
+                   group_name=bytes, consumer=bytes)
+    cpdef int delivered(self, Py_ssize_t database, tuple names, Group group, list ids,
+                        long long when_ms) except -1
     cdef int _select(self, Py_ssize_t database) except -1
     cdef int _begin_effect(self, Py_ssize_t database, Py_ssize_t count) except -1
     @cython.locals(at=Py_ssize_t)

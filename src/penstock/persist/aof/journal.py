@@ -140,16 +140,7 @@ class Journal(EffectSink):
             self._select(database)
             size = frame.start(frame.count - 1) + frame.size(frame.count - 1) - frame.start(0)
             at = self._room(size + _ADDED_BYTES_MAX)
-            self.size = record_bytes.put_added(
-                self._buffer,
-                at,
-                frame.buffer,
-                frame.spans,
-                fields_at,
-                frame.count,
-                stream.last_ms_text(),
-                stream.last_seq,
-            )
+            self.size = record_bytes.put_added(self._buffer, at, frame, fields_at, stream)
         else:
             self._begin_effect(database, count if options is None else count + len(options))
             self._add_with_options(frame, fields_at, stream, options)
@@ -171,19 +162,18 @@ class Journal(EffectSink):
     def delivered(
         self,
         database: int,
-        key: bytes,
-        group_name: bytes,
-        consumer: bytes,
+        names: tuple[bytes, bytes, bytes],
         group: Group,
         ids: list[bytes],
         when_ms: int,
     ) -> None:
         """Add the XCLAIM and the XGROUP SETID of new deliveries, in one pass."""
+        key, group_name, consumer = names
         count = len(ids)
         self._begin_effect(database, _CLAIM_WORDS + count)
         self._count += 1
-        names = 2 * (len(key) + len(group_name)) + len(consumer)
-        at = self._room(names + _DELIVERY_BYTES_MAX + count * _WORD_BYTES_MAX)
+        size = 2 * (len(key) + len(group_name)) + len(consumer)
+        at = self._room(size + _DELIVERY_BYTES_MAX + count * _WORD_BYTES_MAX)
         buffer = self._buffer
         memory.put(buffer, at, _XCLAIM)
         at = memory.put_bulk_bytes(buffer, at + len(_XCLAIM), key)

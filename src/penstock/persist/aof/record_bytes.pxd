@@ -5,7 +5,9 @@ from cpython.bytearray cimport PyByteArray_AS_STRING
 from cpython.bytes cimport PyBytes_AS_STRING
 from libc.string cimport memcpy
 
+from penstock.core.frame cimport Frame
 from penstock.core.memory cimport _check, _length, _put_digits, _put_head, _size, digits
+from penstock.core.stream cimport Stream
 
 cdef enum:
     ADDED_BYTES_MAX = 104  # 24 for the head, 10 for XADD, 70 for the id
@@ -18,8 +20,13 @@ cdef inline char* _put_line_end(char* place) noexcept:
     return place + 2
 
 
-cdef inline Py_ssize_t put_added(bytearray target, Py_ssize_t at, bytearray source, bytearray spans,
-                                 Py_ssize_t fields_at, Py_ssize_t count, bytes ms_text, unsigned long long seq) except -1:
+cdef inline Py_ssize_t put_added(bytearray target, Py_ssize_t at, Frame frame, Py_ssize_t fields_at,
+                                 Stream stream) except -1:
+    cdef bytearray source = frame.buffer
+    cdef bytearray spans = frame.spans
+    cdef Py_ssize_t count = frame.count
+    cdef bytes ms_text = stream.last_ms_text()
+    cdef unsigned long long seq = stream.last_seq
     cdef const Py_ssize_t* span
     cdef const char* text
     cdef char* place

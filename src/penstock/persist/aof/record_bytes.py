@@ -8,32 +8,26 @@ ADDED_BYTES_MAX bytes more than the pieces of an XADD, WORD_BYTES_MAX bytes for 
 from __future__ import annotations
 
 from penstock.core import memory
+from penstock.core.frame import Frame
+from penstock.core.stream import Stream
 
 ADDED_BYTES_MAX = 104  # 24 for the head, 10 for XADD, 70 for the id
 WORD_BYTES_MAX = 72  # a head, two numbers of 20 digits, a dash, a line end
 
 
-def put_added(
-    target: bytearray,
-    at: int,
-    source: bytearray,
-    spans: bytearray,
-    fields_at: int,
-    count: int,
-    ms_text: bytes,
-    seq: int,
-) -> int:
-    """Copy an XADD as a client sent it: the key, its id in the place of options and star, the fields.
+def put_added(target: bytearray, at: int, frame: Frame, fields_at: int, stream: Stream) -> int:
+    """Copy an XADD as a client sent it, with the stream's last id instead of options and star.
 
-    `fields_at`: the first of the pieces that are fields and values; `count`: the number of pieces.
+    `fields_at`: the first of the pieces that are names and values.
     """
-    key_at = _behind(spans, 0)
-    key_end = _behind(spans, 1)
-    rest_at = _behind(spans, fields_at - 1)
-    rest_end = _behind(spans, count - 1)
-    entry_id = memory.format_behind(ms_text, seq)
+    source = frame.buffer
+    key_at = _behind(frame.spans, 0)
+    key_end = _behind(frame.spans, 1)
+    rest_at = _behind(frame.spans, fields_at - 1)
+    rest_end = _behind(frame.spans, frame.count - 1)
+    entry_id = stream.last_id_text()
     data = b"*%d\r\n$4\r\nXADD\r\n%b$%d\r\n%b\r\n%b" % (
-        3 + count - fields_at,
+        3 + frame.count - fields_at,
         memory.cut(source, key_at, key_end - key_at),
         len(entry_id),
         entry_id,

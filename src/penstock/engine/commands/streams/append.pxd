@@ -76,11 +76,14 @@ cdef class QuickAdd(QuickForm):
     cpdef bint run(self, Context context, Frame frame, ReplyWriter reply) except -1
 
 
-@cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID,
+@cython.locals(found=Stream, stream=Stream, arguments=AddArguments, pieces=Py_ssize_t, wanted=StreamID, whole=StreamID,
                trimmed="long long", fields_at=Py_ssize_t, options=list, known=bytes)
 cdef object _add(Context context, Frame frame)
 @cython.locals(start=Py_ssize_t, end=Py_ssize_t)
 cdef bint _is_whole_id(Frame frame, Py_ssize_t at) except -1
+@cython.locals(found=StreamID)
+cdef StreamID _whole_id(Frame frame, Py_ssize_t at)
+cdef int _put_new(Context context, bytes key, Stream stream) except -1
 @cython.locals(known=StreamID)
 cdef bytes _known_or_none(Context context, Stream stream, AddArguments arguments, Frame frame)
 cdef int _record_message(Context context, Stream stream, AddArguments arguments) except -1

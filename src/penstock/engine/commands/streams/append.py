@@ -276,20 +276,16 @@ def _add(context: Context, frame: Frame) -> Any:
     trimmed = 0
     fields_at = 3
     options: list[bytes] | None = None
-    wanted: StreamID | None = None
-    # XADD key * name value ...: the usual form.
+    # XADD key * name value ...: the usual form. With a whole id: the form of effects in a log.
     if frame.is_char(2, _STAR) and frame.count & 1:
         found = context.keyspace.stream_at(frame, 1)
         stream = context.keyspace.new_stream() if found is None else found
         stream.append(context.instant.ms, frame, 3)
-    # XADD key ms-seq name value ...: the form of effects in a log.
     elif frame.count & 1 and _is_whole_id(frame, 2):
-        wanted = stream_id.parse_span(frame.buffer, frame.start(2), frame.size(2), 0)
-        if wanted.ms == 0 and wanted.seq == 0:
-            raise id_not_above_zero()
+        whole = _whole_id(frame, 2)
         found = context.keyspace.stream_at(frame, 1)
         stream = context.keyspace.new_stream() if found is None else found
-        stream.append_at(wanted.ms, wanted.seq, frame, 3)
+        stream.append_at(whole.ms, whole.seq, frame, 3)
     else:
         arguments = _no_arguments()
         arguments.read(context, frame, True)
@@ -318,10 +314,7 @@ def _add(context: Context, frame: Frame) -> Any:
         if trimmed and context.effects is not None:
             options = [*(options or []), *arguments.trim_words(stream)]
     if found is None:
-        # Only after the entry was added: a failed command leaves no empty stream behind.
-        context.keyspace.put(frame.piece(1), stream)
-        if context.event_kinds:
-            context.created(context.keyspace, frame.piece(1))
+        _put_new(context, frame.piece(1), stream)
     if (
         context.watching
         or context.event_kinds
@@ -345,6 +338,21 @@ def _is_whole_id(frame: Frame, at: int) -> bool:
         and _ZERO <= frame.buffer[start] <= _NINE
         and _ZERO <= frame.buffer[end] <= _NINE
     )
+
+
+def _whole_id(frame: Frame, at: int) -> StreamID:
+    """The id that a word is. Raises: CommandError, InvalidID."""
+    found = stream_id.parse_span(frame.buffer, frame.start(at), frame.size(at), 0)
+    if found.ms == 0 and found.seq == 0:
+        raise id_not_above_zero()
+    return found
+
+
+def _put_new(context: Context, key: bytes, stream: Stream) -> None:
+    """Put a new stream under its key, after its first entry: a failed command leaves no empty stream."""
+    context.keyspace.put(key, stream)
+    if context.event_kinds:
+        context.created(context.keyspace, key)
 
 
 def _known_or_none(

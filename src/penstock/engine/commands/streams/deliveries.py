@@ -48,9 +48,7 @@ class Deliveries:
         if context.effects is not None:
             context.effects.delivered(
                 context.keyspace.index,
-                self._key,
-                self._group_name,
-                self._consumer,
+                (self._key, self._group_name, self._consumer),
                 self._group,
                 ids,
                 when_ms,
