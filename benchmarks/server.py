@@ -87,12 +87,12 @@ def encoded(*words: str) -> bytes:
     return b"".join(parts)
 
 
-def fill_for_pairs(side: Side, pairs: int) -> None:
-    """Add a stream with one entry for each pair, and a group that has read none of them."""
+def fill_for_pairs(side: Side, entries: int) -> None:
+    """Add a stream of entries, and a group that has read none of them."""
     with redis.Redis(port=side.port) as client:
         client.delete("pairs")
         adding = client.pipeline(transaction=False)
-        for number in range(1, pairs + 1):
+        for number in range(1, entries + 1):
             adding.xadd("pairs", {"f": "v"}, id=f"{number}-0")
             if number % 10_000 == 0:
                 adding.execute()
@@ -100,25 +100,27 @@ def fill_for_pairs(side: Side, pairs: int) -> None:
         client.xgroup_create("pairs", "g", "0")
 
 
-def read_and_acknowledge(side: Side, pairs: int) -> float:
-    """Send pairs of XREADGROUP COUNT 1 and XACK over one socket, in batches of 64 pairs."""
-    read = encoded("XREADGROUP", "GROUP", "g", "c", "COUNT", "1", "STREAMS", "pairs", ">")
-    batches = [
-        b"".join(
-            read + encoded("XACK", "pairs", "g", f"{number}-0")
-            for number in range(first, min(first + PAIRS_PER_BATCH, pairs + 1))
-        )
-        for first in range(1, pairs + 1, PAIRS_PER_BATCH)
-    ]
-    start = time.perf_counter()
-    with socket.create_connection(("127.0.0.1", side.port)) as connection:
-        for batch in batches:
-            connection.sendall(batch)
-            acknowledged = 0
-            while acknowledged < batch.count(b"XACK"):
-                # Only replies to XACK are lines that start with a colon.
-                acknowledged += connection.recv(1 << 16).count(b":1\r\n")
-    return pairs / (time.perf_counter() - start)
+def read_and_acknowledge(count: int) -> Work:
+    """Send pairs of XREADGROUP COUNT `count` and XACK over one socket, in batches of 64 pairs."""
+    read = encoded("XREADGROUP", "GROUP", "g", "c", "COUNT", str(count), "STREAMS", "pairs", ">")
+
+    def work(side: Side, entries: int) -> float:
+        pairs = [
+            read + encoded("XACK", "pairs", "g", *(f"{first + i}-0" for i in range(count)))
+            for first in range(1, entries + 1, count)
+        ]
+        batches = [pairs[at : at + PAIRS_PER_BATCH] for at in range(0, len(pairs), PAIRS_PER_BATCH)]
+        start = time.perf_counter()
+        with socket.create_connection(("127.0.0.1", side.port)) as connection:
+            for batch in batches:
+                connection.sendall(b"".join(batch))
+                acknowledged = 0
+                while acknowledged < len(batch):
+                    # Only replies to XACK contain a colon.
+                    acknowledged += connection.recv(1 << 16).count(b":")
+        return entries / (time.perf_counter() - start)
+
+    return work
 
 
 def fill_page(side: Side, requests: int) -> None:
@@ -157,7 +159,13 @@ def lines() -> list[Line]:
             2,
         ),
         Line("XADD 1 field, unpipelined", redis_benchmark(*one), 0.5),
-        Line("XREADGROUP COUNT 1 + XACK, pairs", read_and_acknowledge, 0.25, fill_for_pairs),
+        Line("XREADGROUP COUNT 1 + XACK, pairs", read_and_acknowledge(1), 0.25, fill_for_pairs),
+        Line(
+            "XREADGROUP COUNT 10 + XACK of ten, entries",
+            read_and_acknowledge(10),
+            1,
+            fill_for_pairs,
+        ),
         Line(
             "XRANGE COUNT 100",
             redis_benchmark("XRANGE", "page", "-", "+", "COUNT", "100"),
