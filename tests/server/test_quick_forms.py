@@ -146,7 +146,7 @@ class GroupWork:
         dice = self._dice
         options = [
             *dice.choice([[], [], ["COUNT", "1"], ["count", str(dice.randrange(-1, 15))]]),
-            *dice.choice([[], [], [], ["NOACK"], ["noAck"], ["BLOCK", "0"], ["Block", "5"]]),
+            *dice.choice([[], [], [], ["NOACK"], ["noAck"], ["BLOCK", "3000"], ["Block", "5"]]),
             *dice.choice(
                 [[], [], [], [], [], ["MAXCOUNT", "3"], ["CLAIM", "0"], ["COUNT\0\0\0", "1"]]
             ),
