@@ -32,7 +32,6 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from penstock.core import crc64
 from penstock.core.check import check_list, check_stream
 from penstock.core.frame import Frame
 from penstock.core.list_value import ListValue
@@ -48,6 +47,7 @@ from penstock.persist.check.repair import RepairRefused, write_copy
 from penstock.persist.check.report import Verdict
 from penstock.persist.disk import SystemDisk
 from penstock.persist.layout import Layout
+from penstock.persist.rdb import crc64
 from penstock.persist.rdb.dump import dump_value
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.snapshot import SnapshotOptions
