@@ -280,7 +280,7 @@ def server_cpu_us(pid: int, client: redis.Redis, key: str, commands: int = 2_000
     for _ in range(commands // 100):
         adding = client.pipeline(transaction=False)
         for _ in range(100):
-            adding.execute_command("XADD", key, "*", "temp", "21")
+            adding.execute_command("XADD", key, "*", "temp", "21")  # type: ignore[no-untyped-call]
         adding.execute()
     return (used() - before) * 1e6 / TICKS_PER_SECOND / commands
 

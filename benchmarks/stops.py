@@ -116,7 +116,7 @@ def pending_list(client: redis.Redis, sizes: Sizes) -> None:
     numbered_stream(client)
     client.xgroup_create("s", "g", "0")
     for _ in range(PENDING // BATCH):
-        client.execute_command("XREADGROUP", "GROUP", "g", "c", "COUNT", BATCH, "STREAMS", "s", ">")
+        client.execute_command("XREADGROUP", "GROUP", "g", "c", "COUNT", BATCH, "STREAMS", "s", ">")  # type: ignore[no-untyped-call]
     client.xadd("s", {"temp": "21"})
     client.xreadgroup("g", "d", {"s": ">"})
 
@@ -124,7 +124,7 @@ def pending_list(client: redis.Redis, sizes: Sizes) -> None:
 def orphans(client: redis.Redis, sizes: Sizes) -> None:
     """A million pending entries whose entries are gone."""
     pending_list(client, sizes)
-    client.execute_command("XTRIM", "s", "MAXLEN", 0)
+    client.execute_command("XTRIM", "s", "MAXLEN", 0)  # type: ignore[no-untyped-call]
     time.sleep(SETTLE_SECONDS)
 
 
@@ -151,14 +151,14 @@ def nothing(client: redis.Redis, sizes: Sizes) -> None:
 
 def command(*words: str | int) -> Step:
     def run(client: redis.Redis, sizes: Sizes) -> None:
-        client.execute_command(*words)
+        client.execute_command(*words)  # type: ignore[no-untyped-call]
 
     return run
 
 
 def expire(client: redis.Redis, sizes: Sizes) -> None:
     client.pexpire("s", 1)
-    while client.execute_command("DBSIZE"):
+    while client.execute_command("DBSIZE"):  # type: ignore[no-untyped-call]
         time.sleep(0.01)
 
 
@@ -185,7 +185,7 @@ def autoclaim_all(count: int) -> Step:
         start: bytes = b"0-0"
         while True:
             words = ("XAUTOCLAIM", "s", "g", "d", 0, start, "COUNT", count, "JUSTID")
-            reply = client.execute_command(*words)
+            reply = client.execute_command(*words)  # type: ignore[no-untyped-call]
             start = reply[0]
             if start == b"0-0":
                 return

@@ -164,7 +164,7 @@ class Round:
         version = self.engine.context.compat.rdb_version
         for keyspace in self.engine.context.databases:
             for key, value in keyspace.values.items():
-                payload = dump_value(value, version)  # type: ignore[arg-type]
+                payload = dump_value(value, version)
                 restored = restore_value(payload, version, limits)
                 assert value_state(restored) == value_state(value), key
                 assert dump_value(restored, version) == payload, key

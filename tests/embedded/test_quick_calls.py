@@ -70,7 +70,7 @@ def test_calls_and_pipelines_do_the_same(number: int) -> None:
             fields = dice.choice(
                 [{"f": "v"}, {b"f": 17}, {"f": 1.5, "g": b"x" * 90}, {}, {"f": None}]
             )
-            options = dice.choice([{}, {}, {"maxlen": 30}, {"id": "5-1"}, {"nomkstream": True}])
+            options: Any = dice.choice([{}, {}, {"maxlen": 30}, {"id": "5-1"}, {"nomkstream": True}])
             added = both.call("xadd", dice.choice("sst"), fields, **options)
             if isinstance(added, bytes):
                 known.append(added)
@@ -104,13 +104,13 @@ def test_a_blocked_call_is_served_by_the_full_form() -> None:
         db.xgroup_create("s", "g", mkstream=True)
         assert db.xreadgroup("g", "c", {"s": ">"}, block=1) == []
         entry_id = db.xadd("s", {"f": "v"})
-        assert db.xreadgroup("g", "c", {"s": ">"}, block=0) == [[b"s", [(entry_id, {b"f": b"v"})]]]
+        assert db.xreadgroup("g", "c", {"s": ">"}, block=0) == [[b"s", [(entry_id, {b"f": b"v"})]]]  # type: ignore[comparison-overlap]
 
 
 def test_results_are_decoded_if_asked_for() -> None:
     with penstock.open(decode_responses=True) as db:
         db.xgroup_create("s", "g", mkstream=True)
         entry_id = db.xadd("s", {"f": "ü"})
-        assert db.xreadgroup("g", "c", {"s": ">"}) == [["s", [(entry_id, {"f": "ü"})]]]
+        assert db.xreadgroup("g", "c", {"s": ">"}) == [["s", [(entry_id, {"f": "ü"})]]]  # type: ignore[comparison-overlap]
         assert db.xack("s", "g", entry_id) == 1
         assert db.xreadgroup("g", "c", {"s": ">"}) == []

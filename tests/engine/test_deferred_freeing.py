@@ -3,6 +3,8 @@ frees at once, whatever runs between two steps."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,7 +142,7 @@ def test_an_autoclaim_over_many_orphans_stops_and_goes_on_from_its_cursor() -> N
     bench.ask("XGROUP CREATE s g 0")
     bench.ask("XREADGROUP GROUP g c STREAMS s >")
     bench.ask("XTRIM s MAXLEN 1")
-    calls = []
+    calls: list[Any] = []
     start, claimed = b"0-0", []
     while not calls or start != b"0-0":
         start, entries, deleted = bench.run("XAUTOCLAIM", "s", "g", "d", 0, start, "COUNT", 10**6)

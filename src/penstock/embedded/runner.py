@@ -158,7 +158,7 @@ class CommandCall(Call):
         if not self.command.takes(self.frame.count):
             return False
         engine.context.instant.advance()
-        return engine.execute_quick(self._quick, self.frame, self._collector)
+        return engine.try_quick(self._quick, self.frame, self._collector)
 
     def check_known(self, engine: Engine) -> None:
         """Refuse a command that the level does not have, with the text of a server of that level."""

@@ -26,6 +26,7 @@ cdef class Engine:
     cpdef object execute_now(self, Command command, Frame frame)
     @cython.locals(context=Context, done=bint)
     cpdef bint execute_quick(self, QuickForm quick, Frame frame, ReplyWriter reply) except -1
+    cpdef bint try_quick(self, QuickForm quick, Frame frame, ReplyWriter reply) except -1
     cpdef object run(self, Command command, Frame frame)
     cdef object _call(self, Command command, Frame frame)
     @cython.locals(context=Context, effects=EffectSink, database=Py_ssize_t, changes="long long")

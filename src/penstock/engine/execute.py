@@ -100,8 +100,8 @@ def worded(error: CoreError) -> CommandError:
 class Engine:
     """Keys, commands and blocked readers, in memory.
 
-    Run: execute, execute_quick, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting: park,
-    unpark, retry. Time: expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits,
+    Run: execute, execute_quick, try_quick, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting:
+    park, unpark, retry. Time: expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits,
     expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
@@ -206,6 +206,14 @@ class Engine:
             self.serve_waiters()
         self.unfinished = False
         return done
+
+    def try_quick(self, quick: QuickForm, frame: Frame, reply: ReplyWriter) -> bool:
+        """As execute_quick; False as well if the quick form has failed."""
+        try:
+            return self.execute_quick(quick, frame, reply)
+        except (CommandError, CoreError):
+            self.unfinished = False
+            return False
 
     def run(self, command: Command, frame: Frame) -> Any:
         """As execute_now, without serving waiters. Raises: CommandError."""

@@ -80,7 +80,7 @@ def load(path: Path, bench: DumpBench) -> None:
         load_databases(RdbReader(file, str(path), limits), bench.engine.context.databases)
     for keyspace in bench.engine.context.databases:
         for value in keyspace.values.values():
-            check_value(value)  # type: ignore[arg-type]
+            check_value(value)
 
 
 @pytest.mark.parametrize("compression", ["yes", "no"])
@@ -127,7 +127,7 @@ def test_payloads_have_the_bytes_of_redis(redis_server: RedisServer, seed: int) 
         for key in redis.ask([[b"KEYS", b"*"]])[0]:
             payload = redis.ask([[b"DUMP", key]])[0]
             assert bench.run("RESTORE", key, 0, payload) == "OK"
-            value: Value = bench.engine.context.keyspace.values[key]  # type: ignore[assignment]
+            value: Value = bench.engine.context.keyspace.values[key]
             check_value(value)
             assert dump_value(value, 10, compress=False) == payload
             packed = bench.run("DUMP", key)
@@ -163,7 +163,7 @@ def test_old_formats_are_converted_as_in_redis(redis_server: RedisServer, body: 
         assert bench.run("RESTORE", "k", 0, payload) == "OK"
         assert everything(ask_bench(bench)) == everything(ask)
         if b"plain" not in body:  # Redis keeps it as a plain node until it is changed
-            value: Value = bench.engine.context.keyspace.values[b"k"]  # type: ignore[assignment]
+            value: Value = bench.engine.context.keyspace.values[b"k"]
             assert body_of(dump_value(value, 10, False)) == body_of(ask([b"DUMP", b"k"]))
 
 

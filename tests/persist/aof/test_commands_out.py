@@ -127,7 +127,7 @@ def test_a_name_outlives_its_entry(removal: str) -> None:
 def test_the_counters_of_names_are_not_written() -> None:
     bench = bench_with(*NAMED, NAMED[0], "XADD t 1-0 k v")
     engine = replayed(bench, "8.6")
-    known = engine.context.databases[0].values[b"s"].idempotency  # type: ignore[attr-defined]
+    known = engine.context.databases[0].values[b"s"].idempotency
     assert (known.added, known.duplicates) == (3, 0)
 
 

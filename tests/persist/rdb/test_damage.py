@@ -161,7 +161,7 @@ def bodies() -> list[bytes]:
     keyspace = small_bench().engine.context.keyspace
     for rdb_version in (12, 13, 14):
         for name in (b"s", b"s", b"l"):
-            found.append(body_of(dump_value(keyspace.values[name], rdb_version, False)))  # type: ignore[arg-type]
+            found.append(body_of(dump_value(keyspace.values[name], rdb_version, False)))
     return found
 
 
@@ -172,7 +172,7 @@ def restore_and_use(bench: DumpBench, dice: random.Random, body: bytes) -> bool:
         assert reply == Refusal("ERR Bad data format")
         return False
     keyspace = bench.engine.context.keyspace
-    check_value(keyspace.values[b"m"])  # type: ignore[arg-type]
+    check_value(keyspace.values[b"m"])
     payload = bench.ask("DUMP m")
     assert bench.run("RESTORE", "again", 0, payload, "REPLACE") == "OK"
     assert bench.ask("DUMP again") == payload
@@ -180,7 +180,7 @@ def restore_and_use(bench: DumpBench, dice: random.Random, body: bytes) -> bool:
         bench.clock.at_ms += 1
         bench.ask(line)
         for value in keyspace.values.values():
-            check_value(value)  # type: ignore[arg-type]
+            check_value(value)
     return True
 
 
