@@ -148,7 +148,7 @@ class ReplyWriter:
         raise NotImplementedError
 
     def begin_served(self, key: bytes, expected: int) -> None:
-        """Begin the result of a read from one stream; about so many entries follow, by put_entry."""
+        """Begin the result of a read from one stream; about `expected` entries follow, by put_entry."""
         raise NotImplementedError
 
     def put_entry(self, entry: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from penstock.core.frame import Frame
 from penstock.core.idempotency import DURATION_S_MAX
 from penstock.errors import DataError
 
@@ -139,3 +140,25 @@ def checked_streams(command: str, ids_by_key: Any) -> dict[Any, Any]:
     if not isinstance(ids_by_key, dict) or not ids_by_key:
         raise DataError(f"{command} streams must be a non empty dict")
     return ids_by_key
+
+
+def put(frame: Frame, value: Any) -> None:
+    """Add one argument as redis-py would encode it. Raises: DataError for what it would refuse."""
+    kind = type(value)
+    if kind is str:
+        frame.add_text(value)
+    elif kind is bytes:
+        frame.add(value)
+    elif isinstance(value, bool) or not isinstance(
+        value, (str, bytes, bytearray, memoryview, int, float)
+    ):
+        raise DataError(
+            f"Invalid input of type: '{kind.__name__}'. "
+            "Convert to a bytes, string, int or float first."
+        )
+    elif isinstance(value, (int, float)):
+        frame.add_text(repr(value))
+    elif isinstance(value, str):
+        frame.add(value.encode())
+    else:
+        frame.add(bytes(value))

@@ -3,7 +3,7 @@
 import cython
 
 from penstock.core.frame cimport Frame
-from penstock.embedded cimport arguments, runner
+from penstock.embedded cimport arguments
 from penstock.engine.table cimport Command
 from penstock.embedded.runner cimport CommandCall, Runner
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from penstock.embedded import arguments, results, runner
+from penstock.embedded import arguments, results
 from penstock.embedded.group_methods import GroupMethods
 from penstock.embedded.key_methods import KeyMethods
 from penstock.embedded.runner import Runner
@@ -132,26 +132,26 @@ class Database(Runner, GroupMethods[Text], KeyMethods[Text]):
         call.use_quick_form()
         frame = call.frame
         frame.add(b"XADD")
-        runner.put(frame, name)
+        arguments.put(frame, name)
         if nomkstream:
             frame.add(b"NOMKSTREAM")
         if ref_policy is not None or idmpauto is not None or idmp is not None:
             for word in arguments.newer_options(ref_policy, idmpauto, idmp):
-                runner.put(frame, word)
+                arguments.put(frame, word)
         if maxlen is not None or minid is not None or limit is not None:
             threshold = None if maxlen is None else str(maxlen)
             for word in arguments.trim(threshold, approximate, minid, limit):
-                runner.put(frame, word)
-        runner.put(frame, id)
+                arguments.put(frame, word)
+        arguments.put(frame, id)
         for field, value in fields.items():
             if type(field) is str:  # as put, without the call
                 frame.add_text(field)
             else:
-                runner.put(frame, field)
+                arguments.put(frame, field)
             if type(value) is str:
                 frame.add_text(value)
             else:
-                runner.put(frame, value)
+                arguments.put(frame, value)
         reply: Any = self._perform(call)
         if self._decode and reply is not None:
             reply = reply.decode()
@@ -313,15 +313,15 @@ class Database(Runner, GroupMethods[Text], KeyMethods[Text]):
         frame = call.frame
         frame.add(b"XREADGROUP")
         frame.add(b"GROUP")
-        runner.put(frame, groupname)
-        runner.put(frame, consumername)
+        arguments.put(frame, groupname)
+        arguments.put(frame, consumername)
         for word in options:
-            runner.put(frame, word)
+            arguments.put(frame, word)
         frame.add(b"STREAMS")
         for key in ids_by_key:
-            runner.put(frame, key)
+            arguments.put(frame, key)
         for after in ids_by_key.values():
-            runner.put(frame, after)
+            arguments.put(frame, after)
         found: list[StreamEntries[Text]] = self._finished(self._perform(call))
         return found
 
@@ -331,10 +331,10 @@ class Database(Runner, GroupMethods[Text], KeyMethods[Text]):
         call.use_quick_form()
         frame = call.frame
         frame.add(b"XACK")
-        runner.put(frame, name)
-        runner.put(frame, groupname)
+        arguments.put(frame, name)
+        arguments.put(frame, groupname)
         for entry_id in ids:
-            runner.put(frame, entry_id)
+            arguments.put(frame, entry_id)
         acknowledged: int = self._perform(call)
         return acknowledged
 

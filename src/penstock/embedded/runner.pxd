@@ -5,6 +5,7 @@ import cython
 from penstock.core.frame cimport Frame
 from penstock.engine.execute cimport Engine
 from penstock.engine.table cimport Command, QuickForm
+from penstock.embedded cimport arguments
 from penstock.embedded.collector cimport Collector
 from penstock.embedded.lock cimport TurnLock
 
@@ -86,6 +87,3 @@ cdef class Runner:
     cdef int _attempt(self, Call call) except -1
     cdef int _in_turn(self, Step step) except -1
     cdef int _check_usable(self) except -1
-
-
-cdef int put(Frame frame, value) except -1

@@ -38,7 +38,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from penstock.core.frame import Frame
-from penstock.embedded import results
+from penstock.embedded import arguments, results
 from penstock.embedded.collector import Collector
 from penstock.embedded.durability import Keeper
 from penstock.embedded.lock import inside_a_call, new_turn_lock
@@ -46,7 +46,7 @@ from penstock.embedded.thread_waiter import ThreadWaiter
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.table import Command, Flags, QuickForm
 from penstock.engine.waiters import Blocked
-from penstock.errors import CommandError, DatabaseClosed, DataError, no_such_command
+from penstock.errors import CommandError, DatabaseClosed, no_such_command
 from penstock.reply import NULL_ARRAY
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ class Runner:
         for word in _WORDS[name]:
             call.frame.add(word)
         for piece in pieces:
-            put(call.frame, piece)
+            arguments.put(call.frame, piece)
         return self._finished(self._perform(call))
 
     def _finished(self, reply: Any) -> Any:
@@ -494,25 +494,3 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
-
-
-def put(frame: Frame, value: Any) -> None:
-    """Add one argument as redis-py would encode it. Raises: DataError for what it would refuse."""
-    kind = type(value)
-    if kind is str:
-        frame.add_text(value)
-    elif kind is bytes:
-        frame.add(value)
-    elif isinstance(value, bool) or not isinstance(
-        value, (str, bytes, bytearray, memoryview, int, float)
-    ):
-        raise DataError(
-            f"Invalid input of type: '{kind.__name__}'. "
-            "Convert to a bytes, string, int or float first."
-        )
-    elif isinstance(value, (int, float)):
-        frame.add_text(repr(value))
-    elif isinstance(value, str):
-        frame.add(value.encode())
-    else:
-        frame.add(bytes(value))

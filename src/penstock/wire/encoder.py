@@ -289,6 +289,8 @@ class Encoder(ReplyWriter):
     def _put_current(self, entry: Any) -> None:
         """Write one entry: `*2 id *2n name value ...`."""
         fields = entry.field_count
+        if not 0 <= fields <= len(entry.node):
+            raise CorruptData(_DAMAGED, entry.place)
         # As in _put_run.
         at = self._room(len(entry.node) + (2 * fields + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX)
         names_at = entry.names_at if entry.same_fields else 0
@@ -297,7 +299,7 @@ class Encoder(ReplyWriter):
             memory.put_id_prefix(self._ms_text, entry.ms)
         at = memory.put_entry_head(self.buffer, at, self._ms_text, entry.seq, fields)
         at = memory.put_fields(self.buffer, at, entry.node, names_at, entry.pieces_at, fields)
-        if at == 0 or fields < 0:
+        if at == 0:
             raise CorruptData(_DAMAGED, entry.place)
         self.size = at
 
@@ -317,7 +319,7 @@ class Encoder(ReplyWriter):
         seq = entry.seq
         place = entry.place
         pieces_at = entry.pieces_at
-        if fields < 0 or fields > len(node):
+        if not 0 <= fields <= len(node):
             raise CorruptData(_DAMAGED, place)
         # No element is longer than its node, and each adds at most its head and two line ends.
         room = len(node) + (2 * fields + 8) * _HEAD_BYTES_MAX + _ID_BYTES_MAX

@@ -11,8 +11,7 @@ A node stands for the characters that lead *to* it. The star at [bt] is `foo`; b
 children. A new key whose walk ends at a node or between nodes is added there. A key that ends inside a
 compressed node splits it (see "Splitting" below).
 
-Removing a key cuts its branch up to the next key or fork. If that leaves a chain of only children, the
-chain becomes one compressed node again.
+Removing a key cuts its branch up to the next key or fork; a chain of only children becomes one node again.
 
 heap.py describes how nodes are stored. Here a link is a number: below LEAF it is a node, from LEAF on a
 leaf, which has no node of its own, and BARE is the head of an empty tree. `at` and `link_at` are byte
@@ -350,17 +349,16 @@ class Rax(NodeHeap):
     def _detach(self) -> Any:
         """Remove the key that _locate found; return its value."""
         slot = self._slot(self._stop)
+        value = self._value(slot)
         is_last = self._stop >= _LEAF and self._branch_at < 0
         if is_last and not self._is_small():
-            value = self._value(slot)
             self._empty()
             return value
         self._reserve_release()
+        self.version += 1
         if is_last:
-            value = self._release(slot)
             self._reset()
-            self.version += 1
-            return value
+            return self._release(slot)
         chain_at = self._run
         if self._stop >= _LEAF:
             self._prune()
@@ -368,9 +366,8 @@ class Rax(NodeHeap):
         else:
             self._reserve(self._cells(self._stop))
             self._set_slot(self._link_at, -1)
-        value = self._release(slot)
+        self._release(slot)
         self.count -= 1
-        self.version += 1
         self._compress(chain_at)
         self._tidy()
         return value

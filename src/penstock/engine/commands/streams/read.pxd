@@ -55,17 +55,17 @@ cdef bint _is_new(StreamID after) except -1
 cdef StreamID _group_read_id(Context context, Frame frame, Py_ssize_t at)
 @cython.locals(stream=Stream, now_ms="long long", consumer=Consumer, reader=Consumer, found=EntryRange,
                count="long long", budget=ReadBudget)
-cdef object _serve_group(Context context, Frame frame, bytes key, Group group, StreamID after,
+cdef object _serve_group(Context context, bytes key, Group group, StreamID after,
                          ReadArguments arguments)
 cdef int _note_delivery(Context context, Consumer reader, ReadArguments arguments) except -1
-cdef object _claim_and_deliver(Context context, Frame frame, bytes key, Group group, Consumer reader,
+cdef object _claim_and_deliver(Context context, bytes key, Group group, Consumer reader,
                                ReadArguments arguments)
 @cython.locals(consumer=Consumer)
-cdef Consumer _consumer_of(Context context, Frame frame, bytes key, Group group, ReadArguments arguments)
-cdef Consumer _made_consumer(Context context, Frame frame, bytes key, Group group, ReadArguments arguments)
-cdef Deliveries _deliveries(Context context, Frame frame, bytes key, Group group, ReadArguments arguments)
+cdef Consumer _consumer_of(Context context, bytes key, Group group, ReadArguments arguments)
+cdef Consumer _made_consumer(Context context, bytes key, Group group, ReadArguments arguments)
+cdef Deliveries _deliveries(Context context, bytes key, Group group, ReadArguments arguments)
 @cython.locals(deliveries=Deliveries)
-cdef int _record_delivery(Context context, Frame frame, bytes key, Group group, ReadArguments arguments,
+cdef int _record_delivery(Context context, bytes key, Group group, ReadArguments arguments,
                           list ids) except -1
 @cython.locals(ids=list, cursor=EntryCursor)
 cdef list _ids_of(EntryRange found)

@@ -147,22 +147,22 @@ def _block_or_nothing(
     blocked = Blocked(again, keys, arguments.timeout_ms)
     if arguments.grouped:
         blocked.alike = ALIKE_IN_ERRORS
-        blocked.position = (frame.piece(arguments.group_at), arguments.claim_idle_ms)
+        blocked.position = (arguments.group_name(), arguments.claim_idle_ms)
     elif arguments.budget is None:
         blocked.alike = ALIKE
         words = [again.piece(at) for at in range(arguments.streams_at, again.count)]
         blocked.position = (arguments.count, *words)
     if arguments.claim_idle_ms != _NEVER:
-        blocked.retry_ms = _retry_ms(context, frame, keys, arguments)
+        blocked.retry_ms = _retry_ms(context, keys, arguments)
     return blocked
 
 
-def _retry_ms(context: Context, frame: Frame, keys: list[bytes], arguments: ReadArguments) -> int:
+def _retry_ms(context: Context, keys: list[bytes], arguments: ReadArguments) -> int:
     """How long until an entry that is pending now, or that becomes pending, can be claimed."""
     first: int | None = None
     for key in keys:
         stream = context.keyspace.stream_or_none(key)
-        group = group_or_none(stream, frame.piece(arguments.group_at))
+        group = group_or_none(stream, arguments.group_name())
         if stream is not None and group is not None:
             due_ms = group.next_claim_ms_or_none(stream, arguments.claim_idle_ms)
             if due_ms is not None and (first is None or due_ms < first):
@@ -176,7 +176,7 @@ def _retry_ms(context: Context, frame: Frame, keys: list[bytes], arguments: Read
 def xreadgroup(context: Context, frame: Frame) -> Any:
     """New entries for a consumer of a group, or its pending entries."""
     arguments = read_arguments(context, frame, True)
-    group_name = frame.piece(arguments.group_at)
+    group_name = arguments.group_name()
     context.recorded = True  # the deliveries are recorded, not the request
     groups: list[Group] = []
     ids: list[StreamID] = []
@@ -190,7 +190,7 @@ def xreadgroup(context: Context, frame: Frame) -> Any:
         if budget is not None and budget.is_spent():
             break
         key = frame.piece(arguments.streams_at + index)
-        entries = _serve_group(context, frame, key, groups[index], ids[index], arguments)
+        entries = _serve_group(context, key, groups[index], ids[index], arguments)
         if entries is not None:
             served.append((key, entries))
         if not _is_new(ids[index]):
@@ -228,7 +228,7 @@ class QuickReadGroup(QuickForm):
         if reader is None:
             if stream.last_entry_id() <= group.last_id:
                 return False
-            reader = _made_consumer(context, frame, key, group, arguments)
+            reader = _made_consumer(context, key, group, arguments)
         now_ms = context.instant.ms
         ids: list[bytes] | None = None if context.effects is None else []
         if not group.deliver_to(
@@ -243,7 +243,7 @@ class QuickReadGroup(QuickForm):
         context.recorded = True
         _note_delivery(context, reader, arguments)
         if ids is not None:
-            _record_delivery(context, frame, key, group, arguments, ids)
+            _record_delivery(context, key, group, arguments, ids)
         return True
 
 
@@ -275,7 +275,6 @@ def _is_new(after: StreamID) -> bool:
 
 def _serve_group(
     context: Context,
-    frame: Frame,
     key: bytes,
     group: Group,
     after: StreamID,
@@ -289,7 +288,7 @@ def _serve_group(
     budget = arguments.budget
     count = arguments.count if budget is None else budget.cap(arguments.count)
     if not _is_new(after):
-        consumer = _consumer_of(context, frame, key, group, arguments)
+        consumer = _consumer_of(context, key, group, arguments)
         history: list[tuple[bytes, list[bytes] | None]] = []
         if budget is None:
             history = group.redeliver(stream, consumer, after, count, now_ms)
@@ -302,26 +301,26 @@ def _serve_group(
             history += more
         if context.effects is not None:
             again = [stream_id.parse(found_id) for found_id, flat in history if flat is not None]
-            _deliveries(context, frame, key, group, arguments).took(again)
+            _deliveries(context, key, group, arguments).took(again)
         if context.compat.history_is_change:
             context.dirty += 1
         return [(found_id, NULL_ARRAY if flat is None else flat) for found_id, flat in history]
-    reader = group.consumer_or_none(frame.piece(arguments.group_at + 1))
+    reader = group.consumer_or_none(arguments.consumer_name())
     if reader is None:
         if not context.compat.consumer_activity and stream.last_entry_id() <= group.last_id:
             return None
-        reader = _made_consumer(context, frame, key, group, arguments)
+        reader = _made_consumer(context, key, group, arguments)
     elif context.compat.consumer_activity and not context.retrying:
         reader.seen_ms = now_ms
     if arguments.claim_idle_ms != _NEVER:
-        return _claim_and_deliver(context, frame, key, group, reader, arguments)
+        return _claim_and_deliver(context, key, group, reader, arguments)
     if budget is not None:
         count = budget.count_within(stream, group.last_id, count)
     found = group.deliver(stream, reader, count, now_ms, arguments.ack)
     if found is not None:
         _note_delivery(context, reader, arguments)
         if context.effects is not None:
-            _record_delivery(context, frame, key, group, arguments, _ids_of(found))
+            _record_delivery(context, key, group, arguments, _ids_of(found))
     return found
 
 
@@ -336,7 +335,6 @@ def _note_delivery(context: Context, reader: Consumer, arguments: ReadArguments)
 
 def _claim_and_deliver(
     context: Context,
-    frame: Frame,
     key: bytes,
     group: Group,
     reader: Consumer,
@@ -367,9 +365,9 @@ def _claim_and_deliver(
         reader.active_ms = now_ms
     context.dirty += 1
     if context.effects is not None:
-        _deliveries(context, frame, key, group, arguments).took([entry.id for entry in claimed])
+        _deliveries(context, key, group, arguments).took([entry.id for entry in claimed])
         if found is not None:
-            _record_delivery(context, frame, key, group, arguments, _ids_of(found))
+            _record_delivery(context, key, group, arguments, _ids_of(found))
     return rows
 
 
@@ -393,43 +391,37 @@ def _claim_idle(
     return claimed
 
 
-def _consumer_of(
-    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
-) -> Consumer:
+def _consumer_of(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Consumer:
     """The consumer that reads, created if it is new; updates its seen time."""
-    consumer = group.consumer_or_none(frame.piece(arguments.group_at + 1))
+    consumer = group.consumer_or_none(arguments.consumer_name())
     if consumer is None:
-        return _made_consumer(context, frame, key, group, arguments)
+        return _made_consumer(context, key, group, arguments)
     consumer.seen_ms = context.now_ms()
     return consumer
 
 
 def _made_consumer(
-    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
+    context: Context, key: bytes, group: Group, arguments: ReadArguments
 ) -> Consumer:
-    consumer = make_consumer(context, key, group, frame.piece(arguments.group_at + 1))
+    consumer = make_consumer(context, key, group, arguments.consumer_name())
     if context.effects is not None:
-        _deliveries(context, frame, key, group, arguments).made()
+        _deliveries(context, key, group, arguments).made()
     return consumer
 
 
-def _deliveries(
-    context: Context, frame: Frame, key: bytes, group: Group, arguments: ReadArguments
-) -> Deliveries:
-    group_name, consumer = frame.piece(arguments.group_at), frame.piece(arguments.group_at + 1)
-    return Deliveries(context, key, group, group_name, consumer)
+def _deliveries(context: Context, key: bytes, group: Group, arguments: ReadArguments) -> Deliveries:
+    return Deliveries(context, key, group, arguments.group_name(), arguments.consumer_name())
 
 
 def _record_delivery(
     context: Context,
-    frame: Frame,
     key: bytes,
     group: Group,
     arguments: ReadArguments,
     ids: list[bytes],
 ) -> None:
     """Record new deliveries and the group's new position."""
-    deliveries = _deliveries(context, frame, key, group, arguments)
+    deliveries = _deliveries(context, key, group, arguments)
     if arguments.ack:
         deliveries.got_new(ids, context.now_ms())
     else:

@@ -33,6 +33,7 @@ cdef class ReadArguments:
     cdef public long long claim_idle_ms
     cdef readonly ReadBudget budget
     cdef readonly bint ack
+    cdef readonly Frame frame
     cdef readonly Py_ssize_t group_at
     cdef readonly Py_ssize_t streams_at
     cdef readonly Py_ssize_t streams
@@ -40,6 +41,8 @@ cdef class ReadArguments:
     cdef int _reset(self, bint grouped) except -1
     @cython.locals(at=Py_ssize_t, more=Py_ssize_t, word="unsigned long long")
     cpdef int read(self, Context context, Frame frame) except -1
+    cpdef bytes group_name(self)
+    cpdef bytes consumer_name(self)
     cdef bint _read_new_option(self, Context context, Frame frame, Py_ssize_t at) except -1
     cdef int _read_timeout(self, Context context, Frame frame, Py_ssize_t at) except -1
     @cython.locals(words=Py_ssize_t)

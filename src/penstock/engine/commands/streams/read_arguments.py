@@ -37,6 +37,7 @@ class ReadArguments:
         "budget",
         "claim_idle_ms",
         "count",
+        "frame",
         "group_at",
         "grouped",
         "max_count",
@@ -67,6 +68,7 @@ class ReadArguments:
 
         Without a context only the positions matter: numbers are skipped without a check.
         """
+        self.frame = frame
         at = 1
         while at < frame.count:
             more = frame.count - 1 - at
@@ -104,6 +106,14 @@ class ReadArguments:
             raise CommandError("MAXCOUNT must be greater than or equal to COUNT")
         if self.max_count or self.max_size:
             self.budget = ReadBudget(self.max_count, self.max_size)
+
+    def group_name(self) -> bytes:
+        """The group of a group read."""
+        return self.frame.piece(self.group_at)
+
+    def consumer_name(self) -> bytes:
+        """The consumer of a group read."""
+        return self.frame.piece(self.group_at + 1)
 
     def _read_new_option(self, context: Context | None, frame: Frame, at: int) -> bool:
         """Read an option that only newer levels have, with its value; False if the word is none."""
