@@ -4,6 +4,7 @@ from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
 from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
+from penstock.core.groups.results cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax cimport cutting
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
@@ -128,24 +129,3 @@ cdef class Group:
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
     cpdef object lag_or_none(self, Stream stream)
-
-
-cdef class PendingRow:
-    cdef readonly StreamID id
-    cdef readonly bytes consumer
-    cdef readonly long long delivery_ms
-    cdef readonly long long delivery_count
-    cdef readonly bint owned
-
-
-cdef class ClaimedEntry:
-    cdef readonly StreamID id
-    cdef readonly list fields
-    cdef readonly long long idle_ms
-    cdef readonly long long delivery_count
-
-
-cdef class AutoClaim:
-    cdef readonly StreamID cursor
-    cdef readonly list claimed
-    cdef readonly list deleted

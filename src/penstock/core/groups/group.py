@@ -45,6 +45,7 @@ from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.groups import positions
 from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.groups.results import AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax import cutting
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import (
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
 NEVER_MS = -1
 ENTRIES_READ_UNKNOWN = -1
 NOBODY = -1
-VAIN_SCANS_MAX = 2048  # an autoclaim stops after so many rows without a claim: 1 us each
+VAIN_SCANS_MAX = 2048  # rows without a claim after which an autoclaim ends: 1 us each
 
 _NEVER_MS = NEVER_MS
 _NOBODY = NOBODY
@@ -679,48 +680,3 @@ class Group:
         ):
             position = positions.rank_or_unknown(stream, self.last_id)
         return None if position == _UNKNOWN else stream.entries_added - position
-
-
-class PendingRow:
-    """One row of a pending list. An entry that was returned has no consumer (b"") and a time of 0."""
-
-    __slots__ = ("consumer", "delivery_count", "delivery_ms", "id", "owned")
-
-    def __init__(
-        self,
-        entry_id: StreamID,
-        consumer: bytes,
-        delivery_ms: int,
-        delivery_count: int,
-        owned: bool,
-    ) -> None:
-        self.id = entry_id
-        self.consumer = consumer
-        self.delivery_ms = delivery_ms
-        self.delivery_count = delivery_count
-        self.owned = owned
-
-
-class ClaimedEntry:
-    """An entry that a read has claimed, with its idle time and its number of deliveries before."""
-
-    __slots__ = ("delivery_count", "fields", "id", "idle_ms")
-
-    def __init__(
-        self, entry_id: StreamID, fields: list[bytes], idle_ms: int, delivery_count: int
-    ) -> None:
-        self.id = entry_id
-        self.fields = fields
-        self.idle_ms = idle_ms
-        self.delivery_count = delivery_count
-
-
-class AutoClaim:
-    """The result of an autoclaim: the next start (0-0: at the end), claimed ids, deleted ids."""
-
-    __slots__ = ("claimed", "cursor", "deleted")
-
-    def __init__(self) -> None:
-        self.cursor = stream_id.SMALLEST
-        self.claimed: list[StreamID] = []
-        self.deleted: list[StreamID] = []
