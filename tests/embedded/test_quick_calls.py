@@ -70,7 +70,9 @@ def test_calls_and_pipelines_do_the_same(number: int) -> None:
             fields = dice.choice(
                 [{"f": "v"}, {b"f": 17}, {"f": 1.5, "g": b"x" * 90}, {}, {"f": None}]
             )
-            options: Any = dice.choice([{}, {}, {"maxlen": 30}, {"id": "5-1"}, {"nomkstream": True}])
+            options: Any = dice.choice(
+                [{}, {}, {"maxlen": 30}, {"id": "5-1"}, {"nomkstream": True}]
+            )
             added = both.call("xadd", dice.choice("sst"), fields, **options)
             if isinstance(added, bytes):
                 known.append(added)

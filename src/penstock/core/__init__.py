@@ -9,6 +9,7 @@ groups/       consumer groups: consumers, pending entries, claiming, references
 idempotency   the messages that each producer has added lately
 list_value    the value of a list key: a chain of listpacks
 rax/          the radix tree: a sorted map from byte strings to objects
+garbage       data that is no longer used, freed a part at a time
 frame         the arguments of one command: a buffer and the span of each
 row_blob      rows of an exactly-once sink, packed as MessagePack
 memory        bounds-checked reads and writes inside a bytearray

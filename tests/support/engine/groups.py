@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from penstock.core import stream_id
-from penstock.core.groups.found import AutoClaim
 from penstock.core.groups.group import ClaimOptions, Consumer, Group
+from penstock.core.groups.results import AutoClaim
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import SMALLEST
 from tests.support.engine.streams import stream_of

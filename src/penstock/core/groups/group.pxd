@@ -3,8 +3,8 @@ import cython
 from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
 from penstock.core.groups cimport positions
-from penstock.core.groups.found cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.groups.pending_index cimport PendingIndex
+from penstock.core.groups.results cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax cimport cutting
 from penstock.core.rax.last_found cimport LastFound
 from penstock.core.rax.tree cimport Rax, RaxIterator

@@ -44,8 +44,8 @@ from typing import TYPE_CHECKING
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.groups import positions
-from penstock.core.groups.found import AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.groups.results import AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax import cutting
 from penstock.core.rax.last_found import LastFound
 from penstock.core.rax.tree import Rax
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
 NEVER_MS = -1
 ENTRIES_READ_UNKNOWN = -1
 NOBODY = -1
-VAIN_SCANS_MAX = 2048  # an autoclaim stops after so many rows without a claim: 1 us each
+VAIN_SCANS_MAX = 2048  # rows without a claim after which an autoclaim ends: 1 us each
 
 _NEVER_MS = NEVER_MS
 _NOBODY = NOBODY

@@ -60,8 +60,10 @@ BARE = LEAF + LEAF - 2  # the head of an empty tree: neither key nor children
 HEAP_CELLS_MAX = 2**31  # leaves are fewer than cells, so a slot always fits beside the tag
 TIDY_CELLS_MIN = 16384  # 64 KiB: below this, free memory is not worth a copy
 TIDY_SLOTS_MIN = 8192
-COPY_KEYS_MAX = 16384  # one copy takes a millisecond at most
-SHED_MAX = 65536  # slots or bytes freed by one change: 0.1 ms
+COPY_KEYS_MAX = 8192  # one copy takes a millisecond at most
+SHED_MAX = (
+    2048  # slots freed by one change: 2 us; a command may make a hundred changes to two trees
+)
 
 _KEY = KEY  # copies for C, see heap.pxd
 _NULL = NULL
@@ -416,8 +418,9 @@ class NodeHeap:
     def _shed(self) -> None:
         """Free a part of what the last copy has left behind."""
         old = self.doomed[len(self.doomed) - 1]
-        del old[max(0, len(old) - _SHED_MAX) :]
-        if len(old) == 0:
+        if type(old) is list:
+            del old[max(0, len(old) - _SHED_MAX) :]
+        if type(old) is not list or len(old) == 0:  # a buffer goes back to the system as a whole
             self.doomed.pop()
 
     def _copy(self) -> None:

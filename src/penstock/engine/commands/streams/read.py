@@ -6,8 +6,8 @@ from typing import Any
 
 from penstock.core import memory, stream_id
 from penstock.core.frame import Frame
-from penstock.core.groups.found import ClaimedEntry
 from penstock.core.groups.group import Consumer, Group
+from penstock.core.groups.results import ClaimedEntry
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.commands.streams.deliveries import Deliveries

@@ -1,4 +1,3 @@
-from penstock.core cimport stream_id
 from penstock.core.stream_id cimport StreamID
 
 

@@ -1,4 +1,4 @@
-"""What the questions and claims of a group (group.py) return."""
+"""What a group returns about its pending entries: rows, and the outcome of claims."""
 
 from __future__ import annotations
 
