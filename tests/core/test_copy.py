@@ -7,7 +7,8 @@ import random
 import pytest
 
 from penstock.core.check import check_group, check_stream
-from penstock.core.groups.group import NEVER_MS, Group
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import NEVER_MS
 from penstock.core.groups.references import References, add_group, remove_group
 from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.rax.tree import Rax

@@ -37,7 +37,8 @@ from __future__ import annotations
 from typing import NoReturn
 
 from penstock.core import listpack, stream_id, stream_node
-from penstock.core.groups.group import NEVER_MS, NOBODY, Consumer, Group, Pending
+from penstock.core.groups.group import NOBODY, Group
+from penstock.core.groups.records import NEVER_MS, Consumer, Pending
 from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax.tree import Rax

@@ -31,7 +31,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from penstock.core.groups.group import Consumer, Group
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import Consumer
 from penstock.core.list_value import ListValue
 from penstock.core.rax import cutting
 from penstock.core.stream import Stream

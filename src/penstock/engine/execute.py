@@ -101,8 +101,8 @@ class Engine:
     """Keys, commands and blocked readers, in memory.
 
     Run: execute, execute_quick, try_quick, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting:
-    park, unpark, retry. Time: expire_due. Loading: spare, adopt. Inside: context, waiters, limits, list_limits,
-    expired_keys.
+    park, unpark, retry. Time: expire_due. Loading: spare, adopt. Inside: context, waiters, limits,
+    list_limits, expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
 

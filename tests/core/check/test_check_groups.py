@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.check import check_group, check_stream
-from penstock.core.groups.group import Consumer, Group, Pending
+from penstock.core.groups.group import Group
 from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.groups.records import Consumer, Pending
 from penstock.core.groups.references import References, add_group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.core.check import check_group
-from penstock.core.groups.group import NEVER_MS, ClaimOptions
+from penstock.core.groups.records import NEVER_MS, ClaimOptions
 from penstock.core.groups.results import ClaimedEntry
 from penstock.core.stream import Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.check import check_group
-from penstock.core.groups.group import ClaimOptions
+from penstock.core.groups.records import ClaimOptions
 from penstock.core.stream_id import SMALLEST
 from tests.support.engine.groups import crew, options, told, worked
 from tests.support.engine.streams import pending_of, sid

@@ -6,7 +6,8 @@ import gc
 
 from penstock.build import KIND
 from penstock.core.check import check_group, check_stream
-from penstock.core.groups.group import NEVER_MS, Consumer, Group, Pending
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import NEVER_MS, Consumer, Pending
 from tests.support.engine.groups import crew
 from tests.support.engine.streams import keys_of, pending_of
 

@@ -20,7 +20,8 @@ from penstock.build import KIND
 from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups import positions
-from penstock.core.groups.group import ClaimOptions, Consumer, Group
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import ClaimOptions, Consumer
 from penstock.core.groups.references import References, add_group, remove_group
 from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.rax.tree import Rax

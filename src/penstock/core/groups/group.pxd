@@ -4,6 +4,7 @@ from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
 from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
+from penstock.core.groups.records cimport ClaimOptions, Consumer, Pending, idle_key, made_pending
 from penstock.core.groups.results cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax cimport cutting
 from penstock.core.rax.last_found cimport LastFound
@@ -13,46 +14,14 @@ from penstock.core.stream_id cimport StreamID
 from penstock.reply cimport ReplyWriter
 
 cdef long long _NEVER_MS
+cdef Py_ssize_t _TIME_BYTES
 cdef long long _UNKNOWN
 cdef long long _COUNT_MAX
 cdef int _NOBODY
-cdef Py_ssize_t _TIME_BYTES
 cdef int _LAG_COUNTS_TRIMMED
 cdef int _LAG_RECOUNTS
 cdef long long _SCANS_PER_CLAIM
 cdef long long _VAIN_SCANS_MAX
-
-
-# Numbers only, so that the type needs no garbage collection: 40 bytes per object.
-@cython.final
-cdef class Pending:
-    cdef public long long delivery_ms
-    cdef public long long delivery_count
-    cdef public int consumer_number
-
-
-@cython.locals(made=Pending)
-cdef Pending _made_pending(int consumer_number, long long delivery_ms, long long delivery_count)
-
-
-cdef bytes _idle_key(Pending record, bytes key)
-
-
-@cython.final
-cdef class Consumer:
-    cdef readonly bytes name
-    cdef readonly int number
-    cdef public long long seen_ms
-    cdef public long long active_ms
-    cdef readonly Rax pending
-
-
-cdef class ClaimOptions:
-    cdef public long long idle_ms_min
-    cdef public long long delivery_ms
-    cdef public long long delivery_count
-    cdef public bint force
-    cdef public bint just_id
 
 
 @cython.final

@@ -45,6 +45,15 @@ from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.groups import positions
 from penstock.core.groups.pending_index import PendingIndex
+from penstock.core.groups.records import (
+    NEVER_MS,
+    TIME_BYTES,
+    ClaimOptions,
+    Consumer,
+    Pending,
+    idle_key,
+    made_pending,
+)
 from penstock.core.groups.results import AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax import cutting
 from penstock.core.rax.last_found import LastFound
@@ -64,78 +73,19 @@ from penstock.reply import ReplyWriter
 if TYPE_CHECKING:
     from penstock.core.garbage import Garbage
 
-NEVER_MS = -1
 ENTRIES_READ_UNKNOWN = -1
 NOBODY = -1
 VAIN_SCANS_MAX = 2048  # rows without a claim after which an autoclaim ends: 1 us each
 
 _NEVER_MS = NEVER_MS
+_TIME_BYTES = TIME_BYTES
 _NOBODY = NOBODY
 _UNKNOWN = ENTRIES_READ_UNKNOWN
 _COUNT_MAX = COUNT_MAX
-_TIME_BYTES = 8
 _LAG_COUNTS_TRIMMED = LAG_COUNTS_TRIMMED
 _LAG_RECOUNTS = LAG_RECOUNTS
 _SCANS_PER_CLAIM = 10  # an autoclaim examines ten rows for each that it may return
 _VAIN_SCANS_MAX = VAIN_SCANS_MAX
-
-
-class Pending:
-    """One delivery that is not acknowledged yet."""
-
-    __slots__ = ("consumer_number", "delivery_count", "delivery_ms")
-
-    def __init__(self, consumer_number: int, delivery_ms: int, delivery_count: int) -> None:
-        self.consumer_number = consumer_number
-        self.delivery_ms = delivery_ms
-        self.delivery_count = delivery_count
-
-
-def _made_pending(consumer_number: int, delivery_ms: int, delivery_count: int) -> Pending:
-    """Make a record from C numbers; fast, for every delivery."""
-    made = Pending.__new__(Pending)
-    made.consumer_number = consumer_number
-    made.delivery_ms = delivery_ms
-    made.delivery_count = delivery_count
-    return made
-
-
-def _idle_key(record: Pending, key: bytes) -> bytes:
-    """The place of a record in the order of delivery times: 8 bytes of time, then the entry's id."""
-    return memory.key_pair(record.delivery_ms, 0)[:_TIME_BYTES] + key
-
-
-class Consumer:
-    """A reader in a group, known by name."""
-
-    __slots__ = ("active_ms", "name", "number", "pending", "seen_ms")
-
-    def __init__(self, name: bytes, number: int, now_ms: int) -> None:
-        self.name = name
-        self.number = number
-        self.seen_ms = now_ms  # its last request
-        self.active_ms = _NEVER_MS  # its last request that returned something
-        self.pending = Rax()
-
-
-class ClaimOptions:
-    """How XCLAIM changes the records that it moves."""
-
-    __slots__ = ("delivery_count", "delivery_ms", "force", "idle_ms_min", "just_id")
-
-    def __init__(
-        self,
-        idle_ms_min: int,
-        delivery_ms: int,
-        delivery_count: int = -1,
-        force: bool = False,
-        just_id: bool = False,
-    ) -> None:
-        self.idle_ms_min = idle_ms_min
-        self.delivery_ms = delivery_ms
-        self.delivery_count = delivery_count  # -1: one more than before
-        self.force = force
-        self.just_id = just_id
 
 
 class Group:
@@ -201,7 +151,7 @@ class Group:
             made._by_number[original.number] = consumer
             made.consumers.insert(name, consumer)
         for key, known in self.pending.pairs():
-            record = _made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
+            record = made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
             made.pending.insert(key, record)
             if known.consumer_number != _NOBODY:
                 made.consumer_by_number(known.consumer_number).pending.insert(key, record)
@@ -401,7 +351,7 @@ class Group:
 
     def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
         """Record a first delivery. An entry that is already pending (the group was moved back) moves."""
-        record = _made_pending(consumer.number, now_ms, 1)
+        record = made_pending(consumer.number, now_ms, 1)
         if not self.pending.try_insert(key, record):
             record = self.pending.find(key)
             self._hand_over(key, record, consumer, now_ms)
@@ -415,21 +365,21 @@ class Group:
         if self._index is not None:
             self._index.add(key)
         if self._idle_order is not None:
-            self._idle_order.insert(_idle_key(record, key), record)
+            self._idle_order.insert(idle_key(record, key), record)
 
     def _forget(self, key: bytes, record: Pending) -> None:
         """Undo _remember for a record with an owner."""
         if self._index is not None:
             self._index.remove(key)
         if self._idle_order is not None:
-            self._idle_order.remove(_idle_key(record, key))
+            self._idle_order.remove(idle_key(record, key))
 
     def _hand_over(self, key: bytes, record: Pending, consumer: Consumer, delivery_ms: int) -> None:
         """Give a record to a consumer, with a new delivery time. It may have an owner or none (G1)."""
         if record.consumer_number == _NOBODY:
             del self.returned[key]
         elif self._idle_order is not None:
-            self._idle_order.remove(_idle_key(record, key))
+            self._idle_order.remove(idle_key(record, key))
         if record.consumer_number != consumer.number:
             if record.consumer_number != _NOBODY:
                 self.consumer_by_number(record.consumer_number).pending.remove(key)
@@ -437,7 +387,7 @@ class Group:
             record.consumer_number = consumer.number
         record.delivery_ms = delivery_ms
         if self._idle_order is not None:
-            self._idle_order.insert(_idle_key(record, key), record)
+            self._idle_order.insert(idle_key(record, key), record)
 
     def redeliver(
         self, stream: Stream, consumer: Consumer, after: StreamID, limit: int, now_ms: int
@@ -489,7 +439,7 @@ class Group:
         if record.consumer_number != _NOBODY:
             self.consumer_by_number(record.consumer_number).pending.remove(key)
             if self._idle_order is not None:
-                self._idle_order.remove(_idle_key(record, key))
+                self._idle_order.remove(idle_key(record, key))
             record.consumer_number = _NOBODY
             record.delivery_ms = 0
             self.returned[key] = record
@@ -498,7 +448,7 @@ class Group:
     def add_returned(self, entry_id: StreamID, delivery_count: int) -> None:
         """Add a record that nobody owns. Raises: ValueError if the entry is pending already."""
         key = entry_id.key
-        record = _made_pending(_NOBODY, 0, delivery_count)
+        record = made_pending(_NOBODY, 0, delivery_count)
         if not self.pending.try_insert(key, record):
             raise ValueError(f"{entry_id} is pending already")
         self.returned[key] = record
@@ -528,7 +478,7 @@ class Group:
             if not options.force:
                 return False
             # It starts with one delivery and is counted again below, as in Redis.
-            record = _made_pending(consumer.number, now_ms, 1)
+            record = made_pending(consumer.number, now_ms, 1)
             self.pending.insert(key, record)
             consumer.pending.insert(key, record)
             self._remember(key, record)
@@ -659,7 +609,7 @@ class Group:
             while records.next():
                 record: Pending = records.value
                 if record.consumer_number != _NOBODY:
-                    self._idle_order.insert(_idle_key(record, records.key), record)
+                    self._idle_order.insert(idle_key(record, records.key), record)
         return self._idle_order
 
     # --- Inspection ------------------------------------------------------------------------------

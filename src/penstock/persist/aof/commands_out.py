@@ -29,7 +29,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from penstock.core import stream_id
-from penstock.core.groups.group import Group, Pending
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import Pending
 from penstock.core.idempotency import DURATION_S_DEFAULT, SIZE_DEFAULT, IdempotencySettings
 from penstock.core.list_value import ListValue
 from penstock.core.stream import Stream

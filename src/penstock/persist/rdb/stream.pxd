@@ -1,7 +1,8 @@
 import cython
 
 from penstock.core cimport listpack, memory, node_check, stream_id, stream_node
-from penstock.core.groups.group cimport Consumer, Group, Pending
+from penstock.core.groups.group cimport Group
+from penstock.core.groups.records cimport Consumer, Pending
 from penstock.core.rax.tree cimport Rax
 from penstock.core.stream cimport NodeLimits, Stream
 from penstock.core.stream_id cimport StreamID

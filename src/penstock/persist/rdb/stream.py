@@ -40,7 +40,8 @@ from collections import OrderedDict
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.groups import positions
-from penstock.core.groups.group import Consumer, Group, Pending
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import Consumer, Pending
 from penstock.core.idempotency import (
     DURATION_S_MAX,
     SIZE_MAX,

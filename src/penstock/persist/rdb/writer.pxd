@@ -1,7 +1,8 @@
 import cython
 
 from penstock.core cimport listpack
-from penstock.core.groups.group cimport Consumer, Group, Pending
+from penstock.core.groups.group cimport Group
+from penstock.core.groups.records cimport Consumer, Pending
 from penstock.core.idempotency cimport Idempotency
 from penstock.core.rax.tree cimport Rax, RaxIterator
 from penstock.core.stream cimport Stream

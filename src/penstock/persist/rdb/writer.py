@@ -32,7 +32,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from penstock.core import listpack
-from penstock.core.groups.group import NEVER_MS, Consumer, Group, Pending
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import NEVER_MS, Consumer, Pending
 from penstock.core.idempotency import DURATION_S_DEFAULT, SIZE_DEFAULT, Idempotency
 from penstock.core.list_value import ListValue
 from penstock.core.rax.tree import Rax

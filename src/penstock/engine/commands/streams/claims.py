@@ -9,7 +9,8 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
-from penstock.core.groups.group import NEVER_MS, ClaimOptions, Group, Pending
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import NEVER_MS, ClaimOptions, Pending
 from penstock.core.groups.results import PendingRow
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID

@@ -1,7 +1,8 @@
 import cython
 
 from penstock.core cimport memory
-from penstock.core.groups.group cimport Group, Pending
+from penstock.core.groups.group cimport Group
+from penstock.core.groups.records cimport Pending
 from penstock.engine.context cimport Context
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from penstock.core import memory
-from penstock.core.groups.group import Group, Pending
+from penstock.core.groups.group import Group
+from penstock.core.groups.records import Pending
 from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
 

@@ -4,7 +4,8 @@ import cython
 
 from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
-from penstock.core.groups.group cimport Consumer, Group
+from penstock.core.groups.group cimport Group
+from penstock.core.groups.records cimport Consumer
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.context cimport Context
