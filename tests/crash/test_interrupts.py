@@ -56,10 +56,21 @@ class Interrupted:
     def _on_event(self, frame: FrameType, event: str, _argument: Any) -> None:
         if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(PACKAGE):
             return
+        if _is_in_finalizer(frame):
+            return
         if self.moments == self._at:
             self.moments += 1
             raise KeyboardInterrupt
         self.moments += 1
+
+
+def _is_in_finalizer(frame: FrameType | None) -> bool:
+    """Tell whether Python would ignore an interrupt: it does in a finalizer."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def opened(disk: FakeDisk, policy: Policy) -> Database:
