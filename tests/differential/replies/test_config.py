@@ -177,6 +177,7 @@ OTHER_DEFAULTS = {
     b"client-output-buffer-limit",
     b"dir",
     b"port",
+    b"tcp-backlog",
 }
 
 

@@ -60,7 +60,7 @@ BARE = LEAF + LEAF - 2  # the head of an empty tree: neither key nor children
 HEAP_CELLS_MAX = 2**31  # leaves are fewer than cells, so a slot always fits beside the tag
 TIDY_CELLS_MIN = 16384  # 64 KiB: below this, free memory is not worth a copy
 TIDY_SLOTS_MIN = 8192
-COPY_KEYS_MAX = 8192  # one copy takes a millisecond at most
+COPY_KEYS_MAX = 16384  # one copy takes two milliseconds at most
 SHED_MAX = (
     2048  # slots freed by one change: 2 us; a command may make a hundred changes to two trees
 )
