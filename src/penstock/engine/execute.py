@@ -101,8 +101,8 @@ class Engine:
     """Keys, commands and blocked readers, in memory.
 
     Run: execute, execute_quick, try_quick, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting:
-    park, unpark, retry. Time: expire_due. Loading: spare, adopt. Inside: context, waiters, limits,
-    list_limits, expired_keys.
+    park, unpark, retry. Time: expire_due, let_expire. Loading: spare, adopt. Inside: context, waiters,
+    limits, list_limits, expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
 
@@ -369,6 +369,11 @@ class Engine:
             context.keyspace = selected
             self.serve_waiters()
         self.unfinished = False
+
+    def let_expire(self, on: bool) -> None:
+        """Whether expired keys are removed. If not, they are invisible until a command removes them."""
+        for keyspace in self.context.databases:
+            keyspace.on_expired = self._expire if on else None
 
     def expire_due(self, most: int) -> int:
         """Remove up to `most` expired keys of each database; return how many were removed."""

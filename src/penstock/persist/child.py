@@ -3,7 +3,8 @@
 The parent continues at once: memory is copied page by page when either process changes it. The child
 
     1  resets the signal handlers and the loop's wakeup fd, which belong to the parent
-    2  closes every file except its pipe: the lock, the listeners and the clients belong to the parent too
+    2  closes every file except its pipe, and one that its work may need: the lock, the listeners and the
+       clients belong to the parent too
     3  dies with its parent, so that no two processes write to one directory
     4  does its work, reports the result through the pipe, and calls os._exit, which does not flush buffers
        or run exit handlers of the parent
@@ -62,8 +63,8 @@ class Child:
         os.kill(self.pid, signal.SIGKILL)
 
 
-def start_child(work: Callable[[], None]) -> Child:
-    """Fork, and run `work` in the child. Raises: OSError if the fork fails."""
+def start_child(work: Callable[[], None], keep: int | None = None) -> Child:
+    """Fork, and run `work` in the child. `keep`: a file that it needs. Raises: OSError if the fork fails."""
     parent = os.getpid()
     reads, writes = os.pipe()
     try:
@@ -76,12 +77,12 @@ def start_child(work: Callable[[], None]) -> Child:
         os.close(writes)
         raise
     if pid == 0:
-        _be_child(parent, writes, work)
+        _be_child(parent, writes, work, writes if keep is None else keep)
     os.close(writes)
     return Child(pid, reads)
 
 
-def _be_child(parent: int, pipe: int, work: Callable[[], None]) -> None:
+def _be_child(parent: int, pipe: int, work: Callable[[], None], keep: int) -> None:
     """Run in the child. Never returns."""
     code = 1
     try:
@@ -91,8 +92,10 @@ def _be_child(parent: int, pipe: int, work: Callable[[], None]) -> None:
         _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
             os._exit(code)  # the parent ended before prctl
-        os.closerange(3, pipe)
-        os.closerange(pipe + 1, _FDS_MAX)
+        first, second = sorted((pipe, keep))
+        os.closerange(3, first)
+        os.closerange(first + 1, second)
+        os.closerange(second + 1, _FDS_MAX)
         work()
         os.write(pipe, _DONE)
         code = 0

@@ -32,6 +32,7 @@ from penstock.persist.rdb import format as rdb_format
 from penstock.persist.rdb.reader import RdbReader, load_databases
 from penstock.persist.rdb.value import ValueLimits
 from penstock.persist.reading import Joined, read_all, read_into
+from penstock.persist.replication_point import ReplicationPoint, point_of_aux_or_none
 
 CUT_PREFIX = "cut-"
 
@@ -80,6 +81,7 @@ class Recovered:
     # The last file ends with a batch, after the cut if there was one.
     is_vouched: bool = False
     lines_crc: int = 0  # of the last file (persist/aof/increment.py)
+    point: ReplicationPoint | None = None  # where the data is in a replication history
 
     @property
     def warnings(self) -> list[str]:
@@ -215,6 +217,8 @@ class Recovery:
             self._found.sources.append(path)
             self._found.is_vouched = self._replay.is_batched()
             self._found.lines_crc = self._replay.lines_crc
+            if self._replay.commands or self._replay.point is not None:
+                self._found.point = self._replay.point
 
     def _check_crc(self, path: str, found: str) -> None:
         """Compare the checksum: a file of the right length can still be the wrong one."""
@@ -256,6 +260,7 @@ class Recovery:
         limits = ValueLimits(self.engine.limits, self.engine.list_limits)
         reader = RdbReader(source, path, limits, skip_foreign=self.skip_foreign)
         self._found.keys += load_databases(reader, self.engine.context.databases)
+        self._found.point = point_of_aux_or_none(reader.aux)
         # In an old log, commands may follow the snapshot.
         self._replay.run(source, path, reader.rest(), reader.offset)
         return reader.checksum

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from penstock.engine.execute import Engine
@@ -17,16 +17,23 @@ from penstock.persist.disk import Disk, File
 from penstock.persist.rdb.reader import RdbReader
 from penstock.persist.rdb.value import ValueLimits
 from penstock.persist.rdb.writer import RdbWriter, aux_fields, write_databases
+from penstock.persist.replication_point import ReplicationPoint, aux_of, encode_point
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotOptions:
-    """How data is written. `preamble`: a base is a snapshot, not commands (aof-use-rdb-preamble)."""
+    """How data is written.
+
+    `preamble`: a base is a snapshot, not commands (aof-use-rdb-preamble). `point`: where the data is in a
+    replication history.
+    """
 
     compress: bool = True
     checksum: bool = True
     preamble: bool = True
     used_memory: int = 0
+    rdb_version: int | None = None  # None: that of the level
+    point: ReplicationPoint | None = None
 
     @property
     def form(self) -> str:
@@ -51,11 +58,21 @@ def write_snapshot(file: File, engine: Engine, options: SnapshotOptions, is_base
     context = engine.context
     if is_base and not options.preamble:
         write_commands(_Vouching(file), context.databases, context.compat)
+        if options.point is not None:
+            _Vouching(file)(encode_point(options.point))
         return
-    writer = RdbWriter(file.write, context.compat.rdb_version, options.compress, options.checksum)
-    writer.begin(
-        aux_fields(context.compat.redis_version, context.now_ms(), options.used_memory, is_base)
-    )
+    write_rdb(file.write, engine, options, is_base)
+
+
+def write_rdb(
+    write: Callable[[bytes], object], engine: Engine, options: SnapshotOptions, is_base: bool
+) -> None:
+    """Write all data as a snapshot. Raises: OSError."""
+    context = engine.context
+    version = context.compat.rdb_version if options.rdb_version is None else options.rdb_version
+    writer = RdbWriter(write, version, options.compress, options.checksum)
+    aux = aux_fields(context.compat.redis_version, context.now_ms(), options.used_memory, is_base)
+    writer.begin(aux | aux_of(options.point))
     write_databases(writer, context.databases)
     writer.end()
 

@@ -131,6 +131,7 @@ class App:
             durability.begin_log(recovered)
         self._durability = self.server.durability = durability
         self.server.state &= ~LOADING
+        self.server.replication.start(recovered.point)
 
     def share_log(self, owner: LogOwner, post: Callable[[Callable[[], None]], object]) -> None:
         """Let replies wait for the log of an embedded database."""
@@ -149,6 +150,8 @@ class App:
         for path in self._paths:
             Path(path).unlink(missing_ok=True)
         self._cron.stop()
+        await self.server.replication.wait_for_replicas()
+        self.server.replication.stop()
         self._guard(self.server.turn.end_all)
         if self._durability is not None:
             # A partial change is in memory: it must not replace the last snapshot.

@@ -17,13 +17,28 @@ from penstock.server.commands import (
     monitor,
     persistence,
     pubsub,
+    replication,
     slowlog,
     transactions,
+    waits,
 )
 
 _MODULES = (
     *(connection, client_rows, transactions, pubsub),
-    *(config, info, introspection, admin, persistence, slowlog, monitor, memory, latency, debug),
+    *(
+        config,
+        info,
+        introspection,
+        admin,
+        replication,
+        waits,
+        persistence,
+        slowlog,
+        monitor,
+        memory,
+        latency,
+        debug,
+    ),
 )
 
 ROWS: tuple[Command, ...] = (

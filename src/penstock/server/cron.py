@@ -12,9 +12,12 @@ from penstock.server.session.states import (
     BLOCKED,
     CLOSING,
     MONITOR,
+    NO_REPLICAS,
     OUT_OF_MEMORY,
     PAUSED_ALL,
     PAUSED_WRITES,
+    READ_ONLY,
+    REPLICA,
     SUBSCRIBED,
 )
 from penstock.server.stats.memory_guard import check_memory, give_memory_back
@@ -25,7 +28,9 @@ FREE_US_MAX = 1000  # for one run
 _CLIENTS_EVERY_MS = 1000
 _GIVE_BACK_EVERY_MS = 10_000
 # Clients that wait are not idle.
-_WAITS = BLOCKED | SUBSCRIBED | MONITOR | CLOSING
+_WAITS = BLOCKED | SUBSCRIBED | MONITOR | REPLICA | CLOSING
+# The primary removes the expired keys of a replica, and no change may be made that replicas do not get.
+_NO_EXPIRY = PAUSED_WRITES | PAUSED_ALL | NO_REPLICAS | READ_ONLY
 
 
 class Cron:
@@ -87,7 +92,7 @@ class Cron:
         context = server.engine.context
         context.instant.advance()
         more = False
-        if server.active_expire and not server.state & (PAUSED_WRITES | PAUSED_ALL):
+        if server.active_expire and not server.state & _NO_EXPIRY:
             # Clients are served between two runs, and do not wait for all expired keys.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()
@@ -96,6 +101,7 @@ class Cron:
         server.rates.sample()
         if server.durability is not None:
             server.durability.tick()
+            server.replication.tick()
         if now_ms - self._clients_ms >= _CLIENTS_EVERY_MS:
             self._clients_ms = now_ms
             self._look_at_clients(now_ms)

@@ -15,6 +15,7 @@ Intervals are measured by the server's monotonic clock: the system date may be s
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Callable
 from typing import Protocol
 
@@ -101,6 +102,7 @@ class Durability:
         assert commit is not None
         self._thread = self._new_thread(commit, self._on_synced)
         commit.quick_seconds = self.quick_seconds
+        self.server.replication.use_log(commit)
         self.server.turn.commit = commit
         self.server.turn.on_failure = self._on_failure
 
@@ -113,10 +115,24 @@ class Durability:
         except OSError as error:
             LOG.error("the end of the log is not on disk: %s", reason(error))
         self.server.turn.commit = None
+        self.server.replication.use_log(None)
         self.server.turn.release_all()
         self._waiting.answer_all()
         self.rewrites.forget_current()
         self._accept_writes()
+
+    def start_over(self) -> None:
+        """All data was replaced: write a fresh base. Until it is on disk, the old log counts."""
+        commit = self.store.commit
+        self.snapshots.kill_child()
+        if commit is None:
+            return
+        self.rewrites.kill_child()
+        self.rewrites.forget_current()
+        why = self.rewrites.start_fresh()
+        if why is not None:
+            commit.fail(OSError(errno.EIO, why))
+            self._on_failure()
 
     def _stop_thread(self) -> None:
         if self._thread is not None:
@@ -135,6 +151,7 @@ class Durability:
             return
         if commit.failure is None:
             self.server.turn.release()
+            self.server.replication.after_sync()
             self.rewrites.go_on()
         else:
             # Changes since the failure are in no log either: their replies must be refused with the others.

@@ -27,6 +27,7 @@ cdef class Server:
     cdef readonly object pause
     cdef readonly object rates
     cdef readonly object disk_failure
+    cdef readonly object replication
     cdef readonly WireLimits wire_limits
     cdef readonly object output_limits
     cdef readonly dict sessions
@@ -42,6 +43,7 @@ cdef class Server:
     cdef public object max_memory  # up to 2**64 - 1
     cdef public object debug_allowed
     cdef public bint active_expire
+    cdef public bint awaits_replicas
     cdef readonly dict errors
     cdef public long long bytes_in
     cdef public long long bytes_out

@@ -13,6 +13,7 @@ from penstock.server.net.client_memory import ClientMemory
 from penstock.server.net.output_limits import OutputLimits
 from penstock.server.net.receiver import Inbox
 from penstock.server.net.strangers import Strangers
+from penstock.server.replication.replication import Replication
 from penstock.server.session.pause import Pause
 from penstock.server.stats.monitors import Monitors
 from penstock.server.stats.rates import Rates
@@ -57,19 +58,21 @@ class Server:
     """The shared half of every session. Each attribute has one owner, which sets it.
 
     Fixed parts      engine, tallies, turn, backlog, inbox, loop, slow_log, monitors, pause, rates, startup,
-                     disk_failure
+                     disk_failure, replication
     Set by App       config, door, lifecycle, durability; None where a test or an embedded server has none
     Set by loading   loading: its progress, None when it is done
     Clients          sessions, next_id, strangers, client_memory
     In force         password, slow_us, wire_limits, output_limits, query_bytes_max, hz, max_clients,
                      max_memory, debug_allowed ("no", "yes" or "local"); set by config/apply.py
     active_expire    set by DEBUG SET-ACTIVE-EXPIRE
+    awaits_replicas  replies to commands on keys wait for replicas (min-replicas-ack)
     state            the bits of session/states.py
     Counters         errors, bytes_in, bytes_out
     """
 
     __slots__ = (
         "active_expire",
+        "awaits_replicas",
         "backlog",
         "bytes_in",
         "bytes_out",
@@ -95,6 +98,7 @@ class Server:
         "pause",
         "query_bytes_max",
         "rates",
+        "replication",
         "sessions",
         "slow_log",
         "slow_us",
@@ -125,6 +129,7 @@ class Server:
         self.pause = Pause(self)
         self.rates = Rates(self)
         self.disk_failure = DiskFailure(self)
+        self.replication = Replication(self)
         self.wire_limits = WireLimits()
         self.output_limits = OutputLimits()
         self.sessions: dict[int, Session] = {}
@@ -140,6 +145,7 @@ class Server:
         self.max_memory = 0
         self.debug_allowed = "no"
         self.active_expire = True
+        self.awaits_replicas = False
         self.errors: dict[str, int] = {}  # error replies by code
         self.bytes_in = 0
         self.bytes_out = 0

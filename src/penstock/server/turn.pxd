@@ -12,7 +12,9 @@ cdef class Turn:
     cdef object _shared
     cdef bint _scheduled
     cdef public object commit
+    cdef public object feed
     cdef public object on_failure
+    cdef public object replicas
 
     cpdef int add(self, object session) except -1
     cpdef int note_effects(self) except -1

@@ -5,7 +5,8 @@
     2  readers that share a reply get it, a few hundred in each turn; clients that were unblocked run the
        commands they sent meanwhile
     3  the changes of the turn are handed over to the log in one batch
-    4  the replies are sent as soon as the changes are as durable as the fsync policy requires
+    4  the replies are sent as soon as the changes are as durable as the fsync policy requires, and as many
+       replicas have them as min-replicas-ack requires
 
 The first session with a reply schedules the end of the turn, which the loop runs after all readable sockets.
 With `appendfsync always` step 4 waits for a sync in another thread, and the loop continues with the next
@@ -26,11 +27,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from penstock.persist.aof.commit import Commit
-from penstock.server.session.states import MONITOR, SUBSCRIBED
+from penstock.server.session.states import KEYED_WRITE, MONITOR, SUBSCRIBED
 from penstock.wire.reply_walk import refuse_all
 
 if TYPE_CHECKING:
     from penstock.errors import PenstockError
+    from penstock.server.replication.ack_waits import HeldReplies
+    from penstock.server.replication.feed import Feed
     from penstock.server.session.session import Session
     from penstock.server.session.waiter import SessionWaiter
 
@@ -55,10 +58,15 @@ def _push_heads(session: Session) -> tuple[bytes, ...]:
     return _MESSAGES if session.state & SUBSCRIBED else ()
 
 
+_Taken = tuple["Session", list[bytes], int, bool]
+"""Replies of a session, the offset of the stream that replicas must have, and whether it has written."""
+
+
 class Turn:
     """Collects sessions with replies and unblocked sessions, and holds replies that wait for the disk.
 
-    `commit` takes the changes; None without a log. `on_failure` is called when the log has failed.
+    `commit` takes the changes; None without a log. `on_failure` is called when the log has failed. `feed` is
+    the replication stream; None without replicas. `replicas` holds the replies that wait for acks.
     """
 
     __slots__ = (
@@ -69,7 +77,9 @@ class Turn:
         "_scheduled",
         "_shared",
         "commit",
+        "feed",
         "on_failure",
+        "replicas",
     )
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object]) -> None:
@@ -78,10 +88,12 @@ class Turn:
         self._freed: list[Session] = []
         # Served readers, and the reply or error that they have in common.
         self._shared: deque[tuple[deque[SessionWaiter], bytes, Exception | None]] = deque()
-        self._held: deque[tuple[int, list[tuple[Session, list[bytes]]]]] = deque()
+        self._held: deque[tuple[int, list[_Taken]]] = deque()
         self._scheduled = False
         self.commit: Commit | None = None
         self.on_failure: Callable[[], None] | None = None
+        self.feed: Feed | None = None
+        self.replicas: HeldReplies | None = None
 
     def add(self, session: Session) -> None:
         """Send the replies of a session at the end of this turn."""
@@ -102,8 +114,18 @@ class Turn:
 
     def note_effects(self) -> None:
         """Log changes that no reply belongs to."""
-        if self.commit is not None and self.commit.journal.size:
+        if self.has_effects():
             self._schedule()
+
+    def has_effects(self) -> bool:
+        """Tell whether changes were not handed over yet."""
+        if self.commit is not None:
+            return bool(self.commit.journal.size)
+        return self.feed is not None and self.feed.has_effects()
+
+    def wake_up(self) -> None:
+        """End this turn, even if nobody waits for a reply."""
+        self._schedule()
 
     def _schedule(self) -> None:
         if not self._scheduled:
@@ -124,10 +146,16 @@ class Turn:
             self._schedule()
         due, self._due = self._due, []
         commit = self.commit
-        if commit is not None and not self._hand_over(commit, len(due)):
+        is_safe = commit is None or self._hand_over(commit, len(due))
+        if self.feed is not None:
+            self.feed.end_turn()
+        if commit is not None and not is_safe:
             self._hold(commit, due)
             if commit.failure is not None:
                 self._report_failure()
+            return
+        if self.replicas is not None:
+            self._send_or_hold(due)
             return
         for session in due:
             session.due = False
@@ -166,12 +194,29 @@ class Turn:
         self.release_all()  # replies of later turns: reads continue
 
     def _hold(self, commit: Commit, due: list[Session]) -> None:
-        group: list[tuple[Session, list[bytes]]] = []
-        for session in due:
-            session.due = False
-            group.append((session, session.take_replies()))
+        group = [self._take(session) for session in due]
         if group:
             self._held.append((commit.position, group))
+
+    def _take(self, session: Session) -> _Taken:
+        """Take the replies of a session. Offset 0: they need no replica."""
+        session.due = False
+        keyed, session.keyed = session.keyed, 0
+        offset = self.feed.history.offset if keyed and self.feed is not None else 0
+        return session, session.take_replies(), offset, bool(keyed & KEYED_WRITE)
+
+    def _send_or_hold(self, due: list[Session]) -> None:
+        """Send the replies, or let them wait until enough replicas have the changes."""
+        for session in due:
+            self._deliver(*self._take(session))
+
+    def _deliver(self, session: Session, pieces: list[bytes], offset: int, wrote: bool) -> None:
+        """Send replies that are on disk, unless they wait for replicas."""
+        replicas = self.replicas
+        if replicas is not None and (session.awaiting or replicas.must_wait(offset, wrote)):
+            replicas.hold(session, pieces, offset)
+        else:
+            session.deliver(pieces)
 
     def release(self) -> None:
         """Send the replies of all turns that are durable by now."""
@@ -180,20 +225,24 @@ class Turn:
         released = self.commit.released
         while self._held and self._held[0][0] <= released:
             _, group = self._held.popleft()
-            for session, pieces in group:
-                session.deliver(pieces)
+            for taken in group:
+                self._deliver(*taken)
 
     def release_all(self) -> None:
         """Send all held replies: there is no log to wait for."""
         while self._held:
             _, group = self._held.popleft()
-            for session, pieces in group:
-                session.deliver(pieces)
+            for taken in group:
+                self._deliver(*taken)
 
     def refuse_held(self, error: PenstockError) -> None:
         """Replace all held replies by an error: their changes may never be on disk."""
         while self._held:
             _, group = self._held.popleft()
-            for session, pieces in group:
-                refused = refuse_all(b"".join(pieces), error, _push_heads(session))
-                session.deliver(session.replies.exchange(pieces, refused))
+            for session, pieces, _, _ in group:
+                self.refuse(session, pieces, error)
+
+    def refuse(self, session: Session, pieces: list[bytes], error: PenstockError) -> None:
+        """Send an error in the place of each reply."""
+        refused = refuse_all(b"".join(pieces), error, _push_heads(session))
+        session.deliver(session.replies.exchange(pieces, refused))

@@ -98,6 +98,7 @@ class Commit:
         self._settled = 0  # everything up to this position is synced, with or without a base
         self.clock_s: Callable[[], int] | None = None  # set if timestamps are written (#TS)
         self._noted_s = 0
+        self.on_taken: Callable[[bytes], bytes] | None = None  # follows the effects (replication)
         self._queue: list[bytes | Callable[[], None]] = []
         self._queued = 0  # everything up to this position was queued
         self._queued_bytes = 0
@@ -116,18 +117,18 @@ class Commit:
 
     # --- The owner's side --------------------------------------------------------------------------
 
-    def hand_over(self, clients: int = 0) -> bool:
+    def hand_over(self, clients: int = 0, line: bytes = b"") -> bool:
         """Take the bytes of the journal; True if all replies computed so far may go out.
 
-        `clients`: the number of clients that wait for it. An error fails the log and is not raised. Only an
-        interrupt is raised.
+        `clients`: the number of clients that wait for it. `line` is written after the bytes. An error fails
+        the log and is not raised. Only an interrupt is raised.
         """
         if self._owner_works:
             self._note_broken_off()
-        if self.journal.size == 0:
+        if self.journal.size == 0 and not line:
             return self.released == self.position
         try:
-            self._take_over(clients)
+            self._take_over(clients, line)
         except BaseException as error:
             if self._owner_works:  # otherwise nothing was taken yet
                 self.fail(error)
@@ -137,7 +138,7 @@ class Commit:
             return False
         return self.released == self.position
 
-    def _take_over(self, clients: int) -> None:
+    def _take_over(self, clients: int, line: bytes) -> None:
         """Assign the journal's bytes a position (C3), and queue them for sync() or write them here.
 
         After a failure they are dropped.
@@ -145,7 +146,7 @@ class Commit:
         with self._state:
             self._owner_works = True
             self.position += 1
-            data = self.journal.take()
+            data = self._take_journal() + line
             writes = self._must_write()
             is_alone = self._is_alone(clients)
             if self.failure is None and not writes:
@@ -167,6 +168,11 @@ class Commit:
                 self.sync_round()
         if self._is_known or (self.failure is None and not self.is_based):
             self.released = self.position
+
+    def _take_journal(self) -> bytes:
+        """The bytes of the journal. `on_taken` sees them, and may add a line for the log."""
+        data = self.journal.take()
+        return data if self.on_taken is None or not data else data + self.on_taken(data)
 
     def _must_write(self) -> bool:
         """Tell whether the owner writes to the file itself: no other thread is working on it (C2)."""
@@ -224,7 +230,7 @@ class Commit:
             self._queued_bytes = self.waiting = 0
             self.is_based = self._is_known = False
             self._busy = self._owner_works = self._sync_works = False
-            if self.journal.take():
+            if self._take_journal():
                 self.position += 1  # the base will have it
             self.journal.forget_database()
             self.released = self._written = self._settled = self.position

@@ -27,24 +27,23 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from penstock.core.frame import Frame
 from penstock.engine.execute import Engine
-from penstock.engine.lookup import Lookup
-from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.errors import CommandError, CorruptData, ProtocolError, wrong_arity
+from penstock.engine.table import Command
+from penstock.errors import CommandError, CorruptData, ProtocolError
+from penstock.persist import replication_point
 from penstock.persist.aof import batch
+from penstock.persist.aof.effect_runner import BadOrder, EffectRunner
 from penstock.persist.disk import Source
 from penstock.persist.reading import PIECE_BYTES, read_into
-from penstock.reply import ReplyWriter
+from penstock.persist.replication_point import ReplicationPoint
 from penstock.wire.parser import Parser, WireLimits
 
 _STAR = 42
 _HASH = 35
 _ONE, _NINE = 49, 57
 _ANNOTATION_BYTES_MAX = 1024
-_NUMBER_BYTES_MAX = 18
 _TIME = b"#TS:"
 
 
@@ -57,36 +56,12 @@ class Torn(Exception):
         self.why = why
 
 
-class Unheard(ReplyWriter):
-    """Takes the replies of quick forms: nobody waits for them."""
-
-    __slots__ = ()
-
-    def put(self, reply: Any) -> None:
-        """See ReplyWriter."""
-
-    def put_raw(self, data: bytes) -> None:
-        """See ReplyWriter."""
-
-    def put_bulk(self, data: bytes) -> None:
-        """See ReplyWriter."""
-
-    def put_int(self, number: int) -> None:
-        """See ReplyWriter."""
-
-    def put_id(self, ms_text: bytes, seq: int) -> None:
-        """See ReplyWriter."""
-
-    def put_served(self, key: bytes, entries: Any) -> None:
-        """See ReplyWriter."""
-
-
 class Replay:
     """Replays files in an engine.
 
     Counters: commands, batches, unvouched (commands outside of batches). `database`: the one selected at the
-    end of the last file. A command that the engine refuses ends the replay. If `on_refused` is set, it is
-    called instead, and the command is skipped.
+    end of the last file. `point`: where the data now is in a replication history. A command that the engine
+    refuses ends the replay. If `on_refused` is set, it is called instead, and the command is skipped.
     """
 
     __slots__ = (
@@ -94,25 +69,20 @@ class Replay:
         "_batched",
         "_context",
         "_end",
-        "_engine",
         "_frame",
-        "_last",
-        "_last_word",
-        "_lookup",
         "_multi_at",
         "_name",
         "_on_piece",
         "_parser",
-        "_queued",
+        "_runner",
         "_source",
         "_start",
-        "_unheard",
         "_window",
         "batches",
-        "commands",
         "database",
         "lines_crc",
         "on_refused",
+        "point",
         "unvouched",
     )
 
@@ -120,21 +90,18 @@ class Replay:
         self, engine: Engine, rows: Iterable[Command], on_piece: Callable[[int], None] | None = None
     ) -> None:
         """`on_piece`: called after each read with the number of bytes."""
-        self._engine = engine
         self._context = engine.context
-        self._lookup = Lookup(rows)
+        self._runner = EffectRunner(engine, rows)
+        self._runner.on_refused = self._meet_refusal
         self._on_piece = on_piece
         self._parser = Parser(WireLimits())
         self._frame = Frame()
-        self._unheard = Unheard()
         self._batched = False
-        self._last: Command | None = None
-        self._last_word = b""
-        self.commands = 0
         self.batches = 0
         self.unvouched = 0
         self.database = 0
         self.lines_crc = 0  # of the last file (increment.py)
+        self.point: ReplicationPoint | None = None
         self.on_refused: Callable[[CorruptData], None] | None = None
 
     def run(self, source: Source, name: str, first: bytes = b"", offset: int = 0) -> None:
@@ -151,12 +118,11 @@ class Replay:
         self._batched = False  # the last thing read was a batch
         self._multi_at = -1
         self.lines_crc = 0
-        self._queued: list[tuple[Command, Frame]] = []
         self._parser = Parser(WireLimits())
         context = self._context
         context.replaying = True
         context.instant.rewind()
-        context.keyspace = context.databases[0]
+        self._runner.start()
         try:
             while self._more(1):
                 self._run_next()
@@ -167,6 +133,11 @@ class Replay:
             self.database = context.keyspace.index
             context.keyspace = context.databases[0]
             context.instant.advance()
+
+    @property
+    def commands(self) -> int:
+        """The number of commands replayed."""
+        return self._runner.commands
 
     def is_batched(self) -> bool:
         """Tell whether the last file ends with a batch."""
@@ -256,7 +227,7 @@ class Replay:
         self.batches += 1
         while self._parser.start < until:
             if self._window[self._parser.start] == _HASH:
-                self._step_to(self._window.find(b"\n", self._parser.start, until) + 1 or until)
+                self._skip_line(until)
                 continue
             try:
                 whole = self._parse(until)
@@ -269,6 +240,15 @@ class Replay:
             self._run_command()
         if self._multi_at >= 0:
             raise self._damage("a batch that ends within a transaction")
+
+    def _skip_line(self, until: int) -> None:
+        """Skip a line within a batch. It may say where the data now is in a replication history."""
+        at = self._parser.start
+        end = self._window.find(b"\n", at, until) + 1 or until
+        line = bytes(self._window[at:end])
+        if line.startswith(replication_point.HEAD):
+            self.point = replication_point.parse_point_or_none(line)
+        self._step_to(end)
 
     def _run_plain(self) -> None:
         """Replay a command outside of a batch, reading on until it is complete."""
@@ -302,72 +282,16 @@ class Replay:
     # --- Doing it ------------------------------------------------------------------------------------
 
     def _run_command(self) -> None:
-        frame = self._frame
-        row = self._last
-        if row is None or not frame.is_word(0, self._last_word):
-            row = None if self._run_control(frame) else self._find(frame)
-        if row is None:
-            pass  # SELECT, MULTI, EXEC, or refused
-        elif self._multi_at >= 0:
-            self._queued.append((row, frame.copy()))
-        else:
-            self._execute(row, frame)
-
-    def _run_control(self, frame: Frame) -> bool:
-        """Handle SELECT, MULTI and EXEC; False for all other commands."""
-        if frame.count == 1 and frame.is_word(0, b"MULTI"):
-            if self._multi_at >= 0:
-                raise self._damage("MULTI within MULTI")
-            self._multi_at = self._at
-        elif frame.count == 1 and frame.is_word(0, b"EXEC"):
-            if self._multi_at < 0:
-                raise self._damage("EXEC without MULTI")
-            queued, self._queued = self._queued, []
+        runner = self._runner
+        self.point = None  # unless a line behind the command says otherwise
+        try:
+            runner.run(self._frame)
+        except BadOrder as error:
+            raise self._damage(str(error)) from error
+        if not runner.in_transaction:
             self._multi_at = -1
-            for row, words in queued:
-                self._execute(row, words)
-        elif frame.count == 2 and frame.is_word(0, b"SELECT"):
-            if self._multi_at >= 0:
-                self._queued.append((_SELECT, frame.copy()))
-            else:
-                self._select(frame)
-        else:
-            return False
-        return True
-
-    def _find(self, frame: Frame) -> Command | None:
-        try:
-            row = self._lookup.find(frame)
-        except CommandError as error:
-            self._meet_refusal(frame, error)
-            return None
-        if " " not in row.name:  # a container command has several rows with the same first word
-            self._last = row
-            self._last_word = row.name.encode()
-        return row
-
-    def _execute(self, row: Command, frame: Frame) -> None:
-        try:
-            if row is _SELECT:
-                self._select(frame)
-            elif row.takes(frame.count):
-                if row.quick is None or not self._engine.try_quick(row.quick, frame, self._unheard):
-                    self._engine.run(row, frame)
-                self.commands += 1
-            else:
-                raise wrong_arity(row.name)
-        except CommandError as error:
-            self._meet_refusal(frame, error)
-
-    def _select(self, frame: Frame) -> None:
-        text = frame.piece(1)
-        databases = self._context.databases
-        if not text.isdigit() or len(text) > _NUMBER_BYTES_MAX or int(text) >= len(databases):
-            raise self._damage(
-                f"SELECT {text[:20].decode('ascii', 'replace')}: there are {len(databases)} databases"
-                " (see the setting `databases`)"
-            )
-        self._context.keyspace = databases[int(text)]
+        elif self._multi_at < 0:
+            self._multi_at = self._at
 
     # --- What is wrong -------------------------------------------------------------------------------
 
@@ -401,10 +325,3 @@ class Replay:
         if self.on_refused is None:
             raise refusal from error
         self.on_refused(refusal)
-
-
-def _select_nothing(_context: object, _frame: Frame) -> None:
-    """Stands for SELECT in a queued transaction. `_execute` calls `_select` instead."""
-
-
-_SELECT = Command("SELECT", _select_nothing, 2, Flags(0), NO_KEYS, "Select a database.")

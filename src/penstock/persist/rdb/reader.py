@@ -72,7 +72,8 @@ class Extent(NamedTuple):
 class RdbReader:
     """A file being read.
 
-    Read: items, or extents. Ask: version, is_valkey, aux, offset, place, empty_keys, skipped, vouched, rest.
+    Read: items, or extents. Ask: version, is_valkey, aux, offset, place, empty_keys, foreign_keys, skipped,
+    vouched, rest.
     """
 
     __slots__ = (
@@ -84,6 +85,7 @@ class RdbReader:
         "checksum",
         "database",
         "empty_keys",
+        "foreign_keys",
         "is_valkey",
         "place",
         "skipped",
@@ -107,6 +109,7 @@ class RdbReader:
         self.aux: dict[bytes, bytes] = {}
         self.database = 0
         self.empty_keys = 0
+        self.foreign_keys: set[tuple[int, bytes]] = set()  # skipped keys and their databases
         self.is_valkey = False
         self.place = 0  # the offset of the current key or operation
         self.skipped: list[tuple[int, str]] = []  # skipped operations
@@ -194,7 +197,7 @@ class RdbReader:
         """With `skip_foreign`, skip a key of an unsupported type; False if it is to be read."""
         if not self._skip_foreign or rdb_value.refusal_or_none(kind) is None:
             return False
-        self._input.string()
+        self.foreign_keys.add((self.database, self._input.string()))
         rdb_skip.skip_value(self._input, kind, self.is_valkey)
         return True
 

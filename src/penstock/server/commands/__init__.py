@@ -6,10 +6,12 @@ client_rows     the rows of CLIENT in the command table
 config          CONFIG
 info            INFO
 introspection   COMMAND
-persistence     SAVE, BGSAVE, BGREWRITEAOF, WAITAOF
+persistence     SAVE, BGSAVE, BGREWRITEAOF
+replication     REPLICAOF, ROLE, FAILOVER, PSYNC, REPLCONF
+waits           WAIT, WAITAOF
 pubsub          SUBSCRIBE, PUBLISH, SSUBSCRIBE, SPUBLISH, PUBSUB
 transactions    MULTI, EXEC, DISCARD, WATCH, UNWATCH
-admin           TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, ACL
+admin           TIME, LASTSAVE, SHUTDOWN, ACL
 debug           DEBUG
 latency         LATENCY
 memory          MEMORY

@@ -1,44 +1,22 @@
-"""TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, and what clients use of ACLs and scripts: ACL WHOAMI, FUNCTION FLUSH,
+"""TIME, LASTSAVE, SHUTDOWN, and what clients use of ACLs and scripts: ACL WHOAMI, FUNCTION FLUSH,
 SCRIPT FLUSH.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from penstock.core.frame import Frame
-from penstock.engine.arguments import int_at, timeout_at
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, syntax_error, unknown_subcommand
 from penstock.reply import NO_REPLY, OK, NoReply, Status
 from penstock.server.lifecycle import StopRequest
 from penstock.server.session.session import Session
 from penstock.server.stats.info_sections import last_save_s
 
-REPLICAS = 0
-
 
 def time(session: Session, frame: Frame) -> list[bytes]:
     """Seconds since 1970, and microseconds of the current second."""
     us = session.server.engine.context.instant.us
     return [b"%d" % (us // 1_000_000), b"%d" % (us % 1_000_000)]
-
-
-def role(session: Session, frame: Frame) -> list[Any]:
-    """A master at offset 0 without replicas."""
-    return [b"master", 0, []]
-
-
-def wait(session: Session, frame: Frame) -> int | NoReply:
-    """Wait for replicas. There are none, so a client that asks for any waits until its timeout."""
-    replicas = int_at(frame, 1)
-    timeout_ms = timeout_at(frame, 2)
-    if replicas <= REPLICAS or not session.server.engine.context.may_block:
-        return REPLICAS
-    tally = session.server.tallies.by_name["WAIT"]
-    session.block(tally, Blocked(frame.copy(), [], timeout_ms, on_timeout=REPLICAS))
-    return NO_REPLY
 
 
 def lastsave(session: Session, frame: Frame) -> int:
@@ -105,29 +83,6 @@ COMMANDS = (
         "Return the server's time.",
         since="2.6.0",
         group="server",
-        in_session=True,
-    ),
-    Command(
-        "ROLE",
-        role,
-        1,
-        _ALWAYS | Flags.FAST | Flags.NO_SCRIPT,
-        NO_KEYS,
-        "Return the replication role: master.",
-        since="2.8.12",
-        group="server",
-        in_session=True,
-    ),
-    Command(
-        "WAIT",
-        wait,
-        3,
-        Flags.NO_SCRIPT | Flags.CONNECTION,
-        NO_KEYS,
-        "Wait for replicas; there are none.",
-        syntax="numreplicas timeout",
-        since="3.0.0",
-        group="generic",
         in_session=True,
     ),
     Command(

@@ -154,7 +154,7 @@ def _greeting(session: Session) -> Pairs:
         (b"proto", 3 if session.output.resp3 else 2),
         (b"id", session.id),
         (b"mode", b"standalone"),
-        (b"role", b"master"),
+        (b"role", b"master" if session.server.replication.is_primary else b"replica"),
         (b"modules", []),
     ]
     return Pairs(items)

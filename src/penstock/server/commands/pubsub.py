@@ -13,6 +13,7 @@ from penstock.engine.commands.help import help_of
 from penstock.engine.table import ALL_KEYS, NO_KEYS, ONE_KEY, Command, Flags
 from penstock.errors import CommandError, unknown_subcommand
 from penstock.reply import NO_REPLY, NoReply, Push, Status
+from penstock.server.replication.feed import encode_command
 from penstock.server.session.session import Session
 from penstock.server.session.states import SUBSCRIBED
 
@@ -102,13 +103,17 @@ def _named(frame: Frame) -> list[bytes]:
 
 
 def publish(session: Session, frame: Frame) -> int:
-    """Send a message to all subscribers; reply with their number."""
-    return _channels(session).publish(frame.piece(1), frame.piece(2))
+    """Send a message to all subscribers, here and on replicas; reply with the number of those here."""
+    channel, text = frame.piece(1), frame.piece(2)
+    session.server.replication.feed.say(encode_command(b"PUBLISH", channel, text))
+    return _channels(session).publish(channel, text)
 
 
 def spublish(session: Session, frame: Frame) -> int:
-    """Send a message to all subscribers of a shard channel; reply with their number."""
-    return _channels(session).publish_in_shard(frame.piece(1), frame.piece(2))
+    """Send a message to all subscribers of a shard channel, as publish does."""
+    channel, text = frame.piece(1), frame.piece(2)
+    session.server.replication.feed.say(encode_command(b"SPUBLISH", channel, text))
+    return _channels(session).publish_in_shard(channel, text)
 
 
 def pubsub_channels(session: Session, frame: Frame) -> list[bytes]:

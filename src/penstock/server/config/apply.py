@@ -9,6 +9,7 @@ from penstock.errors import ConfigError
 from penstock.server import log
 from penstock.server.net.listener import clients_allowed
 from penstock.server.net.output_limits import OutputLimit
+from penstock.server.replication.backlog import BACKLOG_BYTES_MIN
 from penstock.server.server import NEVER_SLOW
 from penstock.server.stats.memory_guard import check_memory
 
@@ -124,3 +125,27 @@ def apply_fsync_policy(server: Server, _value: object) -> None:
 
 def apply_debug_allowed(server: Server, who: str) -> None:
     server.debug_allowed = who
+
+
+def apply_replica_role(server: Server, _value: object) -> None:
+    server.replication.note_link()
+
+
+def apply_backlog_size(server: Server, size: int) -> None:
+    server.replication.feed.resize(max(size, BACKLOG_BYTES_MIN))
+
+
+def apply_needed_replicas(server: Server, _value: object) -> None:
+    server.replication.check_replicas()
+
+
+def apply_needed_acks(server: Server, _value: object) -> None:
+    server.replication.require_acks()
+
+
+def apply_acks_on_disk(server: Server, on: bool) -> None:
+    server.replication.held.needs_sync = on
+
+
+def apply_ack_timeout(server: Server, ms: int) -> None:
+    server.replication.held.timeout_ms = ms

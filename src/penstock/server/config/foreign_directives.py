@@ -1,14 +1,14 @@
 """Directives of Redis 7 that penstock does not have: some are ignored, some are refused.
 
 Directives without effect here are accepted with a warning, so that an existing redis.conf can be used
-unchanged. A directive that protects data, or makes the server a replica or a cluster node, is refused unless
+unchanged. A directive that protects data, or makes the server a cluster node, is refused unless
 its value is harmless: starting without it would be worse than not starting.
 """
 
 from __future__ import annotations
 
 _ONE_USER = "penstock has one user: set requirepass, or leave this out"
-_ALONE = "penstock has no replication and no cluster mode"
+_ALONE = "penstock has no cluster mode"
 
 # Directive -> harmless values, and why other values are refused.
 REFUSED: dict[str, tuple[frozenset[str], str]] = {
@@ -16,8 +16,6 @@ REFUSED: dict[str, tuple[frozenset[str], str]] = {
     "user": (frozenset(), _ONE_USER),
     "rename-command": (frozenset(), "penstock cannot rename or hide commands"),
     "loadmodule": (frozenset(), "penstock has no modules"),
-    "replicaof": (frozenset({"", "no one"}), _ALONE),
-    "slaveof": (frozenset({"", "no one"}), _ALONE),
     "cluster-enabled": (frozenset({"no"}), _ALONE),
     "tls-port": (frozenset({"0"}), "penstock has no TLS: put a TLS proxy in front of it"),
 }
@@ -91,16 +89,10 @@ IGNORED = frozenset(
         "list-compress-depth",
         "locale-collate",
         "lua-time-limit",
-        "masterauth",
-        "masteruser",
         "max-new-connections-per-cycle",
         "max-new-tls-connections-per-cycle",
         "maxmemory-eviction-tenacity",
         "maxmemory-samples",
-        "min-replicas-max-lag",
-        "min-replicas-to-write",
-        "min-slaves-max-lag",
-        "min-slaves-to-write",
         "oom-score-adj",
         "oom-score-adj-values",
         "pidfile",
@@ -108,26 +100,13 @@ IGNORED = frozenset(
         "propagation-error-behavior",
         "rdb-del-sync-files",
         "rdb-save-incremental-fsync",
-        "repl-backlog-size",
-        "repl-backlog-ttl",
         "repl-disable-tcp-nodelay",
         "repl-diskless-load",
-        "repl-diskless-sync",
-        "repl-diskless-sync-delay",
         "repl-diskless-sync-max-replicas",
-        "repl-ping-replica-period",
-        "repl-ping-slave-period",
-        "repl-timeout",
-        "replica-announce-ip",
-        "replica-announce-port",
-        "replica-announced",
         "replica-full-sync-buffer-limit",
         "replica-ignore-disk-write-errors",
         "replica-ignore-maxmemory",
         "replica-lazy-flush",
-        "replica-priority",
-        "replica-read-only",
-        "replica-serve-stale-data",
         "sanitize-dump-payload",
         "server_cpulist",
         "set-max-intset-entries",
@@ -136,14 +115,8 @@ IGNORED = frozenset(
         "set-proc-title",
         "shutdown-on-sigint",
         "shutdown-on-sigterm",
-        "shutdown-timeout",
-        "slave-announce-ip",
-        "slave-announce-port",
         "slave-ignore-maxmemory",
         "slave-lazy-flush",
-        "slave-priority",
-        "slave-read-only",
-        "slave-serve-stale-data",
         "socket-mark-id",
         "supervised",
         "syslog-enabled",

@@ -330,3 +330,30 @@ class Percentiles(Kind):
 
     def show(self, value: tuple[float, ...]) -> str:
         return " ".join(f"{percent:g}" for percent in value)
+
+
+@dataclass(frozen=True)
+class Primary(Kind):
+    """The address of a primary, or None: `host port`, `no one`."""
+
+    many = True
+
+    @property
+    def allowed(self) -> str:
+        return "host port; no one"
+
+    def parse(self, text: str) -> tuple[str, int] | None:
+        words = text.split()
+        if not words or [word.lower() for word in words] == ["no", "one"]:
+            return None
+        if len(words) != 2:
+            raise ConfigError("wrong number of arguments")
+        if not words[1].isdigit() or not 0 < int(words[1][:9]) <= 65535:
+            raise ConfigError("Invalid master port")
+        return words[0], int(words[1])
+
+    def show(self, value: tuple[str, int] | None) -> str:
+        return "" if value is None else f"{value[0]} {value[1]}"
+
+    def lines(self, value: tuple[str, int] | None) -> list[str]:
+        return [] if value is None else [self.show(value)]

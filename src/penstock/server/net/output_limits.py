@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from penstock.server.session.states import STRANGER, SUBSCRIBED
+from penstock.server.session.states import REPLICA, STRANGER, SUBSCRIBED
 
 if TYPE_CHECKING:
     from penstock.server.session.session import Session
@@ -42,6 +42,8 @@ class OutputLimits:
         """The limit of a client in this state (session/states.py)."""
         if state & STRANGER:
             return self.stranger
+        if state & REPLICA:
+            return self.replica
         return self.pubsub if state & SUBSCRIBED else self.normal
 
     def is_exceeded(self, session: Session, unread: int) -> bool:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from penstock.persist.child import Child, ChildFailed, start_child
-from penstock.server.server import Server
+
+if TYPE_CHECKING:
+    from penstock.server.server import Server
 
 OnEnd = Callable[[str | None], None]  # receives the reason of a failure, or None
 
@@ -41,10 +44,13 @@ class ChildSlot:
         """Tell whether the child that runs reports to this function."""
         return self._on_end == on_end
 
-    def start(self, work: Callable[[], None], on_end: OnEnd) -> None:
-        """Fork a child that does `work`; the loop calls `on_end` when it has ended. Raises: OSError."""
+    def start(self, work: Callable[[], None], on_end: OnEnd, keep: int | None = None) -> None:
+        """Fork a child that does `work`; the loop calls `on_end` when it has ended. Raises: OSError.
+
+        `keep`: a file that the child needs; it closes all others.
+        """
         began_ns = time.perf_counter_ns()
-        self._child = start_child(work)
+        self._child = start_child(work, keep)
         self.fork_us = (time.perf_counter_ns() - began_ns) // 1000
         self.forks += 1
         self._on_end = on_end

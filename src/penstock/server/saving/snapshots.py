@@ -10,17 +10,20 @@ Intervals are measured by the server's monotonic clock: the system date may be s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from penstock.errors import CommandError
 from penstock.persist.disk import reason
 from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Store
-from penstock.server.config.settings import Config
 from penstock.server.log import LOG
-from penstock.server.saving.child import ChildSlot
-from penstock.server.server import Server
 from penstock.server.session.states import SAVE_FAILED
 from penstock.server.stats import process
+
+if TYPE_CHECKING:
+    from penstock.server.config.settings import Config
+    from penstock.server.saving.child import ChildSlot
+    from penstock.server.server import Server
 
 _RETRY_MS = 5000
 
@@ -42,6 +45,7 @@ def snapshot_options(config: Config) -> SnapshotOptions:
         checksum=config.value("rdbchecksum"),
         preamble=config.value("aof-use-rdb-preamble"),
         used_memory=process.resident_bytes(),
+        point=None if config.server is None else config.server.replication.point_or_none(),
     )
 
 

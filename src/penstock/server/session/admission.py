@@ -14,13 +14,18 @@ from penstock.errors import (
     snapshots_fail,
     wrong_arity,
 )
+from penstock.server.replication.ack_waits import not_enough_replicas
 from penstock.server.session.states import (
     BROKEN,
     DISK_FAILED,
     LOADING,
+    MASTER_DOWN,
     MONITOR,
+    NO_REPLICAS,
     OUT_OF_MEMORY,
     PAUSED_ALL,
+    READ_ONLY,
+    REPLICA,
     SAVE_FAILED,
     STRANGER,
     SUBSCRIBED,
@@ -56,6 +61,10 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
     if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):
         failed = session.server.state & DISK_FAILED
         return disk_failed(session.server.disk_failure.reason) if failed else snapshots_fail()
+    if session.server.state & NO_REPLICAS and _needs_replicas(session, command):
+        return not_enough_replicas()
+    if session.server.state & READ_ONLY and _writes(session, command):
+        return CommandError("You can't write against a read only replica.", "READONLY")
     if (
         session.state & SUBSCRIBED
         and not session.output.resp3
@@ -66,13 +75,25 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
             f"Can't execute '{shown}': only (P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET"
             " are allowed in this context"
         )
+    if session.server.state & MASTER_DOWN and not command.flags & Flags.STALE:
+        return CommandError(
+            "Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "MASTERDOWN"
+        )
     if session.server.state & LOADING and not command.flags & Flags.LOADING:
         return loading()
-    if session.state & MONITOR and command.flags & (Flags.READ | Flags.WRITE):
+    if session.state & (MONITOR | REPLICA) and command.flags & (Flags.READ | Flags.WRITE):
         return CommandError(
             "Replica can't interact with the keyspace"
         )  # in Redis a monitor is a replica
     return None
+
+
+def _needs_replicas(session: Session, command: Command) -> bool:
+    """Tell whether a command is refused while too few replicas are there."""
+    held = session.server.replication.held
+    if held.needed and not held.stale_reads and command.flags & Flags.READ:
+        return True
+    return _writes(session, command)
 
 
 def _takes_memory(session: Session, command: Command) -> bool:

@@ -18,11 +18,13 @@ from penstock.server.session.states import (
     CLOSING,
     IN_MULTI,
     MONITOR,
+    REPLICA,
     SUBSCRIBED,
 )
 
 _MARKS = (
     (MONITOR, "O"),
+    (REPLICA, "S"),
     (SUBSCRIBED, "P"),
     (IN_MULTI, "x"),
     (BLOCKED, "b"),
@@ -30,7 +32,9 @@ _MARKS = (
 
 
 def client_type(session: Session) -> str:
-    """`pubsub` or `normal`; there are no replicas and no master."""
+    """`replica`, `pubsub` or `normal`; a primary that this server follows is no client."""
+    if session.state & REPLICA:
+        return "replica"
     return "pubsub" if session.state & SUBSCRIBED else "normal"
 
 

@@ -190,6 +190,8 @@ class CommandRunner:
             now_us = instant.steady_us()
             us = now_us - self._timed_us
             for tally in self._uncounted:
+                if self._server.awaits_replicas:
+                    self._session.keyed |= tally.keyed
                 tally.count(tally.uncounted, us * tally.uncounted // self._untimed)
                 tally.uncounted = 0
             self._uncounted.clear()

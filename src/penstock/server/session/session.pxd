@@ -30,7 +30,9 @@ cdef class Session:
     cdef public long long counted_bytes
     cdef public bint due
     cdef public int fd
-    cdef bint through_loop
+    cdef public bint through_loop
+    cdef public int keyed
+    cdef public Py_ssize_t awaiting
     cdef public bint slow
     cdef public long long over_soft_since_ms
     cdef public long long state

@@ -32,6 +32,8 @@ from penstock.server.session.reply_buffer import ReplyBuffer
 from penstock.server.session.states import (
     BLOCKED,
     CLOSING,
+    KEYED_WRITE,
+    REPLICA,
     REPLY_OFF,
     REPLY_SKIP,
     REPLY_SKIP_NEXT,
@@ -56,12 +58,14 @@ class Session:
 
     __slots__ = (
         "active_ms",
+        "awaiting",
         "channels",
         "counted_bytes",
         "due",
         "fd",
         "id",
         "info",
+        "keyed",
         "keyspace",
         "last",
         "link",
@@ -98,6 +102,8 @@ class Session:
         self.due = False  # owned by turn.py
         self.fd = -1  # the socket, if replies may be sent to it without the event loop
         self.through_loop = False  # ... but the last ones were given to the loop
+        self.keyed = 0  # what its replies follow from; owned by turn.py
+        self.awaiting = 0  # replies that wait for replicas; owned by replication/ack_waits.py
         self.slow = False  # the socket's send buffer is full
         self.over_soft_since_ms = 0  # owned by net/output_limits.py
         self.state = 0
@@ -238,6 +244,7 @@ class Session:
         self.replies.end_reply()
         self.waiter = None
         self.state &= ~BLOCKED
+        self.keyed = KEYED_WRITE
         self.server.turn.add(self)
         self.server.turn.free(self)
 
@@ -309,6 +316,8 @@ class Session:
         self.server.strangers.forget(self)
         self.server.client_memory.forget(self)
         self.server.sessions.pop(self.id, None)
+        if self.state & REPLICA:
+            self.server.replication.forget(self)
 
     def _stop_waiting(self) -> None:
         self.postponed = None

@@ -23,6 +23,7 @@ from penstock.engine.keyspace import Keyspace
 from penstock.persist.recovery import Progress
 from penstock.server.command_catalogue import shown_name
 from penstock.server.durability import Durability
+from penstock.server.replication import report as replication_report
 from penstock.server.saving.rewrites import RewriteStatus
 from penstock.server.saving.snapshots import SnapshotStatus
 from penstock.server.server import Server
@@ -145,7 +146,10 @@ def about_memory(server: Server) -> Fields:
         ("mem_fragmentation_ratio", "1.00"),
         ("mem_fragmentation_bytes", 0),
         ("mem_not_counted_for_evict", 0),
-        ("mem_replication_backlog", 0),
+        (
+            "mem_replication_backlog",
+            0 if server.replication.feed.backlog is None else server.replication.feed.backlog.size,
+        ),
         ("mem_clients_slaves", 0),
         ("mem_clients_normal", server.client_memory.recount()),
         ("mem_aof_buffer", 0),
@@ -232,9 +236,9 @@ def about_stats(server: Server) -> Fields:
         ("instantaneous_input_kbps", f"{rates.in_kbps:.2f}"),
         ("instantaneous_output_kbps", f"{rates.out_kbps:.2f}"),
         ("rejected_connections", 0 if server.door is None else server.door.rejected),
-        ("sync_full", 0),
-        ("sync_partial_ok", 0),
-        ("sync_partial_err", 0),
+        ("sync_full", server.replication.counts.full),
+        ("sync_partial_ok", server.replication.counts.partial_ok),
+        ("sync_partial_err", server.replication.counts.partial_refused),
         ("expired_keys", server.engine.expired_keys),
         ("evicted_keys", 0),
         ("evicted_clients", server.client_memory.evicted),
@@ -253,20 +257,8 @@ def about_stats(server: Server) -> Fields:
 
 
 def about_replication(server: Server) -> Fields:
-    """A master without replicas."""
-    return [
-        ("role", "master"),
-        ("connected_slaves", 0),
-        ("master_failover_state", "no-failover"),
-        ("master_replid", server.startup.replication_id),
-        ("master_replid2", "0" * 40),
-        ("master_repl_offset", 0),
-        ("second_repl_offset", -1),
-        ("repl_backlog_active", 0),
-        ("repl_backlog_size", 0),
-        ("repl_backlog_first_byte_offset", 0),
-        ("repl_backlog_histlen", 0),
-    ]
+    """Role, replicas, history."""
+    return replication_report.fields(server)
 
 
 def about_cpu(server: Server) -> Fields:

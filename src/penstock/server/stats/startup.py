@@ -21,5 +21,4 @@ class Startup:
     started_us: int
     started_steady_ms: int
     run_id: str = field(default_factory=_new_id)
-    replication_id: str = field(default_factory=_new_id)
     process_bytes: int = field(default_factory=process.resident_bytes)

@@ -16,6 +16,7 @@ cdef long long _BUCKETS
 cdef class Tally:
     cdef readonly Command command
     cdef readonly bint is_fast
+    cdef readonly int keyed
     cdef readonly bint is_plain
     cdef readonly QuickForm quick
     cdef public long long quick_calls

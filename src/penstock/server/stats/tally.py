@@ -16,7 +16,8 @@ from penstock.core import memory, spans
 from penstock.core.frame import Frame
 from penstock.engine.compat import Compat
 from penstock.engine.lookup import Lookup
-from penstock.engine.table import Command, Flags, QuickForm
+from penstock.engine.table import NO_KEYS, Command, Flags, QuickForm
+from penstock.server.session.states import KEYED_READ, KEYED_WRITE
 
 _SLOTS = 64
 _SLOT_MASK = _SLOTS - 1
@@ -34,6 +35,7 @@ class Tally:
         "histogram",
         "is_fast",
         "is_plain",
+        "keyed",
         "quick",
         "quick_calls",
         "rejected",
@@ -45,6 +47,11 @@ class Tally:
     def __init__(self, command: Command) -> None:
         self.command = command
         self.is_fast = bool(command.flags & Flags.FAST)
+        # A reply that shows data, or follows from a change, waits for replicas (min-replicas-ack).
+        has_keys = command.keys != NO_KEYS or command.find_keys is not None
+        self.keyed = KEYED_READ if has_keys else 0
+        if command.flags & Flags.WRITE:
+            self.keyed |= KEYED_WRITE
         self.is_plain = not command.flags & Flags.PROTECTED  # all clients may use it
         self.quick: QuickForm | None = command.quick
         self.uncounted = 0  # calls of the client that is served now, until the clock is read

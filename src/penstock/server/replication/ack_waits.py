@@ -1,0 +1,144 @@
+"""What waits for replicas: replies (min-replicas-ack), and clients in WAIT and WAITAOF.
+
+With `min-replicas-ack k` a reply to a command on keys leaves when k replicas have the changes of its turn, in
+memory or (min-replicas-ack-fsync) on disk. Later replies of the same client wait behind it. All others leave
+at once: Sentinel's PING must not wait, nor the reply to the replica that everybody waits for.
+
+If the acks do not come in time, the waiting replies become NOREPLICAS: the outcome of these commands is
+unknown. With fewer than k replicas online, writes are refused before they run.
+
+Invariants
+  AW1  offsets rise from the front of the queue to its end.
+  AW2  a client with replies in the queue has `awaiting` > 0, and its later replies go behind them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from penstock.errors import CommandError
+
+if TYPE_CHECKING:
+    from penstock.server.replication.replicas import Replicas
+    from penstock.server.server import Server
+    from penstock.server.session.session import Session
+
+Refuse = Callable[["Session", list[bytes], CommandError], None]
+
+
+def not_enough_replicas() -> CommandError:
+    """Redis's error for a write that too few replicas would get."""
+    return CommandError("Not enough good replicas to write.", "NOREPLICAS")
+
+
+@dataclass(slots=True)
+class _Held:
+    offset: int
+    since_ms: int
+    session: Session
+    pieces: list[bytes]
+
+
+class HeldReplies:
+    """Replies that wait for acks: hold, release, tick."""
+
+    def __init__(self, server: Server, replicas: Replicas) -> None:
+        self._server = server
+        self._replicas = replicas
+        self._held: deque[_Held] = deque()
+        self.needed = 0  # min-replicas-ack
+        self.needs_sync = False
+        self.stale_reads = True  # min-replicas-stale-reads
+        self.timeout_ms = 1000
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def reached(self) -> int:
+        """The offset that enough replicas have; -1 if too few are online."""
+        acks = sorted(
+            (one.synced if self.needs_sync else one.acked for one in self._replicas.online()),
+            reverse=True,
+        )
+        return acks[self.needed - 1] if len(acks) >= self.needed else -1
+
+    def must_wait(self, offset: int, wrote: bool) -> bool:
+        """Tell whether replies wait. With too few replicas online, reads need not (stale_reads)."""
+        if offset == 0:
+            return False
+        reached = self.reached()
+        if reached < 0 and not wrote and self.stale_reads:
+            return False
+        return reached < offset
+
+    def hold(self, session: Session, pieces: list[bytes], offset: int) -> None:
+        """Keep replies until enough replicas have this offset."""
+        session.awaiting += 1
+        self._held.append(_Held(offset, self._server.steady_ms(), session, pieces))
+
+    def release(self) -> None:
+        """Send the replies that enough replicas have the changes of."""
+        if not self._held:
+            return
+        reached = self.reached() if self.needed else self._held[-1].offset
+        while self._held and self._held[0].offset <= reached:
+            held = self._held.popleft()
+            held.session.awaiting -= 1
+            held.session.deliver(held.pieces)
+
+    def tick(self, refuse: Refuse) -> None:
+        """Give up what has waited for too long."""
+        if self._held and self._server.steady_ms() - self._held[0].since_ms >= self.timeout_ms:
+            self.refuse_all(refuse)
+
+    def refuse_all(self, refuse: Refuse) -> None:
+        """Turn all waiting replies into errors: whether the changes last is unknown."""
+        while self._held:
+            held = self._held.popleft()
+            held.session.awaiting -= 1
+            refuse(held.session, held.pieces, not_enough_replicas())
+
+
+class AckWaiter:
+    """A client in WAIT or WAITAOF. `answer`: sends its reply, if it has not timed out."""
+
+    def __init__(
+        self, offset: int, replicas: int, on_disk: bool, answer: Callable[[int], None]
+    ) -> None:
+        self.offset = offset
+        self.replicas = replicas
+        self.on_disk = on_disk
+        self.answer = answer
+
+
+class AckWaiters:
+    """The clients in WAIT and WAITAOF: add, look."""
+
+    def __init__(self, replicas: Replicas) -> None:
+        self._replicas = replicas
+        self._waiting: list[AckWaiter] = []
+
+    def count(self, offset: int, on_disk: bool) -> int:
+        """How many replicas have an offset, in memory or on disk."""
+        count = self._replicas.synced_by if on_disk else self._replicas.acked_by
+        return count(offset)
+
+    def add(self, waiter: AckWaiter) -> None:
+        """Answer a client when enough replicas have its offset."""
+        self._waiting.append(waiter)
+
+    def remove(self, waiter: AckWaiter) -> None:
+        """A client does not wait any more."""
+        if waiter in self._waiting:
+            self._waiting.remove(waiter)
+
+    def look(self) -> None:
+        """A replica has acked: answer those whose replicas are enough."""
+        for waiter in list(self._waiting):
+            count = self.count(waiter.offset, waiter.on_disk)
+            if count >= waiter.replicas:
+                self._waiting.remove(waiter)
+                waiter.answer(count)

@@ -1,0 +1,145 @@
+"""Applies the stream of a primary: whole commands, and transactions when their EXEC has arrived.
+
+The offset counts every byte of the stream, also of PING, SELECT and transactions. It moves by whole commands,
+and in a transaction when EXEC has run. Sub-replicas get the same bytes.
+
+Nothing expires while effects are applied: a key lives until the primary sends its DEL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from penstock.core.frame import Frame
+from penstock.engine.table import Command
+from penstock.errors import CommandError, ProtocolError, shown
+from penstock.persist.aof.effect_runner import BadOrder, EffectRunner
+from penstock.wire.parser import Parser, WireLimits
+
+if TYPE_CHECKING:
+    from penstock.server.replication.feed import Feed
+    from penstock.server.server import Server
+
+_STAR = 42
+_NEWLINE = 10
+_SHOWN_WORDS = 4
+_SHOWN_BYTES = 100
+_ANY_BYTES = 2**62
+
+
+class StreamRefused(Exception):
+    """The stream cannot be applied. The text says why."""
+
+
+class Applying:
+    """The stream of one link: take. `on_getack`: the primary asks for an ack.
+
+    `foreign_keys`: keys that were skipped, because penstock does not hold their type; None: none may be.
+    `skipped` counts the commands on them.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        feed: Feed,
+        rows: Iterable[Command],
+        on_getack: Callable[[], None],
+    ) -> None:
+        limits = WireLimits()
+        limits.bulk_bytes_max = _ANY_BYTES
+        self._server = server
+        self._feed = feed
+        self._on_getack = on_getack
+        self._buffer = bytearray()
+        self._parser = Parser(limits)
+        self._frame = Frame()
+        self._raw = bytearray()  # of commands that ran or are queued, but do not count yet
+        self._runner = EffectRunner(server.engine, rows)
+        self._runner.on_refused = self._on_refused
+        self._runner.start()
+        self._keyspace = server.engine.context.keyspace
+        self.foreign_keys: set[tuple[int, bytes]] | None = None
+        self.skipped = 0
+
+    def take(self, data: bytes) -> None:
+        """Apply bytes of the stream; an incomplete command waits for the rest. Raises: StreamRefused."""
+        engine = self._server.engine
+        context = engine.context
+        self._buffer += data
+        engine.unfinished = True
+        context.replaying = True
+        context.instant.rewind()
+        selected, context.keyspace = context.keyspace, self._keyspace
+        try:
+            self._run_all()
+        except (BadOrder, ProtocolError) as error:
+            raise StreamRefused(str(error)) from error
+        finally:
+            self._keyspace, context.keyspace = context.keyspace, selected
+            context.replaying = False
+            context.instant.advance()
+            engine.serve_waiters()
+            engine.unfinished = False
+        self._count()
+        self._drop_used()
+
+    def _run_all(self) -> None:
+        parser, buffer = self._parser, self._buffer
+        end = len(buffer)
+        while True:
+            start = parser.start
+            if parser.left == 0 and start < end:
+                if buffer[start] == _NEWLINE:
+                    parser.rest_moved(-1)
+                    self._raw.append(_NEWLINE)
+                    continue
+                if buffer[start] != _STAR:
+                    raise StreamRefused(f"byte {buffer[start]:#04x} where a command should begin")
+            if not parser.next(self._frame, buffer, end):
+                return
+            self._run(start, parser.start)
+
+    def _run(self, start: int, end: int) -> None:
+        frame = self._frame
+        if frame.is_word(0, b"REPLCONF"):
+            if frame.count == 3 and frame.is_word(1, b"GETACK"):
+                self._count()  # its own bytes are not part of the answer
+                self._on_getack()
+        elif frame.is_word(0, b"PUBLISH") and frame.count == 3:
+            self._server.engine.context.channels.publish(frame.piece(1), frame.piece(2))
+        elif frame.is_word(0, b"SPUBLISH") and frame.count == 3:
+            self._server.engine.context.channels.publish_in_shard(frame.piece(1), frame.piece(2))
+        elif not frame.is_word(0, b"PING"):
+            self._runner.run(frame)
+        self._raw += self._buffer[start:end]
+
+    def _count(self) -> None:
+        """Let the bytes of everything that is applied count."""
+        if self._raw and not self._runner.in_transaction:
+            raw, self._raw = bytes(self._raw), bytearray()
+            self._feed.pass_on(raw)
+
+    def _drop_used(self) -> None:
+        start = self._parser.start
+        if start:
+            rest = self._buffer[start:]
+            if self._parser.left:
+                self._frame.move_to(rest, start)
+            self._parser.rest_moved(start)
+            self._buffer = rest
+
+    def _on_refused(self, frame: Frame, error: CommandError) -> None:
+        if self.foreign_keys is not None and self._is_foreign(frame, error):
+            self.skipped += 1
+            return
+        words = b" ".join(frame.piece(at) for at in range(min(frame.count, _SHOWN_WORDS)))
+        raise StreamRefused(f"{shown(words[:_SHOWN_BYTES])}: {error}")
+
+    def _is_foreign(self, frame: Frame, error: CommandError) -> bool:
+        """Tell whether a command works on keys of types that were skipped."""
+        if "unknown command" in str(error):
+            return True
+        database = self._server.engine.context.keyspace.index
+        assert self.foreign_keys is not None
+        return any((database, frame.piece(at)) in self.foreign_keys for at in range(1, frame.count))

@@ -1,0 +1,111 @@
+"""FAILOVER: hands the role of the primary over to a replica, without losing a write.
+
+    1  writes are paused, and so are expiry and PING: the stream stands still
+    2  the target acks everything
+    3  this server becomes its replica, and its PSYNC carries the word FAILOVER: the target becomes a primary
+
+With a timeout and FORCE, step 3 begins when the time is over even if step 2 has not ended.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from penstock.errors import CommandError
+from penstock.server.log import LOG
+from penstock.server.replication.feed import GETACK
+
+if TYPE_CHECKING:
+    from penstock.server.replication.replication import Replication
+
+_PAUSE_MS = 2**40  # until it is ended
+
+
+class Failover:
+    """One at a time: begin, abort, look, tick. `state` is what INFO shows."""
+
+    def __init__(self, replication: Replication) -> None:
+        self._replication = replication
+        self._server = replication.server
+        self.state = "no-failover"
+        self._target: tuple[str, int] | None = None
+        self._deadline_ms: int | None = None
+        self._force = False
+
+    @property
+    def is_on(self) -> bool:
+        """Whether a failover is under way."""
+        return self.state != "no-failover"
+
+    def begin(self, target: tuple[str, int] | None, timeout_ms: int | None, force: bool) -> None:
+        """Start. Raises: CommandError."""
+        replication = self._replication
+        if self.is_on:
+            raise CommandError("FAILOVER already in progress.")
+        if not replication.is_primary:
+            raise CommandError("FAILOVER is not valid when server is a replica.")
+        replicas = replication.replicas.all()
+        if not replicas:
+            raise CommandError("FAILOVER requires connected replicas.")
+        if target is not None:
+            found = [one for one in replicas if one.address == target]
+            if not found:
+                raise CommandError("FAILOVER target HOST and PORT is not a replica.")
+            if not found[0].is_online:
+                raise CommandError("FAILOVER target replica is not online.")
+        self._target = target
+        self._force = force
+        now_ms = self._server.steady_ms()
+        self._deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
+        self.state = "waiting-for-sync"
+        LOG.info("failover: writes are paused")
+        self._server.pause.begin(now_ms + _PAUSE_MS, writes_only=True)
+        replication.feed.say(GETACK)
+        self._server.turn.wake_up()
+
+    def abort(self) -> None:
+        """Give up. Raises: CommandError if none is under way."""
+        if not self.is_on:
+            raise CommandError("No failover in progress.")
+        was_following = self.state == "failover-in-progress"
+        self._end("aborted")
+        if was_following:
+            self._replication.become_primary()
+
+    def look(self) -> None:
+        """A replica has acked."""
+        if self.state != "waiting-for-sync" or self._server.turn.has_effects():
+            return
+        offset = self._replication.feed.history.offset
+        for replica in self._replication.replicas.online():
+            if replica.acked >= offset and self._target in (None, replica.address):
+                self._hand_over(replica.address)
+                return
+
+    def tick(self) -> None:
+        """Every run of the periodic work: ask again, and watch the time."""
+        if self.state == "failover-in-progress":
+            link = self._replication.link
+            if link is None or link.is_up:
+                self._end("done")
+            return
+        if self.state != "waiting-for-sync":
+            return
+        if self._deadline_ms is not None and self._server.steady_ms() >= self._deadline_ms:
+            if self._force and self._target is not None:
+                self._hand_over(self._target)
+            else:
+                self._end("timed out")
+            return
+        self._replication.feed.say(GETACK)
+
+    def _hand_over(self, target: tuple[str, int]) -> None:
+        self.state = "failover-in-progress"
+        LOG.info("failover: %s:%d takes over", *target)
+        self._replication.follow(*target, fails_over=True)
+
+    def _end(self, how: str) -> None:
+        LOG.info("failover: %s", how)
+        self.state = "no-failover"
+        self._target = None
+        self._server.pause.end()

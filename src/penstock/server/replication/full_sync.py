@@ -1,0 +1,275 @@
+"""Sends a snapshot to replicas: a forked child writes it, the event loop sends it.
+
+    diskless     the child writes into a pipe, and the loop passes it on to all waiting replicas
+    with a disk  the child writes a file, and then the loop sends that
+
+A replica gets `+FULLRESYNC id offset` when the child is forked, and keeps getting an empty line every second
+until its snapshot begins. The snapshot has the version that all waiting replicas can read: that of Redis 7.0,
+unless they have announced more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.persist.disk import reason
+from penstock.persist.snapshot import write_rdb
+from penstock.server.log import LOG
+from penstock.server.replication.replicas import Replica, State
+from penstock.server.saving.child import ChildSlot
+from penstock.server.saving.snapshots import snapshot_options
+
+if TYPE_CHECKING:
+    from penstock.engine.execute import Engine
+    from penstock.persist.snapshot import SnapshotOptions
+    from penstock.server.replication.replication import Replication
+
+TEMP_NAME = "temp-sync.rdb"
+_PIECE_BYTES = 64 * 1024
+_UNSENT_BYTES_MAX = 1 << 20  # more is not read from the child before a replica has taken this
+_LOOK_AGAIN_SECONDS = 0.01
+_MARK_BYTES = 20  # as 40 hexadecimal digits
+
+
+class FullSync:
+    """One transfer at a time: request, tick, stop."""
+
+    def __init__(self, replication: Replication) -> None:
+        self._replication = replication
+        self._server = replication.server
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._targets: list[Replica] = []
+        self._mark = b""
+        self._source = -1  # the pipe or the file that is being sent
+        self._path = ""
+        self._child_runs = False
+        self._failure: str | None = None
+        self._is_read = False  # the source has ended
+
+    @property
+    def _child(self) -> ChildSlot:
+        assert self._server.durability is not None
+        return self._server.durability.child
+
+    # --- Starting ----------------------------------------------------------------------------------
+
+    def request(self) -> None:
+        """A replica waits for a snapshot."""
+        self._start_if_due()
+
+    def tick(self) -> None:
+        """Start what is due, and keep the waiting replicas' links alive."""
+        self._start_if_due()
+
+    def keep_alive(self) -> None:
+        """Every second: an empty line to replicas whose snapshot has not begun."""
+        for replica in self._waiting():
+            replica.write(b"\n")
+
+    def _waiting(self) -> list[Replica]:
+        return [one for one in self._replication.replicas.all() if one.state is State.WAIT]
+
+    def _start_if_due(self) -> None:
+        durability = self._server.durability
+        waiting = self._waiting()
+        if not waiting or self._targets or durability is None or durability.child.is_busy:
+            return
+        if not self._server.engine.context.may_block:
+            return  # within a transaction
+        setting = self._replication.setting
+        is_marked = setting("repl-diskless-sync") and all(one.can_take_marked for one in waiting)
+        waited_ms = self._server.steady_ms() - min(one.since_ms for one in waiting)
+        if is_marked and waited_ms < setting("repl-diskless-sync-delay") * 1000:
+            return
+        try:
+            self._start(waiting, is_marked)
+        except OSError as error:
+            LOG.error("cannot start a snapshot for a replica: %s", reason(error))
+            for replica in waiting:
+                replica.session.kill()
+
+    def _start(self, waiting: list[Replica], is_marked: bool) -> None:
+        """Fork the child at this moment of the stream. Raises: OSError."""
+        replication = self._replication
+        feed = replication.feed
+        feed.hand_over()
+        feed.select_again()
+        self._loop = asyncio.get_running_loop()
+        version = min(one.rdb_version for one in waiting)
+        version = min(version, self._server.engine.context.compat.rdb_version)
+        assert self._server.config is not None
+        options = replace(snapshot_options(self._server.config), rdb_version=version)
+        child = self._child
+        engine = self._server.engine
+        self._is_read = False
+        self._failure = None
+        if is_marked:
+            self._source, sink = os.pipe()
+            try:
+                child.start(
+                    lambda: write_rdb(_Sink(sink).write, engine, options, is_base=False),
+                    self._on_child_end,
+                    keep=sink,
+                )
+            except OSError:
+                os.close(self._source)
+                raise
+            finally:
+                os.close(sink)
+            os.set_blocking(self._source, False)
+            self._loop.add_reader(self._source, self._pump_pipe)
+        else:
+            self._path = f"{self._server.config.value('dir')}/{TEMP_NAME}"
+            path = self._path
+            child.start(lambda: _write_file(path, engine, options), self._on_child_end)
+        self._child_runs = True
+        self._mark = secrets.token_hex(_MARK_BYTES).encode() if is_marked else b""
+        self._targets = waiting
+        history = feed.history
+        replication.counts.full += 1
+        for replica in waiting:
+            replica.write(b"+FULLRESYNC %s %d\r\n" % (history.id.encode(), history.offset))
+            replica.enter(State.TRANSFER)
+            replica.acked_ms = self._server.steady_ms()
+            if is_marked:
+                replica.write(b"$EOF:%s\r\n" % self._mark)
+            LOG.info(
+                "replica %s:%d gets a snapshot as of offset %d", *replica.address, history.offset
+            )
+
+    # --- Sending -----------------------------------------------------------------------------------
+
+    def _alive(self) -> list[Replica]:
+        return [one for one in self._targets if one.session.link is not None]
+
+    def _is_slow(self) -> bool:
+        return any(
+            one.session.link is not None and one.session.link.unsent_bytes() > _UNSENT_BYTES_MAX
+            for one in self._targets
+        )
+
+    def _pump_pipe(self) -> None:
+        """The child has written: pass it on. Stop reading while a replica is slow."""
+        assert self._loop is not None
+        if self._is_slow():
+            self._loop.remove_reader(self._source)
+            self._loop.call_later(_LOOK_AGAIN_SECONDS, self._resume_pipe)
+            return
+        try:
+            piece = os.read(self._source, _PIECE_BYTES)
+        except BlockingIOError:
+            return
+        if not piece:
+            self._loop.remove_reader(self._source)
+            self._close_source()
+            self._is_read = True
+            self._finish_if_done()
+            return
+        self._send(piece)
+        if not self._alive():
+            self._child.kill(self._on_child_end)
+
+    def _resume_pipe(self) -> None:
+        if self._source >= 0 and self._loop is not None:
+            self._loop.add_reader(self._source, self._pump_pipe)
+
+    def _send_file(self) -> None:
+        """Send the next pieces of the file, until a replica is slow."""
+        assert self._loop is not None
+        while self._source >= 0 and not self._is_slow():
+            piece = os.read(self._source, _PIECE_BYTES)
+            if not piece or not self._alive():
+                self._close_source()
+                self._is_read = True
+                self._finish_if_done()
+                return
+            self._send(piece)
+        if self._source >= 0:
+            self._loop.call_later(_LOOK_AGAIN_SECONDS, self._send_file)
+
+    def _send(self, piece: bytes) -> None:
+        for replica in self._alive():
+            replica.write(piece)
+            replica.acked_ms = self._server.steady_ms()
+
+    # --- Finishing ---------------------------------------------------------------------------------
+
+    def _on_child_end(self, failure: str | None) -> None:
+        self._child_runs = False
+        self._failure = failure
+        if self._mark or failure is not None:
+            if failure is not None and self._source >= 0:
+                assert self._loop is not None
+                self._loop.remove_reader(self._source)
+                self._close_source()
+                self._is_read = True
+            self._is_read = self._is_read or failure is not None
+            self._finish_if_done()
+            return
+        try:
+            self._source = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+            size = os.fstat(self._source).st_size
+        except OSError as error:
+            self._failure = reason(error)
+            self._is_read = True
+            self._finish_if_done()
+            return
+        for replica in self._alive():
+            replica.write(b"$%d\r\n" % size)
+        self._send_file()
+
+    def _finish_if_done(self) -> None:
+        if self._child_runs or not self._is_read:
+            return
+        if self._path:
+            with suppress(OSError):
+                Path(self._path).unlink()
+            self._path = ""
+        targets, self._targets = self._targets, []
+        for replica in targets:
+            if replica.session.link is None:
+                continue
+            if self._failure is not None:
+                LOG.error(
+                    "the snapshot for replica %s:%d failed: %s", *replica.address, self._failure
+                )
+                replica.session.kill()
+            elif self._mark:
+                replica.write(self._mark)
+                replica.enter(State.SETTLE)
+            else:
+                replica.enter(State.ONLINE)
+        self._start_if_due()
+
+    def _close_source(self) -> None:
+        os.close(self._source)
+        self._source = -1
+
+    def stop(self) -> None:
+        """The server stops, or becomes a replica: no snapshot is sent any more."""
+        if self._child_runs:
+            self._child.kill(self._on_child_end)
+
+
+class _Sink:
+    """In the child: writes all bytes to the pipe."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+
+def _write_file(path: str, engine: Engine, options: SnapshotOptions) -> None:
+    """In the child: write the snapshot to a file."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    write_rdb(_Sink(fd).write, engine, options, is_base=False)

@@ -1,0 +1,316 @@
+"""The role of a server: a primary, perhaps with replicas, or the replica of another server.
+
+    REPLICAOF host port   follow a primary: a link is opened, clients can only read
+    REPLICAOF NO ONE      become a primary: the history branches off, replicas ask anew
+    a restart             the log says where the data stands; a primary branches off, a replica continues
+
+A primary keeps a backlog from its first replica on, and drops it when no replica has been there for
+repl-backlog-ttl seconds. A replica keeps one from its first sync on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from penstock.engine.execute import Engine
+from penstock.errors import CommandError
+from penstock.persist.aof.commit import Commit
+from penstock.persist.replication_point import ReplicationPoint
+from penstock.server.log import LOG
+from penstock.server.replication.ack_waits import AckWaiters, HeldReplies
+from penstock.server.replication.failover import Failover
+from penstock.server.replication.feed import GETACK, Feed, encode_command
+from penstock.server.replication.full_sync import FullSync
+from penstock.server.replication.primary_link import PrimaryLink
+from penstock.server.replication.replicas import Replica, Replicas, State
+from penstock.server.session.states import MASTER_DOWN, NO_REPLICAS, READ_ONLY, SUBSCRIBED
+
+if TYPE_CHECKING:
+    from penstock.server.server import Server
+
+_LOOK_SECONDS = 0.01
+_PING = encode_command(b"PING")
+
+
+@dataclass(slots=True)
+class Counts:
+    """For INFO: snapshots sent, and requests to continue that were met or refused."""
+
+    full: int = 0
+    partial_ok: int = 0
+    partial_refused: int = 0
+
+
+class Replication:
+    """One server's replication.
+
+    Role: follow, become_primary, is_primary, link. Parts: feed, replicas, full_sync, held, waiters, failover.
+    """
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.counts = Counts()
+        self.feed = Feed(server)
+        self.replicas = Replicas(server)
+        self.feed.send = self.replicas.send
+        self.feed.on_noted = self._on_noted
+        self.full_sync = FullSync(self)
+        self.held = HeldReplies(server, self.replicas)
+        self.waiters = AckWaiters(self.replicas)
+        self.failover = Failover(self)
+        self.link: PrimaryLink | None = None
+        self._commit: Commit | None = None
+        self._notes: deque[tuple[int, int]] = deque()  # positions of the log, and their offsets
+        self._synced = 0
+        self._owes_ack = False
+        self._pinged_ms = 0
+        self._second_ms = 0
+        self._last_seen_ms = server.steady_ms()  # of any replica
+
+    def setting(self, name: str) -> Any:
+        """The value of a directive."""
+        assert self.server.config is not None
+        return self.server.config.value(name)
+
+    @property
+    def is_primary(self) -> bool:
+        """Whether this server follows nobody."""
+        return self.link is None
+
+    def own_port(self) -> int:
+        """The port that replicas and Sentinels are told."""
+        announced: int = self.setting("replica-announce-port")
+        return announced or int(self.setting("port"))
+
+    def point_or_none(self) -> ReplicationPoint | None:
+        """Where the data stands in its history, for the files that hold it."""
+        return self.feed.point_or_none()
+
+    # --- Start -------------------------------------------------------------------------------------
+
+    def start(self, recovered: ReplicationPoint | None) -> None:
+        """The data is loaded: continue its history, and follow the configured primary."""
+        if recovered is not None:
+            self.feed.history.adopt(recovered)
+        primary = self.setting("replicaof")
+        if recovered is not None:
+            if primary is None:
+                self.feed.history.branch_off()
+            self.feed.begin()
+        if primary is not None:
+            self.follow(*primary)
+
+    def use_log(self, commit: Commit | None) -> None:
+        """A log was started, or ended."""
+        self._commit = commit
+        self._notes.clear()
+        self.feed.use_log(commit)
+
+    # --- The role ----------------------------------------------------------------------------------
+
+    def follow(self, host: str, port: int, fails_over: bool = False) -> None:
+        """Become the replica of a server. `fails_over`: that server becomes the primary thereby."""
+        was_primary = self.link is None
+        if self.link is not None:
+            self.link.stop()
+        self.feed.hand_over()
+        self.feed.follows = True
+        self.link = PrimaryLink(self, host, port)
+        self.link.fails_over = fails_over
+        self._configure((host, port))
+        self.full_sync.stop()
+        self.replicas.drop_all()
+        self._let_keys_expire(False)
+        if was_primary:
+            self._end_blocked_writes()
+        self.note_link()
+        LOG.info("following the primary %s:%d", host, port)
+        self.link.tick()
+
+    def become_primary(self) -> None:
+        """Follow nobody any more."""
+        if self.link is None:
+            return
+        self.link.stop()
+        self.link = None
+        self.feed.follows = False
+        self.feed.history.branch_off()
+        self.feed.begin()
+        self.feed.select_again()
+        self._configure(None)
+        self.replicas.drop_all()
+        self._let_keys_expire(True)
+        self.note_link()
+        LOG.info("this server is a primary now, from offset %d on", self.feed.history.offset)
+
+    def _configure(self, primary: tuple[str, int] | None) -> None:
+        """Let CONFIG GET and CONFIG REWRITE show the role."""
+        assert self.server.config is not None
+        self.server.config.values["replicaof"] = primary
+
+    def _let_keys_expire(self, on: bool) -> None:
+        """A replica removes no expired key by itself; its primary sends the DEL."""
+        self.server.engine.let_expire(on)
+
+    def _end_blocked_writes(self) -> None:
+        """End commands that wait for data and would change it: a replica cannot."""
+        error = CommandError(
+            "force unblock from blocking operation, instance state changed (master -> replica?)",
+            "UNBLOCKED",
+        )
+        for session in list(self.server.sessions.values()):
+            if session.waiter is not None and not session.state & SUBSCRIBED:
+                session.waiter.fail(error)
+                session.close()
+
+    def note_link(self) -> None:
+        """The link's state, or the settings of a replica, have changed: set the server's state."""
+        server = self.server
+        server.state &= ~(READ_ONLY | MASTER_DOWN)
+        if self.link is None:
+            return
+        if self.setting("replica-read-only"):
+            server.state |= READ_ONLY
+        if not self.link.is_up and not self.setting("replica-serve-stale-data"):
+            server.state |= MASTER_DOWN
+
+    def replace_data(self, loaded: Engine, point: ReplicationPoint) -> None:
+        """A snapshot of the primary is loaded: take its data and its place in the history."""
+        server = self.server
+        self.replicas.drop_all()
+        self.feed.hand_over()
+        server.engine.adopt(loaded)
+        self._let_keys_expire(False)
+        self.feed.history.adopt(point)
+        self._notes.clear()
+        self._synced = 0
+        if server.durability is not None:
+            server.durability.start_over()
+        self.feed.begin_again()
+
+    # --- Acks --------------------------------------------------------------------------------------
+
+    def on_ack(self, replica: Replica, offset: int, synced: int | None) -> None:
+        """A replica has said what it has applied, and what it has on disk."""
+        replica.acked_ms = self.server.steady_ms()
+        offset = min(offset, self.feed.history.offset)  # it cannot have more than there is
+        replica.acked = max(replica.acked, offset)
+        if synced is not None:
+            replica.synced = max(replica.synced, min(synced, offset))
+        if replica.state is State.SETTLE:
+            LOG.info("replica %s:%d is online", *replica.address)
+            replica.enter(State.ONLINE)
+        self.check_replicas()
+        self.held.release()
+        self.waiters.look()
+        self.failover.look()
+
+    def require_acks(self) -> None:
+        """min-replicas-ack has changed."""
+        needed: int = self.setting("min-replicas-ack")
+        self.held.needed = needed
+        self.held.stale_reads = self.setting("min-replicas-stale-reads")
+        self.feed.asks_acks = self.server.awaits_replicas = needed > 0
+        self.server.turn.replicas = self.held if needed else None
+        self.held.release()
+        self.check_replicas()
+
+    def check_replicas(self) -> None:
+        """Refuse writes while too few replicas are there."""
+        server = self.server
+        server.state &= ~NO_REPLICAS
+        if not self.is_primary:
+            return
+        wanted = self.setting("min-replicas-to-write")
+        lag = self.setting("min-replicas-max-lag")
+        few = bool(wanted and lag and self.replicas.good(lag) < wanted)
+        if few or len(self.replicas.online()) < self.held.needed:
+            server.state |= NO_REPLICAS
+
+    def _on_noted(self, offset: int) -> None:
+        """The log has taken everything up to an offset."""
+        if self._commit is not None and self.feed.follows:
+            self._notes.append((self._commit.position, offset))
+
+    def after_sync(self) -> None:
+        """The log was synced: tell a primary that asks."""
+        if self._owes_ack and self.link is not None and self.link.is_up:
+            self.link.ack()
+
+    def synced_offset_or_none(self) -> int | None:
+        """On a replica: the offset that is on disk; None without a log."""
+        commit = self._commit
+        if commit is None:
+            return None
+        synced = commit.synced
+        while self._notes and self._notes[0][0] <= synced:
+            self._synced = self._notes.popleft()[1]
+        if not self._notes and not commit.journal.size and commit.is_based:
+            self._synced = self.feed.history.offset
+        self._owes_ack = self._synced < self.feed.history.offset
+        return self._synced
+
+    # --- Periodic work -----------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Do what is due."""
+        now_ms = self.server.steady_ms()
+        if self.link is not None:
+            self.link.tick()
+        self.full_sync.tick()
+        self.failover.tick()
+        self.held.tick(self.server.turn.refuse)
+        if now_ms - self._second_ms >= 1000:
+            self._second_ms = now_ms
+            self._tick_second(now_ms)
+        period_ms = self.setting("repl-ping-replica-period") * 1000
+        if now_ms - self._pinged_ms >= period_ms:
+            self._pinged_ms = now_ms
+            if self.replicas.online() and not self.failover.is_on:
+                self.feed.say(_PING)
+
+    def _tick_second(self, now_ms: int) -> None:
+        self.full_sync.keep_alive()
+        self.check_replicas()
+        timeout_ms = self.setting("repl-timeout") * 1000
+        for replica in self.replicas.all():
+            if replica.state is not State.WAIT and now_ms - replica.acked_ms > timeout_ms:
+                replica.session.cut_off(f"this replica has said nothing for {timeout_ms // 1000} s")
+        if self.replicas.all() or not self.is_primary:
+            self._last_seen_ms = now_ms
+            return
+        ttl_ms = self.setting("repl-backlog-ttl") * 1000
+        if self.feed.backlog is not None and ttl_ms and now_ms - self._last_seen_ms > ttl_ms:
+            LOG.info("no replica for %d s: the backlog is freed", ttl_ms // 1000)
+            self.feed.end()
+
+    def forget(self, session: Any) -> None:
+        """A connection of a replica is gone."""
+        self.replicas.forget(session)
+        self._last_seen_ms = self.server.steady_ms()
+        self.check_replicas()
+
+    async def wait_for_replicas(self) -> None:
+        """The server stops: let the replicas catch up, for shutdown-timeout at most."""
+        if not self.is_primary or not self.replicas.online():
+            return
+        self.feed.hand_over()
+        offset = self.feed.history.offset
+        deadline_ms = self.server.steady_ms() + self.setting("shutdown-timeout") * 1000
+        self.feed.say(GETACK)
+        self.feed.hand_over()
+        while self.server.steady_ms() < deadline_ms:
+            behind = [one for one in self.replicas.online() if one.acked < offset]
+            if not behind:
+                return
+            await asyncio.sleep(_LOOK_SECONDS)
+        LOG.warning("%d replicas have not got everything", len(behind))
+
+    def stop(self) -> None:
+        """The server stops."""
+        self.full_sync.stop()
+        if self.link is not None:
+            self.link.stop()

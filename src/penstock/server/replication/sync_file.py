@@ -1,0 +1,107 @@
+"""Receives the snapshot of a primary into a file, and loads it in a thread.
+
+The data that the server has stays in use until the new data is whole. The file is removed afterwards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from penstock.engine.execute import Engine
+from penstock.errors import PenstockError
+from penstock.persist.disk import SystemDisk
+from penstock.persist.rdb.reader import RdbReader, load_databases
+from penstock.persist.rdb.value import ValueLimits
+
+TEMP_NAME = "temp-from-primary.rdb"
+
+
+class SyncFile:
+    """A snapshot that arrives: take. `size`: how long it is, or None if it ends with a mark."""
+
+    def __init__(self, directory: str, size: int | None, mark: bytes) -> None:
+        """Raises: OSError."""
+        self.path = f"{directory}/{TEMP_NAME}"
+        self.size = size
+        self.received = 0
+        self._mark = mark
+        self._end = b""  # the last bytes, as many as the mark has
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        self._fd = os.open(self.path, flags, 0o600)
+
+    def take(self, data: bytes) -> bytes | None:
+        """Take bytes; None if more follow, otherwise the bytes behind the snapshot. Raises: OSError."""
+        rest = b""
+        if self.size is not None:
+            missing = self.size - self.received
+            data, rest = data[:missing], data[missing:]
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+        self.received += len(data)
+        if self.size is not None:
+            return rest if self.received == self.size else None
+        # A primary sends nothing behind the mark before it has the first ack.
+        self._end = (self._end + data[-len(self._mark) :])[-len(self._mark) :]
+        if self._end != self._mark:
+            return None
+        os.ftruncate(self._fd, self.received - len(self._mark))
+        return rest
+
+    def close(self) -> None:
+        """No more bytes follow."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def drop(self) -> None:
+        """Remove the file."""
+        self.close()
+        with suppress(OSError):
+            Path(self.path).unlink()
+
+
+class Loading:
+    """Loads a file into a spare engine, in a thread: start. Then `failure` is None, or says why it failed.
+
+    `foreign_keys`: the skipped keys of types that penstock does not hold, with their databases.
+    """
+
+    def __init__(self, path: str, spare: Engine, skip_foreign: bool) -> None:
+        self.engine = spare
+        self.failure: str | None = None
+        self.foreign_keys: set[tuple[int, bytes]] = set()
+        self.keys = 0
+        self._path = path
+        self._skip_foreign = skip_foreign
+
+    def start(self, on_end: Callable[[], None]) -> None:
+        """Load; then call a function on the event loop."""
+        loop = asyncio.get_running_loop()
+
+        def run() -> None:
+            try:
+                self._load()
+            except (PenstockError, OSError) as error:
+                self.failure = str(error)
+            except Exception as error:  # noqa: BLE001  the link reports it
+                self.failure = f"{type(error).__name__}: {error}"
+            with suppress(RuntimeError):  # the loop is closed: the server has stopped
+                loop.call_soon_threadsafe(on_end)
+
+        threading.Thread(target=run, name="penstock-sync", daemon=True).start()
+
+    def _load(self) -> None:
+        source = SystemDisk().read(self._path)
+        try:
+            limits = ValueLimits(self.engine.limits, self.engine.list_limits)
+            reader = RdbReader(source, "snapshot", limits, skip_foreign=self._skip_foreign)
+            self.keys = load_databases(reader, self.engine.context.databases)
+            self.foreign_keys = reader.foreign_keys
+        finally:
+            source.close()
