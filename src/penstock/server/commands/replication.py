@@ -79,8 +79,8 @@ def _announce(session: Session, option: bytes, frame: Frame, at: int) -> None:
             )
         replica.announced_ip = shown(frame.piece(at))
     elif option == b"capa":
-        replica.can_take_marked |= frame.is_word(at, b"eof")
-        replica.can_continue_renamed |= frame.is_word(at, b"psync2")
+        replica.can_take_marked |= frame.is_word(at, b"EOF")
+        replica.can_continue_renamed |= frame.is_word(at, b"PSYNC2")
     elif option == b"version":
         replica.rdb_version = max(replica.rdb_version, _VALKEY_RDB_VERSION)
     elif option == b"rdb-version":
@@ -117,7 +117,7 @@ def _take_over(session: Session, asked: str) -> None:
         raise CommandError("PSYNC FAILOVER can't be sent to a master.")
     if asked != replication.feed.history.id:
         raise CommandError("PSYNC FAILOVER replid must match my replid.")
-    replication.become_primary()
+    replication.become_primary(but=session)
 
 
 def sync(session: Session, frame: Frame) -> NoReply:
@@ -203,7 +203,7 @@ COMMANDS = (
         "FAILOVER",
         failover,
         -1,
-        Flags.ADMIN | Flags.NO_SCRIPT | Flags.STALE,
+        Flags.ADMIN | Flags.NO_SCRIPT | Flags.STALE | Flags.NO_MULTI,
         NO_KEYS,
         "Hand the role of the primary over to a replica.",
         syntax="[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]",

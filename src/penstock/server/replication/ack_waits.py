@@ -5,7 +5,8 @@ memory or (min-replicas-ack-fsync) on disk. Later replies of the same client wai
 at once: Sentinel's PING must not wait, nor the reply to the replica that everybody waits for.
 
 If the acks do not come in time, the waiting replies become NOREPLICAS: the outcome of these commands is
-unknown. With fewer than k replicas online, writes are refused before they run.
+unknown. From then on, until the acks have caught up, and with fewer than k replicas online, writes are refused
+before they run, and reads need not wait (min-replicas-stale-reads).
 
 Invariants
   AW1  offsets rise from the front of the queue to its end.
@@ -49,6 +50,7 @@ class HeldReplies:
         self._server = server
         self._replicas = replicas
         self._held: deque[_Held] = deque()
+        self._given_up = -1  # the highest offset whose acks did not come in time
         self.needed = 0  # min-replicas-ack
         self.needs_sync = False
         self.stale_reads = True  # min-replicas-stale-reads
@@ -66,13 +68,14 @@ class HeldReplies:
         return acks[self.needed - 1] if len(acks) >= self.needed else -1
 
     def must_wait(self, offset: int, wrote: bool) -> bool:
-        """Tell whether replies wait. With too few replicas online, reads need not (stale_reads)."""
-        if offset == 0:
+        """Tell whether replies wait."""
+        if offset == 0 or self.reached() >= offset:
             return False
-        reached = self.reached()
-        if reached < 0 and not wrote and self.stale_reads:
-            return False
-        return reached < offset
+        return wrote or not self.stale_reads or not self.is_short()
+
+    def is_short(self) -> bool:
+        """Tell whether too few replicas are there, or too few have acked in time."""
+        return self.needed > 0 and self.reached() <= self._given_up
 
     def hold(self, session: Session, pieces: list[bytes], offset: int) -> None:
         """Keep replies until enough replicas have this offset."""
@@ -89,17 +92,16 @@ class HeldReplies:
             held.session.awaiting -= 1
             held.session.deliver(held.pieces)
 
-    def tick(self, refuse: Refuse) -> None:
-        """Give up what has waited for too long."""
-        if self._held and self._server.steady_ms() - self._held[0].since_ms >= self.timeout_ms:
-            self.refuse_all(refuse)
-
-    def refuse_all(self, refuse: Refuse) -> None:
-        """Turn all waiting replies into errors: whether the changes last is unknown."""
+    def tick(self, refuse: Refuse) -> bool:
+        """Turn all waiting replies into errors if the first has waited too long; True if so."""
+        if not self._held or self._server.steady_ms() - self._held[0].since_ms < self.timeout_ms:
+            return False
         while self._held:
             held = self._held.popleft()
+            self._given_up = held.offset
             held.session.awaiting -= 1
             refuse(held.session, held.pieces, not_enough_replicas())
+        return True
 
 
 class AckWaiter:

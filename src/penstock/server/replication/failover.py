@@ -31,6 +31,7 @@ class Failover:
         self._target: tuple[str, int] | None = None
         self._deadline_ms: int | None = None
         self._force = False
+        self._offset = 0  # that the target must have
 
     @property
     def is_on(self) -> bool:
@@ -60,8 +61,9 @@ class Failover:
         self.state = "waiting-for-sync"
         LOG.info("failover: writes are paused")
         self._server.pause.begin(now_ms + _PAUSE_MS, writes_only=True)
+        replication.feed.hand_over()
+        self._offset = replication.feed.history.offset
         replication.feed.say(GETACK)
-        self._server.turn.wake_up()
 
     def abort(self) -> None:
         """Give up. Raises: CommandError if none is under way."""
@@ -74,11 +76,10 @@ class Failover:
 
     def look(self) -> None:
         """A replica has acked."""
-        if self.state != "waiting-for-sync" or self._server.turn.has_effects():
+        if self.state != "waiting-for-sync":
             return
-        offset = self._replication.feed.history.offset
         for replica in self._replication.replicas.online():
-            if replica.acked >= offset and self._target in (None, replica.address):
+            if replica.acked >= self._offset and self._target in (None, replica.address):
                 self._hand_over(replica.address)
                 return
 

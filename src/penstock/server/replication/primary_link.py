@@ -272,6 +272,9 @@ class PrimaryLink(asyncio.Protocol):
             LOG.info("the primary %s:%d sends a snapshot", self.host, self.port)
         elif line.startswith(_LATER):
             self._break(_text(line))
+        elif self.fails_over:
+            self._break(f"it does not take over: {_text(line)}")
+            self._replication.failover.abort()
         else:
             self._break(f"PSYNC: {_text(line)}")
 

@@ -150,10 +150,11 @@ class Replicas:
         for replica in list(self._by_session.values()):
             replica.send(data)
 
-    def drop_all(self) -> None:
-        """Disconnect all: they come back and ask anew."""
-        for replica in list(self._by_session.values()):
-            replica.session.kill()
+    def drop_all(self, but: Session | None = None) -> None:
+        """Disconnect all, except for one: they come back and ask anew."""
+        for session in list(self._by_session):
+            if session is not but:
+                session.kill()
 
     def good(self, lag_s_max: int) -> int:
         """How many are online with an ack of the last seconds."""

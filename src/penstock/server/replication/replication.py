@@ -30,6 +30,7 @@ from penstock.server.session.states import MASTER_DOWN, NO_REPLICAS, READ_ONLY, 
 
 if TYPE_CHECKING:
     from penstock.server.server import Server
+    from penstock.server.session.session import Session
 
 _LOOK_SECONDS = 0.01
 _PING = encode_command(b"PING")
@@ -130,8 +131,8 @@ class Replication:
         LOG.info("following the primary %s:%d", host, port)
         self.link.tick()
 
-    def become_primary(self) -> None:
-        """Follow nobody any more."""
+    def become_primary(self, but: Session | None = None) -> None:
+        """Follow nobody any more. `but`: the old primary, which has handed its role over."""
         if self.link is None:
             return
         self.link.stop()
@@ -141,7 +142,7 @@ class Replication:
         self.feed.begin()
         self.feed.select_again()
         self._configure(None)
-        self.replicas.drop_all()
+        self.replicas.drop_all(but)
         self._let_keys_expire(True)
         self.note_link()
         LOG.info("this server is a primary now, from offset %d on", self.feed.history.offset)
@@ -227,7 +228,7 @@ class Replication:
         wanted = self.setting("min-replicas-to-write")
         lag = self.setting("min-replicas-max-lag")
         few = bool(wanted and lag and self.replicas.good(lag) < wanted)
-        if few or len(self.replicas.online()) < self.held.needed:
+        if few or self.held.is_short():
             server.state |= NO_REPLICAS
 
     def _on_noted(self, offset: int) -> None:
@@ -262,7 +263,8 @@ class Replication:
             self.link.tick()
         self.full_sync.tick()
         self.failover.tick()
-        self.held.tick(self.server.turn.refuse)
+        if self.held.tick(self.server.turn.refuse):
+            self.check_replicas()
         if now_ms - self._second_ms >= 1000:
             self._second_ms = now_ms
             self._tick_second(now_ms)
@@ -287,7 +289,7 @@ class Replication:
             LOG.info("no replica for %d s: the backlog is freed", ttl_ms // 1000)
             self.feed.end()
 
-    def forget(self, session: Any) -> None:
+    def forget(self, session: Session) -> None:
         """A connection of a replica is gone."""
         self.replicas.forget(session)
         self._last_seen_ms = self.server.steady_ms()
