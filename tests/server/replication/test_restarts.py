@@ -1,0 +1,132 @@
+"""A restarted server knows where its data stands: it continues, and no snapshot is sent."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.servers.links import QUICK, client_of, eventually, follow, linked, same, stats
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.redis_server import running_redis
+
+FSYNCS = ["always", "everysec"]
+
+
+def fill(server: PenstockServer, name: str, count: int = 50) -> None:
+    with client_of(server.port) as client:
+        for number in range(count):
+            client.xadd("s", {name: number})
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_replica_that_was_away_continues(tmp_path: Path, how: int) -> None:
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as replica,
+    ):
+        fill(primary, "before")
+        follow(client_of(replica.port), primary.port)
+        fill(primary, "with it")
+        client = client_of(primary.port)
+        assert client.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]  # type: ignore[no-untyped-call]
+        replica.end(how)
+        fill(primary, "without it")
+        replica.start("--replicaof", "127.0.0.1", str(primary.port))
+        linked(client_of(replica.port))
+        same(client, client_of(replica.port))
+        assert stats(client)["sync_full"] == 1
+        assert stats(client)["sync_partial_ok"] == 1
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+def test_a_primary_that_was_away_has_its_replicas_again(tmp_path: Path, how: int) -> None:
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as ours,
+        running_redis("--enable-debug-command", "yes") as theirs,
+    ):
+        replicas = [client_of(ours.port), client_of(theirs.port)]
+        fill(primary, "before")
+        for replica in replicas:
+            follow(replica, primary.port)
+        fill(primary, "with them")
+        client = client_of(primary.port)
+        assert client.execute_command("WAIT", 2, 20000) == 2  # type: ignore[no-untyped-call]
+        primary.end(how)
+        primary.start()
+        for replica in replicas:
+            follow(replica, primary.port)
+        fill(primary, "again")
+        client = client_of(primary.port)
+        for replica in replicas:
+            same(client, replica)
+        assert stats(client) == {"sync_full": 0, "sync_partial_ok": 2, "sync_partial_err": 0}
+
+
+def test_a_replica_that_is_ahead_gets_a_snapshot(tmp_path: Path) -> None:
+    """The primary comes back with an older log: what the replica has beyond it was never promised."""
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as replica,
+    ):
+        follow(client_of(replica.port), primary.port)
+        fill(primary, "kept")
+        client = client_of(primary.port)
+        assert client.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]  # type: ignore[no-untyped-call]
+        primary.kill()
+        [log] = (tmp_path / "a" / "appendonlydir").glob("*.incr.aof")
+        kept = log.read_bytes()
+        primary.start()
+        follow(client_of(replica.port), primary.port)
+        fill(primary, "lost")
+        primary.kill()
+        for file in (tmp_path / "a" / "appendonlydir").glob("*.incr.aof"):
+            file.write_bytes(kept)
+        primary.start()
+        client = client_of(primary.port)
+        assert client.xlen("s") == 50
+        follow(client_of(replica.port), primary.port)
+        same(client, client_of(replica.port))
+        assert stats(client)["sync_full"] == 1
+
+
+def test_a_replica_with_a_snapshot_only_continues_too(tmp_path: Path) -> None:
+    with (
+        running_penstock(*QUICK) as primary,
+        running_penstock(*QUICK, "--appendonly", "no", data=tmp_path / "b") as replica,
+    ):
+        fill(primary, "before")
+        follow(client_of(replica.port), primary.port)
+        fill(primary, "with it")
+        client = client_of(primary.port)
+        assert client.execute_command("WAIT", 1, 20000) == 1  # type: ignore[no-untyped-call]
+        client_of(replica.port).save()
+        replica.end(signal.SIGTERM)
+        fill(primary, "without it")
+        replica.start("--replicaof", "127.0.0.1", str(primary.port))
+        linked(client_of(replica.port))
+        same(client, client_of(replica.port))
+        assert stats(client)["sync_full"] == 1
+
+
+def test_an_empty_primary_does_not_wipe_out_its_replica(tmp_path: Path) -> None:
+    with (
+        running_penstock(*QUICK) as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as replica,
+    ):
+        fill(primary, "before")
+        mirror = client_of(replica.port)
+        follow(mirror, primary.port)
+        fill(primary, "with it")
+        assert client_of(primary.port).execute_command("WAIT", 1, 20000) == 1  # type: ignore[no-untyped-call]
+        primary.kill()
+        primary.start()  # without a log: it has lost everything
+        mirror.execute_command("REPLICAOF", "127.0.0.1", primary.port)  # type: ignore[no-untyped-call]
+        eventually(lambda: "empty" in str(mirror.info("replication").get("master_link_problem")))
+        assert mirror.xlen("s") == 100
+        assert "replica-allow-empty-primary" in primary.log()
+        client_of(primary.port).config_set("replica-allow-empty-primary", "yes")
+        linked(mirror)
+        assert mirror.dbsize() == 0
