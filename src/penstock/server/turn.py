@@ -202,7 +202,7 @@ class Turn:
         """Take the replies of a session. Offset 0: they need no replica."""
         session.due = False
         keyed, session.keyed = session.keyed, 0
-        offset = self.feed.history.offset if keyed and self.feed is not None else 0
+        offset = self.feed.effects_offset if keyed and self.feed is not None else 0
         return session, session.take_replies(), offset, bool(keyed & KEYED_WRITE)
 
     def _send_or_hold(self, due: list[Session]) -> None:

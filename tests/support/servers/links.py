@@ -53,6 +53,11 @@ def follow(replica: redis.Redis, primary_port: int) -> None:
     linked(replica)
 
 
+def online(primary: redis.Redis, count: int = 1) -> None:
+    """Wait until a primary counts on its replicas."""
+    eventually(lambda: len(role(primary)[2]) >= count, f"{count} replicas are online")
+
+
 def linked(replica: redis.Redis) -> None:
     """Wait until a replica follows its primary."""
     eventually(lambda: replica.info("replication")["master_link_status"] == "up", "the link is up")

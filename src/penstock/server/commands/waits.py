@@ -25,7 +25,7 @@ def wait(session: Session, frame: Frame) -> int | NoReply:
     replication = server.replication
     if server.engine.context.may_block:
         replication.feed.hand_over()
-    offset = replication.feed.history.offset
+    offset = replication.feed.effects_offset
     count = replication.waiters.count(offset, on_disk=False)
     if count >= replicas or not server.engine.context.may_block:
         return count
@@ -53,7 +53,7 @@ def waitaof(session: Session, frame: Frame) -> list[Any] | NoReply:
     may_block = server.engine.context.may_block
     if may_block:
         server.replication.feed.hand_over()
-    offset = server.replication.feed.history.offset
+    offset = server.replication.feed.effects_offset
     waiting = _Wait(session, offset, replicas, on_disk=True)
     waiting.needs_local = bool(local)
     waits = durability is not None and logged and durability.wait_synced(waiting, may_block)

@@ -62,7 +62,7 @@ class Failover:
         LOG.info("failover: writes are paused")
         self._server.pause.begin(now_ms + _PAUSE_MS, writes_only=True)
         replication.feed.hand_over()
-        self._offset = replication.feed.history.offset
+        self._offset = replication.feed.effects_offset
         replication.feed.say(GETACK)
 
     def abort(self) -> None:

@@ -43,7 +43,8 @@ class Feed:
     """The stream: begin, end, collect, say, pass_on. `send`: gives bytes to the connected replicas.
 
     `follows`: this server is a replica, so its own effects are not part of the stream. `asks_acks`: replies
-    wait for acks, so each turn asks for them.
+    wait for acks, so each turn asks for them. `effects_offset`: the end of the last effects. Whoever waits
+    for replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
     """
 
     def __init__(self, server: Server) -> None:
@@ -53,6 +54,7 @@ class Feed:
         self.backlog_bytes = BACKLOG_BYTES
         self.follows = False
         self.asks_acks = False
+        self.effects_offset = 0
         self.send: Callable[[bytes], None] = _to_nobody
         self.on_noted: Callable[[int], None] = _nothing
         self._journal = Journal()
@@ -160,6 +162,7 @@ class Feed:
     def _take_effects(self, data: bytes) -> None:
         if not self.follows:
             self._append(data)
+            self.effects_offset = self.history.offset
             if self.asks_acks:
                 self._append(GETACK)
 

@@ -300,7 +300,7 @@ class Replication:
         if not self.is_primary or not self.replicas.online():
             return
         self.feed.hand_over()
-        offset = self.feed.history.offset
+        offset = self.feed.effects_offset
         deadline_ms = self.server.steady_ms() + self.setting("shutdown-timeout") * 1000
         self.feed.say(GETACK)
         self.feed.hand_over()

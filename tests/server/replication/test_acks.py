@@ -1,0 +1,151 @@
+"""min-replicas-ack: a reply leaves when enough replicas have the changes."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from tests.support.servers.links import QUICK, client_of, eventually, follow, linked, online
+from tests.support.servers.penstock_server import PenstockServer, running_penstock
+from tests.support.servers.redis_server import running_redis
+
+Pair = tuple[PenstockServer, PenstockServer]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with running_penstock(*QUICK) as primary, running_penstock(*QUICK) as replica:
+        follow(client_of(replica.port), primary.port)
+        online(client_of(primary.port))
+        client_of(primary.port).config_set("min-replicas-ack", 1)
+        yield primary, replica
+
+
+@pytest.fixture
+def stopped(pair: Pair) -> Iterator[Pair]:
+    """The replica is there, but does nothing."""
+    pair[1].process.send_signal(signal.SIGSTOP)
+    yield pair
+    pair[1].process.send_signal(signal.SIGCONT)
+
+
+def online_none(primary: redis.Redis) -> None:
+    """Wait until a primary has noticed that its replica is gone."""
+    eventually(lambda: primary.info("replication")["connected_slaves"] == 0)
+
+
+def test_a_write_that_was_answered_is_on_the_replica(pair: Pair) -> None:
+    primary, replica = (client_of(server.port) for server in pair)
+    for number in range(100):
+        entry = primary.xadd("s", {"n": number})
+        assert replica.xrevrange("s", count=1)[0][0] == entry
+
+
+def test_with_fsync_it_is_on_the_replicas_disk(tmp_path: object) -> None:
+    with (
+        running_penstock(*QUICK) as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as replica,  # type: ignore[operator]
+    ):
+        follow(client_of(replica.port), primary.port)
+        client = client_of(primary.port)
+        online(client)
+        client.config_set("min-replicas-ack", 1)
+        client.config_set("min-replicas-ack-fsync", "yes")
+        for number in range(50):
+            client.xadd("s", {"n": number})
+        replica.kill()
+        replica.start()
+        assert client_of(replica.port).xlen("s") == 50
+
+
+def test_a_redis_replica_acks_too() -> None:
+    with running_penstock(*QUICK, "--compat-version", "7.0") as primary, running_redis() as replica:
+        follow(replica.client, primary.port)
+        client = client_of(primary.port)
+        online(client)
+        client.config_set("min-replicas-ack", 1)
+        for number in range(20):
+            entry = client.xadd("s", {"n": number})
+            assert replica.client.xrevrange("s", count=1)[0][0] == entry
+
+
+def test_a_write_without_acks_becomes_an_error_and_other_commands_do_not_wait(
+    stopped: Pair,
+) -> None:
+    client = client_of(stopped[0].port)
+    with client_of(stopped[0].port) as writer:
+        connection = writer.connection_pool.get_connection()
+        connection.send_command("XADD", "s", "*", "k", "v")
+        eventually(lambda: client.info("replication")["master_repl_offset"] > 0)
+        assert client.ping()
+        assert client.config_get("port")
+        assert client.publish("x", "y") == 0
+        with pytest.raises(redis.RedisError, match="Not enough good replicas"):
+            connection.read_response()
+    # From now on writes are refused before they run, and reads are answered.
+    eventually(lambda: client.xlen("s") == 1)
+    with pytest.raises(redis.RedisError, match="Not enough good replicas"):
+        client.xadd("s", {"k": "v"})
+    assert client.xlen("s") == 1
+    stopped[1].process.send_signal(signal.SIGCONT)
+    eventually(lambda: client.xadd("s", {"k": "v"}))
+
+
+def test_reads_wait_too_if_stale_reads_are_not_allowed(pair: Pair) -> None:
+    primary, replica = pair
+    client = client_of(primary.port)
+    client.config_set("min-replicas-stale-reads", "no")
+    client.set("a", "1")
+    assert client.get("a") == b"1"
+    replica.kill()
+    online_none(client)
+    with pytest.raises(redis.RedisError, match="Not enough good replicas"):
+        client.get("a")
+    assert client.ping()
+
+
+def test_writes_go_on_when_the_replica_is_back(pair: Pair) -> None:
+    primary, replica = pair
+    client = client_of(primary.port)
+    client.set("a", "1")
+    replica.kill()
+    online_none(client)
+    with pytest.raises(redis.RedisError, match="Not enough good replicas"):
+        client.set("a", "2")
+    assert client.get("a") == b"1"
+    replica.start()
+    replica_client = client_of(replica.port)
+    replica_client.execute_command("REPLICAOF", "127.0.0.1", primary.port)  # type: ignore[no-untyped-call]
+    linked(replica_client)
+    eventually(lambda: client.set("a", "3"))
+    assert replica_client.get("a") == b"3"
+
+
+def test_pipelines_and_transactions_wait_as_a_whole(pair: Pair) -> None:
+    primary, replica = (client_of(server.port) for server in pair)
+    steps = primary.pipeline(transaction=True)
+    for number in range(200):
+        steps.xadd("s", {"n": number})
+    assert len(steps.execute()) == 200
+    assert replica.xlen("s") == 200
+    with primary.pipeline(transaction=False) as many:
+        for number in range(500):
+            many.xadd("s", {"n": number})
+            many.ping()
+        many.execute()
+    assert replica.xlen("s") == 700
+
+
+def test_a_blocked_reader_is_answered_when_the_replica_has_the_delivery(pair: Pair) -> None:
+    primary, replica = (client_of(server.port) for server in pair)
+    primary.xgroup_create("s", "g", mkstream=True)
+    with client_of(pair[0].port) as reader:
+        connection = reader.connection_pool.get_connection()
+        connection.send_command("XREADGROUP", "GROUP", "g", "c", "BLOCK", 20000, "STREAMS", "s", ">")
+        eventually(lambda: primary.info("clients")["blocked_clients"] == 1)
+        primary.xadd("s", {"k": "v"})
+        assert connection.read_response()
+    assert replica.xpending("s", "g")["pending"] == 1
