@@ -144,7 +144,9 @@ def test_a_blocked_reader_is_answered_when_the_replica_has_the_delivery(pair: Pa
     primary.xgroup_create("s", "g", mkstream=True)
     with client_of(pair[0].port) as reader:
         connection = reader.connection_pool.get_connection()
-        connection.send_command("XREADGROUP", "GROUP", "g", "c", "BLOCK", 20000, "STREAMS", "s", ">")
+        connection.send_command(
+            "XREADGROUP", "GROUP", "g", "c", "BLOCK", 20000, "STREAMS", "s", ">"
+        )
         eventually(lambda: primary.info("clients")["blocked_clients"] == 1)
         primary.xadd("s", {"k": "v"})
         assert connection.read_response()

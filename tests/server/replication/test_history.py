@@ -56,7 +56,11 @@ def test_the_backlog_has_the_last_bytes_at_every_place() -> None:
         backlog.append(piece)
         assert backlog.first + backlog.size == 1001 + len(sent)
         assert backlog.size >= min(500, len(sent))
-        for wanted in {backlog.first, backlog.first + backlog.size, backlog.first + backlog.size // 2}:
+        for wanted in {
+            backlog.first,
+            backlog.first + backlog.size,
+            backlog.first + backlog.size // 2,
+        }:
             assert backlog.covers(wanted)
             assert backlog.since(wanted) == sent[wanted - 1001 :]
         assert not backlog.covers(backlog.first - 1)
@@ -71,7 +75,11 @@ def test_a_point_is_read_as_it_was_written() -> None:
 
 
 def test_anything_else_is_no_point() -> None:
-    for line in (b"#PSREPL:\r\n", b"#PSREPL:xx:1\r\n", encode_point(ReplicationPoint(SOME_ID, 1))[:-2]):
+    for line in (
+        b"#PSREPL:\r\n",
+        b"#PSREPL:xx:1\r\n",
+        encode_point(ReplicationPoint(SOME_ID, 1))[:-2],
+    ):
         assert parse_point_or_none(line) is None
     assert point_of_aux_or_none({b"repl-id": b"short", b"repl-offset": b"1"}) is None
     assert point_of_aux_or_none({b"repl-id": SOME_ID.encode(), b"repl-offset": b"-1"}) is None

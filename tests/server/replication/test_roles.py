@@ -84,8 +84,10 @@ def test_a_server_that_follows_itself_keeps_its_data_and_says_why_the_link_is_do
         client.set("kept", "1")
         ask(client, "REPLICAOF", "127.0.0.1", server.port)
         eventually(
-            lambda: "not connected with my master"
-            in str(client.info("replication").get("master_link_problem"))
+            lambda: (
+                "not connected with my master"
+                in str(client.info("replication").get("master_link_problem"))
+            )
         )
         assert client.get("kept") == b"1"
         ask(client, "REPLICAOF", "NO", "ONE")
@@ -203,7 +205,10 @@ def test_failover_says_why_it_cannot_begin(pair: Pair) -> None:
         ("FAILOVER", "ABORT"): "No failover in progress.",
         ("FAILOVER", "TO", "127.0.0.1", "1"): "FAILOVER target HOST and PORT is not a replica.",
         ("FAILOVER", "TIMEOUT", "0"): "FAILOVER timeout must be greater than 0",
-        ("FAILOVER", "FORCE"): "FAILOVER with force option requires both a timeout and target HOST and IP.",
+        (
+            "FAILOVER",
+            "FORCE",
+        ): "FAILOVER with force option requires both a timeout and target HOST and IP.",
         ("FAILOVER", "TO", "127.0.0.1"): "syntax error",
     }
     for words, text in cases.items():
