@@ -7,20 +7,27 @@ primary goes on taking writes that the failover then drops: the test must see th
 
 from __future__ import annotations
 
+import asyncio
 import random
 import signal
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
 
+from penstock.cli.connect import ServerConnection
+from penstock.client.address import parse_url
+from penstock.spark.connection import Servers, StreamName
+from penstock.spark.place import Place
+from penstock.web.server.links import SingleLink
 from tests.conftest import NO_REDIS
 from tests.support.campaign import SOAK, seed
 from tests.support.servers.links import eventually, same
 from tests.support.servers.redis_server import redis_program_or_none
-from tests.support.servers.sentinels import Node, Trio, running_trio
+from tests.support.servers.sentinels import NAME, Node, Trio, running_trio
 
 STRICT = "appendfsync always\nmin-replicas-ack 2\nmin-replicas-ack-timeout 500\n"
 STRICT_ON_DISK = STRICT + "min-replicas-ack-fsync yes\n"
@@ -43,16 +50,16 @@ class Producer(threading.Thread):
 
     def run(self) -> None:
         number = 0
-        client: redis.Redis | None = None
+        client: Any | None = None
         while not self._ends.is_set():
             try:
                 if client is None:
                     client = self._trio.primary().client()
                 number += 1
                 entry = client.xadd("s", {"from": self._name, "n": number})
-                self.added.append(entry)  # type: ignore[arg-type]
-                for _, entries in client.xreadgroup("g", self._name, {"s": ">"}, count=3) or ():  # type: ignore[union-attr]
-                    for found, _ in entries:  # type: ignore[union-attr]
+                self.added.append(entry)
+                for _, entries in client.xreadgroup("g", self._name, {"s": ">"}, count=3) or ():
+                    for found, _ in entries:
                         if client.xack("s", "g", found):
                             self.acked.append(found)
             except redis.RedisError:
@@ -79,7 +86,7 @@ def hurt(trio: Trio, fault: str) -> Node:
         primary.proxy.cut()
     else:
         with primary.client() as client:
-            client.execute_command("FAILOVER", "TIMEOUT", 10000)  # type: ignore[no-untyped-call]
+            client.execute_command("FAILOVER", "TIMEOUT", 10000)
     return primary
 
 
@@ -124,10 +131,9 @@ def test_nothing_acknowledged_is_lost(tmp_path: Path, settings: str) -> None:
             for node in trio.nodes:
                 with node.client() as other:
                     same(client, other)
-            there = {entry for entry, _ in client.xrange("s")}  # type: ignore[union-attr]
+            there = {entry for entry, _ in client.xrange("s")}
             pending = {
-                row["message_id"]
-                for row in client.xpending_range("s", "g", "-", "+", 10**6)  # type: ignore[union-attr]
+                row["message_id"] for row in client.xpending_range("s", "g", "-", "+", 10**6)
             }
         for producer in producers:
             assert [entry for entry in producer.added if entry not in there] == []
@@ -153,7 +159,7 @@ def test_without_acks_the_writes_of_an_isolated_primary_are_lost(tmp_path: Path)
             lost = client.xadd("s", {"from": "isolated"})
         primary = trio.heal()
         with primary.client() as client:
-            there = {entry for entry, _ in client.xrange("s")}  # type: ignore[union-attr]
+            there = {entry for entry, _ in client.xrange("s")}
             assert len(there) == 1
             assert lost not in there
 
@@ -169,3 +175,27 @@ def test_with_acks_an_isolated_primary_takes_no_writes(tmp_path: Path) -> None:
             with pytest.raises(redis.RedisError, match="Not enough good replicas"):
                 client.xadd("s", {"from": "isolated"})
             assert client.ping()
+        trio.wait_for_primary_other_than(old)
+        finds_the_primary(trio, old)
+
+
+def finds_the_primary(trio: Trio, old: Node) -> None:
+    """The command line, Spark and the dashboard connect to the server that the Sentinels name."""
+    hosts = ",".join(f"{host}:{port}" for host, port in trio.addresses)
+    url = f"redis+sentinel://{hosts}/{NAME}"
+    words = ("CONFIG", "GET", "replica-announce-port")
+    new = str(trio.primary().proxy.port).encode()
+    assert new != str(old.proxy.port).encode()
+    with ServerConnection(url) as connection:
+        assert connection.ask(*words) == [b"replica-announce-port", new]
+    with Servers(Place((parse_url(url),))) as servers:
+        assert servers.ask(StreamName(b"s"), "XLEN", "s") == 1
+
+    async def ask() -> object:
+        link = SingleLink(url)
+        try:
+            return await link.send([words])
+        finally:
+            await link.close()
+
+    assert asyncio.run(ask()) == [[b"replica-announce-port", new]]

@@ -91,5 +91,7 @@ def test_a_setting_is_shown_without_its_secret(name: str, words: list[str], show
 def test_no_other_directive_is_hidden() -> None:
     known = {*VOCABULARY.by_name(), *VOCABULARY.ignored, *VOCABULARY.refused}
     hidden = {name for name in known if public_setting(name, ["value"]).endswith(HIDDEN)}
-    assert hidden & {row.name for row in VOCABULARY.directives} == {"requirepass"}
+    assert hidden & {row.name for row in VOCABULARY.directives} == {
+        *("requirepass", "masterauth", "masteruser"),
+    }
     assert hidden >= SECRET_DIRECTIVES & known

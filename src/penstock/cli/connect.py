@@ -36,7 +36,7 @@ Url = Annotated[
         "--url",
         envvar="PENSTOCK_URL",
         metavar="URL",
-        help="Server: redis://[user:password@]host:port/db, rediss://... or unix://path.",
+        help="Server: redis://[user:password@]host:port/db, rediss://..., unix://path, or by Sentinels redis+sentinel://host:port,host:port/name.",
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")]

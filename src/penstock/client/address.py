@@ -1,4 +1,7 @@
-"""Parses server URLs: redis://, rediss:// and unix://. The terminal, dashboard and Spark use it.
+"""Parses server URLs. The terminal, dashboard and Spark use it.
+
+    redis://host:port/db, rediss://..., unix://path     one server
+    redis+sentinel://host:port,host:port/name/db        the primary that Sentinels name, also after a failover
 
 Error texts never quote the URL, because a password may be in the wrong place: in redis://:pass/word@host, a
 parser takes `pass` for a port and would print it.
@@ -16,12 +19,17 @@ from redis.backoff import NoBackoff
 from redis.connection import SSLConnection, UnixDomainSocketConnection
 from redis.connection import parse_url as parse_redis_url
 from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from penstock.client.bounded_replies import BoundedParser
 from penstock.errors import PenstockError
 
-URL_FORMS = "redis://[user:password@]host:port/db, rediss://... or unix://path"
+URL_FORMS = (
+    "redis://[user:password@]host:port/db, rediss://..., unix://path or"
+    " redis+sentinel://[user:password@]host:port,host:port/name"
+)
 PORT_DEFAULT = 6379
+SENTINEL_PORT_DEFAULT = 26379
 
 # Settings that a URL must not change.
 _FIXED = {"protocol": 2, "decode_responses": False}
@@ -39,6 +47,7 @@ class ServerUrl:
     is_unix: bool
     is_tls: bool
     settings: dict[str, Any] = field(repr=False, hash=False)  # arguments of redis-py's connections
+    sentinels: tuple[tuple[str, int], ...] = ()  # those that name the server, if any
 
     @property
     def database(self) -> int:
@@ -68,18 +77,38 @@ class ServerUrl:
         settings = self.client_settings(connect_seconds, reply_seconds)
         settings |= {"retry": Retry(NoBackoff(), 0), "driver_info": None}
         settings["parser_class"] = BoundedParser
+        if self.sentinels:
+            return _ready(self._pool_of_primary(settings))
         if self.is_unix:
             settings["connection_class"] = UnixDomainSocketConnection
         elif self.is_tls:
             settings["connection_class"] = SSLConnection
-        client = redis.Redis(connection_pool=redis.ConnectionPool(**settings))
-        client.auto_close_connection_pool = True
-        client.response_callbacks.clear()
-        return client
+        return _ready(redis.ConnectionPool(**settings))
+
+    def _pool_of_primary(self, settings: dict[str, Any]) -> redis.ConnectionPool:
+        """Connections that each ask the Sentinels for the primary when they are opened."""
+        limits = {name: settings[name] for name in ("socket_timeout", "socket_connect_timeout")}
+        manager = Sentinel(list(self.sentinels), **limits)  # type: ignore[no-untyped-call]
+        settings["ssl"] = self.is_tls
+        return SentinelConnectionPool(self.name, manager, **settings)  # type: ignore[no-untyped-call]
+
+
+def _ready(pool: redis.ConnectionPool) -> redis.Redis:
+    client = redis.Redis(connection_pool=pool)
+    client.auto_close_connection_pool = True
+    client.response_callbacks.clear()
+    return client
+
+
+def split_urls(text: str) -> list[str]:
+    """The URLs of a list. A comma separates two only before a scheme: a URL may list Sentinels."""
+    return re.split(r",\s*(?=[a-z+]+://)", text.strip())
 
 
 def parse_url(url: str, username: str = "", password: str = "") -> ServerUrl:
     """Parse a URL. `username` and `password` apply if the URL has none. Raises: BadUrl."""
+    if url.startswith(("redis+sentinel://", "rediss+sentinel://")):
+        return _parse_sentinels(url, username, password)
     try:
         parts = urlsplit(url)
         scheme = parts.scheme
@@ -113,3 +142,31 @@ def parse_url(url: str, username: str = "", password: str = "") -> ServerUrl:
     except (ValueError, TypeError, redis.RedisError):
         raise BadUrl(URL_FORMS) from None
     return made
+
+
+_SENTINELS = re.compile(
+    r"(?P<scheme>rediss?)\+sentinel://(?:(?P<login>[^@/]*)@)?(?P<hosts>[^@/]+)/(?P<name>[^/?#@]+)"
+    r"(?P<rest>(?:/\d*)?(?:\?[^#@]*)?)"
+)
+
+
+def _parse_sentinels(url: str, username: str, password: str) -> ServerUrl:
+    """The primary with a name. Everything but the hosts is read as in a URL of one server. Raises: BadUrl."""
+    found = _SENTINELS.fullmatch(url)
+    if found is None:
+        raise BadUrl(URL_FORMS)
+    login = "" if found["login"] is None else found["login"] + "@"
+    plain = parse_url(f"{found['scheme']}://{login}localhost{found['rest']}", username, password)
+    sentinels = []
+    for host in found["hosts"].split(","):
+        try:
+            parts = urlsplit(f"//{host}")
+            port = parts.port or SENTINEL_PORT_DEFAULT
+        except ValueError:
+            raise BadUrl(URL_FORMS) from None
+        if not parts.hostname:
+            raise BadUrl(URL_FORMS)
+        sentinels.append((parts.hostname, port))
+    settings = {key: value for key, value in plain.settings.items() if key not in ("host", "port")}
+    label = f"{found['name']}/{plain.database}"
+    return ServerUrl(label, False, plain.is_tls, settings, tuple(sentinels))

@@ -6,6 +6,7 @@ turn               one iteration of the event loop: commands run, changes are lo
 cron               periodic work: expiry, memory, idle clients
 durability         starts and stops the log and its sync thread; periodic work on it
 saving/            snapshots and rewrites in child processes
+replication/       replicas, and being one
 disk_failure       refuses writes while the log cannot be written
 lifecycle          requests to stop the server
 loading            loads the data at start

@@ -4,6 +4,8 @@ A stream is a key on a server. With several independent servers the same key may
 Offsets then name a stream by the server's label and the key; the label holds no secret. With one url, or a
 cluster, the key alone is the name.
 
+If Sentinels name the server, a command that can be repeated safely is sent again after a failover.
+
 In a cluster an ordinary client asks the node that has the key, so replies, pipelines and raw sockets are the
 same as with one server. After a redirection the slots are looked up again.
 """
@@ -36,6 +38,14 @@ SEARCH_REST = 10
 
 CONNECT_SECONDS_MAX = 10
 REPLY_SECONDS_MAX = 120  # a page of large entries from a busy server
+FAILOVER_SECONDS_MAX = 60.0  # for Sentinels to find another primary
+FAILOVER_PAUSE_SECONDS = 0.25
+
+# Commands that change nothing, or change it once however often they are sent (PENSTOCK APPENDBATCH).
+_REPEATABLE = frozenset(
+    ("EXISTS", "GET", "LLEN", "PENSTOCK", "PING", "TYPE", "XINFO", "XLEN", "XPENDING", "XRANGE")
+)
+_LOST = (redis.ConnectionError, redis.TimeoutError, redis.ReadOnlyError)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,8 +111,9 @@ class Servers:
 
     def ask(self, stream: StreamName, *words: Word) -> Any:
         """Send one command about a stream, and return its raw reply."""
-        return self._following_moves(
-            lambda: self.client(stream).execute_command(*words)  # type: ignore[no-untyped-call]
+        return self._following(
+            lambda: self.client(stream).execute_command(*words),  # type: ignore[no-untyped-call]
+            words[0] in _REPEATABLE,
         )
 
     def ask_all(self, stream: StreamName, commands: Sequence[Sequence[Word]]) -> list[Any]:
@@ -114,7 +125,7 @@ class Servers:
                     pipeline.execute_command(*words)  # type: ignore[no-untyped-call]
                 return pipeline.execute()
 
-        return self._following_moves(act)
+        return self._following(act, all(words[0] in _REPEATABLE for words in commands))
 
     def is_native(self, stream: StreamName) -> bool:
         """Whether the stream's server has the PENSTOCK commands."""
@@ -197,6 +208,22 @@ class Servers:
             ]
             self._cluster = RedisCluster(startup_nodes=nodes, **settings)
         return self._cluster
+
+    def _following(self, act: Callable[[], T], repeatable: bool) -> T:
+        """Follow the moves of a cluster, or a failover if Sentinels name the servers."""
+        if not repeatable or not any(server.sentinels for server in self._place.servers):
+            return self._following_moves(act)
+        deadline = time.monotonic() + FAILOVER_SECONDS_MAX
+        while True:
+            try:
+                return understood(act)
+            except redis.AuthenticationError:
+                raise
+            except _LOST:
+                if time.monotonic() > deadline:
+                    raise
+                self.close()
+                time.sleep(FAILOVER_PAUSE_SECONDS)
 
     def _following_moves(self, act: Callable[[], T]) -> T:
         for _ in range(MOVES_MAX):

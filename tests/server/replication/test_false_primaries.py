@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def problem(server: PenstockServer) -> str:
 
 
 @pytest.fixture(scope="module")
-def replica(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
+def replica(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PenstockServer]:
     folder: Path = tmp_path_factory.mktemp("replica")
     with running_penstock(*QUICK, data=folder) as server:
         yield server
@@ -90,22 +91,22 @@ def replica(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untype
 def test_the_data_stays_and_the_reason_is_shown(replica: PenstockServer, name: str) -> None:
     replies, said = FALSE[name]
     client = client_of(replica.port)
-    client.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+    client.execute_command("REPLICAOF", "NO", "ONE")
     client.set("kept", "1")
     with FalsePrimary(replies) as primary:
-        client.execute_command("REPLICAOF", "127.0.0.1", primary.port)  # type: ignore[no-untyped-call]
+        client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         eventually(lambda: said in problem(replica), f"{said!r} in the problem")
         assert client.ping()
         if name not in LOADED:
             assert client.get("kept") == b"1"
-    client.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+    client.execute_command("REPLICAOF", "NO", "ONE")
     assert client.set("kept", "2")
     assert "Traceback" not in replica.log()
 
 
 def test_a_link_that_stalls_in_any_state_is_opened_again(replica: PenstockServer) -> None:
     client = client_of(replica.port)
-    client.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+    client.execute_command("REPLICAOF", "NO", "ONE")
     client.set("kept", "1")
     client.config_set("repl-timeout", 1)
     stalls: list[list[bytes | None]] = [
@@ -117,11 +118,11 @@ def test_a_link_that_stalls_in_any_state_is_opened_again(replica: PenstockServer
     ]
     for replies in stalls:
         with FalsePrimary(replies) as primary:
-            client.execute_command("REPLICAOF", "127.0.0.1", primary.port)  # type: ignore[no-untyped-call]
+            client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
             eventually(lambda: primary.connections >= 2, f"a second attempt after {replies[-1]!r}")
             assert client.get("kept") == b"1"
     client.config_set("repl-timeout", 60)
-    client.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+    client.execute_command("REPLICAOF", "NO", "ONE")
 
 
 def test_a_stream_is_applied_at_every_cut_of_its_bytes(replica: PenstockServer) -> None:
@@ -135,7 +136,7 @@ def test_a_stream_is_applied_at_every_cut_of_its_bytes(replica: PenstockServer) 
     )
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-        client.execute_command("REPLICAOF", "127.0.0.1", port)  # type: ignore[no-untyped-call]
+        client.execute_command("REPLICAOF", "127.0.0.1", port)
         connection, _ = listener.accept()
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for reply in (*HANDSHAKE, FULL + b"$18\r\n" + EMPTY_SNAPSHOT):
@@ -150,7 +151,7 @@ def test_a_stream_is_applied_at_every_cut_of_its_bytes(replica: PenstockServer) 
         assert client.get("a") == b"1"
         assert client.lrange("l", 0, -1) == [b"x"]
         connection.close()
-    client.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+    client.execute_command("REPLICAOF", "NO", "ONE")
 
 
 def test_a_replica_that_lies_about_its_offset_counts_for_no_more_than_there_is() -> None:
@@ -181,7 +182,7 @@ def test_psync_with_bad_arguments_is_an_error() -> None:
             with pytest.raises(
                 Exception, match=r"wrong number|not an integer|not supported|Unrecognized"
             ):
-                client.execute_command(*words)  # type: ignore[no-untyped-call]
+                client.execute_command(*words)
         assert client.ping()
 
 
@@ -191,7 +192,7 @@ def test_foreign_types_are_refused_by_key_and_type_or_skipped_if_asked() -> None
         theirs.hset("a hash", "f", "v")
         theirs.xadd("s", {"k": "v"})
         ours.set("kept", "1")
-        ours.execute_command("REPLICAOF", "127.0.0.1", primary.port)  # type: ignore[no-untyped-call]
+        ours.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         eventually(lambda: "a hash" in problem(server), "the key is named")
         assert ours.get("kept") == b"1"
         ours.config_set("replica-foreign-types", "skip")
@@ -215,7 +216,7 @@ def test_a_foreign_write_in_the_stream_ends_the_link(replica: PenstockServer) ->
         eventually(lambda: "hset" in problem(replica).lower(), "the command is named")
         assert client.xlen("s") == 1
         assert client.info("replication")["master_link_status"] == "down"
-    client.execute_command("REPLICAOF", "NO", "ONE")  # type: ignore[no-untyped-call]
+    client.execute_command("REPLICAOF", "NO", "ONE")
 
 
 def test_a_backlog_that_is_too_small_leads_to_a_snapshot() -> None:

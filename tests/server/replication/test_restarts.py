@@ -30,7 +30,7 @@ def test_a_replica_that_was_away_continues(tmp_path: Path, how: int) -> None:
         follow(client_of(replica.port), primary.port)
         fill(primary, "with it")
         client = client_of(primary.port)
-        assert client.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]  # type: ignore[no-untyped-call]
+        assert client.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]
         replica.end(how)
         fill(primary, "without it")
         replica.start("--replicaof", "127.0.0.1", str(primary.port))
@@ -53,7 +53,7 @@ def test_a_primary_that_was_away_has_its_replicas_again(tmp_path: Path, how: int
             follow(replica, primary.port)
         fill(primary, "with them")
         client = client_of(primary.port)
-        assert client.execute_command("WAIT", 2, 20000) == 2  # type: ignore[no-untyped-call]
+        assert client.execute_command("WAIT", 2, 20000) == 2
         primary.end(how)
         primary.start()
         for replica in replicas:
@@ -74,7 +74,7 @@ def test_a_replica_that_is_ahead_gets_a_snapshot(tmp_path: Path) -> None:
         follow(client_of(replica.port), primary.port)
         fill(primary, "kept")
         client = client_of(primary.port)
-        assert client.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]  # type: ignore[no-untyped-call]
+        assert client.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]
         primary.kill()
         [log] = (tmp_path / "a" / "appendonlydir").glob("*.incr.aof")
         kept = log.read_bytes()
@@ -101,7 +101,7 @@ def test_a_replica_with_a_snapshot_only_continues_too(tmp_path: Path) -> None:
         follow(client_of(replica.port), primary.port)
         fill(primary, "with it")
         client = client_of(primary.port)
-        assert client.execute_command("WAIT", 1, 20000) == 1  # type: ignore[no-untyped-call]
+        assert client.execute_command("WAIT", 1, 20000) == 1
         client_of(replica.port).save()
         replica.end(signal.SIGTERM)
         fill(primary, "without it")
@@ -120,10 +120,10 @@ def test_an_empty_primary_does_not_wipe_out_its_replica(tmp_path: Path) -> None:
         mirror = client_of(replica.port)
         follow(mirror, primary.port)
         fill(primary, "with it")
-        assert client_of(primary.port).execute_command("WAIT", 1, 20000) == 1  # type: ignore[no-untyped-call]
+        assert client_of(primary.port).execute_command("WAIT", 1, 20000) == 1
         primary.kill()
         primary.start()  # without a log: it has lost everything
-        mirror.execute_command("REPLICAOF", "127.0.0.1", primary.port)  # type: ignore[no-untyped-call]
+        mirror.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         eventually(lambda: "empty" in str(mirror.info("replication").get("master_link_problem")))
         assert mirror.xlen("s") == 100
         assert "replica-allow-empty-primary" in primary.log()

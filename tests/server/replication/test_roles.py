@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -30,10 +31,10 @@ def pair() -> Iterator[Pair]:
         yield primary, replica
 
 
-def ask(client: redis.Redis, *words: object) -> object:
+def ask(client: Any, *words: object) -> object:
     """The reply of a command, or the text of its error."""
     try:
-        return client.execute_command(*words)  # type: ignore[no-untyped-call]
+        return client.execute_command(*words)
     except redis.RedisError as error:
         return str(error)
 
@@ -43,7 +44,7 @@ def raw_error(server: PenstockServer, *words: str) -> str:
     with client_of(server.port) as client:
         connection = client.connection_pool.get_connection()
         connection.send_packed_command(connection.pack_command(*words))
-        return connection._sock.recv(4096).decode().strip()  # type: ignore[no-any-return]
+        return str(connection._sock.recv(4096).decode().strip())
 
 
 def test_a_replica_refuses_writes_and_shows_its_role(pair: Pair) -> None:

@@ -157,6 +157,8 @@ def failover(session: Session, frame: Frame) -> Status:
         raise CommandError(
             "FAILOVER with force option requires both a timeout and target HOST and IP."
         )
+    if not session.server.engine.context.may_block:
+        raise CommandError("FAILOVER cannot begin inside a transaction.")
     failing_over.begin(target, timeout_ms, force)
     return OK
 
@@ -203,7 +205,7 @@ COMMANDS = (
         "FAILOVER",
         failover,
         -1,
-        Flags.ADMIN | Flags.NO_SCRIPT | Flags.STALE | Flags.NO_MULTI,
+        Flags.ADMIN | Flags.NO_SCRIPT | Flags.STALE,
         NO_KEYS,
         "Hand the role of the primary over to a replica.",
         syntax="[TO host port [FORCE]] [ABORT] [TIMEOUT milliseconds]",

@@ -5,8 +5,8 @@ memory or (min-replicas-ack-fsync) on disk. Later replies of the same client wai
 at once: Sentinel's PING must not wait, nor the reply to the replica that everybody waits for.
 
 If the acks do not come in time, the waiting replies become NOREPLICAS: the outcome of these commands is
-unknown. From then on, until the acks have caught up, and with fewer than k replicas online, writes are refused
-before they run, and reads need not wait (min-replicas-stale-reads).
+unknown. From then on, until the acks have caught up, writes are refused before they run, and reads need not
+wait (min-replicas-stale-reads). The same holds with fewer than k replicas online.
 
 Invariants
   AW1  offsets rise from the front of the queue to its end.

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from penstock.client.address import split_urls
 from penstock.errors import PenstockError
 from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline.toml_lines import KeyLines, KeyPath
@@ -78,7 +79,7 @@ class Source:
         """The url and login of the sink. Of several servers, the first."""
         login = self.login
         if not self.place.cluster:
-            login["url"] = login["url"].split(",")[0]
+            login["url"] = split_urls(login["url"])[0]
         return login
 
 
@@ -323,5 +324,5 @@ class _Draft:
             return login[1] + safe + _VARIABLE.sub(value, login[3])
 
         if path[-1] == "url":
-            return ",".join(url(part) for part in text.split(","))
+            return ",".join(url(part) for part in split_urls(text))
         return _VARIABLE.sub(value, text)

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import redis
 import redis.asyncio
+import redis.asyncio.sentinel
 from redis.asyncio.cluster import ClusterNode, RedisCluster
 from redis.asyncio.connection import SSLConnection, UnixDomainSocketConnection
 from redis.asyncio.retry import Retry
@@ -53,6 +54,11 @@ class SingleLink:
     def __init__(self, url: str) -> None:
         server = parse_url(url)
         settings = _settings(server) | {"parser_class": BoundedAsyncParser}
+        self.name = server.name
+        if server.sentinels:
+            self._client = redis.asyncio.Redis(connection_pool=_pool_of_primary(server, settings))
+            self._client.response_callbacks.clear()
+            return
         if server.is_unix:
             settings["connection_class"] = UnixDomainSocketConnection
         elif server.is_tls:
@@ -60,7 +66,6 @@ class SingleLink:
         pool = redis.asyncio.BlockingConnectionPool(timeout=REPLY_SECONDS_MAX, **settings)
         self._client = redis.asyncio.Redis(connection_pool=pool)
         self._client.response_callbacks.clear()
-        self.name = server.name
 
     async def send(self, commands: Sequence[Sequence[Word]]) -> Replies:
         async with self._client.pipeline(transaction=False) as pipeline:
@@ -134,6 +139,17 @@ def _as_server_says(error: redis.RedisError, words: Sequence[Word]) -> redis.Res
     if "doesn't exist" in str(error):
         return redis.ResponseError(f"ERR unknown command '{words[0]!s}'")
     return redis.ResponseError(str(error))
+
+
+def _pool_of_primary(
+    server: ServerUrl, settings: dict[str, Any]
+) -> redis.asyncio.sentinel.SentinelConnectionPool:
+    """Connections that each ask the Sentinels for the primary when they are opened."""
+    limits = {name: settings[name] for name in ("socket_timeout", "socket_connect_timeout")}
+    manager = redis.asyncio.sentinel.Sentinel(list(server.sentinels), **limits)  # type: ignore[no-untyped-call]
+    return redis.asyncio.sentinel.SentinelConnectionPool(  # type: ignore[no-untyped-call]
+        server.name, manager, ssl=server.is_tls, **settings
+    )
 
 
 def _settings(server: ServerUrl) -> dict[str, Any]:
