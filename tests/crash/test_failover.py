@@ -25,9 +25,9 @@ from penstock.spark.place import Place
 from penstock.web.server.links import SingleLink
 from tests.conftest import NO_REDIS
 from tests.support.campaign import SOAK, seed
-from tests.support.servers.links import eventually, same
+from tests.support.replication.links import eventually, same
+from tests.support.replication.sentinels import NAME, Node, Trio, running_trio
 from tests.support.servers.redis_server import redis_program_or_none
-from tests.support.servers.sentinels import NAME, Node, Trio, running_trio
 
 STRICT = "appendfsync always\nmin-replicas-ack 2\nmin-replicas-ack-timeout 500\n"
 STRICT_ON_DISK = STRICT + "min-replicas-ack-fsync yes\n"

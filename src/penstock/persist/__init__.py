@@ -3,7 +3,7 @@
 store         one data directory and the engine whose data it holds
 recovery      from the files of a directory to data in memory
 disk          the file operations, and the only fsync
-replication_point  where data stands in a replication history
+replication_point  the place of data in a replication history
 layout        the names and places of the files
 snapshot      writes all data of an engine to a file
 child         the forked process that writes a snapshot

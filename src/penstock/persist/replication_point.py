@@ -1,4 +1,4 @@
-"""Where data stands in a replication history: an id, and the number of bytes of its stream.
+"""The place of data in a replication history: an id, and the number of bytes of its stream.
 
 A log notes it behind the effects of each batch, inside of the batch's checksum; a snapshot in its aux fields:
 

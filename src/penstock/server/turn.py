@@ -243,6 +243,6 @@ class Turn:
                 self.refuse(session, pieces, error)
 
     def refuse(self, session: Session, pieces: list[bytes], error: PenstockError) -> None:
-        """Send an error in the place of each reply."""
+        """Send an error instead of each reply."""
         refused = refuse_all(b"".join(pieces), error, _push_heads(session))
         session.deliver(session.replies.exchange(pieces, refused))

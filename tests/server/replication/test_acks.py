@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.support.servers.links import QUICK, client_of, eventually, follow, linked, online
+from tests.support.replication.links import QUICK, client_of, eventually, follow, linked, online
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.redis_server import running_redis
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers.false_primary import HANDSHAKE, SOME_ID, FalsePrimary
-from tests.support.servers.links import (
+from tests.support.replication.false_primary import HANDSHAKE, SOME_ID, FalsePrimary
+from tests.support.replication.links import (
     QUICK,
     client_of,
     eventually,

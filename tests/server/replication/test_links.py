@@ -15,7 +15,7 @@ import pytest
 from tests.support.campaign import SOAK, cases, seed
 from tests.support.random.effects import EffectWorld
 from tests.support.random.stream_commands import Words
-from tests.support.servers.links import (
+from tests.support.replication.links import (
     QUICK,
     client_of,
     digest,
@@ -106,7 +106,7 @@ def test_we_have_the_data_of_a_foreign_primary_through_breaks_of_the_link(
 
 @pytest.mark.parametrize("program", CHOSEN, ids=lambda program: program.file_name)
 def test_the_role_goes_round_in_a_chain_of_three(program: Program) -> None:
-    """The first follows the last after a promotion; whoever has followed continues without a snapshot."""
+    """After a promotion, replicas of the old primary continue without a snapshot."""
     with penstock() as first, foreign(program) as second, penstock() as third:
         send(port_of(first), work(f"{seed()}/chain"))
         follow(second, port_of(first))

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.servers.links import QUICK, client_of, eventually, follow, linked, same, stats
+from tests.support.campaign import SOAK
+from tests.support.replication.links import (
+    QUICK,
+    client_of,
+    eventually,
+    follow,
+    linked,
+    same,
+    stats,
+)
+from tests.support.replication.proxy import Proxy
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 from tests.support.servers.redis_server import running_redis
 
@@ -130,3 +140,45 @@ def test_an_empty_primary_does_not_wipe_out_its_replica(tmp_path: Path) -> None:
         client_of(primary.port).config_set("replica-allow-empty-primary", "yes")
         linked(mirror)
         assert mirror.dbsize() == 0
+
+
+def test_a_demoted_primary_keeps_what_only_it_has_in_a_file(tmp_path: Path) -> None:
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as first,
+        running_penstock(*QUICK, data=tmp_path / "b") as second,
+    ):
+        ours, theirs = client_of(first.port), client_of(second.port)
+        follow(theirs, first.port)
+        fill(first, "shared")
+        assert ours.execute_command("WAIT", 1, 20000) == 1
+        theirs.execute_command("REPLICAOF", "NO", "ONE")
+        fill(first, "only here", 3)
+        fill(second, "there", 5)
+        follow(ours, second.port)
+        same(ours, theirs)
+        [kept] = (tmp_path / "a").glob("dropped-*.aof")
+        assert kept.read_bytes().count(b"only here") == 3
+        assert str(kept) in first.log()
+
+
+def test_a_sync_that_is_cut_after_any_number_of_bytes_is_completed(tmp_path: Path) -> None:
+    """The link breaks in the handshake, in the snapshot and in the stream; then it holds."""
+    with (
+        Proxy() as proxy,
+        running_penstock(*QUICK, data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as replica,
+    ):
+        proxy.target = primary.port
+        fill(primary, "before")
+        proxy.bytes_max = [1, 8, 40, 100, 200, 900] if not SOAK else list(range(1, 1200, 17))
+        mirror = client_of(replica.port)
+        mirror.set("own", "1")
+        mirror.execute_command("REPLICAOF", "127.0.0.1", proxy.port)
+        eventually(lambda: not proxy.bytes_max, "every cut was made")
+        fill(primary, "after")
+        linked(mirror)
+        same(client_of(primary.port), mirror)
+        replica.kill()
+        replica.start("--replicaof", "127.0.0.1", str(primary.port))
+        linked(client_of(replica.port))
+        same(client_of(primary.port), client_of(replica.port))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from tests.support.servers.links import (
+from tests.support.replication.links import (
     QUICK,
     client_of,
     digest,

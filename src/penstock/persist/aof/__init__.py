@@ -9,6 +9,6 @@ sync_thread   runs fsync in a thread, so that the event loop never waits
 manifest      which files make up the log, and in which order
 file_crc      the checksum of a whole file
 replay        runs the commands of a file again
-effect_runner runs effects one after the other, from a file or from a primary
+effect_runner  runs effects one after the other, from a file or from a primary
 commands_out  writes all data as commands: a base file without an RDB preamble
 """

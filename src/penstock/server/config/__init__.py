@@ -5,5 +5,6 @@ directives          the table of all directives
 foreign_directives  directives of Redis that are ignored or refused
 kinds               types of values: numbers, sizes, enums, lists
 file                reads and rewrites redis.conf
+replication_directives  those of replication
 apply               what happens when a setting changes
 """

@@ -8,7 +8,7 @@ Effects are recorded only while there is a backlog or a log. The log notes the o
 each batch (persist/replication_point.py), so that a restarted server knows where its data stands.
 
 Bytes are sent when they are handed over to the log, beside its fsync. After a power cut a replica may have
-more than this server, but only what nobody was told. A recovered server therefore branches off.
+more than this server, but only what no client has a reply to. A recovered server therefore branches off.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Feed:
     """The stream: begin, end, collect, say, pass_on. `send`: gives bytes to the connected replicas.
 
     `follows`: this server is a replica, so its own effects are not part of the stream. `asks_acks`: replies
-    wait for acks, so each turn asks for them. `effects_offset`: the end of the last effects. Whoever waits
-    for replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
+    wait for acks, so each turn asks for them. `effects_offset`: the end of the last effects. A client that
+    waits for replicas waits for that: the ack that GETACK asks for does not cover its own bytes.
     """
 
     def __init__(self, server: Server) -> None:

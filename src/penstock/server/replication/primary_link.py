@@ -279,14 +279,10 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"PSYNC: {_text(line)}")
 
     def _continue(self, name: str) -> None:
-        history = self._replication.feed.history
         if name and len(name) != _MARK_BYTES:
             self._break(f"an id of the wrong length: {name[:80]!r}")
             return
-        if name and name != history.id:
-            history.rename(name)
-            self._replication.replicas.drop_all()
-        self._replication.feed.begin()
+        self._replication.continue_data(name)
         LOG.info("the primary %s:%d continues", self.host, self.port)
         self._follow(None)
 

@@ -151,7 +151,7 @@ class Replicas:
             replica.send(data)
 
     def drop_all(self, but: Session | None = None) -> None:
-        """Disconnect all, except for one: they come back and ask anew."""
+        """Disconnect all, except for one: they come back and ask again."""
         for session in list(self._by_session):
             if session is not but:
                 session.kill()

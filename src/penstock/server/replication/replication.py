@@ -1,7 +1,7 @@
 """The role of a server: a primary, perhaps with replicas, or the replica of another server.
 
     REPLICAOF host port   follow a primary: a link is opened, clients can only read
-    REPLICAOF NO ONE      become a primary: the history branches off, replicas ask anew
+    REPLICAOF NO ONE      become a primary: the history branches off, replicas ask again
     a restart             the log says where the data stands; a primary branches off, a replica continues
 
 A primary keeps a backlog from its first replica on, and drops it when no replica has been there for
@@ -13,11 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from penstock.engine.execute import Engine
 from penstock.errors import CommandError
 from penstock.persist.aof.commit import Commit
+from penstock.persist.disk import reason
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.log import LOG
 from penstock.server.replication.ack_waits import AckWaiters, HeldReplies
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from penstock.server.session.session import Session
 
 _LOOK_SECONDS = 0.01
+SELECT_FIRST = encode_command(b"SELECT", b"0")
 _PING = encode_command(b"PING")
 
 
@@ -70,6 +73,7 @@ class Replication:
         self._pinged_ms = 0
         self._second_ms = 0
         self._last_seen_ms = server.steady_ms()  # of any replica
+        self._primary_since: int | None = 0  # the offset; None: not since the last sync
 
     def setting(self, name: str) -> Any:
         """The value of a directive."""
@@ -82,12 +86,12 @@ class Replication:
         return self.link is None
 
     def own_port(self) -> int:
-        """The port that replicas and Sentinels are told."""
+        """The port that this server announces."""
         announced: int = self.setting("replica-announce-port")
         return announced or int(self.setting("port"))
 
     def point_or_none(self) -> ReplicationPoint | None:
-        """Where the data stands in its history, for the files that hold it."""
+        """The place of the data in its history, for the files that hold it."""
         return self.feed.point_or_none()
 
     # --- Start -------------------------------------------------------------------------------------
@@ -100,6 +104,7 @@ class Replication:
         if recovered is not None:
             if primary is None:
                 self.feed.history.branch_off()
+            self._primary_since = recovered.offset
             self.feed.begin()
         if primary is not None:
             self.follow(*primary)
@@ -139,6 +144,7 @@ class Replication:
         self.link = None
         self.feed.follows = False
         self.feed.history.branch_off()
+        self._primary_since = self.feed.history.offset
         self.feed.begin()
         self.feed.select_again()
         self._configure(None)
@@ -178,11 +184,20 @@ class Replication:
         if not self.link.is_up and not self.setting("replica-serve-stale-data"):
             server.state |= MASTER_DOWN
 
+    def continue_data(self, name: str) -> None:
+        """The primary continues, perhaps under another id: what this server has is part of its history."""
+        self._primary_since = None
+        if name and name != self.feed.history.id:
+            self.feed.history.rename(name)
+            self.replicas.drop_all()
+        self.feed.begin()
+
     def replace_data(self, loaded: Engine, point: ReplicationPoint) -> None:
         """A snapshot of the primary is loaded: take its data and its place in the history."""
         server = self.server
         self.replicas.drop_all()
         self.feed.hand_over()
+        self._keep_own_changes()
         server.engine.adopt(loaded)
         self._let_keys_expire(False)
         self.feed.history.adopt(point)
@@ -191,6 +206,26 @@ class Replication:
         if server.durability is not None:
             server.durability.start_over()
         self.feed.begin_again()
+
+    def _keep_own_changes(self) -> None:
+        """This server was a primary: what it has taken since then may be nowhere else. Keep it in a file."""
+        since, self._primary_since = self._primary_since, None
+        backlog = self.feed.backlog
+        if since is None or backlog is None or self.feed.history.offset <= since:
+            return
+        first = max(since + 1, backlog.first)
+        name = f"dropped-{self.feed.history.id[:8]}-{first}.aof"
+        path = Path(self.setting("dir"), name)
+        try:
+            path.write_bytes(SELECT_FIRST + backlog.since(first))
+        except OSError as error:
+            LOG.error("cannot keep the changes that only this server may have: %s", reason(error))
+            return
+        LOG.warning(
+            "the changes that this server has taken as a primary, from offset %d on, may be nowhere else."
+            " They are kept in %s; penstock inspect shows them",
+            *(first, path),
+        )
 
     # --- Acks --------------------------------------------------------------------------------------
 

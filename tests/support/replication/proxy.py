@@ -13,12 +13,18 @@ LOOK_SECONDS = 0.05
 
 
 class Proxy:
-    """Passes bytes on in both directions: cut, heal. `target` is the port of the server; it may change."""
+    """Passes bytes on in both directions: cut, heal.
+
+    target      the port of the server; it may change
+    bytes_max   each of the next connections is closed after this many bytes of the server; one number each
+    """
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.target = 0
+        self.bytes_max: list[int] = []
+        self._left: dict[socket.socket, int] = {}
         self._is_cut = False
         self._is_closed = False
         self._pairs: dict[socket.socket, socket.socket] = {}
@@ -55,8 +61,6 @@ class Proxy:
                 continue
             readable, _, _ = select.select([self._listener, *self._pairs], [], [], LOOK_SECONDS)
             for one in readable:
-                if self._is_cut:
-                    break
                 if one is self._listener:
                     self._accept()
                 elif one in self._pairs:
@@ -75,16 +79,23 @@ class Proxy:
         for one in (client, server):
             one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._pairs[client], self._pairs[server] = server, client
+        if self.bytes_max:
+            self._left[server] = self.bytes_max.pop(0)
 
     def _pass_on(self, one: socket.socket) -> None:
         other = self._pairs[one]
         try:
-            data = one.recv(PIECE)
+            data = one.recv(min(PIECE, self._left.get(one, PIECE)))
             if data:
                 other.sendall(data)
-                return
+                if one not in self._left:
+                    return
+                self._left[one] -= len(data)
+                if self._left[one] > 0:
+                    return
         except OSError:
             pass
         for end in (one, other):
             del self._pairs[end]
+            self._left.pop(end, None)
             end.close()

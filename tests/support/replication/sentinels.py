@@ -18,9 +18,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from redis.sentinel import Sentinel
 
-from tests.support.servers.links import QUICK, eventually, linked, online
+from tests.support.replication.links import QUICK, eventually, linked, online
+from tests.support.replication.proxy import Proxy
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
-from tests.support.servers.proxy import Proxy
 from tests.support.servers.redis_server import free_port, redis_program_or_none
 
 NAME = "queue"

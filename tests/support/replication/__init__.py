@@ -1,0 +1,7 @@
+"""Servers that follow each other.
+
+links          waits for links, compares the data at both ends
+proxy          a TCP proxy that can be cut
+false_primary  a primary that says what a test tells it to
+sentinels      three servers under three real Sentinels
+"""
