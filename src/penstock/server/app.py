@@ -21,6 +21,7 @@ from penstock.persist.disk import Disk, SystemDisk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
 from penstock.server import log
+from penstock.server.acl.user_file import start_users
 from penstock.server.command_table import ROWS
 from penstock.server.config.settings import Config
 from penstock.server.cron import Cron
@@ -67,6 +68,7 @@ class App:
         self.server.door = Door(self.server, config)
         self.server.lifecycle = self
         config.attach(self.server)
+        start_users(self.server.users, config)
         self.new_connection = partial(Connection, self.server)
         # A connection has a protocol's methods but not its base class: uvloop needs no more.
         self.protocol: Callable[[], Any] = self.new_connection
@@ -245,10 +247,11 @@ def _log_ready(config: Config, app: App, sockets: list[socket.socket]) -> None:
         )
     if not config.value("appendonly") and not config.value("save"):
         LOG.warning("appendonly no and no save points: the data is in memory only")
-    exposure = exposure_or_none(sockets, config)
+    needs_login = app.server.users.needs_login()
+    exposure = None if needs_login else exposure_or_none(sockets, config)
     if exposure is not None:
         LOG.warning("%s", exposure)
-    urls = client_urls(sockets, has_password=bool(config.value("requirepass")))
+    urls = client_urls(sockets, has_password=needs_login)
     LOG.info("connect with %s", " or ".join(urls))
     LOG.info(
         "ready on %s (penstock %s, %s, compat %s, pid %d)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.engine.table import Command
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.commands import (
+    acl_rows,
     admin,
     client_rows,
     config,
@@ -22,7 +23,7 @@ from penstock.server.commands import (
 )
 
 _MODULES = (
-    *(connection, client_rows, transactions, pubsub),
+    *(connection, client_rows, acl_rows, transactions, pubsub),
     *(config, info, introspection, admin, persistence, slowlog, monitor, memory, latency, debug),
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
+from penstock.server.acl.users import Users
 from penstock.server.disk_failure import DiskFailure
 from penstock.server.net.backlog import Backlog
 from penstock.server.net.client_memory import ClientMemory
@@ -60,8 +61,8 @@ class Server:
                      disk_failure
     Set by App       config, door, lifecycle, durability; None where a test or an embedded server has none
     Set by loading   loading: its progress, None when it is done
-    Clients          sessions, next_id, strangers, client_memory
-    In force         password, slow_us, wire_limits, output_limits, query_bytes_max, hz, max_clients,
+    Clients          sessions, next_id, strangers, client_memory, users
+    In force         slow_us, wire_limits, output_limits, query_bytes_max, hz, max_clients,
                      max_memory, debug_allowed ("no", "yes" or "local"); set by config/apply.py
     active_expire    set by DEBUG SET-ACTIVE-EXPIRE
     state            the bits of session/states.py
@@ -91,7 +92,6 @@ class Server:
         "monitors",
         "next_id",
         "output_limits",
-        "password",
         "pause",
         "query_bytes_max",
         "rates",
@@ -103,6 +103,7 @@ class Server:
         "strangers",
         "tallies",
         "turn",
+        "users",
         "wire_limits",
     )
 
@@ -130,10 +131,10 @@ class Server:
         self.sessions: dict[int, Session] = {}
         self.strangers = Strangers(self)
         self.client_memory = ClientMemory(self)
+        self.users = Users(self, (tally.command for tally in self.tallies.by_name.values()))
         self.next_id = 1
         self.state = 0
         self.slow_us = NEVER_SLOW
-        self.password: bytes | None = None
         self.query_bytes_max = QUERY_BYTES_MAX
         self.hz = HZ
         self.max_clients = MAX_CLIENTS

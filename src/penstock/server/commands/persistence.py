@@ -134,7 +134,7 @@ COMMANDS = (
         "WAITAOF",
         waitaof,
         4,
-        Flags.BLOCKING,
+        Flags.BLOCKING | Flags.CONNECTION,
         NO_KEYS,
         "Wait until the client's changes are on disk.",
         syntax="numlocal numreplicas timeout",

@@ -188,6 +188,7 @@ COMMANDS = (
         complexity="O(channels)",
         group="pubsub",
         in_session=True,
+        channels=ALL_KEYS,
     ),
     Command(
         "UNSUBSCRIBE",
@@ -214,6 +215,7 @@ COMMANDS = (
         complexity="O(patterns)",
         group="pubsub",
         in_session=True,
+        patterns=ALL_KEYS,
     ),
     Command(
         "PUNSUBSCRIBE",
@@ -240,6 +242,7 @@ COMMANDS = (
         complexity="O(listeners of the channel + patterns)",
         group="pubsub",
         in_session=True,
+        channels=ONE_KEY,
     ),
     Command(
         "SSUBSCRIBE",
@@ -253,6 +256,8 @@ COMMANDS = (
         complexity="O(channels)",
         group="pubsub",
         in_session=True,
+        access=("not_key",),
+        channels=ALL_KEYS,
     ),
     Command(
         "SUNSUBSCRIBE",
@@ -266,6 +271,7 @@ COMMANDS = (
         complexity="O(channels)",
         group="pubsub",
         in_session=True,
+        access=("not_key",),
     ),
     Command(
         "SPUBLISH",
@@ -279,6 +285,8 @@ COMMANDS = (
         complexity="O(listeners of the channel)",
         group="pubsub",
         in_session=True,
+        access=("not_key",),
+        channels=ONE_KEY,
     ),
     Command(
         "PUBSUB CHANNELS",

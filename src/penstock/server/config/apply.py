@@ -17,11 +17,17 @@ if TYPE_CHECKING:
 
 
 def apply_password(server: Server, text: str) -> None:
-    """Authenticated clients stay authenticated; without a password all clients are."""
-    server.password = text.encode(errors="surrogateescape") or None
-    if server.password is None:
-        for session in list(server.strangers.since):
-            server.strangers.let_in(session)
+    """The password of the user `default`. Clients that have logged in stay logged in."""
+    server.users.set_password(text.encode(errors="surrogateescape"))
+
+
+def apply_denial_log_length(server: Server, count: int) -> None:
+    server.users.log.length_max = count
+    server.users.log.cut()
+
+
+def apply_pubsub_default(server: Server, name: str) -> None:
+    server.users.all_channels = name == "allchannels"
 
 
 def apply_proto_max_bulk_len(server: Server, size: int) -> None:

@@ -7,13 +7,10 @@ its value is harmless: starting without it would be worse than not starting.
 
 from __future__ import annotations
 
-_ONE_USER = "penstock has one user: set requirepass, or leave this out"
 _ALONE = "penstock has no replication and no cluster mode"
 
 # Directive -> harmless values, and why other values are refused.
 REFUSED: dict[str, tuple[frozenset[str], str]] = {
-    "aclfile": (frozenset({""}), _ONE_USER),
-    "user": (frozenset(), _ONE_USER),
     "rename-command": (frozenset(), "penstock cannot rename or hide commands"),
     "loadmodule": (frozenset(), "penstock has no modules"),
     "replicaof": (frozenset({"", "no one"}), _ALONE),
@@ -24,8 +21,6 @@ REFUSED: dict[str, tuple[frozenset[str], str]] = {
 
 IGNORED = frozenset(
     {
-        "acl-pubsub-default",
-        "acllog-max-len",
         "active-defrag-cycle-max",
         "active-defrag-cycle-min",
         "active-defrag-ignore-bytes",

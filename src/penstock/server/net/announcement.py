@@ -27,9 +27,7 @@ def client_urls(sockets: Sequence[socket.socket], has_password: bool) -> list[st
 
 
 def exposure_or_none(sockets: Sequence[socket.socket], config: Config) -> str | None:
-    """A warning if no password is set and other machines can reach a socket, or None."""
-    if config.value("requirepass"):
-        return None
+    """A warning for a server without a password, if other machines can reach a socket; or None."""
     places = [listening.getsockname() for listening in sockets]
     hosts = [place[0] for place in places if isinstance(place, tuple)]
     open_hosts = [

@@ -183,7 +183,7 @@ class Door:
         return True
 
     def _is_protected(self) -> bool:
-        return self._server.password is None and bool(self._config.value("protected-mode"))
+        return self._server.users.default.nopass and bool(self._config.value("protected-mode"))
 
     def _keep_alive(self, connected: Any) -> None:
         seconds = self._config.value("tcp-keepalive")

@@ -51,6 +51,10 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
         return CommandError("Authentication required.", "NOAUTH")
     if session.transaction is not None and command.flags & Flags.NO_MULTI:
         return CommandError("Command not allowed inside a transaction")
+    if session.permissions is not None:
+        denial = session.permissions.denial_or_none(command, frame)
+        if denial is not None:
+            return session.server.users.refuse(session, command, frame, denial)
     if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command):
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
     if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):

@@ -17,7 +17,6 @@ class ClientInfo:
         "no_evict",
         "no_touch",
         "on_unix_socket",
-        "user",
     )
 
     def __init__(self, now_ms: int) -> None:
@@ -29,7 +28,6 @@ class ClientInfo:
         self.name = b""
         self.library_name = b""
         self.library_version = b""
-        self.user = "default"
         self.no_evict = False
         self.no_touch = False
 

@@ -1,12 +1,13 @@
 """Runs the commands of one client.
 
 `run_received` runs every complete command that the receiver has, until one blocks, the client is closed, or
-the time slice is over. A command takes the fast path if it works on data and neither the client nor the
-server is in a special state (`state` is 0 on both). Every other command is checked first: may this client run
-it now?
+the time slice is over. A command takes the fast path if it works on data, neither the client nor the server
+is in a special state (`state` is 0 on both), and the client's user may do everything. Every other command is
+checked first: may this client run it now?
 
 Commands with a quick form (docs/quick-forms.md) run in a loop of their own, `_run_quickly`. It stops at the
-first command that needs its full form.
+first command that needs its full form. For users with limited rights it checks each command
+(acl/permissions.py).
 """
 
 from __future__ import annotations
@@ -120,6 +121,10 @@ class CommandRunner:
                     or tally.quick is None
                     or session.state | server.state
                     or not tally.command.takes(frame.count)
+                    or (
+                        session.permissions is not None
+                        and not session.permissions.allows(tally.command, frame)
+                    )
                     or not self._engine.execute_quick(tally.quick, frame, output)
                 ):
                     return True
@@ -144,7 +149,13 @@ class CommandRunner:
         return True
 
     def _run_full(self, tally: Tally, frame: Frame) -> None:
-        is_special = self._session.state or self._server.state or tally.command.in_session
+        session = self._session
+        is_special = (
+            session.state
+            or self._server.state
+            or tally.command.in_session
+            or session.permissions is not None
+        )
         if is_special or not tally.is_fast:
             self._settle(None)
         if is_special:
@@ -240,7 +251,13 @@ class CommandRunner:
         session = self._session
         server = self._server
         command = tally.command
-        if session.state or server.state or not tally.is_plain or not command.takes(frame.count):
+        if (
+            session.state
+            or server.state
+            or session.permissions is not None
+            or not tally.is_plain
+            or not command.takes(frame.count)
+        ):
             refusal = refusal_or_none(session, command, frame)
             if refusal is not None:
                 self._reject(refusal, tally)
