@@ -5,7 +5,7 @@ from __future__ import annotations
 from penstock.engine.table import Command
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.commands import (
-    acl_rows,
+    acl,
     admin,
     client_rows,
     config,
@@ -23,7 +23,7 @@ from penstock.server.commands import (
 )
 
 _MODULES = (
-    *(connection, client_rows, acl_rows, transactions, pubsub),
+    *(connection, client_rows, acl, transactions, pubsub),
     *(config, info, introspection, admin, persistence, slowlog, monitor, memory, latency, debug),
 )
 

@@ -37,11 +37,12 @@ cdef class Rights:
     @cython.locals(at=Py_ssize_t, need=int)
     cdef Denial denial_or_none(self, Command command, Frame frame, Places places)
     cdef bint _has_command(self, Command command, Frame frame) except -1
+    cdef bint _has_group(self, bytes name) except -1
     @cython.locals(glob=Glob, allowed=int)
     cdef bint _has_key(self, bytes key, int need) except -1
-    cdef bint has_channel(self, bytes name) except -1
+    cpdef bint has_channel(self, bytes name) except -1
     @cython.locals(glob=Glob)
-    cdef bint has_pattern(self, bytes pattern) except -1
+    cpdef bint has_pattern(self, bytes pattern) except -1
 
 
 @cython.locals(glob=Glob)
@@ -54,7 +55,7 @@ cdef class Permissions:
     cdef dict _leading
     cdef dict _whole
 
-    @cython.locals(words=list, word=bytes, at=Py_ssize_t)
+    @cython.locals(words=list, at=Py_ssize_t)
     cpdef bint allows(self, Command command, Frame frame) except -1
     cdef bint _judge(self, Command command, Frame frame) except -1
     @cython.locals(places=Places, worst=Denial, rights=Rights, denial=Denial)

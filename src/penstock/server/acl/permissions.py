@@ -102,9 +102,8 @@ class Rights:
             for at, need in places.keys:
                 if not self._has_key(frame.piece(at), need):
                     return Denial(KEY, at)
-        if self.groups is not None and places.group_at:
-            if not _is_matched(self.groups, frame.piece(places.group_at)):
-                return Denial(GROUP, places.group_at)
+        if places.group_at and not self._has_group(frame.piece(places.group_at)):
+            return Denial(GROUP, places.group_at)
         if not self.all_channels:
             for at in places.channels:
                 if not self.has_channel(frame.piece(at)):
@@ -121,8 +120,11 @@ class Rights:
         words = self.first_words.get(name)
         return words is not None and frame.count > 1 and frame.piece(1).lower() in words
 
+    def _has_group(self, name: bytes) -> bool:
+        return self.groups is None or _is_matched(self.groups, name)
+
     def _has_key(self, key: bytes, need: int) -> bool:
-        for glob, allowed in self.keys:
+        for glob, allowed in self.keys:  # noqa: SIM110 - a generator cannot be compiled here
             if allowed & need == need and glob.matches(key):
                 return True
         return False
@@ -135,14 +137,14 @@ class Rights:
         """Tell whether a pattern may be subscribed to. As in Redis, it must be equal to a rule's."""
         if self.all_channels:
             return True
-        for glob in self.channels:
+        for glob in self.channels:  # noqa: SIM110
             if glob.pattern == pattern:
                 return True
         return False
 
 
 def _is_matched(globs: list[Glob], name: bytes) -> bool:
-    for glob in globs:
+    for glob in globs:  # noqa: SIM110
         if glob.matches(name):
             return True
     return False
@@ -167,10 +169,8 @@ class Permissions:
             words = self._whole.get(command)
             if words is None or frame.count != len(words) + 1:
                 return self._judge(command, frame)
-        at = 0
-        for word in words:
-            at += 1
-            if not spans.is_piece(frame.buffer, frame.spans, at, word):
+        for at in range(len(words)):
+            if not spans.is_piece(frame.buffer, frame.spans, at + 1, words[at]):
                 return self._judge(command, frame)
         return True
 
@@ -207,8 +207,8 @@ class Permissions:
 
     def allows_channel(self, name: bytes) -> bool:
         """Tell whether a channel may be subscribed to."""
-        return any([rights.has_channel(name) for rights in self.rights])
+        return True in [rights.has_channel(name) for rights in self.rights]
 
     def allows_pattern(self, pattern: bytes) -> bool:
         """Tell whether a pattern may be subscribed to."""
-        return any([rights.has_pattern(pattern) for rights in self.rights])
+        return True in [rights.has_pattern(pattern) for rights in self.rights]

@@ -1,6 +1,7 @@
 """Commands on clients and on the server. Commands on data are in engine/commands.
 
 connection      PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT
+acl             ACL
 client          CLIENT
 client_rows     the rows of CLIENT in the command table
 config          CONFIG
@@ -9,7 +10,7 @@ introspection   COMMAND
 persistence     SAVE, BGSAVE, BGREWRITEAOF, WAITAOF
 pubsub          SUBSCRIBE, PUBLISH, SSUBSCRIBE, SPUBLISH, PUBSUB
 transactions    MULTI, EXEC, DISCARD, WATCH, UNWATCH
-admin           TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN, ACL
+admin           TIME, ROLE, WAIT, LASTSAVE, SHUTDOWN
 debug           DEBUG
 latency         LATENCY
 memory          MEMORY

@@ -6,7 +6,7 @@
     file         LOAD SAVE
     others       LOG GENPASS HELP
 
-The rows are in acl_rows.py, the rules themselves in server/acl.
+The rules themselves are in server/acl.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from penstock.core.frame import Frame
 from penstock.engine.arguments import int_at
 from penstock.engine.commands.help import help_of
+from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, shown, unknown_subcommand, wrong_arity
 from penstock.reply import OK, Members, Pairs, Status
 from penstock.server.acl.denial_log import Entry
@@ -269,3 +270,168 @@ _HELP = [
     "WHOAMI",
     "    Return the name of this connection's user.",
 ]
+
+_ASKS = Flags.NO_SCRIPT | Flags.LOADING | Flags.STALE
+_ADMIN = _ASKS | Flags.ADMIN
+
+COMMANDS = (
+    Command(
+        "ACL CAT",
+        acl_cat,
+        -2,
+        _ASKS,
+        NO_KEYS,
+        "List the categories of commands, or the commands of one.",
+        syntax="[category]",
+        since="6.0.0",
+        complexity="O(commands)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL DELUSER",
+        acl_deluser,
+        -3,
+        _ADMIN,
+        NO_KEYS,
+        "Delete users, and disconnect their clients.",
+        syntax="username [username ...]",
+        since="6.0.0",
+        complexity="O(users + connections)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL DRYRUN",
+        acl_dryrun,
+        -4,
+        _ADMIN,
+        NO_KEYS,
+        "Tell whether a user may run a command, without running it.",
+        syntax="username command [arg [arg ...]]",
+        since="7.0.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL GENPASS",
+        acl_genpass,
+        -2,
+        _ASKS,
+        NO_KEYS,
+        "Generate a random password.",
+        syntax="[bits]",
+        since="6.0.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL GETUSER",
+        acl_getuser,
+        3,
+        _ADMIN,
+        NO_KEYS,
+        "Return the rules of a user.",
+        syntax="username",
+        since="6.0.0",
+        complexity="O(rules)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL LIST",
+        acl_list,
+        2,
+        _ADMIN,
+        NO_KEYS,
+        "List all users with their rules.",
+        since="6.0.0",
+        complexity="O(users)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL LOAD",
+        acl_load,
+        2,
+        _ADMIN,
+        NO_KEYS,
+        "Replace all users by those of the aclfile.",
+        since="6.0.0",
+        complexity="O(users + connections)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL LOG",
+        acl_log,
+        -2,
+        _ADMIN,
+        NO_KEYS,
+        "Show refused commands and failed logins.",
+        syntax="[count | RESET]",
+        since="6.0.0",
+        complexity="O(entries)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL SAVE",
+        acl_save,
+        2,
+        _ADMIN,
+        NO_KEYS,
+        "Write all users to the aclfile.",
+        since="6.0.0",
+        complexity="O(users)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL SETUSER",
+        acl_setuser,
+        -3,
+        _ADMIN,
+        NO_KEYS,
+        "Create or change a user.",
+        syntax="username [rule [rule ...]]",
+        since="6.0.0",
+        complexity="O(rules + connections)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL USERS",
+        acl_users,
+        2,
+        _ADMIN,
+        NO_KEYS,
+        "List the names of all users.",
+        since="6.0.0",
+        complexity="O(users)",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL WHOAMI",
+        acl_whoami,
+        2,
+        _ASKS,
+        NO_KEYS,
+        "Return the name of the client's user.",
+        since="6.0.0",
+        group="server",
+        in_session=True,
+    ),
+    Command(
+        "ACL HELP",
+        acl_help,
+        2,
+        Flags.LOADING | Flags.STALE,
+        NO_KEYS,
+        "Show the subcommands of ACL.",
+        since="6.0.0",
+        group="server",
+        in_session=True,
+    ),
+)
