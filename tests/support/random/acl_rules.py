@@ -11,7 +11,18 @@ NAMES = [b"a", b"ab", b"abc", b"b", b"ba", b"x:1", b"x:2", b""]
 PATTERNS = [b"a*", b"?b", b"[ab]*", b"x:*", b"*", b"abc", b"b", b""]
 _MODIFIERS = ["allkeys", "resetkeys", "allchannels", "resetchannels", "allcommands", "nocommands"]
 _STATES = ["on", "off", "nopass", "resetpass", "reset", "clearselectors", ">pw", "<pw", ">other"]
-_BAD = ["bogus", "+nope", "-@nope", "%X~a", "+get|", "+xgroup|nope", "+xgroup|create|x", "#12", "(+get", "~a b"]
+_BAD = [
+    "bogus",
+    "+nope",
+    "-@nope",
+    "%X~a",
+    "+get|",
+    "+xgroup|nope",
+    "+xgroup|create|x",
+    "#12",
+    "(+get",
+    "~a b",
+]
 # Well-formed, because the two servers look for keys in malformed commands in different ways.
 _MOVABLE = {
     "XREAD": "COUNT 1 STREAMS {0} {1} 0 0",
