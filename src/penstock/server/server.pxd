@@ -22,6 +22,7 @@ cdef class Server:
     cdef public object door
     cdef public object lifecycle
     cdef public object durability
+    cdef public object tls
     cdef public object loading
     cdef readonly object monitors
     cdef readonly object pause

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from penstock.server.durability import Durability
     from penstock.server.lifecycle import Lifecycle
     from penstock.server.net.listener import Door
+    from penstock.server.net.tls import Tls
     from penstock.server.session.session import Session
 
 NEVER_SLOW = 2**62
@@ -59,7 +60,8 @@ class Server:
 
     Fixed parts      engine, tallies, turn, backlog, inbox, loop, slow_log, monitors, pause, rates, startup,
                      disk_failure
-    Set by App       config, door, lifecycle, durability; None where a test or an embedded server has none
+    Set by App       config, door, lifecycle, durability, tls; None where a test or an embedded server has
+                     none, and without tls-port
     Set by loading   loading: its progress, None when it is done
     Clients          sessions, next_id, strangers, client_memory, users
     In force         slow_us, wire_limits, output_limits, query_bytes_max, hz, max_clients,
@@ -102,6 +104,7 @@ class Server:
         "state",
         "strangers",
         "tallies",
+        "tls",
         "turn",
         "users",
         "wire_limits",
@@ -121,6 +124,7 @@ class Server:
         self.door: Door | None = None
         self.lifecycle: Lifecycle | None = None
         self.durability: Durability | None = None
+        self.tls: Tls | None = None
         self.loading: Progress | None = None
         self.monitors = Monitors()
         self.pause = Pause(self)

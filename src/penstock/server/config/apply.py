@@ -128,5 +128,11 @@ def apply_fsync_policy(server: Server, _value: object) -> None:
         server.durability.rewrites.apply_policy()
 
 
+def apply_tls(server: Server, _value: object) -> None:
+    """Raises: ConfigError if certificate and key cannot be used. At start, App builds the first context."""
+    if server.tls is not None:
+        server.tls.rebuild()
+
+
 def apply_debug_allowed(server: Server, who: str) -> None:
     server.debug_allowed = who

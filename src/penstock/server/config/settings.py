@@ -201,18 +201,19 @@ class Config:
         """Put values in force, all or none. Raises: ConfigError, with the name as its second argument."""
         before = {name: self.values[name] for name in values}
         given = self._given.copy()
-        for name, value in values.items():
+        self.values |= values  # first: a certificate and its key are applied together
+        self._given |= set(values)
+        for name in values:
             try:
-                self._put_in_force(name, value)
+                self._put_in_force(name)
             except (ConfigError, OSError, ValueError) as error:
-                for changed, old in before.items():
-                    self._put_in_force(changed, old)
+                self.values |= before
+                for changed in before:
+                    self._put_in_force(changed)
                 self._given = given
                 raise ConfigError(str(error), name) from error
 
-    def _put_in_force(self, name: str, value: Any) -> None:
+    def _put_in_force(self, name: str) -> None:
         row = self.directives[name]
-        self.values[name] = value
-        self._given.add(name)
         if row.apply is not None and self.server is not None:
-            row.apply(self.server, value)
+            row.apply(self.server, self.values[name])

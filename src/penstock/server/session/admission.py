@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 # A web page can make a browser send chosen lines to a port of this machine. These two words occur in such a
 # request and are not commands: the client is disconnected before the lines after them are read.
 HTTP_WORDS = (b"POST", b"HOST:")
+TLS_HANDSHAKE = (
+    b"\x16\x03"  # a client that speaks TLS to a port for plain text starts with these bytes
+)
 
 
 def refusal_or_none(session: Session, command: Command, frame: Frame) -> CommandError | None:

@@ -10,6 +10,7 @@ class ClientInfo:
         "address",
         "created_ms",
         "fd",
+        "is_tls",
         "library_name",
         "library_version",
         "local_address",
@@ -24,6 +25,7 @@ class ClientInfo:
         self.local_address = "?:0"
         self.fd = -1
         self.on_unix_socket = False
+        self.is_tls = False
         self.created_ms = now_ms
         self.name = b""
         self.library_name = b""

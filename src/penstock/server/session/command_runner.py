@@ -18,7 +18,12 @@ from penstock.engine.table import Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, CoreError, ProtocolError, exec_refused, wrong_arity
 from penstock.reply import NoReply
-from penstock.server.session.admission import HTTP_WORDS, refusal_or_none, waits_for_pause
+from penstock.server.session.admission import (
+    HTTP_WORDS,
+    TLS_HANDSHAKE,
+    refusal_or_none,
+    waits_for_pause,
+)
 from penstock.server.session.reply_buffer import SPILL_BYTES
 from penstock.server.session.session import Session
 from penstock.server.session.states import BLOCKED, CLOSING, MONITORED, PAUSED_ALL, PAUSED_WRITES
@@ -299,3 +304,5 @@ class CommandRunner:
         session.replies.end_reply()
         if frame.piece(0).upper() in HTTP_WORDS:
             session.cut_off("it speaks HTTP")
+        elif frame.piece(0).startswith(TLS_HANDSHAKE):
+            session.cut_off("it speaks TLS, which belongs to tls-port")
