@@ -14,7 +14,10 @@ import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from typer.testing import CliRunner
 
+from penstock.cli.main import app
+from penstock.client.address import parse_url
 from penstock.errors import ConfigError
 from penstock.server.config import directives
 from penstock.server.config import file as config_file
@@ -106,13 +109,22 @@ def test_a_client_works_over_tls(served: TlsServer, authority: Authority) -> Non
         pipe.get("large")
         assert pipe.execute()[-1] == large
     assert client.xlen("s") == 500
-    line = client.execute_command("CLIENT INFO")
-    assert int(line["tot-mem"]) > BUFFER_BYTES
+    assert int(client.client_info()["tot-mem"]) > BUFFER_BYTES
     plain = served.server.client()
     assert plain.get("large") == large
-    assert int(plain.execute_command("CLIENT INFO")["tot-mem"]) < BUFFER_BYTES
+    assert int(plain.client_info()["tot-mem"]) < BUFFER_BYTES
     client.close()
     plain.close()
+
+
+def test_urls_of_the_command_line_and_of_spark_reach_it(
+    served: TlsServer, authority: Authority
+) -> None:
+    url = f"rediss://127.0.0.1:{served.port}/0?ssl_ca_certs={authority.file}"
+    with parse_url(url).connect(WAIT_SECONDS_MAX, WAIT_SECONDS_MAX) as client:
+        client.xadd("by-url", {"k": "v"}, "1-1")
+    shown = CliRunner().invoke(app, ["info", "--url", url, "by-url"])
+    assert (shown.exit_code, "1-1" in shown.output) == (0, True), shown.output
 
 
 def test_the_log_shows_the_address_of_tls(served: TlsServer) -> None:
