@@ -87,10 +87,11 @@ class TlsListener:
                 ssl=self._tls.context,
                 ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX,
             )
-        except ssl.SSLError as error:
+        except OSError as error:  # ssl.SSLError and TimeoutError are OSErrors
             self._report(peer, _reason(error))
-        except (OSError, TimeoutError) as error:
-            self._report(peer, f"it broke off the handshake: {error}")
+            # asyncio's frames in the traceback refer to the error and to the buffers of the connection. The
+            # garbage collector is off, so that cycle would stay.
+            error.__traceback__ = error.__context__ = None
 
     def _report(self, peer: Any, reason: str) -> None:
         now_ms = self._server.steady_ms()
@@ -104,7 +105,9 @@ class TlsListener:
         self._unreported = 0
 
 
-def _reason(error: ssl.SSLError) -> str:
+def _reason(error: OSError) -> str:
+    if not isinstance(error, ssl.SSLError):
+        return f"it broke off the handshake: {error}"
     if error.reason in _PLAIN_TEXT:
         return "it does not speak TLS. Plain text belongs to `port`"
     if isinstance(error, ssl.SSLCertVerificationError):
