@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 from penstock.core import spans
 from penstock.core.frame import Frame
 from penstock.core.glob import Glob
-from penstock.engine.table import ONE_KEY, Command, Flags, need_of, places_in
+from penstock.engine.table import NO_KEYS, ONE_KEY, Command, Flags, need_of, places_in
 from penstock.errors import CommandError
 from penstock.server.command_catalogue import shown_name
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from penstock.server.acl.selector import Selector
 
 # Why a command is refused. If several selectors refuse it, the highest reason is reported, as in Redis.
-ALLOWED, COMMAND, KEY, GROUP, CHANNEL = range(5)
+COMMAND, KEY, GROUP, CHANNEL = range(1, 5)
 
 _KEPT_BYTES_MAX = 1024  # longer words are not remembered
 
@@ -202,7 +202,7 @@ class Permissions:
             return
         count = max(command.keys[0], command.group_at)
         words = [frame.piece(at) for at in range(1, count + 1)]
-        if command.keys in (ONE_KEY, (0, 0, 0)) and sum(map(len, words)) <= _KEPT_BYTES_MAX:
+        if command.keys in (ONE_KEY, NO_KEYS) and sum(map(len, words)) <= _KEPT_BYTES_MAX:
             self._leading[command] = words
 
     def allows_channel(self, name: bytes) -> bool:
