@@ -107,8 +107,7 @@ def test_directives_without_effect_are_accepted_and_reported() -> None:
 
 def test_directives_that_cannot_be_ignored_are_refused_unless_harmless() -> None:
     assert "no replication" in refusal("--replicaof", "127.0.0.1", "6379")
-    assert "TLS" in refusal("--tls-port", "6380")
-    config = loaded("--tls-port", "0", "--replicaof", "no", "one", "--cluster-enabled", "no")
+    config = loaded("--replicaof", "no", "one", "--cluster-enabled", "no")
     assert config.ignored_names() == []
 
 
