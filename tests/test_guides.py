@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.certificates import Authority
 from tests.support.guide import RUN, blocks_of, guide
-from tests.support.servers.certificates import Authority
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"

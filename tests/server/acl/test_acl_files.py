@@ -18,12 +18,17 @@ ALICE = "user alice on sanitize-payload #30c952fab122c3f9759f02a6d95c3758b246b4f
 DEFAULT = "user default on nopass sanitize-payload ~* &* +@all"
 
 
-def started(config: Config) -> ManualClient:
-    """A client of a server with these settings."""
+def started_server(config: Config) -> ServerBench:
+    """A server with these settings."""
     server = ServerBench()
     config.attach(server.server)
     start_users(server.server.users, config)
-    return server.connect()
+    return server
+
+
+def started(config: Config) -> ManualClient:
+    """A client of a server with these settings."""
+    return started_server(config).connect()
 
 
 def configured(folder: Path, text: str) -> Config:
@@ -36,9 +41,13 @@ def configured(folder: Path, text: str) -> Config:
 
 
 def with_file(folder: Path, text: str) -> ManualClient:
+    return started(with_aclfile(folder, text))
+
+
+def with_aclfile(folder: Path, text: str, more: str = "") -> Config:
     path = folder / "users.acl"
     path.write_text(text)
-    return started(configured(folder, f"aclfile {path}\n"))
+    return configured(folder, f"aclfile {path}\n{more}")
 
 
 def users(client: ManualClient) -> list[str]:
@@ -115,13 +124,9 @@ def test_users_are_saved_and_loaded(tmp_path: Path) -> None:
 
 
 def test_loading_replaces_all_users_and_disconnects_those_that_are_gone(tmp_path: Path) -> None:
-    admin = with_file(tmp_path, f"{DEFAULT}\n{ALICE} ~* &* +@all\nuser bob on nopass ~* +@all\n")
-    server = admin.session.server
-    alice, bob = ManualClient.__new__(ManualClient), ManualClient.__new__(ManualClient)
-    bench = ServerBench.__new__(ServerBench)
-    bench.server, bench.loop = server, admin._loop
-    alice.__init__(bench, {})  # type: ignore[misc]
-    bob.__init__(bench, {})  # type: ignore[misc]
+    text = f"{DEFAULT}\n{ALICE} ~* &* +@all\nuser bob on nopass ~* +@all\n"
+    server = started_server(with_aclfile(tmp_path, text))
+    admin, alice, bob = (server.connect() for _ in range(3))
     assert alice.reply("AUTH alice pw") == "OK"
     assert bob.reply("AUTH bob x") == "OK"
     (tmp_path / "users.acl").write_text(f"{ALICE} ~a +@all\n")
@@ -129,6 +134,14 @@ def test_loading_replaces_all_users_and_disconnects_those_that_are_gone(tmp_path
     assert (alice.closed, bob.closed) == (False, True)
     assert alice.reply("GET b") == Refusal("NOPERM No permissions to access a key")
     assert users(admin) == [f"{ALICE} ~a resetchannels +@all", DEFAULT]
+
+
+def test_requirepass_holds_if_the_file_does_not_mention_default(tmp_path: Path) -> None:
+    client = started(with_aclfile(tmp_path, "user a on\n", "requirepass secret\n"))
+    assert client.reply("PING") == Refusal("NOAUTH Authentication required.")
+    assert client.reply("AUTH secret") == "OK"
+    assert client.reply("ACL LOAD") == "OK"
+    assert client.session.server.users.needs_login()
 
 
 def test_a_file_with_broken_lines_changes_nothing(tmp_path: Path) -> None:
@@ -176,6 +189,9 @@ def test_config_rewrite_adds_no_lines_for_the_default_user(tmp_path: Path) -> No
     client.reply("CONFIG SET requirepass secret")
     client.reply("CONFIG REWRITE")
     assert "user" not in (tmp_path / "penstock.conf").read_text()
+    client.reply("ACL SETUSER default >more")
+    client.reply("CONFIG REWRITE")
+    assert "user default on" in (tmp_path / "penstock.conf").read_text()
     client.reply("ACL SETUSER bob on nopass")
     client.reply("CONFIG REWRITE")
     added = (tmp_path / "penstock.conf").read_text().split("\n")

@@ -10,7 +10,6 @@ redis_server      a running Redis or Valkey
 durable_redis     a redis-server that is killed and started again
 redis_cluster     a Redis Cluster of three nodes
 hostile_server    a server that sends the same bytes to every client
-certificates      certificates for TLS
 raw_redis         a connection that returns replies unchanged
 answers           sends many commands to Redis at once
 exchange          penstock and Redis take turns on one data directory

@@ -8,7 +8,7 @@ from pathlib import Path
 from typer.testing import CliRunner
 
 from penstock.cli.main import app
-from tests.support.servers.certificates import Authority
+from tests.support.certificates import Authority
 from tests.support.servers.dashboard import running_dashboard
 from tests.support.servers.redis_server import free_port
 

@@ -33,7 +33,12 @@ _EVERYTHING = (b"on", b"nopass", b"~*", b"&*", b"+@all")
 
 
 class Users:
-    """All users by name. `all_channels`: acl-pubsub-default is allchannels. `file`: aclfile, or empty."""
+    """All users by name.
+
+    default        the user of clients that have not logged in
+    all_channels   acl-pubsub-default is allchannels
+    file           aclfile, or empty
+    """
 
     def __init__(self, server: Server, rows: Iterable[Command]) -> None:
         self._server = server
@@ -41,7 +46,8 @@ class Users:
         self.log = DenialLog()
         self.all_channels = False
         self.file = ""
-        self.default = self.fresh(DEFAULT, _EVERYTHING)
+        self._password = b""  # requirepass
+        self.default = self._initial_default()
         self.by_name = {DEFAULT: self.default}
 
     def fresh(self, name: bytes, rules: Iterable[bytes] = ()) -> User:
@@ -50,6 +56,13 @@ class Users:
         for rule in rules:
             made.apply(rule, self.catalogue, self.all_channels)
         made.compile(self.catalogue)
+        return made
+
+    def _initial_default(self) -> User:
+        """The user `default` as the settings alone make it."""
+        made = self.fresh(DEFAULT, _EVERYTHING)
+        if self._password:
+            made.apply(b">" + self._password, self.catalogue)
         return made
 
     def needs_login(self) -> bool:
@@ -62,8 +75,10 @@ class Users:
         return [self.by_name[name].line(shows) for name in sorted(self.by_name)]
 
     def are_default(self) -> bool:
-        """Tell whether there is only the user `default`, with all rights: no file need mention it."""
-        return len(self.by_name) == 1 and self.default.permissions is None and self.default.enabled
+        """Tell whether there is only the user `default`, as the settings make it: no file need mention it."""
+        return len(self.by_name) == 1 and self.default.line(True) == self._initial_default().line(
+            True
+        )
 
     # --- Changes: they return the clients that the caller disconnects -------------------------------
 
@@ -76,6 +91,7 @@ class Users:
 
     def set_password(self, password: bytes) -> None:
         """Give the user `default` one password, or none: requirepass."""
+        self._password = password
         changed = self.default.copy()
         for rule in (b"resetpass", b">" + password) if password else (b"nopass",):
             changed.apply(rule, self.catalogue)
@@ -86,8 +102,8 @@ class Users:
         return self._clients_of(self.by_name.pop(name))
 
     def replace_all(self, users: dict[bytes, User]) -> list[Session]:
-        """Replace all users: ACL LOAD."""
-        users = {DEFAULT: self.fresh(DEFAULT, _EVERYTHING), **users}
+        """Replace all users: ACL LOAD. Without a line for `default`, that user is what requirepass says."""
+        users = {DEFAULT: self._initial_default(), **users}
         gone = [name for name in self.by_name if name not in users]
         lost = [session for name in gone for session in self.delete(name)]
         for user in users.values():

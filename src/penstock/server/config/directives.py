@@ -40,7 +40,6 @@ from penstock.server.config.apply import (
     apply_slow_us,
     apply_stream_node_bytes,
     apply_stream_node_entries,
-    apply_tls,
 )
 from penstock.server.config.foreign_directives import IGNORED, REFUSED
 from penstock.server.config.kinds import (
@@ -56,13 +55,13 @@ from penstock.server.config.kinds import (
     Octal,
     OutputClasses,
     Percentiles,
-    Protocols,
     SaveTimes,
     Text,
     Words,
     YesNo,
 )
 from penstock.server.config.settings import AT_START, PROTECTED, Config, Directive, Vocabulary
+from penstock.server.config.tls_directives import TLS
 from penstock.server.net.output_limits import OutputLimits
 from penstock.server.net.strangers import AUTH_SECONDS
 
@@ -90,10 +89,6 @@ def _no_eviction(value: str) -> str | None:
 
 def _is_file_name(value: str) -> str | None:
     return f"must be a filename, not a path: {value!r}" if "/" in value or not value else None
-
-
-def _no_ciphersuites(value: str) -> str | None:
-    return "Python cannot choose the ciphers of TLS 1.3: leave this out" if value else None
 
 
 def _save_points(values: Mapping[str, Any]) -> tuple[tuple[int, int], ...]:
@@ -182,114 +177,6 @@ USERS = (
         LENGTH_DEFAULT,
         "Maximum entries of ACL LOG.",
         apply=apply_denial_log_length,
-    ),
-)
-
-TLS = (
-    Directive(
-        "tls-port",
-        Number(0, 65535),
-        0,
-        "TCP port for TLS; 0 for none. `port 0` leaves only this one.",
-        AT_START,
-    ),
-    Directive(
-        "tls-cert-file",
-        Text("a path"),
-        "",
-        "Certificate of the server, with its chain.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-key-file",
-        Text("a path"),
-        "",
-        "Private key of the certificate.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-key-file-pass",
-        Text("any text"),
-        "",
-        "Password of the private key.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-client-cert-file",
-        Text("a path"),
-        "",
-        "Certificate for connections to other servers; by default tls-cert-file.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-client-key-file",
-        Text("a path"),
-        "",
-        "Private key of tls-client-cert-file.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-client-key-file-pass",
-        Text("any text"),
-        "",
-        "Password of tls-client-key-file.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-ca-cert-file",
-        Text("a path"),
-        "",
-        "Certificates that clients' certificates are verified by.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-ca-cert-dir",
-        Text("a path"),
-        "",
-        "The same as a folder, with names by hash (openssl rehash).",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-auth-clients",
-        Choice(("no", "yes", "optional")),
-        "yes",
-        "Whether clients must have a certificate.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-protocols",
-        Protocols(),
-        ("TLSv1.2", "TLSv1.3"),
-        "Versions of TLS.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-ciphers",
-        Text("as in OpenSSL"),
-        "",
-        "Ciphers up to TLS 1.2; empty for those of Python.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-ciphersuites",
-        Text("empty"),
-        "",
-        "Ciphers of TLS 1.3. Python cannot choose them: only an empty text is supported.",
-        check=_no_ciphersuites,
-    ),
-    Directive(
-        "tls-prefer-server-ciphers",
-        YesNo(),
-        False,
-        "Choose ciphers by the server's order, not the client's.",
-        apply=apply_tls,
-    ),
-    Directive(
-        "tls-session-caching",
-        YesNo(),
-        True,
-        "Let clients resume sessions, with tickets.",
-        apply=apply_tls,
     ),
 )
 

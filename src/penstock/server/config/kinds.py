@@ -202,12 +202,12 @@ class Words(Kind):
 class Protocols(Words):
     """Versions of TLS."""
 
-    hint: str = "TLSv1.2 and TLSv1.3, in quotes if both; older ones if OpenSSL supports them"
+    hint: str = "TLSv1.2 TLSv1.3; older ones if OpenSSL supports them; empty for these two"
 
     def parse(self, text: str) -> tuple[str, ...]:
         known = {name.lower(): name for name in PROTOCOLS}
         found = [known.get(word.lower()) for word in text.split()]
-        if not found or None in found:
+        if None in found:
             raise ConfigError(
                 "Invalid tls-protocols specified. Use a combination of TLSv1 to TLSv1.3"
             )

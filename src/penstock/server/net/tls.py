@@ -28,6 +28,7 @@ PROTOCOLS = {
     "TLSv1.2": ssl.TLSVersion.TLSv1_2,
     "TLSv1.3": ssl.TLSVersion.TLSv1_3,
 }
+_PROTOCOLS_DEFAULT = ("TLSv1.2", "TLSv1.3")
 _VERIFY = {"yes": ssl.CERT_REQUIRED, "optional": ssl.CERT_OPTIONAL, "no": ssl.CERT_NONE}
 _FILES = (
     "tls-cert-file",
@@ -104,7 +105,7 @@ def _load_authorities(context: ssl.SSLContext, config: Config) -> None:
 
 def _limit(context: ssl.SSLContext, config: Config) -> None:
     """Limit the versions and the ciphers."""
-    versions = [PROTOCOLS[name] for name in config.value("tls-protocols")]
+    versions = [PROTOCOLS[name] for name in config.value("tls-protocols") or _PROTOCOLS_DEFAULT]
     context.minimum_version, context.maximum_version = min(versions), max(versions)
     if config.value("tls-ciphers"):
         try:
