@@ -47,7 +47,7 @@ class Denial:
 
 
 class Places:
-    """The positions of the words of one command that are checked; each key with its need."""
+    """The positions of the arguments that are checked; each key with its need."""
 
     __slots__ = ("channels", "group_at", "keys", "patterns")
 

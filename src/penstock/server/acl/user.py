@@ -141,7 +141,7 @@ def _checked_hash(text: bytes) -> bytes:
 
 
 def joined_selectors(rules: list[bytes]) -> list[bytes]:
-    """Join the words of a selector, which may be split at its spaces. Raises: RuleError.
+    """Join the parts of a selector that was split at its spaces. Raises: RuleError.
 
     As in Redis, a word that starts with a parenthesis opens a selector, and one that ends with one closes it.
     """
@@ -162,5 +162,5 @@ def joined_selectors(rules: list[bytes]) -> list[bytes]:
 
 
 def is_valid_name(name: bytes) -> bool:
-    """Tell whether a name can stand in a file."""
+    """Tell whether a name can be written to a file."""
     return not any(char in b" \t\n\v\f\r\0" for char in name)
