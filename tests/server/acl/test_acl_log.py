@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from penstock.server.acl.denial_log import DenialLog, Event
+from penstock.server.acl.denial_log import OBJECT_BYTES_MAX, DenialLog, Event
 from tests.support.servers.connections import ServerBench
 
 EVENT = Event("key", "toplevel", b"k", b"u")
@@ -27,6 +27,14 @@ def test_a_repeated_event_is_counted_by_its_entry() -> None:
     log.note(EVENT, 121_001, b"")
     assert [entry.count for entry in log.entries] == [1, 2, 1]
     assert log.counts == {"key": 4}
+
+
+def test_a_large_key_is_cut_off() -> None:
+    log = DenialLog()
+    for _ in range(2):
+        log.note(Event("key", "toplevel", b"k" * 5000, b"u"), 0, b"")
+    [entry] = log.entries
+    assert entry.event.object == b"k" * OBJECT_BYTES_MAX
 
 
 def test_the_log_has_a_limit() -> None:

@@ -9,6 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 
 LENGTH_DEFAULT = 128
+OBJECT_BYTES_MAX = 1024  # of a key or a name; a refused command must not fill the memory
 _LOOKED_AT_MAX = 10  # entries that are compared with a new event
 _SAME_MS_MAX = 60_000
 
@@ -46,6 +47,8 @@ class DenialLog:
 
     def note(self, event: Event, now_ms: int, client_line: bytes) -> None:
         """Log an event."""
+        event.object = event.object[:OBJECT_BYTES_MAX]
+        event.user = event.user[:OBJECT_BYTES_MAX]
         self.counts[event.reason] = self.counts.get(event.reason, 0) + 1
         entry = self._same_or_none(event, now_ms)
         if entry is None:
