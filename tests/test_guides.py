@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.certificates import Authority
 from tests.support.guide import RUN, blocks_of, guide
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 SPARK = ["spark", "lake", "scaling", "pipeline"]
 PLAIN = [
-    *("index", "embedded", "groups", "server", "dashboard"),
+    *("index", "embedded", "groups", "server", "access", "dashboard"),
     *("migrating", "troubleshooting", "extensions"),
 ]
 PAGES = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
@@ -31,6 +32,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.delenv("PENSTOCK_URL", raising=False)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(path for path in sys.path if path))
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    authority = Authority(tmp_path, "ca")  # the certificates of the page about TLS
+    authority.issue("server")
     return tmp_path
 
 

@@ -44,12 +44,12 @@ class LoadingApp:
         engine = Engine()
         self._store = Store(self.disk, layout_of(config), engine, DATA_ROWS)
         self._store.lock()
-        [self._socket] = open_sockets(config, any_port=True)
+        self._sockets = open_sockets(config, any_port=True)
         self.app = App(engine, config, asyncio.get_running_loop())
 
     async def start(self) -> asyncio.Task[None]:
-        await self.app.start([self._socket])
-        self.port = self._socket.getsockname()[1]
+        await self.app.start(self._sockets)
+        self.port = self._sockets.plain[0].getsockname()[1]
         return asyncio.create_task(self.app.load(self._store))
 
     async def ask(self, *words: bytes) -> bytes:

@@ -18,6 +18,8 @@ ROUNDS = cases(400)
 BATCHES = 40
 LEVELS = ["7.0", "8.6", "8.10"]
 EVENTS = [0, 0, 2**31 - 1]
+# For the user of all clients. Half of them may do everything.
+RULES = ["", "", "resetkeys %R~* %W~[a-s]*", "-xlen -get %G~g* %G~h"]
 
 
 def without_quick(row: Command) -> Command:
@@ -35,19 +37,26 @@ def without_quick(row: Command) -> Command:
         group=row.group,
         find_keys=row.find_keys,
         in_session=row.in_session,
+        access=row.access,
+        find_access=row.find_access,
+        channels=row.channels,
+        patterns=row.patterns,
+        group_at=row.group_at,
+        find_group=row.find_group,
     )
 
 
 class Side:
     """A server and two clients, the second with RESP3."""
 
-    def __init__(self, level: str, rows: list[Command], is_logged: bool, event_kinds: int) -> None:
-        self.bench = ServerBench(level, rows)
+    def __init__(self, bench: ServerBench, rules: str, is_logged: bool, event_kinds: int) -> None:
+        self.bench = bench
         self.journal = Journal()
         if is_logged:
             self.bench.engine.context.effects = self.journal
         self.bench.engine.context.event_kinds = event_kinds
         self.clients = [self.bench.connect(), self.bench.connect()]
+        self.clients[0].run("ACL", "SETUSER", "default", *rules.split())
         self.clients[1].run("HELLO", "3")
 
     def send(self, client: int, data: bytes, cut: int) -> list[bytes]:
@@ -70,8 +79,10 @@ class Side:
 def two_sides(dice: random.Random, level: str) -> tuple[Side, Side]:
     """Two servers of the same kind; the second has no quick forms."""
     is_logged, event_kinds = dice.random() < 0.5, dice.choice(EVENTS)
-    quick = Side(level, list(ROWS), is_logged, event_kinds)
-    full = Side(level, [without_quick(row) for row in ROWS], is_logged, event_kinds)
+    rules = dice.choice(RULES)
+    quick = Side(ServerBench(level, list(ROWS)), rules, is_logged, event_kinds)
+    rows = [without_quick(row) for row in ROWS]
+    full = Side(ServerBench(level, rows), rules, is_logged, event_kinds)
     return quick, full
 
 

@@ -3,6 +3,7 @@
 builds        checks that a run tests the build that it was started for
 campaign      the number of random cases in `make test` and `make soak`
 guide         runs the code blocks of the guides
+certificates  certificates for TLS
 command_line  runs the `penstock` command, in this process or as a child
 source_tree   the files of the repository
 engine/       engines without a server: commands, golden scripts, recorded sequences

@@ -82,10 +82,10 @@ class Frame:
                 self.spans, index * _SPAN_BYTES, start, memory.span_size(self.spans, index)
             )
 
-    def copy(self) -> Frame:
-        """A new frame with the same pieces."""
+    def copy(self, first: int = 0) -> Frame:
+        """A new frame with the same pieces, from `first` on."""
         made = Frame()
-        for index in range(self.count):
+        for index in range(first, self.count):
             made.add(self.piece(index))
         return made
 

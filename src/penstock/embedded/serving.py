@@ -31,7 +31,7 @@ from penstock.server.app import App, new_event_loop
 from penstock.server.config.settings import Config
 from penstock.server.net.buffered import BufferedConnection
 from penstock.server.net.connection import Connection
-from penstock.server.net.listener import RESERVED_FILES, open_sockets
+from penstock.server.net.listener import RESERVED_FILES, Sockets, open_sockets
 from penstock.server.shared_log import LogOwner
 
 _T = TypeVar("_T")
@@ -200,7 +200,7 @@ class Serving:
         self._lock = lock
         self._config = config
         self._sockets = sockets = open_sockets(config, any_port=True)
-        tcp = [found for found in sockets if found.family != socket.AF_UNIX]
+        tcp = [found for found in sockets.plain if found.family != socket.AF_UNIX]
         self.port: int | None = tcp[0].getsockname()[1] if tcp else None
         config.values["port"] = self.port or 0
         self._started = threading.Event()
@@ -227,7 +227,7 @@ class Serving:
         """In a forked copy of the process: close the sockets. They would keep the port and the clients."""
         descriptors = set() if self._shared is None else self._shared.descriptors
         # Not socket.close(): uvloop keeps a reference, and the descriptor would stay open.
-        for descriptor in (*descriptors, *(listening.fileno() for listening in self._sockets)):
+        for descriptor in (*descriptors, *self._sockets.descriptors()):
             if descriptor >= 0:
                 os.close(descriptor)
 
@@ -237,18 +237,17 @@ class Serving:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _run(self, sockets: list[socket.socket]) -> None:
+    def _run(self, sockets: Sockets) -> None:
         try:
             with asyncio.Runner(loop_factory=new_event_loop) as runner:
                 runner.run(self._serve(sockets))
         except BaseException as error:  # noqa: BLE001 - the starting thread raises it
             self._failure = error
         finally:
-            for listening in sockets:
-                listening.close()
+            sockets.close()
             self._started.set()
 
-    async def _serve(self, sockets: list[socket.socket]) -> None:
+    async def _serve(self, sockets: Sockets) -> None:
         shared = SharedLoop(asyncio.get_running_loop(), self._lock, self._engine, self._owner)
         app = shared.locked(lambda: App(self._engine, self._config, shared, shared.locked))
         app.protocol = lambda: SharedConnection(shared, app.new_connection)

@@ -52,6 +52,12 @@ class Compat:
 
     From 8.0 on, a group that a trim has overtaken counts again from the first entry that is left.
     """
+    denials_name_user: bool
+    """7.2: the error for a command that the user may not run names the user."""
+    shows_sanitizing: bool
+    """7.2: ACL LIST shows sanitize-payload for users that never set it."""
+    counts_denials: bool
+    """7.2: INFO counts refused commands and logins, and ACL LOG has ids and times."""
     info_counts_waits: bool
     """7.2: INFO counts the keys that clients wait for."""
     client_lists_library: bool
@@ -113,6 +119,9 @@ _7_0 = Compat(
     xread_plus=False,
     history_is_change=True,
     lag_rule=LAG_COUNTS_TRIMMED,
+    denials_name_user=False,
+    shows_sanitizing=False,
+    counts_denials=False,
     info_counts_waits=False,
     client_lists_library=False,
     pushes_follow_reply=False,
@@ -143,6 +152,9 @@ _7_2 = replace(
     xsetid_deleted_first=True,
     timeout_has_end=True,
     small_lists_are_listpacks=True,
+    denials_name_user=True,
+    shows_sanitizing=True,
+    counts_denials=True,
     info_counts_waits=True,
     client_lists_library=True,
     pushes_follow_reply=True,

@@ -27,5 +27,11 @@ cdef class Command:
     cdef readonly object find_keys
     cdef readonly bint in_session
     cdef readonly bint is_newer
+    cdef readonly tuple access
+    cdef readonly object find_access
+    cdef readonly tuple channels
+    cdef readonly tuple patterns
+    cdef readonly Py_ssize_t group_at
+    cdef readonly object find_group
 
     cpdef bint takes(self, Py_ssize_t words) noexcept

@@ -53,6 +53,24 @@ KEYS_WITH_VALUES = (1, -1, 2)
 SUBCOMMAND_KEY = (2, 2, 1)
 
 
+# What a command needs of a key, for the permissions of users.
+NEEDS_READ = 1
+NEEDS_WRITE = 2
+_READ_WORDS = {"access"}
+_WRITE_WORDS = {"update", "insert", "delete"}
+_WRITES = ("RW update",)
+_READS = ("RO access",)
+
+
+def need_of(access: str) -> int:
+    """What a command with these key flags needs: NEEDS_READ, NEEDS_WRITE, both or nothing.
+
+    A command that neither returns nor changes the value (EXISTS) needs nothing.
+    """
+    words = set(access.split())
+    return NEEDS_READ * bool(words & _READ_WORDS) | NEEDS_WRITE * bool(words & _WRITE_WORDS)
+
+
 OLDEST = (7, 0)  # the lowest level (compat.py), which has all commands up to this version
 
 
@@ -81,18 +99,34 @@ class Command:
     Frame, or with `in_session` a Session and a Frame. `syntax` shows the arguments as in Redis's manual:
     [optional], one|another, repeated ... `is_newer`: the lowest level does not have the command. `quick` is
     the command's quick form, if it has one.
+
+    The rest is for the permissions of users:
+
+    access          the key flags of Redis, one text per key; the last one holds for all further keys. By
+                    default a command that writes does not read, and a command that reads returns the value
+    find_access     finds the key flags, if they depend on the arguments
+    channels        the positions of channels that are published or subscribed to, as `keys`
+    patterns        the same for patterns of channels
+    group_at        the position of the consumer group; 0 for none
+    find_group      finds that position, if it depends on the arguments
     """
 
     __slots__ = (
+        "access",
         "arity",
+        "channels",
         "complexity",
+        "find_access",
+        "find_group",
         "find_keys",
         "flags",
         "group",
+        "group_at",
         "in_session",
         "is_newer",
         "keys",
         "name",
+        "patterns",
         "quick",
         "run",
         "since",
@@ -116,6 +150,12 @@ class Command:
         find_keys: Callable[[Frame], list[int]] | None = None,
         in_session: bool = False,
         quick: QuickForm | None = None,
+        access: tuple[str, ...] | None = None,
+        find_access: Callable[[Frame], str] | None = None,
+        channels: tuple[int, int, int] = NO_KEYS,
+        patterns: tuple[int, int, int] = NO_KEYS,
+        group_at: int = 0,
+        find_group: Callable[[Frame], int] | None = None,
     ) -> None:
         self.name = name
         self.run = run
@@ -131,6 +171,13 @@ class Command:
         self.find_keys = find_keys
         self.in_session = in_session
         self.quick = quick
+        by_default = _WRITES if flags & Flags.WRITE else _READS
+        self.access = by_default if access is None else access
+        self.find_access = find_access
+        self.channels = channels
+        self.patterns = patterns
+        self.group_at = group_at
+        self.find_group = find_group
 
     def takes(self, words: int) -> bool:
         """Tell whether the command accepts this number of words."""
@@ -140,7 +187,18 @@ class Command:
         """The positions of the keys in a frame. Raises: CommandError for invalid arguments."""
         if self.find_keys is not None:
             return self.find_keys(frame)
-        first, last, step = self.keys
-        if first == 0:
-            return []
-        return list(range(first, (frame.count + last if last < 0 else last) + 1, step))
+        return places_in(frame, self.keys)
+
+    def access_to(self, frame: Frame, key: int) -> str:
+        """The key flags for the key with this number, from 0 on."""
+        if self.find_access is not None:
+            return self.find_access(frame)
+        return self.access[min(key, len(self.access) - 1)]
+
+
+def places_in(frame: Frame, places: tuple[int, int, int]) -> list[int]:
+    """The positions that a range (first, last, step) stands for in a frame."""
+    first, last, step = places
+    if first == 0:
+        return []
+    return list(range(first, (frame.count + last if last < 0 else last) + 1, step))

@@ -17,6 +17,7 @@ log_waiters        clients that wait for an fsync (WAITAOF)
 command_table      all commands of a server
 command_catalogue  the replies of COMMAND
 command_syntax     the arguments that COMMAND DOCS shows
+acl/               users and what they may do
 commands/          commands on clients and on the server
 net/               sockets and connections
 session/           one client, without its socket

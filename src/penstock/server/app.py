@@ -21,6 +21,7 @@ from penstock.persist.disk import Disk, SystemDisk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
 from penstock.server import log
+from penstock.server.acl.user_file import start_users
 from penstock.server.command_table import ROWS
 from penstock.server.config.settings import Config
 from penstock.server.cron import Cron
@@ -31,7 +32,15 @@ from penstock.server.log import LOG
 from penstock.server.net.announcement import client_urls, exposure_or_none
 from penstock.server.net.buffered import BufferedConnection
 from penstock.server.net.connection import Connection
-from penstock.server.net.listener import Door, allow_clients, open_sockets, shown_address
+from penstock.server.net.listener import (
+    Door,
+    Sockets,
+    allow_clients,
+    open_sockets,
+    shown_address,
+)
+from penstock.server.net.tls import Tls
+from penstock.server.net.tls_listener import TlsListener
 from penstock.server.server import Loop, Server
 from penstock.server.session.states import BROKEN, LOADING
 from penstock.server.shared_log import LogOwner, SharedLog
@@ -67,6 +76,9 @@ class App:
         self.server.door = Door(self.server, config)
         self.server.lifecycle = self
         config.attach(self.server)
+        start_users(self.server.users, config)
+        if config.value("tls-port"):
+            self.server.tls = Tls(config)
         self.new_connection = partial(Connection, self.server)
         # A connection has a protocol's methods but not its base class: uvloop needs no more.
         self.protocol: Callable[[], Any] = self.new_connection
@@ -75,7 +87,7 @@ class App:
         self.addresses: list[str] = []
         self._cron = Cron(self.server, config)
         self._backlog: int = config.value("tcp-backlog")
-        self._listeners: list[asyncio.Server] = []
+        self._listeners: list[asyncio.Server | TlsListener] = []
         self._paths: list[str] = []
         self._stop = asyncio.Event()
         self.broken = False
@@ -84,12 +96,18 @@ class App:
         self._shared_log: SharedLog | None = None
         self._save: bool | None = None
 
-    async def start(self, sockets: list[socket.socket]) -> None:
+    async def start(self, sockets: Sockets) -> None:
         """Accept clients."""
         loop = asyncio.get_running_loop()
         factory = cast("Callable[[], asyncio.BaseProtocol]", self.protocol)
+        for listening in sockets.tls:
+            assert self.server.tls is not None
+            self.addresses.append(f"{shown_address(listening.getsockname())} (TLS)")
+            accepting = TlsListener(listening, self.server, self.server.tls, self.protocol)
+            accepting.start()
+            self._listeners.append(accepting)
         # The loop calls listen() again: without the argument it would replace the backlog.
-        for listening in sockets:
+        for listening in sockets.plain:
             place = listening.getsockname()
             self.addresses.append(shown_address(place))
             if listening.family == socket.AF_UNIX:
@@ -212,7 +230,7 @@ def make_dir(config: Config) -> None:
     config.values["dir"] = str(path)
 
 
-async def _serve(config: Config, sockets: list[socket.socket], disk: Disk) -> bool:
+async def _serve(config: Config, sockets: Sockets, disk: Disk) -> bool:
     loop = asyncio.get_running_loop()
     engine = Engine(
         compat_version=config.value("compat-version"), databases=config.value("databases")
@@ -238,7 +256,7 @@ async def _serve(config: Config, sockets: list[socket.socket], disk: Disk) -> bo
     return not app.broken
 
 
-def _log_ready(config: Config, app: App, sockets: list[socket.socket]) -> None:
+def _log_ready(config: Config, app: App, sockets: Sockets) -> None:
     if new_event_loop is asyncio.new_event_loop:
         LOG.warning("uvloop is not installed: asyncio's own event loop is slower")
     if KIND == "interpreted":
@@ -248,10 +266,11 @@ def _log_ready(config: Config, app: App, sockets: list[socket.socket]) -> None:
         )
     if not config.value("appendonly") and not config.value("save"):
         LOG.warning("appendonly no and no save points: the data is in memory only")
-    exposure = exposure_or_none(sockets, config)
+    needs_login = app.server.users.needs_login()
+    exposure = None if needs_login else exposure_or_none([*sockets.plain, *sockets.tls], config)
     if exposure is not None:
         LOG.warning("%s", exposure)
-    urls = client_urls(sockets, has_password=bool(config.value("requirepass")))
+    urls = client_urls(sockets, has_password=needs_login)
     LOG.info("connect with %s", " or ".join(urls))
     LOG.info(
         "ready on %s (penstock %s, %s, compat %s, pid %d)",

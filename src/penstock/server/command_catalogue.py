@@ -108,11 +108,9 @@ def categories_of(row: Command) -> list[str]:
     return [name for name in CATEGORIES if name in found]
 
 
-def access_of(row: Command) -> list[str]:
-    """The key flags of a row, from its command flags."""
-    if row.flags & Flags.PUBSUB:
-        return ["not_key"]  # a shard channel: a cluster finds the shard by it, as by a key
-    return ["RW", "access", "update"] if row.flags & Flags.WRITE else ["RO", "access"]
+def flags_reply(access: str) -> Members:
+    """The key flags of a row as a reply."""
+    return Members([Status(name) for name in access.split()])
 
 
 def key_specs_of(row: Command) -> list[Pairs]:
@@ -120,13 +118,21 @@ def key_specs_of(row: Command) -> list[Pairs]:
     first, last, step = row.keys
     if row.find_keys is not None:
         search, find = _movable_spec(row)
-    elif first == 0:
+        return [_key_spec(row.access[0], search, find)]
+    if first == 0:
         return []
-    else:
-        search = _spec("index", [(b"index", first)])
-        find = _range(last - first if last >= 0 else last, step, 0)
-    flags = Members([Status(name) for name in access_of(row)])
-    return [Pairs([(b"flags", flags), (b"begin_search", search), (b"find_keys", find)])]
+    if len(row.access) > 1:
+        return [
+            _key_spec(access, _spec("index", [(b"index", first + number)]), _range(0, 1, 0))
+            for number, access in enumerate(row.access)
+        ]
+    search = _spec("index", [(b"index", first)])
+    find = _range(last - first if last >= 0 else last, step, 0)
+    return [_key_spec(row.access[0], search, find)]
+
+
+def _key_spec(access: str, search: Pairs, find: Pairs) -> Pairs:
+    return Pairs([(b"flags", flags_reply(access)), (b"begin_search", search), (b"find_keys", find)])
 
 
 def _movable_spec(row: Command) -> tuple[Pairs, Pairs]:
@@ -169,12 +175,23 @@ class Catalogue:
     def all_names(self) -> Iterator[str]:
         """Every command, each followed by its subcommands."""
         for name in self.names:
-            yield name
-            yield from (shown_name(row) for row in self._subcommands.get(name, ()))
+            yield from self.covered(name)
 
     def knows(self, name: str) -> bool:
         """Tell whether a command, container or subcommand exists."""
         return name in self._rows or name in self._subcommands
+
+    def is_container(self, name: str) -> bool:
+        """Tell whether a name has subcommands."""
+        return name in self._subcommands
+
+    def covered(self, name: str) -> list[str]:
+        """A known name, followed by its subcommands."""
+        return [name, *(shown_name(row) for row in self._subcommands.get(name, ()))]
+
+    def in_category(self, category: str) -> list[str]:
+        """The names of a category, containers and subcommands included."""
+        return [name for name in self.all_names() if category in self.categories(name)]
 
     def categories(self, name: str) -> list[str]:
         """The categories of a known name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from penstock.engine.table import Command
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.commands import (
+    acl,
     admin,
     client_rows,
     config,
@@ -24,21 +25,9 @@ from penstock.server.commands import (
 )
 
 _MODULES = (
-    *(connection, client_rows, transactions, pubsub),
-    *(
-        config,
-        info,
-        introspection,
-        admin,
-        replication,
-        waits,
-        persistence,
-        slowlog,
-        monitor,
-        memory,
-        latency,
-        debug,
-    ),
+    *(connection, client_rows, acl, transactions, pubsub),
+    *(config, info, introspection, admin, replication, waits, persistence),
+    *(slowlog, monitor, memory, latency, debug),
 )
 
 ROWS: tuple[Command, ...] = (

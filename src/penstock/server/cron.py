@@ -105,6 +105,8 @@ class Cron:
         if now_ms - self._clients_ms >= _CLIENTS_EVERY_MS:
             self._clients_ms = now_ms
             self._look_at_clients(now_ms)
+            if server.tls is not None:
+                server.tls.look()
         return more
 
     def _watch_memory(self, now_ms: int) -> None:

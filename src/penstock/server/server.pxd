@@ -22,6 +22,7 @@ cdef class Server:
     cdef public object door
     cdef public object lifecycle
     cdef public object durability
+    cdef public object tls
     cdef public object loading
     cdef readonly object monitors
     cdef readonly object pause
@@ -33,10 +34,10 @@ cdef class Server:
     cdef readonly dict sessions
     cdef readonly object strangers
     cdef readonly object client_memory
+    cdef readonly object users
     cdef public long long next_id
     cdef public long long state
     cdef public long long slow_us
-    cdef public object password
     cdef public long long query_bytes_max
     cdef public long long hz
     cdef public long long max_clients

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from penstock.engine.execute import Engine
 from penstock.engine.table import Command
+from penstock.server.acl.users import Users
 from penstock.server.disk_failure import DiskFailure
 from penstock.server.net.backlog import Backlog
 from penstock.server.net.client_memory import ClientMemory
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from penstock.server.durability import Durability
     from penstock.server.lifecycle import Lifecycle
     from penstock.server.net.listener import Door
+    from penstock.server.net.tls import Tls
     from penstock.server.session.session import Session
 
 NEVER_SLOW = 2**62
@@ -59,10 +61,11 @@ class Server:
 
     Fixed parts      engine, tallies, turn, backlog, inbox, loop, slow_log, monitors, pause, rates, startup,
                      disk_failure, replication
-    Set by App       config, door, lifecycle, durability; None where a test or an embedded server has none
+    Set by App       config, door, lifecycle, durability, tls; None where a test or an embedded server has
+                     none, and without tls-port
     Set by loading   loading: its progress, None when it is done
-    Clients          sessions, next_id, strangers, client_memory
-    In force         password, slow_us, wire_limits, output_limits, query_bytes_max, hz, max_clients,
+    Clients          sessions, next_id, strangers, client_memory, users
+    In force         slow_us, wire_limits, output_limits, query_bytes_max, hz, max_clients,
                      max_memory, debug_allowed ("no", "yes" or "local"); set by config/apply.py
     active_expire    set by DEBUG SET-ACTIVE-EXPIRE
     awaits_replicas  replies to commands on keys wait for replicas (min-replicas-ack)
@@ -94,7 +97,6 @@ class Server:
         "monitors",
         "next_id",
         "output_limits",
-        "password",
         "pause",
         "query_bytes_max",
         "rates",
@@ -106,7 +108,9 @@ class Server:
         "state",
         "strangers",
         "tallies",
+        "tls",
         "turn",
+        "users",
         "wire_limits",
     )
 
@@ -124,6 +128,7 @@ class Server:
         self.door: Door | None = None
         self.lifecycle: Lifecycle | None = None
         self.durability: Durability | None = None
+        self.tls: Tls | None = None
         self.loading: Progress | None = None
         self.monitors = Monitors()
         self.pause = Pause(self)
@@ -135,10 +140,10 @@ class Server:
         self.sessions: dict[int, Session] = {}
         self.strangers = Strangers(self)
         self.client_memory = ClientMemory(self)
+        self.users = Users(self, (tally.command for tally in self.tallies.by_name.values()))
         self.next_id = 1
         self.state = 0
         self.slow_us = NEVER_SLOW
-        self.password: bytes | None = None
         self.query_bytes_max = QUERY_BYTES_MAX
         self.hz = HZ
         self.max_clients = MAX_CLIENTS

@@ -52,6 +52,8 @@ def run(settings: Settings) -> None:
         binding_refresh_interval=None,
         timeout_graceful_shutdown=END_SECONDS_MAX,
         access_log=False,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
         **proxy_options(settings.proxies),
     )
 

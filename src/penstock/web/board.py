@@ -23,6 +23,8 @@ class Settings:
     allow_writes: bool = False
     cluster: bool = False
     proxies: tuple[str, ...] = ()
+    certificate: str | None = None
+    key: str | None = None
 
 
 class Board:

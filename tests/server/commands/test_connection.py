@@ -24,7 +24,7 @@ def test_a_stranger_that_does_not_read_is_disconnected() -> None:
 
 def guarded(password: bytes = b"secret") -> ServerBench:
     server = ServerBench("7.0")
-    server.server.password = password
+    server.server.users.set_password(password)
     return server
 
 

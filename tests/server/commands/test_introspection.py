@@ -171,7 +171,7 @@ def test_keys_are_found_in_a_command(words: str, keys: list[bytes]) -> None:
 def test_keys_are_returned_with_their_access_flags() -> None:
     client = small_table()
     assert client.reply("COMMAND GETKEYSANDFLAGS PAIRS a 1") == [[b"a", ["RO", "access"]]]
-    wanted = [[b"k", ["RW", "access", "update"]]]
+    wanted = [[b"k", ["RW", "update"]]]
     assert client.reply("COMMAND GETKEYSANDFLAGS BOX PUT k v") == wanted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import ssl
 import subprocess
 import tempfile
 import time
@@ -42,10 +43,11 @@ class Dashboard:
     process: subprocess.Popen[bytes]
     port: int
     log_path: Path
+    scheme: str
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{self.scheme}://127.0.0.1:{self.port}"
 
     def log(self) -> str:
         return self.log_path.read_text()
@@ -71,7 +73,8 @@ def running_dashboard(url: str, *arguments: str, **environment: str) -> Iterator
                 start_new_session=True,
                 env=_environment() | environment,
             )
-        dashboard = Dashboard(process, port, log_path)
+        scheme = "https" if "--tls-cert-file" in arguments else "http"
+        dashboard = Dashboard(process, port, log_path, scheme)
         try:
             _wait_until_ready(dashboard)
             yield dashboard
@@ -86,9 +89,13 @@ def _environment() -> dict[str, str]:
 
 def _wait_until_ready(dashboard: Dashboard) -> None:
     deadline = time.monotonic() + START_SECONDS_MAX
+    anyone = ssl.create_default_context()  # here it matters only whether there is an answer
+    anyone.check_hostname, anyone.verify_mode = False, ssl.CERT_NONE
+    context = anyone if dashboard.scheme == "https" else None
     while dashboard.process.poll() is None and time.monotonic() < deadline:
         try:
-            urllib.request.urlopen(f"{dashboard.address}/streams", timeout=10).close()
+            address = f"{dashboard.address}/streams"
+            urllib.request.urlopen(address, timeout=10, context=context).close()
         except urllib.error.HTTPError:
             return
         except OSError:

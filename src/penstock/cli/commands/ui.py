@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 from typing import Annotated
 
 import typer
@@ -16,8 +17,14 @@ EPILOG = example(
     "penstock ui                                    http://127.0.0.1:8379, for a local server",
     "penstock ui --url redis://10.0.0.7:6379/2      another server",
     "penstock ui --allow-writes                     with buttons that change data",
-    "PENSTOCK_UI_PASSWORD=... penstock ui --bind 0.0.0.0",
+    "PENSTOCK_UI_PASSWORD=... penstock ui --bind 0.0.0.0 --tls-cert-file ui.crt --tls-key-file ui.key",
 )
+
+Certificate = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Certificate with its chain: serve https instead of http."),
+]
+Key = Annotated[str | None, typer.Option(metavar="FILE", help="Private key of the certificate.")]
 
 
 def ui(
@@ -57,6 +64,8 @@ def ui(
             " limit wrong passwords. May be given several times.",
         ),
     ] = None,
+    tls_cert_file: Certificate = None,
+    tls_key_file: Key = None,
 ) -> None:
     """Run the dashboard: the streams of a server in a browser.
 
@@ -70,6 +79,7 @@ def ui(
             param_hint="'--bind'",
         )
     proxies = tuple(_proxy(text) for text in trusted_proxy or [])
+    _check_certificate(tls_cert_file, tls_key_file)
     _check_free(bind, port)
     try:
         # Imported here because it is large and only this command needs it.
@@ -80,9 +90,11 @@ def ui(
     from penstock.web.board import Settings  # noqa: PLC0415
 
     host = f"[{bind}]" if ":" in bind else bind
-    say(f"dashboard at http://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
+    scheme = "http" if tls_cert_file is None else "https"
+    say(f"dashboard at {scheme}://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
+    access = (password, allow_writes, cluster, proxies, tls_cert_file, tls_key_file)
     try:
-        app.run(Settings(url, port, bind, password, allow_writes, cluster, proxies))
+        app.run(Settings(url, port, bind, *access))
     except BadUrl as error:
         raise typer.BadParameter(
             f"expected {error}", param_hint="'--url' (or PENSTOCK_URL)"
@@ -106,6 +118,20 @@ def _proxy(text: str) -> str:
             param_hint="'--trusted-proxy'",
         ) from None
     return str(network if "/" in text else network.network_address)
+
+
+def _check_certificate(certificate: str | None, key: str | None) -> None:
+    """Raises: Failure if certificate and key cannot be used."""
+    if certificate is None and key is not None:
+        raise typer.BadParameter("needs --tls-cert-file", param_hint="'--tls-key-file'")
+    if certificate is None:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except ssl.SSLError:
+        raise Failure(f"{certificate} is not a certificate with its key") from None
+    except OSError as error:
+        raise Failure(f"{certificate}, {key}: {error.strerror}") from None
 
 
 def _check_free(bind: str, port: int) -> None:

@@ -146,6 +146,7 @@ COMMANDS = (
         since="6.2.0",
         complexity="O(size of the value)",
         group="generic",
+        access=("RO access", "OW update"),
     ),
     Command(
         "MOVE",
@@ -156,6 +157,7 @@ COMMANDS = (
         "Move a key to another database.",
         syntax="key db",
         group="generic",
+        access=("RW access update",),
     ),
     Command(
         "SWAPDB",

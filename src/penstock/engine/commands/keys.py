@@ -193,6 +193,7 @@ COMMANDS = (
         syntax="key [key ...]",
         complexity="O(keys), plus the values' memory",
         group="generic",
+        access=("RM delete",),
     ),
     Command(
         "UNLINK",
@@ -205,6 +206,7 @@ COMMANDS = (
         since="4.0.0",
         complexity="O(keys), plus the values' memory",
         group="generic",
+        access=("RM delete",),
     ),
     Command(
         "EXISTS",
@@ -216,6 +218,7 @@ COMMANDS = (
         syntax="key [key ...]",
         complexity="O(keys)",
         group="generic",
+        access=("RO",),
     ),
     Command(
         "TOUCH",
@@ -228,6 +231,7 @@ COMMANDS = (
         since="3.2.1",
         complexity="O(keys)",
         group="generic",
+        access=("RO",),
     ),
     Command(
         "TYPE",
@@ -238,6 +242,7 @@ COMMANDS = (
         "Tell the type of a key's value.",
         syntax="key",
         group="generic",
+        access=("RO",),
     ),
     Command(
         "RENAME",
@@ -248,6 +253,7 @@ COMMANDS = (
         "Rename a key, replacing the other if it exists.",
         syntax="key newkey",
         group="generic",
+        access=("RW access delete", "OW update"),
     ),
     Command(
         "RENAMENX",
@@ -258,6 +264,7 @@ COMMANDS = (
         "Rename a key, unless the other exists.",
         syntax="key newkey",
         group="generic",
+        access=("RW access delete", "OW insert"),
     ),
     Command(
         "OBJECT ENCODING",
@@ -269,6 +276,7 @@ COMMANDS = (
         syntax="key",
         since="2.2.3",
         group="generic",
+        access=("RO",),
     ),
     Command(
         "OBJECT REFCOUNT",
@@ -280,6 +288,7 @@ COMMANDS = (
         syntax="key",
         since="2.2.3",
         group="generic",
+        access=("RO",),
     ),
     Command(
         "OBJECT IDLETIME",
@@ -291,6 +300,7 @@ COMMANDS = (
         syntax="key",
         since="2.2.3",
         group="generic",
+        access=("RO",),
     ),
     Command(
         "OBJECT FREQ",
@@ -302,6 +312,7 @@ COMMANDS = (
         syntax="key",
         since="4.0.0",
         group="generic",
+        access=("RO",),
     ),
     Command(
         "OBJECT HELP",

@@ -124,6 +124,7 @@ COMMANDS = (
         since="2.2.0",
         complexity="O(elements up to the pivot)",
         group="list",
+        access=("RW insert",),
     ),
     Command(
         "LPOS",

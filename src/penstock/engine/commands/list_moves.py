@@ -99,6 +99,7 @@ COMMANDS = (
         syntax="source destination LEFT|RIGHT LEFT|RIGHT",
         since="6.2.0",
         group="list",
+        access=("RW access delete", "RW insert"),
     ),
     Command(
         "RPOPLPUSH",
@@ -110,6 +111,7 @@ COMMANDS = (
         syntax="source destination",
         since="1.2.0",
         group="list",
+        access=("RW access delete", "RW insert"),
     ),
     Command(
         "BLMOVE",
@@ -121,6 +123,7 @@ COMMANDS = (
         syntax="source destination LEFT|RIGHT LEFT|RIGHT timeout",
         since="6.2.0",
         group="list",
+        access=("RW access delete", "RW insert"),
     ),
     Command(
         "BRPOPLPUSH",
@@ -132,5 +135,6 @@ COMMANDS = (
         syntax="source destination timeout",
         since="2.2.0",
         group="list",
+        access=("RW access delete", "RW insert"),
     ),
 )

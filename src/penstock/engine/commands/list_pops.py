@@ -155,6 +155,7 @@ COMMANDS = (
         since="2.0.0",
         complexity="O(keys)",
         group="list",
+        access=("RW access delete",),
     ),
     Command(
         "BRPOP",
@@ -167,6 +168,7 @@ COMMANDS = (
         since="2.0.0",
         complexity="O(keys)",
         group="list",
+        access=("RW access delete",),
     ),
     Command(
         "LMPOP",
@@ -180,6 +182,7 @@ COMMANDS = (
         complexity="O(keys and elements removed)",
         group="list",
         find_keys=lmpop_keys,
+        access=("RW access delete",),
     ),
     Command(
         "BLMPOP",
@@ -193,5 +196,6 @@ COMMANDS = (
         complexity="O(keys and elements removed)",
         group="list",
         find_keys=blmpop_keys,
+        access=("RW access delete",),
     ),
 )

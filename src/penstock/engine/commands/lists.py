@@ -267,6 +267,7 @@ COMMANDS = (
         complexity="O(elements)",
         group="list",
         quick=QuickPush(left=True),
+        access=("RW insert",),
     ),
     Command(
         "RPUSH",
@@ -279,6 +280,7 @@ COMMANDS = (
         complexity="O(elements)",
         group="list",
         quick=QuickPush(left=False),
+        access=("RW insert",),
     ),
     Command(
         "LPUSHX",
@@ -291,6 +293,7 @@ COMMANDS = (
         since="2.2.0",
         complexity="O(elements)",
         group="list",
+        access=("RW insert",),
     ),
     Command(
         "RPUSHX",
@@ -303,6 +306,7 @@ COMMANDS = (
         since="2.2.0",
         complexity="O(elements)",
         group="list",
+        access=("RW insert",),
     ),
     Command(
         "LPOP",
@@ -315,6 +319,7 @@ COMMANDS = (
         complexity="O(elements removed)",
         group="list",
         quick=QuickPop(left=True),
+        access=("RW access delete",),
     ),
     Command(
         "RPOP",
@@ -327,6 +332,7 @@ COMMANDS = (
         complexity="O(elements removed)",
         group="list",
         quick=QuickPop(left=False),
+        access=("RW access delete",),
     ),
     Command(
         "LLEN",
@@ -337,6 +343,7 @@ COMMANDS = (
         "Count the elements of a list.",
         syntax="key",
         group="list",
+        access=("RO",),
     ),
     Command(
         "LINDEX",
@@ -370,6 +377,7 @@ COMMANDS = (
         syntax="key count element",
         complexity="O(elements up to the last one removed)",
         group="list",
+        access=("RW delete",),
     ),
     Command(
         "LTRIM",
@@ -381,5 +389,6 @@ COMMANDS = (
         syntax="key start stop",
         complexity="O(nodes removed)",
         group="list",
+        access=("RW delete",),
     ),
 )

@@ -68,9 +68,27 @@ def incrbyfloat(context: Context, frame: Frame) -> bytes:
 _ADDS = Flags.WRITE | Flags.DENY_OOM | Flags.FAST
 
 COMMANDS = (
-    Command("INCR", incr, 2, _ADDS, ONE_KEY, "Add one to a number.", syntax="key", group="string"),
     Command(
-        "DECR", decr, 2, _ADDS, ONE_KEY, "Subtract one from a number.", syntax="key", group="string"
+        "INCR",
+        incr,
+        2,
+        _ADDS,
+        ONE_KEY,
+        "Add one to a number.",
+        syntax="key",
+        group="string",
+        access=("RW access update",),
+    ),
+    Command(
+        "DECR",
+        decr,
+        2,
+        _ADDS,
+        ONE_KEY,
+        "Subtract one from a number.",
+        syntax="key",
+        group="string",
+        access=("RW access update",),
     ),
     Command(
         "INCRBY",
@@ -81,6 +99,7 @@ COMMANDS = (
         "Add an integer to a number.",
         syntax="key increment",
         group="string",
+        access=("RW access update",),
     ),
     Command(
         "DECRBY",
@@ -91,6 +110,7 @@ COMMANDS = (
         "Subtract an integer from a number.",
         syntax="key decrement",
         group="string",
+        access=("RW access update",),
     ),
     Command(
         "INCRBYFLOAT",
@@ -102,5 +122,6 @@ COMMANDS = (
         syntax="key increment",
         since="2.6.0",
         group="string",
+        access=("RW access update",),
     ),
 )

@@ -162,6 +162,12 @@ def set_(context: Context, frame: Frame) -> bytes | Status | None:
     return old if options.get else OK
 
 
+def set_access(frame: Frame) -> str:
+    """The key flags of a SET: it reads the old value only with GET."""
+    reads = any(frame.is_word(at, b"GET") for at in range(_SET_WORDS, frame.count))
+    return "RW access update" if reads else "OW update"
+
+
 def _set_expiry(context: Context, key: bytes, value: bytes, when_ms: int) -> None:
     """Set the expiry time of a key that was just set."""
     context.keyspace.set_expiry(key, when_ms)
@@ -292,6 +298,8 @@ COMMANDS = (
         "|PXAT unix-time-milliseconds|KEEPTTL]",
         group="string",
         quick=QuickSet(),
+        access=("RW access update variable_flags",),
+        find_access=set_access,
     ),
     Command(
         "SETNX",
@@ -302,6 +310,7 @@ COMMANDS = (
         "Set a key to a string unless it exists.",
         syntax="key value",
         group="string",
+        access=("OW insert",),
     ),
     Command(
         "SETEX",
@@ -313,6 +322,7 @@ COMMANDS = (
         syntax="key seconds value",
         since="2.0.0",
         group="string",
+        access=("OW update",),
     ),
     Command(
         "PSETEX",
@@ -324,6 +334,7 @@ COMMANDS = (
         syntax="key milliseconds value",
         since="2.6.0",
         group="string",
+        access=("OW update",),
     ),
     Command(
         "GETSET",
@@ -334,6 +345,7 @@ COMMANDS = (
         "Set a key to a string and return its old value.",
         syntax="key value",
         group="string",
+        access=("RW access update",),
     ),
     Command(
         "GETDEL",
@@ -345,6 +357,7 @@ COMMANDS = (
         syntax="key",
         since="6.2.0",
         group="string",
+        access=("RW access delete",),
     ),
     Command(
         "GETEX",
@@ -357,6 +370,7 @@ COMMANDS = (
         "|PXAT unix-time-milliseconds|PERSIST]",
         since="6.2.0",
         group="string",
+        access=("RW access update",),
     ),
     Command(
         "MGET",
@@ -380,6 +394,7 @@ COMMANDS = (
         since="1.0.1",
         complexity="O(keys)",
         group="string",
+        access=("OW update",),
     ),
     Command(
         "MSETNX",
@@ -392,5 +407,6 @@ COMMANDS = (
         since="1.0.1",
         complexity="O(keys)",
         group="string",
+        access=("OW insert",),
     ),
 )

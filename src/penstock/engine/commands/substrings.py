@@ -75,6 +75,7 @@ COMMANDS = (
         syntax="key",
         since="2.2.0",
         group="string",
+        access=("RO",),
     ),
     Command(
         "APPEND",
@@ -87,6 +88,7 @@ COMMANDS = (
         since="2.0.0",
         complexity="O(bytes)",
         group="string",
+        access=("RW insert",),
     ),
     Command(
         "GETRANGE",

@@ -127,5 +127,6 @@ COMMANDS = (
         since="2.6.0",
         complexity="O(bytes of the value)",
         group="generic",
+        access=("OW update",),
     ),
 )

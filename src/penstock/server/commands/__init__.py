@@ -1,6 +1,7 @@
 """Commands on clients and on the server. Commands on data are in engine/commands.
 
 connection      PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT
+acl             ACL
 client          CLIENT
 client_rows     the rows of CLIENT in the command table
 config          CONFIG
@@ -11,7 +12,7 @@ replication     REPLICAOF, ROLE, FAILOVER, PSYNC, REPLCONF
 waits           WAIT, WAITAOF
 pubsub          SUBSCRIBE, PUBLISH, SSUBSCRIBE, SPUBLISH, PUBSUB
 transactions    MULTI, EXEC, DISCARD, WATCH, UNWATCH
-admin           TIME, LASTSAVE, SHUTDOWN, ACL
+admin           TIME, LASTSAVE, SHUTDOWN
 debug           DEBUG
 latency         LATENCY
 memory          MEMORY

@@ -1,6 +1,4 @@
-"""TIME, LASTSAVE, SHUTDOWN, and what clients use of ACLs and scripts: ACL WHOAMI, FUNCTION FLUSH,
-SCRIPT FLUSH.
-"""
+"""TIME, LASTSAVE, SHUTDOWN, and what clients use of scripts: FUNCTION FLUSH, SCRIPT FLUSH."""
 
 from __future__ import annotations
 
@@ -44,11 +42,6 @@ def shutdown(session: Session, frame: Frame) -> NoReply:
     save = True if b"SAVE" in asked else False if b"NOSAVE" in asked else None
     lifecycle.request_stop(StopRequest(save, b"NOW" in asked, b"FORCE" in asked))
     return NO_REPLY
-
-
-def acl_whoami(session: Session, frame: Frame) -> bytes:
-    """The name of the client's user."""
-    return session.info.user.encode()
 
 
 def function_flush(session: Session, frame: Frame) -> Status:
@@ -104,17 +97,6 @@ COMMANDS = (
         "Stop the server.",
         syntax="[NOSAVE|SAVE] [NOW] [FORCE] [ABORT]",
         complexity="O(keys) when saving",
-        group="server",
-        in_session=True,
-    ),
-    Command(
-        "ACL WHOAMI",
-        acl_whoami,
-        2,
-        _ALWAYS | Flags.NO_SCRIPT,
-        NO_KEYS,
-        "Return the name of the client's user.",
-        since="6.0.0",
         group="server",
         in_session=True,
     ),

@@ -167,7 +167,7 @@ def client_kill(session: Session, frame: Frame) -> Status | int:
         if not _kill(session, wanted):
             raise CommandError("No such client")
         return OK
-    return _kill(session, parse_kill_filter(frame, session.server.engine.context.compat))
+    return _kill(session, parse_kill_filter(frame, session.server))
 
 
 def _kill(session: Session, wanted: KillFilter) -> int:

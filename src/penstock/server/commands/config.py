@@ -118,10 +118,18 @@ def rewrite(session: Session, frame: Frame) -> Status:
     if config.file is None:
         raise CommandError("The server is running without a config file")
     try:
-        config_file.rewrite(config, config.file)
+        config_file.rewrite(config, config.file, _user_lines(session))
     except OSError as error:
         raise CommandError(f"Rewriting config file: {error.strerror}") from error
     return OK
+
+
+def _user_lines(session: Session) -> list[str]:
+    """The `user` lines of the file: none if there is an aclfile, or only the user `default` as it was."""
+    users = session.server.users
+    if users.file or users.are_default():
+        return []
+    return [line.decode("utf-8", "surrogateescape") for line in users.lines()]
 
 
 def resetstat(session: Session, frame: Frame) -> Status:
@@ -135,6 +143,7 @@ def resetstat(session: Session, frame: Frame) -> Status:
     if server.door is not None:
         server.door.reset_count()
     server.client_memory.evicted = 0
+    server.users.log.counts.clear()
     if server.durability is not None:
         server.durability.child.reset_counts()
     return OK

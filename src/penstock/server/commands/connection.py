@@ -1,11 +1,10 @@
 """PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT.
 
-There is one user, `default`. While no password is set, every client is that user, whatever password it sends.
+A new client is the user `default` (acl/users.py). While that user has no password, it may omit AUTH.
 """
 
 from __future__ import annotations
 
-import hmac
 from typing import Any
 
 from penstock.core.frame import Frame
@@ -18,9 +17,9 @@ from penstock.errors import (
     shown,
     syntax_error,
     wrong_arity,
-    wrong_password,
 )
 from penstock.reply import OK, Pairs, ReplyWriter, Status
+from penstock.server.acl.users import DEFAULT
 from penstock.server.session.client_info import is_printable
 from penstock.server.session.session import Session
 from penstock.server.session.states import CLOSING, REPLY_OFF, REPLY_SKIP_NEXT, STRANGER, SUBSCRIBED
@@ -29,7 +28,6 @@ from penstock.server.session.transaction import leave
 _PONG = Status("PONG")
 _PONG_LINE = b"+PONG\r\n"
 _RESET = Status("RESET")
-_USER = b"default"
 
 
 def ping(session: Session, frame: Frame) -> Status | bytes | list[bytes]:
@@ -74,25 +72,17 @@ def auth(session: Session, frame: Frame) -> Status:
     """Authenticate."""
     if frame.count > 3:
         raise syntax_error()
+    users = session.server.users
     if frame.count == 2:
-        if session.server.password is None:
+        if users.default.nopass:
             raise CommandError(
                 "AUTH <password> called without any password configured for the default user."
                 " Are you sure your configuration is correct?"
             )
-        _check_password(session, _USER, frame.piece(1))
+        users.log_in(session, DEFAULT, frame.piece(1), frame.piece(0))
     else:
-        _check_password(session, frame.piece(1), frame.piece(2))
-    session.server.strangers.let_in(session)
+        users.log_in(session, frame.piece(1), frame.piece(2), frame.piece(0))
     return OK
-
-
-def _check_password(session: Session, user: bytes, password: bytes) -> None:
-    """Raises: CommandError for a wrong user or password. The comparison takes constant time."""
-    expected = session.server.password
-    right = expected is None or hmac.compare_digest(expected, password)
-    if user != _USER or not right:
-        raise wrong_password()
 
 
 def hello(session: Session, frame: Frame) -> Pairs:
@@ -106,8 +96,8 @@ def hello(session: Session, frame: Frame) -> Pairs:
             raise CommandError("unsupported protocol version", "NOPROTO")
     place_of_login, name = _hello_options(frame)
     if place_of_login:
-        _check_password(session, frame.piece(place_of_login), frame.piece(place_of_login + 1))
-        session.server.strangers.let_in(session)
+        user, password = frame.piece(place_of_login), frame.piece(place_of_login + 1)
+        session.server.users.log_in(session, user, password, frame.piece(0))
     if session.state & STRANGER:
         shown = (
             "HELLO <proto>" if session.server.engine.context.compat.hello_shows_version else "HELLO"
@@ -161,7 +151,7 @@ def _greeting(session: Session) -> Pairs:
 
 
 def reset(session: Session, frame: Frame) -> Status:
-    """Reset the connection: no transaction, subscriptions or name, RESP2, database 0, not authenticated."""
+    """Reset the connection: no transaction, subscriptions or name, RESP2, database 0, user `default`."""
     server = session.server
     session.server.monitors.leave(session)
     session.keyspace = server.engine.context.databases[0]
@@ -173,7 +163,8 @@ def reset(session: Session, frame: Frame) -> Status:
     if server.engine.context.compat.reset_forgets_options:
         session.info.no_evict = False
         session.info.no_touch = False
-    if server.password is not None:
+    server.users.become(session, server.users.default)
+    if server.users.needs_login():
         server.strangers.add(session)
     return _RESET
 

@@ -9,8 +9,8 @@ from penstock.core.glob import Glob
 from penstock.engine.commands.help import help_of
 from penstock.engine.table import NO_KEYS, Command, Flags
 from penstock.errors import CommandError, syntax_error
-from penstock.reply import Members, Pairs, Status
-from penstock.server.command_catalogue import Catalogue, access_of
+from penstock.reply import Pairs, Status
+from penstock.server.command_catalogue import Catalogue, flags_reply
 from penstock.server.session.session import Session
 
 
@@ -63,20 +63,16 @@ def _filtered(session: Session, frame: Frame, names: list[str]) -> list[str]:
     if frame.is_word(3, b"MODULE"):
         return []
     if frame.is_word(3, b"ACLCAT"):
-        category = wanted.decode("latin-1").lower()
-        catalogue = _catalogue(session)
-        return [name for name in names if category in catalogue.categories(name)]
+        return _catalogue(session).in_category(wanted.decode("latin-1").lower())
     if frame.is_word(3, b"PATTERN"):
         glob = Glob(wanted, ignore_case=True)
         return [name for name in names if glob.matches(name.encode())]
     raise syntax_error()
 
 
-def _keys_asked_for(session: Session, frame: Frame) -> tuple[Command, list[bytes]]:
-    """The row and the keys of the command in the arguments from the third on. Raises: CommandError."""
-    asked = Frame()
-    for at in range(2, frame.count):
-        asked.add(frame.piece(at))
+def _keys_asked_for(session: Session, frame: Frame) -> tuple[Command, Frame, list[int]]:
+    """The command in the arguments from the third on, and its keys. Raises: CommandError."""
+    asked = frame.copy(2)
     try:
         row = session.server.tallies.lookup.find(asked)
     except CommandError:
@@ -91,18 +87,22 @@ def _keys_asked_for(session: Session, frame: Frame) -> tuple[Command, list[bytes
         places = [asked.count]
     if any(at >= asked.count for at in places):  # fewer keys than the given number
         raise CommandError("Invalid arguments specified for command")
-    return row, [asked.piece(at) for at in places]
+    return row, asked, places
 
 
 def getkeys(session: Session, frame: Frame) -> list[bytes]:
     """The keys of a full command."""
-    return _keys_asked_for(session, frame)[1]
+    _, asked, places = _keys_asked_for(session, frame)
+    return [asked.piece(at) for at in places]
 
 
 def getkeysandflags(session: Session, frame: Frame) -> list[Any]:
     """The keys of a full command, with its access to each."""
-    row, keys = _keys_asked_for(session, frame)
-    return [[key, Members([Status(name) for name in access_of(row)])] for key in keys]
+    row, asked, places = _keys_asked_for(session, frame)
+    return [
+        [asked.piece(at), flags_reply(row.access_to(asked, number))]
+        for number, at in enumerate(places)
+    ]
 
 
 def command_help(session: Session, frame: Frame) -> list[Status]:

@@ -171,5 +171,6 @@ COMMANDS = (
         complexity="O(samples)",
         group="server",
         in_session=True,
+        access=("RO",),
     ),
 )

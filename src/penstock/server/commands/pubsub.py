@@ -193,6 +193,7 @@ COMMANDS = (
         complexity="O(channels)",
         group="pubsub",
         in_session=True,
+        channels=ALL_KEYS,
     ),
     Command(
         "UNSUBSCRIBE",
@@ -219,6 +220,7 @@ COMMANDS = (
         complexity="O(patterns)",
         group="pubsub",
         in_session=True,
+        patterns=ALL_KEYS,
     ),
     Command(
         "PUNSUBSCRIBE",
@@ -245,6 +247,7 @@ COMMANDS = (
         complexity="O(listeners of the channel + patterns)",
         group="pubsub",
         in_session=True,
+        channels=ONE_KEY,
     ),
     Command(
         "SSUBSCRIBE",
@@ -258,6 +261,8 @@ COMMANDS = (
         complexity="O(channels)",
         group="pubsub",
         in_session=True,
+        access=("not_key",),
+        channels=ALL_KEYS,
     ),
     Command(
         "SUNSUBSCRIBE",
@@ -271,6 +276,7 @@ COMMANDS = (
         complexity="O(channels)",
         group="pubsub",
         in_session=True,
+        access=("not_key",),
     ),
     Command(
         "SPUBLISH",
@@ -284,6 +290,8 @@ COMMANDS = (
         complexity="O(listeners of the channel)",
         group="pubsub",
         in_session=True,
+        access=("not_key",),
+        channels=ONE_KEY,
     ),
     Command(
         "PUBSUB CHANNELS",

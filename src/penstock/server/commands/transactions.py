@@ -65,6 +65,7 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     started_us = instant.steady_us()
     engine.context.keyspace = session.keyspace
     try:
+        _check_again(session, tally.command, frame)
         if tally.command.in_session:
             reply = tally.command.run(session, frame)
         else:
@@ -81,6 +82,15 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
     session.keyed |= tally.keyed
     if us >= server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
         server.slow_log.note(session, tally.command, frame, us)
+
+
+def _check_again(session: Session, command: Command, frame: Frame) -> None:
+    """The user's rules may have changed since the command was queued. Raises: CommandError."""
+    if session.permissions is None:
+        return
+    denial = session.permissions.denial_or_none(command, frame)
+    if denial is not None:
+        raise session.server.users.refuse_in_exec(session, command, frame, denial)
 
 
 def watch(session: Session, frame: Frame) -> Status:
@@ -150,6 +160,7 @@ COMMANDS = (
         complexity="O(1) a key",
         group="transactions",
         in_session=True,
+        access=("RO",),
     ),
     Command(
         "UNWATCH",

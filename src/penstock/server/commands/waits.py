@@ -141,7 +141,7 @@ COMMANDS = (
         "WAITAOF",
         waitaof,
         4,
-        Flags.BLOCKING,
+        Flags.BLOCKING | Flags.CONNECTION,
         NO_KEYS,
         "Wait until the changes so far are on disk, here and on replicas.",
         syntax="numlocal numreplicas timeout",

@@ -2,6 +2,7 @@
 
 settings            the values in force
 directives          the table of all directives
+tls_directives      the directives of TLS
 foreign_directives  directives of Redis that are ignored or refused
 kinds               types of values: numbers, sizes, enums, lists
 file                reads and rewrites redis.conf

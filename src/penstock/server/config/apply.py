@@ -18,11 +18,17 @@ if TYPE_CHECKING:
 
 
 def apply_password(server: Server, text: str) -> None:
-    """Authenticated clients stay authenticated; without a password all clients are."""
-    server.password = text.encode(errors="surrogateescape") or None
-    if server.password is None:
-        for session in list(server.strangers.since):
-            server.strangers.let_in(session)
+    """The password of the user `default`. Clients that have logged in stay logged in."""
+    server.users.set_password(text.encode(errors="surrogateescape"))
+
+
+def apply_denial_log_length(server: Server, count: int) -> None:
+    server.users.log.length_max = count
+    server.users.log.cut()
+
+
+def apply_pubsub_default(server: Server, name: str) -> None:
+    server.users.all_channels = name == "allchannels"
 
 
 def apply_proto_max_bulk_len(server: Server, size: int) -> None:
@@ -121,6 +127,12 @@ def apply_append_only(server: Server, on: bool) -> None:
 def apply_fsync_policy(server: Server, _value: object) -> None:
     if server.durability is not None:
         server.durability.rewrites.apply_policy()
+
+
+def apply_tls(server: Server, _value: object) -> None:
+    """Raises: ConfigError if certificate and key cannot be used. At start, App builds the first context."""
+    if server.tls is not None:
+        server.tls.rebuild()
 
 
 def apply_debug_allowed(server: Server, who: str) -> None:

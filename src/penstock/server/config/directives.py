@@ -15,10 +15,12 @@ from penstock.core.idempotency import (
     SIZE_MAX,
 )
 from penstock.engine import compat
+from penstock.server.acl.denial_log import LENGTH_DEFAULT
 from penstock.server.config.apply import (
     apply_append_only,
     apply_auth_timeout,
     apply_debug_allowed,
+    apply_denial_log_length,
     apply_events,
     apply_fsync_policy,
     apply_hz,
@@ -32,6 +34,7 @@ from penstock.server.config.apply import (
     apply_output_limits,
     apply_password,
     apply_proto_max_bulk_len,
+    apply_pubsub_default,
     apply_query_limit,
     apply_slow_limit,
     apply_slow_us,
@@ -59,6 +62,7 @@ from penstock.server.config.kinds import (
 )
 from penstock.server.config.replication_directives import REPLICATION
 from penstock.server.config.settings import AT_START, PROTECTED, Config, Directive, Vocabulary
+from penstock.server.config.tls_directives import TLS
 from penstock.server.net.output_limits import OutputLimits
 from penstock.server.net.strangers import AUTH_SECONDS
 
@@ -140,7 +144,7 @@ NETWORK = (
         "requirepass",
         Text("any text; empty for none"),
         "",
-        "Password that clients must send (AUTH).",
+        "Password that clients must send (AUTH): the password of the user `default`.",
         apply=apply_password,
     ),
     Directive(
@@ -150,6 +154,30 @@ NETWORK = (
         "If a password is set, close a connection that has not authenticated after this many seconds;"
         " 0 for no limit. Not in Redis.",
         apply=apply_auth_timeout,
+    ),
+)
+
+USERS = (
+    Directive(
+        "aclfile",
+        Text("a path"),
+        "",
+        "File with the users, one on each line; instead of `user` lines. ACL LOAD and ACL SAVE use it.",
+        AT_START,
+    ),
+    Directive(
+        "acl-pubsub-default",
+        Choice(("allchannels", "resetchannels")),
+        "resetchannels",
+        "Channels of a new user: all or none.",
+        apply=apply_pubsub_default,
+    ),
+    Directive(
+        "acllog-max-len",
+        Number(0, LONG_MAX),
+        LENGTH_DEFAULT,
+        "Maximum entries of ACL LOG.",
+        apply=apply_denial_log_length,
     ),
 )
 
@@ -397,6 +425,8 @@ PENSTOCK = (
 
 SECTIONS = {
     "Network": NETWORK,
+    "TLS": TLS,
+    "Users": USERS,
     "Clients": CLIENTS,
     "Data": DATA,
     "Monitoring": MONITORING,

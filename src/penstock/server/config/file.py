@@ -20,7 +20,7 @@ from pathlib import Path
 
 from penstock.errors import ConfigError, ProtocolError
 from penstock.persist.disk import SystemDisk, SystemFile
-from penstock.server.config.settings import Config, Setting
+from penstock.server.config.settings import USER_LINE, Config, Setting
 from penstock.wire.parser import split_words
 
 INCLUDE_DEPTH_MAX = 16
@@ -99,32 +99,37 @@ def read_command_line(words: Sequence[str]) -> Iterator[Setting]:
 # --- Writing -----------------------------------------------------------------------------------------
 
 
-def rewrite(config: Config, path: str) -> None:
+def rewrite(config: Config, path: str, users: Sequence[str] = ()) -> None:
     """Update a file with the values in force. Comments, order and ignored directives stay.
 
     A directive in the file keeps its (first) line and gets its current value. A directive that is not in the
-    file is added at the end if it differs from its default. The file is replaced atomically.
+    file is added at the end if it differs from its default. The file is replaced atomically. `users`: the
+    lines of the users, which replace those in the file.
     """
     pending = {
         row.name: _lines(config, row.name)
         for row in config.vocabulary.directives
         if not config.is_default(row)
     }
+    pending[USER_LINE] = list(users)
     kept: list[str] = []
     written: set[str] = set()
     for line in _read(path).rstrip("\n").split("\n"):
         words = _words(line, path)
+        if words and words[0].lower() == USER_LINE:
+            kept.extend(pending.pop(USER_LINE, []))
+            continue
         row = config.directives.get(words[0].lower()) if words else None
         if row is None:
             kept.append(line)
         elif row.name not in written:
             written.add(row.name)
             kept.extend(pending.pop(row.name, []) or _lines(config, row.name))
-    if pending and _MARK not in kept:
+    if any(pending.values()) and _MARK not in kept:
         kept.append(_MARK)
     for lines in pending.values():
         kept.extend(lines)
-    _replace(path, "\n".join(kept) + "\n")
+    replace_file(path, ("\n".join(kept) + "\n").encode(errors="surrogateescape"))
 
 
 def _lines(config: Config, name: str) -> list[str]:
@@ -146,7 +151,7 @@ def _quoted(text: str, many: bool) -> str:
     return '"' + "".join(shown) + '"'
 
 
-def _replace(path: str, text: str) -> None:
+def replace_file(path: str, data: bytes) -> None:
     """Replace a file atomically and durably. Raises: OSError.
 
     The new file gets the mode and owner of the old one. Until then no other user can open it: it may contain
@@ -161,7 +166,7 @@ def _replace(path: str, text: str) -> None:
     file = SystemFile(fd)
     try:
         try:
-            file.write(text.encode(errors="surrogateescape"))
+            file.write(data)
             _copy_rights(fd, before)
             file.sync()
         finally:

@@ -7,23 +7,17 @@ its value is harmless: starting without it would be worse than not starting.
 
 from __future__ import annotations
 
-_ONE_USER = "penstock has one user: set requirepass, or leave this out"
 _ALONE = "penstock has no cluster mode"
 
 # Directive -> harmless values, and why other values are refused.
 REFUSED: dict[str, tuple[frozenset[str], str]] = {
-    "aclfile": (frozenset({""}), _ONE_USER),
-    "user": (frozenset(), _ONE_USER),
     "rename-command": (frozenset(), "penstock cannot rename or hide commands"),
     "loadmodule": (frozenset(), "penstock has no modules"),
     "cluster-enabled": (frozenset({"no"}), _ALONE),
-    "tls-port": (frozenset({"0"}), "penstock has no TLS: put a TLS proxy in front of it"),
 }
 
 IGNORED = frozenset(
     {
-        "acl-pubsub-default",
-        "acllog-max-len",
         "active-defrag-cycle-max",
         "active-defrag-cycle-min",
         "active-defrag-ignore-bytes",
@@ -122,25 +116,11 @@ IGNORED = frozenset(
         "syslog-enabled",
         "syslog-facility",
         "syslog-ident",
-        "tls-auth-clients",
-        "tls-ca-cert-dir",
-        "tls-ca-cert-file",
-        "tls-cert-file",
-        "tls-ciphers",
-        "tls-ciphersuites",
-        "tls-client-cert-file",
-        "tls-client-key-file",
-        "tls-client-key-file-pass",
         "tls-cluster",
         "tls-dh-params-file",
-        "tls-key-file",
-        "tls-key-file-pass",
-        "tls-prefer-server-ciphers",
-        "tls-protocols",
         "tls-replication",
         "tls-session-cache-size",
         "tls-session-cache-timeout",
-        "tls-session-caching",
         "tracking-table-max-keys",
         "zset-max-listpack-entries",
         "zset-max-listpack-value",

@@ -9,6 +9,7 @@ from typing import Any
 from penstock.engine.events import kinds_text, parse_kinds_or_none
 from penstock.errors import ConfigError
 from penstock.server.net.output_limits import OutputLimit
+from penstock.server.net.tls import PROTOCOLS
 
 INT_MAX = 2**31 - 1
 UINT_MAX = 2**32 - 1
@@ -195,6 +196,22 @@ class Words(Kind):
 
     def show(self, value: tuple[str, ...]) -> str:
         return " ".join(value)
+
+
+@dataclass(frozen=True)
+class Protocols(Words):
+    """Versions of TLS."""
+
+    hint: str = "TLSv1.2 TLSv1.3; older ones if OpenSSL supports them; empty for these two"
+
+    def parse(self, text: str) -> tuple[str, ...]:
+        known = {name.lower(): name for name in PROTOCOLS}
+        found = [known.get(word.lower()) for word in text.split()]
+        if None in found:
+            raise ConfigError(
+                "Invalid tls-protocols specified. Use a combination of TLSv1 to TLSv1.3"
+            )
+        return tuple(name for name in found if name is not None)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from penstock.server.stats.redaction import public_setting
 if TYPE_CHECKING:
     from penstock.server.server import Server
 
+USER_LINE = "user"
 CHANGEABLE, AT_START, PROTECTED = "any time", "at start", "protected"
 
 
@@ -102,6 +103,7 @@ class Config:
     server    None until `attach` puts the values in force
     file      the file that CONFIG REWRITE writes, or None
     ignored   the ignored directives that were set, with their values
+    user_lines   the `user` lines; they are no setting, and CONFIG GET does not show them
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -112,6 +114,7 @@ class Config:
         self._given: set[str] = (
             set()
         )  # directives that a file, the command line or CONFIG SET has set
+        self.user_lines: list[Setting] = []
         self.file: str | None = None
         self.server: Server | None = None
 
@@ -147,6 +150,9 @@ class Config:
         """Set values from a file or a command line; the last one wins. Raises: ConfigError."""
         repeated: set[str] = set()
         for setting in settings:
+            if setting.name == USER_LINE:
+                self.user_lines.append(setting)
+                continue
             row = self.directives.get(setting.name)
             if row is None:
                 self._load_foreign(setting)
@@ -195,18 +201,19 @@ class Config:
         """Put values in force, all or none. Raises: ConfigError, with the name as its second argument."""
         before = {name: self.values[name] for name in values}
         given = self._given.copy()
-        for name, value in values.items():
+        self.values |= values  # first: a certificate and its key are applied together
+        self._given |= set(values)
+        for name in values:
             try:
-                self._put_in_force(name, value)
+                self._put_in_force(name)
             except (ConfigError, OSError, ValueError) as error:
-                for changed, old in before.items():
-                    self._put_in_force(changed, old)
+                self.values |= before
+                for changed in before:
+                    self._put_in_force(changed)
                 self._given = given
                 raise ConfigError(str(error), name) from error
 
-    def _put_in_force(self, name: str, value: Any) -> None:
+    def _put_in_force(self, name: str) -> None:
         row = self.directives[name]
-        self.values[name] = value
-        self._given.add(name)
         if row.apply is not None and self.server is not None:
-            row.apply(self.server, value)
+            row.apply(self.server, self.values[name])

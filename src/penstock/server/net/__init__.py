@@ -1,6 +1,8 @@
 """Sockets: listening, connections, buffers, limits.
 
 listener        listens, and accepts or refuses connections
+tls             contexts for TLS, and new certificates while the server runs
+tls_listener    accepts the clients of tls-port
 announcement    log lines at start: URLs of the server, missing protection
 connection      one connection: takes turns, runs commands, closes
 receiver        receive buffers and parser of a client

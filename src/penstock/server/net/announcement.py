@@ -7,19 +7,22 @@ import socket
 from collections.abc import Sequence
 
 from penstock.server.config.settings import Config
+from penstock.server.net.listener import Sockets
 
 _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
 
 
-def client_urls(sockets: Sequence[socket.socket], has_password: bool) -> list[str]:
+def client_urls(sockets: Sockets, has_password: bool) -> list[str]:
     """The URLs that clients on this machine connect with; a password is never shown."""
     login = ":PASSWORD@" if has_password else ""
     urls = []
-    for listening in sockets:
+    schemes = [("redis", listening) for listening in sockets.plain]
+    schemes += [("rediss", listening) for listening in sockets.tls]
+    for scheme, listening in schemes:
         place = listening.getsockname()
         if isinstance(place, tuple):
             host = _WILDCARDS.get(place[0]) or (f"[{place[0]}]" if ":" in place[0] else place[0])
-            urls.append(f"redis://{login}{host}:{place[1]}")
+            urls.append(f"{scheme}://{login}{host}:{place[1]}")
         else:
             path = place.decode(errors="replace") if isinstance(place, bytes) else str(place)
             urls.append(f"unix://{login}{path}")
@@ -27,9 +30,7 @@ def client_urls(sockets: Sequence[socket.socket], has_password: bool) -> list[st
 
 
 def exposure_or_none(sockets: Sequence[socket.socket], config: Config) -> str | None:
-    """A warning if no password is set and other machines can reach a socket, or None."""
-    if config.value("requirepass"):
-        return None
+    """A warning for a server without a password, if other machines can reach a socket; or None."""
     places = [listening.getsockname() for listening in sockets]
     hosts = [place[0] for place in places if isinstance(place, tuple)]
     open_hosts = [

@@ -1,8 +1,8 @@
 """Measures the memory of client buffers, and disconnects clients if it is too much (maxmemory-clients).
 
 A client's memory is its unparsed input, its queued commands, its unsent replies and a fixed cost per
-connection. Clients with large buffers are counted when these change. Of the other clients, the cron counts
-some in every run, so that each is counted once a second.
+connection, which is larger with TLS. Clients with large buffers are counted when these change. Of the other
+clients, the cron counts some in every run, so that each is counted once a second.
 
     maxmemory-clients 100mb     limit for all clients together
     maxmemory-clients 5%        of maxmemory; no limit while maxmemory is 0
@@ -23,6 +23,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.server.log import LOG
+from penstock.server.net.tls import BUFFER_BYTES
 
 if TYPE_CHECKING:
     from penstock.server.server import Server
@@ -43,12 +44,13 @@ class ClientBytes(NamedTuple):
     reply_room: int
     aside: int
     unsent: int
+    tls: int
 
     @property
     def total(self) -> int:
         """The sum, with the fixed cost of a connection."""
         buffers = self.kept_room + self.words + self.queued + self.reply_room
-        return CONNECTION_BYTES + buffers + self.aside + self.unsent
+        return CONNECTION_BYTES + buffers + self.aside + self.unsent + self.tls
 
 
 def client_bytes(session: Session) -> ClientBytes:
@@ -64,6 +66,7 @@ def client_bytes(session: Session) -> ClientBytes:
         reply_room=len(session.output.buffer),
         aside=session.replies.aside_bytes + session.replies.taken_bytes,
         unsent=unsent,
+        tls=BUFFER_BYTES if session.info.is_tls else 0,
     )
 
 

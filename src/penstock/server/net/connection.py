@@ -26,6 +26,7 @@ from penstock.engine.table import Flags
 from penstock.errors import internal_error
 from penstock.server.log import LOG
 from penstock.server.server import Server
+from penstock.server.session.admission import TLS_HANDSHAKE
 from penstock.server.session.command_runner import CommandRunner
 from penstock.server.session.session import Session
 
@@ -70,18 +71,23 @@ class Connection:
         socket = transport.get_extra_info("socket")
         if socket is not None:
             info.fd = socket.fileno()
-            if transport.get_extra_info("sslcontext") is None:
-                self.session.fd = info.fd
+        info.is_tls = transport.get_extra_info("sslcontext") is not None
+        if not info.is_tls:
+            self.session.fd = info.fd
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""
         self.session.end()
         self.session.receiver.drop()
+        # A transport of TLS refers to this object, and the garbage collector is off.
+        self.transport = None
+        self.write = _nowhere
 
     def eof_received(self) -> bool:
         """The client sends no more: close the connection when its replies are sent."""
         self.session.close()
-        return True  # otherwise the loop would close the socket before the end of the turn
+        # False lets the loop close the socket before the end of the turn. TLS has no half-closed connections.
+        return not self.session.info.is_tls
 
     def close(self) -> None:
         """Close when everything is sent."""
@@ -159,8 +165,14 @@ class Connection:
         session = self.session
         if session.receiver.rest_bytes() > session.server.query_bytes_max:
             self._refuse_input()
+        elif session.receiver.rest_bytes() and session.last is None and self._speaks_tls():
+            session.cut_off("it speaks TLS, which belongs to tls-port")
         elif session.receiver.keep_rest():
             session.server.client_memory.note(session)
+
+    def _speaks_tls(self) -> bool:
+        """Tell whether the client's first bytes are those of a TLS handshake."""
+        return not self.session.info.is_tls and self.session.receiver.starts_with(TLS_HANDSHAKE)
 
     def _fail(self) -> None:
         """A command raised an unexpected error."""

@@ -12,6 +12,7 @@ import resource
 import socket
 import stat
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,26 +34,49 @@ _DENIED = (
 )
 
 
-def open_sockets(config: Config, any_port: bool = False) -> list[socket.socket]:
+@dataclass(slots=True)
+class Sockets:
+    """The listening sockets of a server. `plain`: without TLS, Unix sockets included."""
+
+    plain: list[socket.socket] = field(default_factory=list)
+    tls: list[socket.socket] = field(default_factory=list)
+
+    def descriptors(self) -> list[int]:
+        """The file descriptors of all."""
+        return [listening.fileno() for listening in (*self.plain, *self.tls)]
+
+    def close(self) -> None:
+        """Close all."""
+        for listening in (*self.plain, *self.tls):
+            listening.close()
+
+
+def open_sockets(config: Config, any_port: bool = False) -> Sockets:
     """Open all sockets. Port 0 means no TCP, or with `any_port` a free port. Raises: ConfigError."""
-    opened: list[socket.socket] = []
+    opened = Sockets()
     try:
         if config.value("port") or any_port:
-            for address in config.value("bind"):
-                found = _tcp_or_none(address, config.value("port"), config.value("tcp-backlog"))
-                if found is not None:
-                    opened.append(found)
-            if config.value("bind") and not opened:
-                raise ConfigError("bind: cannot listen on any of the addresses")
+            _open_tcp(config, config.value("port"), opened.plain)
+        if config.value("tls-port"):
+            _open_tcp(config, config.value("tls-port"), opened.tls)
         if config.value("unixsocket"):
-            opened.append(_unix(config.value("unixsocket"), config))
+            opened.plain.append(_unix(config.value("unixsocket"), config))
     except ConfigError:
-        for found in opened:
-            found.close()
+        opened.close()
         raise
-    if not opened:
-        raise ConfigError("port 0 and no unixsocket: no client could connect")
+    if not opened.plain and not opened.tls:
+        raise ConfigError("port 0, tls-port 0 and no unixsocket: no client could connect")
     return opened
+
+
+def _open_tcp(config: Config, port: int, opened: list[socket.socket]) -> None:
+    """Open a port on all addresses."""
+    for address in config.value("bind"):
+        found = _tcp_or_none(address, port, config.value("tcp-backlog"))
+        if found is not None:
+            opened.append(found)
+    if config.value("bind") and not opened:
+        raise ConfigError("bind: cannot listen on any of the addresses")
 
 
 def _tcp_or_none(address: str, port: int, backlog: int) -> socket.socket | None:
@@ -183,7 +207,7 @@ class Door:
         return True
 
     def _is_protected(self) -> bool:
-        return self._server.password is None and bool(self._config.value("protected-mode"))
+        return self._server.users.default.nopass and bool(self._config.value("protected-mode"))
 
     def _keep_alive(self, connected: Any) -> None:
         seconds = self._config.value("tcp-keepalive")

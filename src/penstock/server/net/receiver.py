@@ -101,6 +101,11 @@ class Receiver:
         """How many bytes are left that no command was parsed from."""
         return self._end - self._parser.start
 
+    def starts_with(self, data: bytes) -> bool:
+        """Tell whether the rest starts with these bytes."""
+        start = self._parser.start
+        return self._buffer[start : min(start + len(data), self._end)] == data
+
     def last_frame_or_none(self) -> Frame | None:
         """The last command, unless a part of the next one has overwritten it."""
         parser = self._parser

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 # A web page can make a browser send chosen lines to a port of this machine. These two words occur in such a
 # request and are not commands: the client is disconnected before the lines after them are read.
 HTTP_WORDS = (b"POST", b"HOST:")
+TLS_HANDSHAKE = (
+    b"\x16\x03"  # a client that speaks TLS to a port for plain text starts with these bytes
+)
 
 
 def refusal_or_none(session: Session, command: Command, frame: Frame) -> CommandError | None:
@@ -56,6 +59,10 @@ def refusal_or_none(session: Session, command: Command, frame: Frame) -> Command
         return CommandError("Authentication required.", "NOAUTH")
     if session.transaction is not None and command.flags & Flags.NO_MULTI:
         return CommandError("Command not allowed inside a transaction")
+    if session.permissions is not None:
+        denial = session.permissions.denial_or_none(command, frame)
+        if denial is not None:
+            return session.server.users.refuse(session, command, frame, denial)
     if session.server.state & OUT_OF_MEMORY and _takes_memory(session, command):
         return CommandError("command not allowed when used memory > 'maxmemory'.", "OOM")
     if session.server.state & (DISK_FAILED | SAVE_FAILED) and _writes(session, command):

@@ -10,6 +10,7 @@ class ClientInfo:
         "address",
         "created_ms",
         "fd",
+        "is_tls",
         "library_name",
         "library_version",
         "local_address",
@@ -17,7 +18,6 @@ class ClientInfo:
         "no_evict",
         "no_touch",
         "on_unix_socket",
-        "user",
     )
 
     def __init__(self, now_ms: int) -> None:
@@ -25,11 +25,11 @@ class ClientInfo:
         self.local_address = "?:0"
         self.fd = -1
         self.on_unix_socket = False
+        self.is_tls = False
         self.created_ms = now_ms
         self.name = b""
         self.library_name = b""
         self.library_version = b""
-        self.user = "default"
         self.no_evict = False
         self.no_touch = False
 

@@ -9,10 +9,9 @@ not sent.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from penstock.server.net.client_memory import client_bytes
-from penstock.server.session.session import Session
 from penstock.server.session.states import (
     BLOCKED,
     CLOSING,
@@ -21,6 +20,9 @@ from penstock.server.session.states import (
     REPLICA,
     SUBSCRIBED,
 )
+
+if TYPE_CHECKING:
+    from penstock.server.session.session import Session
 
 _MARKS = (
     (MONITOR, "O"),
@@ -63,7 +65,7 @@ def client_line(session: Session) -> str:
         fields["watch"] = 0 if session.watching is None else session.watching.count
     fields |= _memory(session)
     fields["cmd"] = last_command(session)
-    fields["user"] = info.user
+    fields["user"] = session.user.shown_name
     fields["redir"] = -1
     fields["resp"] = 3 if session.output.resp3 else 2
     if compat.client_lists_library:

@@ -42,7 +42,7 @@ cdef class CommandRunner:
     cdef bint _run_quickly(self, long long started_us) except -1
     @cython.locals(session=Session)
     cdef bint _has_used_slice(self, long long started_us) except -1
-    @cython.locals(is_special=bint, ran=bint)
+    @cython.locals(session=Session, is_special=bint, ran=bint)
     cdef int _run_full(self, Tally tally, Frame frame) except -1
     cdef int _note(self, Tally tally) except -1
     @cython.locals(session=Session)

@@ -1,12 +1,13 @@
 """Runs the commands of one client.
 
 `run_received` runs every complete command that the receiver has, until one blocks, the client is closed, or
-the time slice is over. A command takes the fast path if it works on data and neither the client nor the
-server is in a special state (`state` is 0 on both). Every other command is checked first: may this client run
-it now?
+the time slice is over. A command takes the fast path if it works on data, neither the client nor the server
+is in a special state (`state` is 0 on both), and the client's user may do everything. Every other command is
+checked first: may this client run it now?
 
 Commands with a quick form (docs/quick-forms.md) run in a loop of their own, `_run_quickly`. It stops at the
-first command that needs its full form.
+first command that needs its full form. For users with limited rights it checks each command
+(acl/permissions.py).
 """
 
 from __future__ import annotations
@@ -17,7 +18,12 @@ from penstock.engine.table import Flags
 from penstock.engine.waiters import Blocked
 from penstock.errors import CommandError, CoreError, ProtocolError, exec_refused, wrong_arity
 from penstock.reply import NoReply
-from penstock.server.session.admission import HTTP_WORDS, refusal_or_none, waits_for_pause
+from penstock.server.session.admission import (
+    HTTP_WORDS,
+    TLS_HANDSHAKE,
+    refusal_or_none,
+    waits_for_pause,
+)
 from penstock.server.session.reply_buffer import SPILL_BYTES
 from penstock.server.session.session import Session
 from penstock.server.session.states import BLOCKED, CLOSING, MONITORED, PAUSED_ALL, PAUSED_WRITES
@@ -120,6 +126,10 @@ class CommandRunner:
                     or tally.quick is None
                     or session.state | server.state
                     or not tally.command.takes(frame.count)
+                    or (
+                        session.permissions is not None
+                        and not session.permissions.allows(tally.command, frame)
+                    )
                     or not self._engine.execute_quick(tally.quick, frame, output)
                 ):
                     return True
@@ -144,7 +154,13 @@ class CommandRunner:
         return True
 
     def _run_full(self, tally: Tally, frame: Frame) -> None:
-        is_special = self._session.state or self._server.state or tally.command.in_session
+        session = self._session
+        is_special = (
+            session.state
+            or self._server.state
+            or tally.command.in_session
+            or session.permissions is not None
+        )
         if is_special or not tally.is_fast:
             self._settle(None)
         if is_special:
@@ -242,7 +258,13 @@ class CommandRunner:
         session = self._session
         server = self._server
         command = tally.command
-        if session.state or server.state or not tally.is_plain or not command.takes(frame.count):
+        if (
+            session.state
+            or server.state
+            or session.permissions is not None
+            or not tally.is_plain
+            or not command.takes(frame.count)
+        ):
             refusal = refusal_or_none(session, command, frame)
             if refusal is not None:
                 self._reject(refusal, tally)
@@ -284,3 +306,5 @@ class CommandRunner:
         session.replies.end_reply()
         if frame.piece(0).upper() in HTTP_WORDS:
             session.cut_off("it speaks HTTP")
+        elif frame.piece(0).startswith(TLS_HANDSHAKE):
+            session.cut_off("it speaks TLS, which belongs to tls-port")

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from penstock.core.frame import Frame
 from penstock.engine.arguments import int_between
-from penstock.engine.compat import Compat
 from penstock.errors import CommandError, shown, syntax_error
+from penstock.server.acl.user import User
+from penstock.server.server import Server
 from penstock.server.session.client_line import client_type
 from penstock.server.session.session import Session
 
@@ -29,7 +30,7 @@ class KillFilter:
     local_address: str | None = None
     id: int | None = None
     type: str | None = None
-    user: str | None = None
+    user: User | None = None
     age_s_min: int | None = None
     skip_self: bool = True
 
@@ -42,22 +43,22 @@ class KillFilter:
             and self.local_address in (None, info.local_address)
             and self.id in (None, session.id)
             and self.type in (None, client_type(session))
-            and self.user in (None, info.user)
+            and self.user in (None, session.user)
             and (self.age_s_min is None or age_s >= self.age_s_min)
         )
 
 
-def parse_kill_filter(frame: Frame, compat: Compat) -> KillFilter:
+def parse_kill_filter(frame: Frame, server: Server) -> KillFilter:
     """Parse the arguments of CLIENT KILL. Raises: CommandError."""
     found = KillFilter()
     for index in range(2, frame.count, 2):
         if index + 1 >= frame.count:
             raise syntax_error()
-        _add(found, frame, index, compat)
+        _add(found, frame, index, server)
     return found
 
 
-def _add(found: KillFilter, frame: Frame, index: int, compat: Compat) -> None:
+def _add(found: KillFilter, frame: Frame, index: int, server: Server) -> None:
     option = frame.piece(index).upper()
     value = shown(frame.piece(index + 1))
     if option == b"ID":
@@ -69,12 +70,12 @@ def _add(found: KillFilter, frame: Frame, index: int, compat: Compat) -> None:
     elif option == b"LADDR":
         found.local_address = value
     elif option == b"USER":
-        if value != "default":
+        found.user = server.users.by_name.get(frame.piece(index + 1))
+        if found.user is None:
             raise CommandError(f"No such user '{value}'")
-        found.user = value
     elif option == b"SKIPME" and value.lower() in ("yes", "no"):
         found.skip_self = value.lower() == "yes"
-    elif option == b"MAXAGE" and compat.kill_by_age:
+    elif option == b"MAXAGE" and server.engine.context.compat.kill_by_age:
         found.age_s_min = _positive_at(frame, index + 1, "maxage")
     else:
         raise syntax_error()

@@ -4,6 +4,7 @@ import cython
 
 from penstock.core.frame cimport Frame
 from penstock.engine.keyspace cimport Keyspace
+from penstock.server.acl.permissions cimport Permissions
 from penstock.server.net.receiver cimport Receiver
 from penstock.server.server cimport Server
 from penstock.server.session.reply_buffer cimport ReplyBuffer
@@ -36,6 +37,8 @@ cdef class Session:
     cdef public bint slow
     cdef public long long over_soft_since_ms
     cdef public long long state
+    cdef public object user
+    cdef public Permissions permissions
     cdef public object waiter
     cdef public object postponed
     cdef public object transaction

@@ -7,6 +7,7 @@
     last          the counter of the last command, for CLIENT LIST and the logs
     waiter        the blocked command, if there is one
     postponed     the command that CLIENT PAUSE holds back
+    user          who the client is, and `permissions` what it may do (acl/): None for everything
     transaction   the commands queued since MULTI
     watching      the keys of WATCH
 
@@ -23,6 +24,8 @@ from penstock.core.frame import Frame
 from penstock.engine.waiters import Blocked
 from penstock.errors import PenstockError
 from penstock.reply import Push
+from penstock.server.acl.permissions import Permissions
+from penstock.server.acl.user import User
 from penstock.server.log import LOG
 from penstock.server.net.link import Link
 from penstock.server.net.receiver import Receiver
@@ -72,6 +75,7 @@ class Session:
         "output",
         "over_soft_since_ms",
         "patterns",
+        "permissions",
         "postponed",
         "receiver",
         "replies",
@@ -81,6 +85,7 @@ class Session:
         "state",
         "through_loop",
         "transaction",
+        "user",
         "waiter",
         "watching",
     )
@@ -107,6 +112,8 @@ class Session:
         self.slow = False  # the socket's send buffer is full
         self.over_soft_since_ms = 0  # owned by net/output_limits.py
         self.state = 0
+        self.user: User = server.users.default
+        self.permissions: Permissions | None = self.user.permissions
         self.waiter: SessionWaiter | None = None
         self.postponed: Frame | None = None
         self.transaction: Transaction | None = None
@@ -119,7 +126,7 @@ class Session:
         """The client is connected."""
         self.link = link
         self.server.sessions[self.id] = self
-        if self.server.password is not None:
+        if self.server.users.needs_login():
             self.server.strangers.add(self)
 
     # --- Writing -----------------------------------------------------------------------------------

@@ -32,6 +32,8 @@ from penstock.server.stats import process
 
 Fields = list[tuple[str, object]]
 
+# The reasons of ACL LOG, and their names in INFO. `group` is penstock's own.
+_DENIALS = {"auth": "auth", "command": "cmd", "key": "key", "group": "group", "channel": "channel"}
 TTLS_AVERAGED_MAX = 1000  # INFO is called often, and must not visit a million keys
 
 _DAY_S = 86_400
@@ -227,7 +229,7 @@ def about_stats(server: Server) -> Fields:
     rates = server.rates
     child = None if server.durability is None else server.durability.child
     channels = server.engine.context.channels
-    return [
+    fields: Fields = [
         ("total_connections_received", server.next_id - 1),
         ("total_commands_processed", sum(t.calls for t in server.tallies.by_name.values())),
         ("instantaneous_ops_per_sec", rates.ops_per_sec),
@@ -254,6 +256,13 @@ def about_stats(server: Server) -> Fields:
         ("tracking_total_prefixes", 0),
         ("total_error_replies", sum(server.errors.values())),
     ]
+    if server.engine.context.compat.counts_denials:
+        counts = server.users.log.counts
+        fields += [
+            (f"acl_access_denied_{short}", counts.get(reason, 0))
+            for reason, short in _DENIALS.items()
+        ]
+    return fields
 
 
 def about_replication(server: Server) -> Fields:

@@ -124,6 +124,8 @@ class Gate:
             await _answer(send, 401, login_page(own_path(target), "Wrong password."))
             return
         cookie = f"{COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Lax"
+        if scope.get("scheme") == "https":
+            cookie += "; Secure"
         where = (b"location", own_path(target).encode())
         await _answer(send, 303, b"", [where, (b"set-cookie", cookie.encode())])
 

@@ -480,6 +480,7 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(n) for the n nodes removed; an exact trim walks one more node",
         group="stream",
+        access=("RW delete",),
     ),
     Command(
         "XLEN",
@@ -492,5 +493,6 @@ COMMANDS = (
         since="5.0.0",
         group="stream",
         quick=QuickLength(),
+        access=("RO",),
     ),
 )

@@ -221,5 +221,6 @@ COMMANDS = (
         complexity="O(n) for the n rows",
         group="penstock",
         find_keys=batch_keys,
+        access=("RW access update", "RW update", "RW access delete"),
     ),
 )

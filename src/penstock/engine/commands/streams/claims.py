@@ -332,6 +332,7 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(n) for n rows examined; the summary O(n) for n consumers",
         group="stream",
+        group_at=2,
     ),
     Command(
         "XCLAIM",
@@ -345,6 +346,7 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(log n) per id, with n pending entries",
         group="stream",
+        group_at=2,
     ),
     Command(
         "XAUTOCLAIM",
@@ -357,6 +359,8 @@ COMMANDS = (
         since="6.2.0",
         complexity="O(n) for n rows examined, at most ten times COUNT",
         group="stream",
+        access=("RW delete",),
+        group_at=2,
     ),
     Command(
         "XNACK",
@@ -369,5 +373,6 @@ COMMANDS = (
         since="8.8.0",
         complexity="O(1) for each id",
         group="stream",
+        group_at=2,
     ),
 )

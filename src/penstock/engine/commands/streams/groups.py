@@ -230,6 +230,8 @@ COMMANDS = (
         syntax="key group <id | $> [MKSTREAM] [ENTRIESREAD entries-read]",
         since="5.0.0",
         group="stream",
+        access=("RW insert",),
+        group_at=3,
     ),
     Command(
         "XGROUP SETID",
@@ -241,6 +243,7 @@ COMMANDS = (
         syntax="key group <id | $> [ENTRIESREAD entries-read]",
         since="5.0.0",
         group="stream",
+        group_at=3,
     ),
     Command(
         "XGROUP DESTROY",
@@ -253,6 +256,8 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(n) for n pending entries",
         group="stream",
+        access=("RW delete",),
+        group_at=3,
     ),
     Command(
         "XGROUP CREATECONSUMER",
@@ -264,6 +269,8 @@ COMMANDS = (
         syntax="key group consumer",
         since="6.2.0",
         group="stream",
+        access=("RW insert",),
+        group_at=3,
     ),
     Command(
         "XGROUP DELCONSUMER",
@@ -276,6 +283,8 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(n) for n pending entries",
         group="stream",
+        access=("RW delete",),
+        group_at=3,
     ),
     Command(
         "XGROUP HELP",
@@ -299,5 +308,6 @@ COMMANDS = (
         complexity="O(1) for each id",
         group="stream",
         quick=QuickAck(),
+        group_at=2,
     ),
 )

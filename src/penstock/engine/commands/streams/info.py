@@ -223,6 +223,7 @@ COMMANDS = (
         since="5.0.0",
         complexity="O(n) for n consumers",
         group="stream",
+        group_at=3,
     ),
     Command(
         "XINFO HELP",

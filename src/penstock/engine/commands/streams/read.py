@@ -18,6 +18,7 @@ from penstock.engine.commands.streams.read_arguments import (
     ReadArguments,
     read_arguments,
     xread_keys,
+    xreadgroup_group,
     xreadgroup_keys,
 )
 from penstock.engine.context import Context
@@ -468,5 +469,7 @@ COMMANDS = (
         group="stream",
         find_keys=xreadgroup_keys,
         quick=QuickReadGroup(),
+        access=("RO access",),
+        find_group=xreadgroup_group,
     ),
 )

@@ -210,8 +210,18 @@ def xreadgroup_keys(frame: Frame) -> list[int]:
     return _key_places(frame, True)
 
 
-def _key_places(frame: Frame, grouped: bool) -> list[int]:
+def xreadgroup_group(frame: Frame) -> int:
+    """The position of the group of an XREADGROUP. Raises: CommandError."""
+    return _places(frame, True).group_at
+
+
+def _places(frame: Frame, grouped: bool) -> ReadArguments:
     """Uses the same reader as the command itself: a consumer named STREAMS misleads neither."""
     arguments = ReadArguments(grouped)
     arguments.read(None, frame)
+    return arguments
+
+
+def _key_places(frame: Frame, grouped: bool) -> list[int]:
+    arguments = _places(frame, grouped)
     return list(range(arguments.streams_at, arguments.streams_at + arguments.streams))

@@ -163,6 +163,7 @@ COMMANDS = (
         complexity="O(1) for each id",
         group="stream",
         quick=QuickDelete(),
+        access=("RW delete",),
     ),
     Command(
         "XDELEX",
@@ -175,6 +176,7 @@ COMMANDS = (
         since="8.2.0",
         complexity="O(1) for each id",
         group="stream",
+        access=("RW delete",),
     ),
     Command(
         "XACKDEL",
@@ -187,5 +189,7 @@ COMMANDS = (
         since="8.2.0",
         complexity="O(1) for each id",
         group="stream",
+        access=("RW update delete",),
+        group_at=2,
     ),
 )

@@ -1,0 +1,161 @@
+"""TLS: the settings as contexts of Python's ssl module, and new certificates while the server runs.
+
+    server_context(config)     for clients that connect to tls-port
+    client_context(config)     for connections that this server opens: a replica to its primary
+
+A `Tls` holds the current context. Each new connection takes it; connections that exist keep theirs. Once a
+second the files are looked at. If one has changed, a context is built from all of them. If that works it
+replaces the old one, otherwise the old one stays, and the log says why. Certificate and key are two files: in
+the moment between their replacements they do not match, and the next look finds both.
+"""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from penstock.errors import ConfigError
+from penstock.server.log import LOG
+
+if TYPE_CHECKING:
+    from penstock.server.config.settings import Config
+
+BUFFER_BYTES = 256 * 1024  # of one connection, in asyncio and in uvloop
+PROTOCOLS = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+_PROTOCOLS_DEFAULT = ("TLSv1.2", "TLSv1.3")
+_VERIFY = {"yes": ssl.CERT_REQUIRED, "optional": ssl.CERT_OPTIONAL, "no": ssl.CERT_NONE}
+_FILES = (
+    "tls-cert-file",
+    "tls-key-file",
+    "tls-ca-cert-file",
+    "tls-ca-cert-dir",
+)
+
+
+def server_context(config: Config) -> ssl.SSLContext:
+    """The context of tls-port. Raises: ConfigError."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    if not config.value("tls-cert-file"):
+        raise ConfigError("tls-cert-file is missing: TLS needs a certificate")
+    _load_pair(context, config, "tls-cert-file", "tls-key-file")
+    context.verify_mode = _VERIFY[config.value("tls-auth-clients")]
+    if context.verify_mode != ssl.CERT_NONE:
+        _load_authorities(context, config)
+    _limit(context, config)
+    if config.value("tls-prefer-server-ciphers"):
+        context.options |= ssl.OP_CIPHER_SERVER_PREFERENCE
+    if not config.value("tls-session-caching"):
+        context.options |= ssl.OP_NO_TICKET
+        context.num_tickets = 0
+    return context
+
+
+def client_context(config: Config) -> ssl.SSLContext:
+    """The context of connections to other servers. Raises: ConfigError.
+
+    The other server's certificate is verified, but not its name, as in Redis. Without a certificate for
+    clients, the server's own is used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    own = "tls-client-" if config.value("tls-client-cert-file") else "tls-"
+    if config.value(f"{own}cert-file"):
+        _load_pair(context, config, f"{own}cert-file", f"{own}key-file")
+    _load_authorities(context, config)
+    _limit(context, config)
+    return context
+
+
+def _load_pair(context: ssl.SSLContext, config: Config, certificate: str, key: str) -> None:
+    paths = config.value(certificate), config.value(key) or None
+    password = config.value(f"{key}-pass")
+    try:
+        # Always with a password: without one, OpenSSL would ask for it on the terminal.
+        context.load_cert_chain(*paths, password=lambda: password)
+    except ssl.SSLError as error:
+        why = error.reason or "not a certificate with its key"
+        raise ConfigError(f"{certificate} {paths[0]}, {key} {paths[1]}: {_words(why)}") from error
+    except OSError as error:
+        raise ConfigError(
+            f"{certificate} {paths[0]}, {key} {paths[1]}: {error.strerror}"
+        ) from error
+
+
+def _load_authorities(context: ssl.SSLContext, config: Config) -> None:
+    file, folder = config.value("tls-ca-cert-file"), config.value("tls-ca-cert-dir")
+    if not file and not folder:
+        raise ConfigError(
+            "tls-ca-cert-file or tls-ca-cert-dir is missing: certificates cannot be verified. To let clients"
+            " in without one, set tls-auth-clients no"
+        )
+    try:
+        context.load_verify_locations(file or None, folder or None)
+    except ssl.SSLError as error:
+        why = error.reason or "no certificates"
+        raise ConfigError(f"tls-ca-cert-file {file}: {_words(why)}") from error
+    except OSError as error:
+        raise ConfigError(f"tls-ca-cert-file {file or folder}: {error.strerror}") from error
+
+
+def _limit(context: ssl.SSLContext, config: Config) -> None:
+    """Limit the versions and the ciphers."""
+    versions = [PROTOCOLS[name] for name in config.value("tls-protocols") or _PROTOCOLS_DEFAULT]
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    if config.value("tls-ciphers"):
+        try:
+            context.set_ciphers(config.value("tls-ciphers"))
+        except ssl.SSLError as error:
+            raise ConfigError("tls-ciphers: no such cipher") from error
+
+
+def _words(reason: str) -> str:
+    """The reason of OpenSSL as words: KEY_VALUES_MISMATCH."""
+    return reason.replace("_", " ").lower()
+
+
+class Tls:
+    """The context in force: `context`."""
+
+    def __init__(self, config: Config) -> None:
+        """Raises: ConfigError."""
+        self._config = config
+        self._seen = self._look_at_files()
+        self.context = server_context(config)
+
+    def rebuild(self) -> None:
+        """Read the settings and files again. Raises: ConfigError; the old context stays then."""
+        seen = self._look_at_files()
+        self.context = server_context(self._config)
+        self._seen = seen
+
+    def look(self) -> None:
+        """Called by the cron: use files that have changed."""
+        seen = self._look_at_files()
+        if seen == self._seen:
+            return
+        self._seen = seen  # a file that is wrong is reported once
+        try:
+            self.context = server_context(self._config)
+        except ConfigError as error:
+            LOG.warning("TLS: the files have changed, but cannot be used: %s", error)
+        else:
+            LOG.info("TLS: new certificates are in use for new connections")
+
+    def _look_at_files(self) -> list[tuple[int, int, int] | None]:
+        found: list[tuple[int, int, int] | None] = []
+        for name in _FILES:
+            path = self._config.value(name)
+            try:
+                about = Path(path).stat() if path else None
+            except OSError:
+                about = None
+            found.append(
+                None if about is None else (about.st_mtime_ns, about.st_size, about.st_ino)
+            )
+        return found
