@@ -16,7 +16,6 @@ from penstock.server.session.states import (
     OUT_OF_MEMORY,
     PAUSED_ALL,
     PAUSED_WRITES,
-    READ_ONLY,
     REPLICA,
     SUBSCRIBED,
 )
@@ -30,7 +29,7 @@ _GIVE_BACK_EVERY_MS = 10_000
 # Clients that wait are not idle.
 _WAITS = BLOCKED | SUBSCRIBED | MONITOR | REPLICA | CLOSING
 # The primary removes the expired keys of a replica, and no change may be made that replicas do not get.
-_NO_EXPIRY = PAUSED_WRITES | PAUSED_ALL | NO_REPLICAS | READ_ONLY
+_NO_EXPIRY = PAUSED_WRITES | PAUSED_ALL | NO_REPLICAS
 
 
 class Cron:
@@ -92,7 +91,8 @@ class Cron:
         context = server.engine.context
         context.instant.advance()
         more = False
-        if server.active_expire and not server.state & _NO_EXPIRY:
+        may_expire = server.active_expire and server.replication.is_primary
+        if may_expire and not server.state & _NO_EXPIRY:
             # Clients are served between two runs, and do not wait for all expired keys.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()

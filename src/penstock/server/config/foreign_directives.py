@@ -118,7 +118,6 @@ IGNORED = frozenset(
         "syslog-ident",
         "tls-cluster",
         "tls-dh-params-file",
-        "tls-replication",
         "tls-session-cache-size",
         "tls-session-cache-timeout",
         "tracking-table-max-keys",

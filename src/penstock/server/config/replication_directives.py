@@ -180,6 +180,7 @@ REPLICATION = (
         "With min-replicas-ack: reply to reads while too few replicas are there. Not in Redis.",
         apply=apply_needed_acks,
     ),
+    Directive("tls-replication", YesNo(), False, "Connect to the primary by TLS."),
     Directive(
         "shutdown-timeout",
         Number(0, INT_MAX),

@@ -90,6 +90,7 @@ class Feed:
 
     def use_log(self, commit: Commit | None) -> None:
         """Take effects from a log from now on, or None: there is no log any more."""
+        self.end_turn()  # what was recorded without a log
         self._commit = commit
         self._record()
         self._note_in_log()

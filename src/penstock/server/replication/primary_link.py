@@ -15,15 +15,18 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, cast
 
+from penstock.errors import ConfigError
 from penstock.persist.rdb.format import VERSION_MAX
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.log import LOG
+from penstock.server.net.tls import client_context
 from penstock.server.replication.applying import Applying, StreamRefused
 from penstock.server.replication.feed import encode_command
 from penstock.server.replication.sync_file import Loading, SyncFile
 
 if TYPE_CHECKING:
+    from penstock.server.config.settings import Config
     from penstock.server.replication.replication import Replication
 
 _RETRY_MS = 1000
@@ -101,6 +104,11 @@ class PrimaryLink(asyncio.Protocol):
     def _setting(self, name: str) -> Any:
         return self._replication.setting(name)
 
+    @property
+    def _config(self) -> Config:
+        assert self._server.config is not None
+        return self._server.config
+
     def _connect(self) -> None:
         self.state = "connecting"
         self.io_ms = self._server.steady_ms()
@@ -109,7 +117,10 @@ class PrimaryLink(asyncio.Protocol):
     async def _open(self) -> None:
         loop = asyncio.get_running_loop()
         try:
-            await loop.create_connection(lambda: self, self.host, self.port)
+            context = client_context(self._config) if self._setting("tls-replication") else None
+            await loop.create_connection(lambda: self, self.host, self.port, ssl=context)
+        except ConfigError as error:
+            self._break(f"cannot connect by TLS: {error}")
         except OSError as error:
             self._break(f"cannot connect: {error.strerror or error}")
 

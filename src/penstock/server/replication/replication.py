@@ -88,7 +88,8 @@ class Replication:
     def own_port(self) -> int:
         """The port that this server announces."""
         announced: int = self.setting("replica-announce-port")
-        return announced or int(self.setting("port"))
+        own = "tls-port" if self.setting("tls-replication") else "port"
+        return announced or int(self.setting(own))
 
     def point_or_none(self) -> ReplicationPoint | None:
         """The place of the data in its history, for the files that hold it."""
@@ -334,9 +335,11 @@ class Replication:
         """The server stops: let the replicas catch up, for shutdown-timeout at most."""
         if not self.is_primary or not self.replicas.online():
             return
+        timeout_ms = self.setting("shutdown-timeout") * 1000
+        self.server.pause.begin(self.server.steady_ms() + timeout_ms, writes_only=True)
         self.feed.hand_over()
         offset = self.feed.effects_offset
-        deadline_ms = self.server.steady_ms() + self.setting("shutdown-timeout") * 1000
+        deadline_ms = self.server.steady_ms() + timeout_ms
         self.feed.say(GETACK)
         self.feed.hand_over()
         while self.server.steady_ms() < deadline_ms:

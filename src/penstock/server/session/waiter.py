@@ -11,6 +11,7 @@ from penstock.server.session.states import (
     BROKEN,
     DISK_FAILED,
     LOADING,
+    NO_REPLICAS,
     PAUSED_ALL,
     PAUSED_WRITES,
     SAVE_FAILED,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from penstock.server.session.session import Session
 
 # Claiming changes data: while clients cannot write, it waits too.
-_NO_WRITES = PAUSED_WRITES | PAUSED_ALL | LOADING | DISK_FAILED | SAVE_FAILED | BROKEN
+_NO_WRITES = PAUSED_WRITES | PAUSED_ALL | LOADING | DISK_FAILED | SAVE_FAILED | BROKEN | NO_REPLICAS
 _REFUSED_RETRY_MS = 100
 _RESP2 = 2
 _RESP3 = 3
