@@ -70,6 +70,8 @@ _HELP = [
     "    The listpacks that hold a range: the next start, then the first id and bytes of each.",
     "APPENDBATCH <batch-id> <numkeys> <record> <stream> <staging> [...] [MAXLEN|MINID ...]",
     "    Append staged rows to a stream, unless the record shows that this batch was appended.",
+    "TAKE, ADOPT, RENEW, SETTLE, SEND, OWN, REAP",
+    "    The commands of workers, used by penstock.work.",
 ]
 
 _GROUP = "penstock"
