@@ -14,6 +14,7 @@ from penstock.work.backend import Backend, backend_for
 from penstock.work.handler import Handler
 from penstock.work.message import Sent
 from penstock.work.options import Options, Rate
+from penstock.work.running.metrics import MetricsServer
 from penstock.work.running.schedule import Schedule
 from penstock.work.running.worker import Worker
 from penstock.work.settlement import Keys, sending_words
@@ -35,7 +36,7 @@ class App:
     def __init__(self, where: str | Database[Any], *, group: str) -> None:
         if not group:
             raise ConfigError("group: a name, not an empty text")
-        self._where = where
+        self.where = where
         self.group = group
         self.handlers: dict[str, Handler[Any]] = {}
         self.schedules: list[tuple[Handler[Any], Schedule]] = []
@@ -47,7 +48,7 @@ class App:
         """The connection to the server; made on first use."""
         with self._lock:
             if self._backend is None:
-                self._backend = backend_for(self._where)
+                self._backend = backend_for(self.where)
             return self._backend
 
     def on(
@@ -131,11 +132,13 @@ class App:
         """A worker for all handlers, to start and stop by yourself."""
         return Worker(self, concurrency)
 
-    def run(self, *, concurrency: int | None = None, drain: float = 30) -> bool:
+    def run(
+        self, *, concurrency: int | None = None, drain: float = 30, metrics: int | None = None
+    ) -> bool:
         """Run a worker until SIGTERM or SIGINT; True if everything was finished.
 
         The first signal stops taking entries and waits up to `drain` seconds for those that run; a second one
-        gives them back at once. Call it in the main thread.
+        gives them back at once. metrics: a port for Prometheus. Call it in the main thread.
         """
         worker = self.worker(concurrency)
         stop, now = threading.Event(), threading.Event()
@@ -148,9 +151,13 @@ class App:
             signal.signal(number, on_signal)
         try:
             worker.start()
+            served = None if metrics is None else MetricsServer(worker, metrics)
             while not stop.wait(3600):
                 pass
-            return worker.stop(drain, now)
+            finished = worker.stop(drain, now)
+            if served is not None:
+                served.close()
+            return finished
         finally:
             for number, action in before.items():
                 signal.signal(number, action)

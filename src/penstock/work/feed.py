@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from penstock.work.settlement import ACK, RETRY, Outcome, settlement
 log = logging.getLogger("penstock.work")
 
 ROWS_MAX = 1000
+LOST = "lost"
 REAP_IDLE_MS = 3_600_000  # a consumer without entries that was not seen for this long is removed
 
 
@@ -67,6 +69,7 @@ class Feed:
         self._attempts = handler.options.attempts
         self._held: dict[str, int] = {}
         self._lock = threading.RLock()
+        self.counts: Counter[str] = Counter()  # of outcomes
 
     def prepare(self) -> None:
         """Create the group, if it is missing. Raises: CommandError, ConnectionLost."""
@@ -93,6 +96,7 @@ class Feed:
                 self._held[entry.id] = attempt
                 taken.entries.append(entry)
         if buried:
+            self.counts["dead"] += buried
             log.warning("stream=%s outcome=dead count=%d reason=attempts", self.stream, buried)
         return taken
 
@@ -107,6 +111,7 @@ class Feed:
             for one, good in zip(outcomes, accepted, strict=True):
                 if self._held.get(one.id) == one.attempt:
                     del self._held[one.id]
+                self.counts[one.kind.lower() if good else LOST] += 1
                 _tell(self.stream, one, good)
         return accepted
 
@@ -133,6 +138,11 @@ class Feed:
             unknown = [row for row in rows if row[0].decode() not in self._held]
         if unknown:
             self.give_back([(row[0].decode(), row[3]) for row in unknown])
+
+    def held(self) -> int:
+        """How many entries are held."""
+        with self._lock:
+            return len(self._held)
 
     def give_back(self, entries: Sequence[tuple[str, int]]) -> None:
         """Return entries whose attempt has not started; it does not count."""
@@ -161,7 +171,7 @@ def _tell(stream: str, one: Outcome, accepted: bool) -> None:
     level = logging.DEBUG if one.kind == ACK and accepted else logging.WARNING
     if not log.isEnabledFor(level):
         return
-    how = one.kind.lower() if accepted else "lost"
+    how = one.kind.lower() if accepted else LOST
     text = "stream=%s id=%s attempt=%d outcome=%s"
     if one.reason:
         log.log(level, text + " reason=%s", stream, one.id, one.attempt, how, one.reason)

@@ -7,5 +7,6 @@ gate       lets one suspect run alone in the process
 lane       the threads of one stream: take, run, settle
 schedule   sends the entries of `@app.every`
 worker     Worker: all lanes, renewal of leases, stop
+metrics    Prometheus's text format on a port
 processes  `penstock worker --processes` and `--reload`: several workers, restarted when they die
 """

@@ -60,7 +60,7 @@ class Attempt:
             except asyncio.CancelledError:
                 return self._outcomes + given_back(self.entries)
             except TimeoutError as error:
-                reason = f"TimeoutError after {self._handler.options.timeout} s"
+                reason = f"after {self._handler.options.timeout} s"
                 named = error if self._handler.options.timeout is None else TimeoutError(reason)
                 return self._outcomes + failed(self._handler, self.entries, named)
             except BaseException as error:  # noqa: BLE001

@@ -38,15 +38,19 @@ class Child:
         )
         self.process.start()
         theirs.close()
+        self._is_ready = False
 
     def run(self, source: Source, entries: list[Entry]) -> list[Outcome]:
         """Run one attempt. Afterwards `is_alive` tells whether the child can run another."""
         timeout = self._handler.options.timeout
         try:
+            if not self._is_ready:
+                self._pipe.recv()  # the timeout does not include the import of the module
+                self._is_ready = True
             self._pipe.send((source.group, source.stream, entries))
             if timeout is not None and not self._pipe.poll(timeout):
                 self.kill()
-                error: Exception = TimeoutError(f"TimeoutError after {timeout} s")
+                error: Exception = TimeoutError(f"after {timeout} s")
                 return failed(self._handler, entries, error, trace="")
             outcomes: list[Outcome] = self._pipe.recv()
         except (EOFError, OSError):
@@ -79,6 +83,7 @@ def _serve(pipe: Connection, module: str, name: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     handler = find_handler(module, name)
+    pipe.send("ready")
     while True:
         try:
             group, stream, entries = pipe.recv()

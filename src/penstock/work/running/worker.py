@@ -108,6 +108,18 @@ class Worker:
         log.info("worker=%s stopped", self.consumer)
         return not left
 
+    def outcome_counts(self) -> list[tuple[str, str, int]]:
+        """How often attempts ended in which way: (stream, outcome, count)."""
+        return [
+            (lane.feed.stream, outcome, count)
+            for lane in self._lanes
+            for outcome, count in sorted(lane.feed.counts.items())
+        ]
+
+    def held_counts(self) -> list[tuple[str, int]]:
+        """How many entries this worker holds: (stream, count)."""
+        return [(lane.feed.stream, lane.feed.held()) for lane in self._lanes]
+
     def _renew_all(self) -> None:
         """Renew leases until the worker has ended; also while it drains."""
         seconds = min(lane.feed.handler.options.lease for lane in self._lanes) / RENEWALS_PER_LEASE
