@@ -18,7 +18,7 @@ def test_random_sequences_have_the_same_replies_and_the_same_data(name: str) -> 
     start = seed()
     level = PROGRAMS[name].level if name in PROGRAMS else None
     with running_backend(name) as other:
-        for number in range(cases(100)):
+        for number in range(cases(60)):
             dice = random.Random(start + number)
             with running_backend("embedded", level) as embedded:
                 other.ask("FLUSHALL")

@@ -31,8 +31,9 @@ PAUSE_SECONDS = 0.5  # after a failure; doubles up to the next
 PAUSE_SECONDS_MAX = 5.0
 KEY_SECONDS = 0.1  # while entries wait behind others of their key
 DUE_BLOCK_MS = 500  # while entries may fall due by time alone
-IDLE_BLOCK_MS = 2000
+IDLE_BLOCK_MS = 1000
 SETTLE_MAX = 500
+TAKER_SECONDS_MAX = 3.0
 _END = None
 
 
@@ -80,6 +81,10 @@ class Lane:
             left = max(0.0, deadline - time.monotonic())
             done = self._slots.wait_for(lambda: self._free == self._concurrency, left)
         return done and not self._taker.is_alive()
+
+    def end_taking(self) -> None:
+        """Wait for the end of the last wait for entries."""
+        self._taker.join(TAKER_SECONDS_MAX)
 
     def end(self, seconds: float) -> None:
         """Settle what has ended, and leave the group."""
@@ -137,6 +142,9 @@ class Lane:
                 taken = self.feed.take(wanted)
             if taken.entries and self._options.batch is not None:
                 self._fill(taken, wanted)
+            if self._setting.stopping.is_set():
+                self._give_back(taken.entries)
+                return
             started = self._start(taken.entries)
         finally:
             gate.leave(wanted - started)
@@ -144,6 +152,11 @@ class Lane:
             self._take_alone()
         elif after is not None and not taken.entries:
             self._wait_for_more(after, taken.waiting, settlements)
+
+    def _give_back(self, entries: list[Entry]) -> None:
+        """Entries were taken while the worker stopped: they have not started, and do not count."""
+        if entries:
+            self.feed.give_back([(entry.id, entry.attempt) for entry in entries])
 
     def _wait_for_slots(self) -> int:
         with self._slots:

@@ -98,6 +98,8 @@ class Worker:
         left = list(self._lanes)
         while left and time.monotonic() < deadline and not (now is not None and now.is_set()):
             left = [lane for lane in left if not lane.drain(min(deadline, time.monotonic() + 0.1))]
+        for lane in self._lanes:
+            lane.end_taking()
         for execution in self._executions:
             execution.end()
         for lane in self._lanes:
