@@ -68,6 +68,7 @@ class Feed:
         self._lease_ms = handler.options.lease_ms()
         self._attempts = handler.options.attempts
         self._held: dict[str, int] = {}
+        self._missed: set[str] = set()  # the last renewal found them lost
         self._lock = threading.RLock()
         self.counts: Counter[str] = Counter()  # of outcomes
 
@@ -123,11 +124,16 @@ class Feed:
             words: list[Word] = []
             for entry_id, attempt in held[first : first + ROWS_MAX]:
                 words += [entry_id, attempt, attempt]
-            for lost in self._work("RENEW", [self.stream], self._lease_ms, *words):
-                with self._lock:
-                    gone = self._held.pop(lost.decode(), None) is not None
-                if gone:
-                    log.warning("stream=%s id=%s outcome=lost", self.stream, lost.decode())
+            lost = self._work("RENEW", [self.stream], self._lease_ms, *words)
+            self._forget({name.decode() for name in lost})
+
+    def _forget(self, lost: set[str]) -> None:
+        """Drop entries that were lost twice in a row: the first time they may just have been settled."""
+        with self._lock:
+            for entry_id in lost & self._missed:
+                if self._held.pop(entry_id, None) is not None:
+                    log.warning("stream=%s id=%s outcome=lost", self.stream, entry_id)
+            self._missed = lost & self._held.keys()
 
     def recover(self) -> None:
         """Give back rows that are ours but that no reply told us of. Raises: as settle."""
