@@ -17,7 +17,7 @@ DOCS = ROOT / "docs"
 SPARK = ["spark", "lake", "scaling", "pipeline"]
 PLAIN = [
     *("index", "embedded", "groups", "server", "dashboard"),
-    *("migrating", "troubleshooting", "extensions"),
+    *("migrating", "troubleshooting", "extensions", "work"),
 ]
 PAGES = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
 

@@ -99,8 +99,13 @@ def test_dead_letters_have_all_facts(app: App) -> None:
         trace = dead.pop("_traceback")
         assert 'raise Dead("no use")' in trace
         assert dead == {
-            **{"data": "x", "_reason": "no use", "_source_stream": "s", "_source_id": entry_id},
-            **{"_attempts": "1", "_group": "g", "_consumer": "test"},
+            "data": "x",
+            "_reason": "no use",
+            "_source_stream": "s",
+            "_source_id": entry_id,
+            "_attempts": "1",
+            "_group": "g",
+            "_consumer": "test",
         }
 
 

@@ -42,7 +42,9 @@ class Handler(Generic[F]):
         try:
             self.payload = PayloadType(kind)
         except TypeError as error:
-            raise ConfigError(f"{self.name}: the payload's type is not supported: {error}") from None
+            raise ConfigError(
+                f"{self.name}: the payload's type is not supported: {error}"
+            ) from None
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         return self.function(*arguments, **named)

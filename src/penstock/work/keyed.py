@@ -160,7 +160,9 @@ class KeyedFeed(Feed):
             queue = self._queues.setdefault(key, deque())
             self._keys[parked.id] = key
             place = len(queue)
-            while place > (key in self._running) and _order(queue[place - 1].id) > _order(parked.id):
+            while place > (key in self._running) and _order(queue[place - 1].id) > _order(
+                parked.id
+            ):
                 place -= 1
             queue.insert(place, parked)
 

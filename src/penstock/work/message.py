@@ -76,6 +76,8 @@ class Message:
 
         given = list(self.ids if payloads is None else payloads)
         if len(given) != len(self.ids):
-            raise ValueError(f"once needs {len(self.ids)} payloads, one for each entry of the batch")
+            raise ValueError(
+                f"once needs {len(self.ids)} payloads, one for each entry of the batch"
+            )
         names = [f"{self._source.group}/{self.stream}/{entry_id}" for entry_id in self.ids]
         return Once(connection, names, given)

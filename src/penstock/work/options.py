@@ -99,7 +99,7 @@ class Options:
     def backoff_seconds(self, attempt: int) -> float:
         """The pause after an attempt: it doubles, has a limit, and varies so that retries spread."""
         first, longest = self.backoff
-        full = min(longest, first * 2 ** min(attempt - 1, 40))
+        full: float = min(longest, first * 2 ** min(attempt - 1, 40))
         return full * (1 - _JITTER * random.random())
 
 

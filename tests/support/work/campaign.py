@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import random
 import signal
 import sqlite3
@@ -131,14 +133,15 @@ class Campaign:
         )
 
     def _send_all(self) -> None:
-        with penstock.open(self._where()) if self.name == "embedded" else _client(self.port) as to:
-            with to.pipeline(transaction=False) as pipe:
-                for number in range(self.entries):
-                    data = '{"number": %d, "key": %d}' % (number, number // 2 % jobs.KEYS)
-                    pipe.xadd(jobs.STREAMS[number % 2], {"data": data})
-                    if number % 1000 == 999:
-                        pipe.execute()
-                pipe.execute()
+        embedded = self.name == "embedded"
+        with penstock.open(self._where()) if embedded else _client(self.port) as to:
+            pipe = to.pipeline(transaction=False)
+            for number in range(self.entries):
+                data = json.dumps({"number": number, "key": number // 2 % jobs.KEYS})
+                pipe.xadd(jobs.STREAMS[number % 2], {"data": data})
+                if number % 1000 == 999:
+                    pipe.execute()
+            pipe.execute()
 
     # --- Disturbing --------------------------------------------------------------------------------
 
@@ -236,7 +239,7 @@ class Campaign:
                 by_key[one.key].append(one)
         for ended in by_key.values():
             ended.sort(key=lambda one: one.begin)
-            for before, after in zip(ended, ended[1:], strict=False):
+            for before, after in itertools.pairwise(ended):
                 assert before.end is not None
                 assert before.end <= after.begin, f"overlap: {before} {after}"
                 assert before.number <= after.number, f"overtaken: {before} {after}"
@@ -263,6 +266,6 @@ def _data_of(client: Any) -> dict[str, Any]:
     dead = [entry for name in jobs.STREAMS for entry in client.xrange(f"{name}:dead")]
     return {
         "receipts": [int(fields[b"data"]) for _, fields in client.xrange("receipts")],
-        "dead": [int(fields[b"data"].split(b":")[1].split(b",")[0]) for _, fields in dead],
+        "dead": [json.loads(fields[b"data"])["number"] for _, fields in dead],
         "pending": sum(client.xpending(name, jobs.GROUP)["pending"] for name in jobs.STREAMS),
     }

@@ -25,8 +25,23 @@ def steps(dice: random.Random, count: int) -> list[Step]:
         consumer = dice.choice(CONSUMERS)
         place = dice.randrange(6)
         name = dice.choice(
-            ["send", "send", "send", "take", "take", "take", "renew", "settle", "settle", "own"]
-            + ["adopt", "expire", "reap", "delete", "destroy" if dice.random() < 0.1 else "take"]
+            [
+                "send",
+                "send",
+                "send",
+                "take",
+                "take",
+                "take",
+                "renew",
+                "settle",
+                "settle",
+                "own",
+                "adopt",
+                "expire",
+                "reap",
+                "delete",
+                "destroy" if dice.random() < 0.1 else "take",
+            ]
         )
         made.append((name, (consumer, place, number, dice.random(), dice.random())))
     return made

@@ -57,9 +57,10 @@ def dead(
 ) -> None:
     """Show the dead letters of a stream, try them again, or remove them.
 
-    A worker moves an entry to STREAM:dead when its attempts are used up, when its handler raises Dead, or when
-    its payload cannot be read. `redrive` gives it back to the group that failed, with all its attempts. If the
-    entry is no longer in STREAM, it is added again, and all groups see it. IDs are those of STREAM:dead.
+    A worker moves an entry to STREAM:dead when its attempts are used up, when its handler raises Dead, or
+    when its payload cannot be read. `redrive` gives it back to the group that failed, with all its attempts.
+    If the entry is no longer in STREAM, it is added again, and all groups see it. IDs are those of
+    STREAM:dead.
     """
     name = os.fsencode(stream) + b":dead"
     output = Stdout()

@@ -99,5 +99,3 @@ def find_handler(module: str, name: str) -> Any:
     for part in name.split("."):
         found = getattr(found, part)
     return found
-
-

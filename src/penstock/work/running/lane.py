@@ -68,7 +68,9 @@ class Lane:
         self._alone_after = 0.0
         name = f"penstock-{feed.stream}"
         self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
-        self._settler = threading.Thread(target=self._settle_all, name=f"{name}-settle", daemon=True)
+        self._settler = threading.Thread(
+            target=self._settle_all, name=f"{name}-settle", daemon=True
+        )
 
     def start(self) -> None:
         self._taker.start()

@@ -43,7 +43,7 @@ class MetricsServer:
                 if self.path == "/metrics":
                     self.wfile.write(body)
 
-            def log_message(self, format: str, *args: object) -> None:
+            def log_message(self, *_: object) -> None:
                 """Requests are not logged."""
 
         try:

@@ -21,7 +21,6 @@ from penstock.errors import ConfigError, PenstockError
 from penstock.work.app import App
 from penstock.work.backend import DIRECTORY, MEMORY
 from penstock.work.feed import log
-from penstock.work.running.metrics import MetricsServer
 
 LOOK_SECONDS = 0.5
 RESTART_SECONDS = 1.0

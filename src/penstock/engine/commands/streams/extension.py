@@ -1,6 +1,7 @@
 """Reads streams in bulk, which Redis cannot: PENSTOCK SPLITS, PENSTOCK NODES, PENSTOCK HELP.
 
-PENSTOCK APPENDBATCH is in append_batch.py, the commands of workers in commands/work. docs/extensions.md shows how to use them.
+PENSTOCK APPENDBATCH is in append_batch.py, the commands of workers are in commands/work. docs/extensions.md
+shows how to use them.
 """
 
 from __future__ import annotations

@@ -40,9 +40,7 @@ class GroupRows:
     def due(self, limit: int) -> list[PendingRow]:
         """Rows that are due, by id."""
         since_ms = self._context.now_ms() - WINDOW_MS
-        return self.group.pending_rows(
-            stream_id.SMALLEST, stream_id.LARGEST, limit, None, since_ms
-        )
+        return self.group.pending_rows(stream_id.SMALLEST, stream_id.LARGEST, limit, None, since_ms)
 
     def mine_or_none(self, entry_id: bytes, begun: int) -> Pending | None:
         """My row for an attempt that I began; None if it is another consumer's or another attempt."""
