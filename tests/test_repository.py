@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.source_tree import PACKAGE, name_of, package_files, parse, repository_files
 
-MACHINE = re.compile(r"/(?:home|root|work|Users|opt|mnt)/\w|\bfile:/{2}|\blocalhost:\d")
+MACHINE = re.compile(r"(?<!\w)/(?:home|root|work|Users|opt|mnt)/\w|\bfile:/{2}|\blocalhost:\d")
 # The brackets keep these lines from matching themselves.
 REGISTRY = re.compile(
     r"pyp[i]\.org|pythonhoste[d]\.|\binde[x]-url|\bfind-link[s]|docker\.i[o]|npmj[s]\."

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import runpy
 import sqlite3
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -306,3 +308,15 @@ def test_bad_apps_are_refused(app: App) -> None:
 
         @app.on("t")
         def third(a: int, b: int, c: int) -> None: ...
+
+
+def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    """examples/shop.py: orders, payments, mail, and what fails."""
+    found = runpy.run_path(str(Path(__file__).parents[2] / "examples" / "shop.py"), run_name="shop")
+    found["main"]()
+    found["ledger"].close()
+    assert capsys.readouterr().out.splitlines() == [
+        "19 attempts, 7 payments, 8 mails",
+        "dead in orders: an order of -5 cents",
+        "dead in mail: 'nobody' is no address",
+    ]

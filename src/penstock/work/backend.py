@@ -107,8 +107,8 @@ class ServerBackend:
             raise _refusal(str(error), type(error).__name__) from None
 
     def wait(self, after: Mapping[str, str], block_ms: int) -> None:
-        words = ["XREAD", "COUNT", 1, "BLOCK", block_ms, "STREAMS", *after, *after.values()]
-        self.ask(*words)
+        options: list[Word] = ["COUNT", 1, "BLOCK", block_ms]
+        self.ask("XREAD", *options, "STREAMS", *after, *after.values())
 
     def close(self) -> None:
         self._client.close()

@@ -164,7 +164,7 @@ class Feed:
         self._reap(REAP_IDLE_MS)
 
     def _reap(self, idle_ms: int, *consumer: str) -> None:
-        words = (self._place.group, idle_ms, *consumer)
+        words: list[Word] = [self._place.group, idle_ms, *consumer]
         self._place.backend.work("REAP", [self.stream], words)
 
     def _work(self, name: str, keys: Sequence[str], *words: Word) -> Any:

@@ -112,7 +112,7 @@ def _item_of(kind: Any, name: str) -> Any:
     """The type of the items of a list type."""
     if kind in (Any, list):
         return Any
-    items = getattr(kind, "__args__", ())
+    items: tuple[Any, ...] = getattr(kind, "__args__", ())
     if getattr(kind, "__origin__", None) is not list or len(items) != 1:
         raise ConfigError(f"{name}: with batch= the payload is a list, such as list[Order]")
     return items[0]

@@ -53,14 +53,14 @@ class Keys:
 
 
 def sending_words(keys: Keys, sent: Sent) -> list[Word]:
-    """The words of one entry to add."""
+    """The arguments for one entry to add."""
     delay_ms = round(sent.delay * 1000)
-    return [
+    words: list[Word] = [
         keys.number(sent.stream),
         keys.number(delayed_key(sent.stream)) if delay_ms else 0,
         keys.number(mark_key(sent.stream, sent.dedup)) if sent.dedup is not None else 0,
-        *(delay_ms, MARK_MS, len(sent.fields), *sent.fields),
     ]
+    return [*words, delay_ms, MARK_MS, len(sent.fields), *sent.fields]
 
 
 def settlement(stream: str, outcomes: Sequence[Outcome]) -> tuple[list[str], list[Word]]:

@@ -2,6 +2,6 @@
 
 backends   the four backends, each empty
 sequences  random sequences of work commands
-campaign   a campaign of workers that are killed, and the check of what they did
+campaign   workers that are killed, and the check of what they did
 jobs       the App that the campaign runs
 """

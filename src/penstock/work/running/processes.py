@@ -94,8 +94,8 @@ class Supervisor:
 
     def run(self) -> bool:
         """Run until a signal; True if all workers finished in order."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
+        for signal_number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signal_number, self._on_signal)
         for number in range(self._options.processes):
             self._start(number)
         seen = self._code()

@@ -75,7 +75,7 @@ def _add_delayed(context: Context, key: bytes, delay_ms: int, fields: list[bytes
 
 
 def move_due(context: Context, stream: bytes, delayed: bytes) -> None:
-    """Move delayed entries whose time has come to their stream. Both keys are streams or missing."""
+    """Move delayed entries that are due to their stream. Both keys are streams or missing."""
     waiting = context.keyspace.stream_or_none(delayed)
     group = group_or_none(waiting, DELAYED_GROUP)
     if waiting is None or group is None:
