@@ -73,7 +73,8 @@ class App:
         the other. partitions: spread the keys over this many streams, `STREAM:0` and so on.
         attempts: how often to try. backoff: seconds before the second attempt, and the longest pause.
         lease: seconds after which the entries of a dead worker are taken over.
-        concurrency: attempts at a time in one worker process. processes: run in child processes.
+        concurrency: attempts at a time in one worker process, for each partition.
+        processes: run in child processes.
         timeout: seconds for one attempt (async functions and processes).
         batch: call with a list of up to this many payloads. wait: seconds to wait for a full batch.
         rate: `per_second(n)`, entries per second in one worker process. Raises: ConfigError.

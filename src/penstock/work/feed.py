@@ -45,6 +45,7 @@ class Taken:
     entries: list[Entry] = field(default_factory=list)
     suspects_left: bool = False  # there are suspects, which run alone
     waiting: bool = False  # time alone may bring more entries
+    standby: bool = False  # another worker owns the stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,12 @@ class Feed:
                 self.counts[one.kind.lower() if good else LOST] += 1
                 _tell(self.stream, one, good)
         return accepted
+
+    def forget(self, outcomes: Sequence[Outcome]) -> None:
+        """Drop entries that cannot be settled any more."""
+        with self._lock:
+            for one in outcomes:
+                self._held.pop(one.id, None)
 
     def renew(self) -> None:
         """Extend the leases of everything that is held. Raises: CommandError, ConnectionLost."""

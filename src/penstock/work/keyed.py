@@ -56,7 +56,7 @@ class KeyedFeed(Feed):
 
     def take(self, count: int, alone: bool = False) -> Taken:
         if not self._own():
-            return Taken([], waiting=True)
+            return Taken([], standby=True)
         try:
             if self._place.now() >= self._adopt_at:
                 self._adopt()
@@ -67,7 +67,7 @@ class KeyedFeed(Feed):
             if error.code != "NOTOWNER":
                 raise
             self._lose()
-            return Taken([], waiting=True)
+            return Taken([], standby=True)
         with self._lock:
             suspects = any(queue[0].suspect for key, queue in self._idle())
             return Taken(entries, suspects, bool(self._keys))
@@ -80,9 +80,8 @@ class KeyedFeed(Feed):
         return accepted
 
     def renew(self) -> None:
-        with self._lock:
-            if self._owned and not self._place_is_owned():
-                self._lose()
+        if self._owned and not self._place_is_owned():
+            self._lose()
 
     def recover(self) -> None:
         self._adopt_at = 0.0

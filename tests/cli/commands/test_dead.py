@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
@@ -36,6 +37,10 @@ def ids(orders: CommandLine) -> list[str]:
     return [json.loads(line)["id"] for line in lines]
 
 
+def values(entries: Any) -> list[bytes]:
+    return [fields[b"data"] for _, fields in entries]
+
+
 def test_dead_letters_are_listed_with_their_reason(orders: CommandLine) -> None:
     heading, *rows = orders.lines("dead", "orders", "ls")
     assert heading.split() == ["id", "source", "id", "group", "attempts", "reason"]
@@ -67,7 +72,7 @@ def test_an_entry_that_is_gone_is_added_again(orders: CommandLine) -> None:
     client = orders.server.client
     client.xtrim("orders", maxlen=0, approximate=False)
     orders.lines("dead", "orders", "redrive", "--all")
-    assert sorted(fields[b"data"] for _, fields in client.xrange("orders")) == [b"1", b"2"]
+    assert sorted(values(client.xrange("orders"))) == [b"1", b"2"]
     assert client.xlen("orders:dead") == 0
 
 

@@ -7,6 +7,7 @@ import queue
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, Protocol
 
 from penstock.work.feed import Entry
@@ -17,6 +18,7 @@ from penstock.work.running.children import Child
 from penstock.work.settlement import Outcome
 
 Done = Callable[[list[Outcome]], None]
+CANCEL_SECONDS_MAX = 5.0
 
 
 class Execution(Protocol):
@@ -54,9 +56,10 @@ class Loop:
         done(await attempt.run_async())
 
     def cancel(self) -> None:
-        """Cancel all attempts, and wait for them."""
+        """Cancel all attempts, and wait for them; not for a handler that does not let itself be cancelled."""
         ended = asyncio.run_coroutine_threadsafe(self._cancel(), self._loop)
-        ended.result()
+        with suppress(TimeoutError):
+            ended.result(CANCEL_SECONDS_MAX)
 
     async def _cancel(self) -> None:
         tasks = list(self._tasks)
@@ -67,8 +70,9 @@ class Loop:
     def end(self) -> None:
         self.cancel()
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
+        self._thread.join(CANCEL_SECONDS_MAX)
+        if not self._thread.is_alive():
+            self._loop.close()
 
 
 class InLoop:
@@ -86,25 +90,33 @@ class InLoop:
 
 
 class InThreads:
-    """Attempts of a plain function. A thread cannot be stopped: its entries are given back as they are."""
+    """Attempts of a plain function. A thread cannot be stopped: its entries are given back as they are.
+
+    The threads are daemons: a handler that never returns does not keep the process from ending.
+    """
 
     def __init__(self, handler: Handler[Any], concurrency: int) -> None:
         self._handler = handler
-        self._pool = ThreadPoolExecutor(concurrency, thread_name_prefix="penstock-work")
+        self._given: queue.SimpleQueue[tuple[Source, list[Entry]] | None] = queue.SimpleQueue()
         self._running: dict[int, tuple[list[Entry], Done]] = {}
         self._lock = threading.Lock()
+        self._concurrency = concurrency
+        for _ in range(concurrency):
+            threading.Thread(target=self._work, name="penstock-work", daemon=True).start()
 
     def start(self, source: Source, entries: list[Entry], done: Done) -> None:
         with self._lock:
             self._running[id(entries)] = (entries, done)
-        self._pool.submit(self._run, source, entries)
+        self._given.put((source, entries))
 
-    def _run(self, source: Source, entries: list[Entry]) -> None:
-        outcomes = Attempt(self._handler, source, entries).run()
-        with self._lock:
-            found = self._running.pop(id(entries), None)
-        if found is not None:
-            found[1](outcomes)
+    def _work(self) -> None:
+        while (given := self._given.get()) is not None:
+            source, entries = given
+            outcomes = Attempt(self._handler, source, entries).run()
+            with self._lock:
+                found = self._running.pop(id(entries), None)
+            if found is not None:
+                found[1](outcomes)
 
     def end(self) -> None:
         with self._lock:
@@ -112,7 +124,8 @@ class InThreads:
             self._running.clear()
         for entries, done in left:
             done(given_back(entries))
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        for _ in range(self._concurrency):
+            self._given.put(None)
 
 
 class InChildren:

@@ -30,6 +30,7 @@ from penstock.work.settlement import Outcome
 PAUSE_SECONDS = 0.5  # after a failure; doubles up to the next
 PAUSE_SECONDS_MAX = 5.0
 KEY_SECONDS = 0.1  # while entries wait behind others of their key
+STANDBY_SECONDS = 0.5
 DUE_BLOCK_MS = 500  # while entries may fall due by time alone
 IDLE_BLOCK_MS = 1000
 SETTLE_MAX = 500
@@ -66,6 +67,7 @@ class Lane:
         self._settled = threading.Condition()
         self._settlements = 0  # so that a wait for new entries ends when a key becomes free
         self._alone_after = 0.0
+        self._was_empty = False  # the last take found nothing
         name = f"penstock-{feed.stream}"
         self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
         self._settler = threading.Thread(
@@ -134,14 +136,13 @@ class Lane:
         if not gate.enter(wanted, 0.5):
             return
         settlements = self._settlements
-        after: dict[str, str] | None = None
         taken = Taken()
         started = 0
         try:
+            # Before the take: what is added after it is noticed by the wait.
+            after = self._ends() if self._was_empty else None
             taken = self.feed.take(wanted)
-            if not taken.entries:
-                after = self._ends()
-                taken = self.feed.take(wanted)
+            self._was_empty = not taken.entries
             if taken.entries and self._options.batch is not None:
                 self._fill(taken, wanted)
             if self._setting.stopping.is_set():
@@ -153,7 +154,7 @@ class Lane:
         if taken.suspects_left and time.monotonic() >= self._alone_after:
             self._take_alone()
         elif after is not None and not taken.entries:
-            self._wait_for_more(after, taken.waiting, settlements)
+            self._wait_for_more(after, taken, settlements)
 
     def _give_back(self, entries: list[Entry]) -> None:
         """Entries were taken while the worker stopped: they have not started, and do not count."""
@@ -235,13 +236,15 @@ class Lane:
                 gate.leave(1)
             gate.share()
 
-    def _wait_for_more(self, after: dict[str, str], waiting: bool, settlements: int) -> None:
-        """Wait until an entry is added, or may be due, or a key may be free."""
-        if waiting and self._options.key is not None:
+    def _wait_for_more(self, after: dict[str, str], taken: Taken, settlements: int) -> None:
+        """Wait until an entry is added, or may be due, or a key or the stream may be free."""
+        if taken.standby:
+            self._setting.stopping.wait(STANDBY_SECONDS)
+        elif taken.waiting and self._options.key is not None:
             with self._settled:
                 self._settled.wait_for(lambda: self._settlements != settlements, KEY_SECONDS)
         else:
-            self._setting.backend.wait(after, DUE_BLOCK_MS if waiting else IDLE_BLOCK_MS)
+            self._setting.backend.wait(after, DUE_BLOCK_MS if taken.waiting else IDLE_BLOCK_MS)
 
     def _ends(self) -> dict[str, str]:
         """The last id of the stream and of its delayed entries."""
@@ -281,25 +284,29 @@ class Lane:
                 self.feed.settle(batch)
             except DatabaseClosed:
                 return
-            except ConnectionLost as error:
+            except (CommandError, ConnectionLost) as error:
                 log.error("stream=%s cannot settle: %s", self.feed.stream, error)
+                if isinstance(error, CommandError) and self._is_refused(batch, error):
+                    return
                 time.sleep(pause)
                 pause = min(PAUSE_SECONDS_MAX, pause * 2)
-            except CommandError as error:
-                self._refused(batch, error)
-                return
             else:
                 return
 
-    def _refused(self, batch: list[Outcome], error: CommandError) -> None:
-        """The server refuses a settlement: find the outcome, and let its entry fail."""
-        log.error("stream=%s settlement refused: %s", self.feed.stream, error)
-        if len(batch) > 1:
+    def _is_refused(self, batch: list[Outcome], error: CommandError) -> bool:
+        """Handle a refusal that does not pass by itself; False for any other."""
+        if error.code == "NOGROUP":
+            self.feed.forget(batch)  # with the group, everything that was pending is gone
+            return True
+        if error.code != "WRONGTYPE" or not any(one.sent for one in batch):
+            return False
+        if len(batch) > 1:  # one of them sends to a key that is not a stream: find it
             for one in batch:
                 self._settle([one])
-        elif batch[0].sent:
+        else:
             entry = Entry(batch[0].id, [], batch[0].attempt)
             self._settle(failed(self.feed.handler, [entry], error))
+        return True
 
 
 def _last_id(found: list[Any] | EntryRange) -> str:

@@ -58,14 +58,10 @@ class Worker:
         ]
         for feed, _ in feeds:
             feed.prepare()
-        executions: dict[str, Execution] = {}
         for feed, handler in feeds:
             concurrency = handler.options.concurrency or self._concurrency
-            if handler.stream not in executions:
-                executions[handler.stream] = self._execution(handler, concurrency)
-            lane = Lane(setting, feed, executions[handler.stream], concurrency)
-            self._lanes.append(lane)
-        self._executions = list(executions.values())
+            self._executions.append(self._execution(handler, concurrency))
+            self._lanes.append(Lane(setting, feed, self._executions[-1], concurrency))
         self._threads.append(threading.Thread(target=self._renew_all, daemon=True))
         for handler, schedule in self._app.schedules:
             given = (handler, schedule, time.time, self._stopping)
