@@ -51,7 +51,7 @@ class EmbeddedBackend:
 
     def __init__(self, database: Database[Any], own: bool = False) -> None:
         """`own`: close the database at the end."""
-        if isinstance(database.type("penstock"), str):
+        if database._decode:
             raise ConfigError("open the database of an App without decode_responses")
         self.database = database
         self._own = own

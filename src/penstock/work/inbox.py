@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+_PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
 _CREATE = "CREATE TABLE IF NOT EXISTS penstock_inbox (entry VARCHAR(512) PRIMARY KEY)"
 
 
@@ -53,4 +54,6 @@ def _placeholder(connection: Any) -> str:
     """How the driver of a connection writes a parameter."""
     driver = sys.modules.get(type(connection).__module__.partition(".")[0])
     style = getattr(driver, "paramstyle", "qmark")
-    return "?" if style == "qmark" else "%s"
+    if style not in _PLACEHOLDERS:
+        raise TypeError(f"msg.once does not support drivers with the parameter style {style!r}")
+    return _PLACEHOLDERS[style]

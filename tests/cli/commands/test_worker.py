@@ -35,6 +35,7 @@ def job(number: int, msg: Message) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "shop.py").write_text(SHOP)
+    (tmp_path / "raising.py").write_text("1 / 0")
     (tmp_path / "broken.py").write_text("import does_not_exist")
     return tmp_path
 
@@ -94,6 +95,7 @@ def test_a_name_that_is_no_app_is_refused(
     for name, text in (
         ("shop", "'shop' is not MODULE:APP"),
         ("shop:other", "shop has no App named other"),
+        ("raising:app", "cannot import raising: ZeroDivisionError: division by zero"),
         ("broken:app", "cannot import broken: No module named 'does_not_exist'"),
     ):
         assert penstock.error("worker", name) == (2, text)

@@ -198,11 +198,15 @@ class Lane:
             groups += [fresh] if fresh else []
         if self._limiter is not None:
             self._limiter.spend(len(entries))
+        started = 0
         for group in groups:
-            with self._slots:
+            with self._slots:  # a failed batch becomes more groups than there are slots
+                while self._free <= 0 and not self._setting.stopping.is_set():
+                    self._slots.wait(0.5)
                 self._free -= 1
             self._execution.start(self.feed.source, group, self._done_with(group))
-        return len(entries)
+            started += len(group)
+        return started
 
     def _done_with(self, group: list[Entry], ended: threading.Event | None = None) -> Done:
         def done(outcomes: list[Outcome]) -> None:
