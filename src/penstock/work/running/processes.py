@@ -62,7 +62,7 @@ def load(name: str) -> App:
         found = importlib.import_module(module)
     except ImportError as error:
         raise NoApp(f"cannot import {module}: {error}") from error
-    except Exception as error:  # noqa: BLE001 - the module may raise anything
+    except Exception as error:
         raise NoApp(f"cannot import {module}: {type(error).__name__}: {error}") from error
     app = getattr(found, attribute, None)
     if not isinstance(app, App):
