@@ -139,8 +139,9 @@ class Player:
         self._backend.ask("XGROUP", "CREATE", STREAM, "g", "0")
         return None
 
-    def state(self) -> dict[str, Any]:
-        """The data that both must have in the end."""
+    def state(self, backend: Backend | None = None) -> dict[str, Any]:
+        """The data that both must have in the end; of another backend, if given."""
+        self._backend = backend or self._backend
         rows = self._backend.ask("XPENDING", STREAM, "g", "-", "+", 1000)
         return {
             "pending": [(self._names.get(row[0].decode()), row[1], row[3]) for row in rows],
