@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
+import random
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from penstock.errors import ConnectionLost
 from penstock.work import App, Message, per_second
+from penstock.work.backend import Backend, Word
+from penstock.work.running import lane
 from penstock.work.running.gate import Gate
 from penstock.work.running.metrics import text_of
+from tests.support.campaign import seed
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.work.backends import NAMES, running_url
 
@@ -212,6 +219,64 @@ def _sends(job: Any) -> bool:
     except Exception:  # noqa: BLE001
         return False
     return True
+
+
+class LossyBackend:
+    """A backend whose replies are lost now and then: the command has run, the caller cannot know."""
+
+    def __init__(self, backend: Backend, dice: random.Random) -> None:
+        self._backend = backend
+        self._dice = dice
+        self.is_lossy = True
+        self.lost: Counter[str] = Counter()
+
+    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        reply = self._backend.work(name, keys, arguments)
+        if self.is_lossy and self._dice.random() < 0.1:
+            self.lost[name] += 1
+            raise ConnectionLost("a reply was lost")
+        return reply
+
+    def ask(self, *words: Word) -> Any:
+        return self._backend.ask(*words)
+
+    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
+        self._backend.wait(after, block_ms)
+
+    def close(self) -> None:
+        self._backend.close()
+
+
+def test_lost_replies_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "PAUSE_SECONDS", 0.001)
+    app = App("memory:", group="g")
+
+    @app.on("jobs", lease=1, attempts=20, backoff=(0.01, 0.02))
+    def job(number: int, msg: Message) -> None:
+        if number % 10 == 0 and msg.attempt == 1:
+            raise ValueError("not yet")
+        msg.send("keyed", {"key": number % 7, "number": number})
+
+    @app.on("keyed", key="key", lease=1, attempts=20)
+    def in_order(payload: dict[str, int], msg: Message) -> None:
+        msg.send("out", payload)
+
+    lossy = LossyBackend(app.backend, random.Random(seed()))
+    app.use(lossy)
+    for number in range(150):
+        lossy.ask("XADD", "jobs", "*", "data", number)
+    worker = app.worker()
+    worker.start()
+    wait_until(lambda: lossy.ask("XLEN", "out") >= 150 and not pending(app, "keyed"))
+    lossy.is_lossy = False
+    assert worker.stop()
+    assert len(lossy.lost) >= 3
+    found = lossy.ask("XRANGE", "out", "-", "+").entries()
+    numbers = [json.loads(fields[1])["number"] for _, fields in found]
+    assert sorted(numbers) == list(range(150))
+    assert lossy.ask("XLEN", "jobs:dead") == lossy.ask("XLEN", "keyed:dead") == 0
+    assert pending(app, "jobs") == []
+    app.close()
 
 
 def test_children_that_die_are_named_and_replaced(
