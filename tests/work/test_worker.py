@@ -13,6 +13,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import pytest
 
@@ -21,7 +23,7 @@ from penstock.work import App, Message, per_second
 from penstock.work.backend import Backend, Word
 from penstock.work.running import lane
 from penstock.work.running.gate import Gate
-from penstock.work.running.metrics import text_of
+from penstock.work.running.metrics import MetricsServer, text_of
 from tests.support.campaign import seed
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.work.backends import NAMES, running_url
@@ -317,6 +319,26 @@ def test_children_that_die_are_named_and_replaced(
 
 def _path() -> str:
     return os.environ.get("PYTHONPATH", "")
+
+
+def test_metrics_are_served() -> None:
+    app = App("memory:", group="g")
+
+    @app.on("jobs")
+    def job(number: int) -> None: ...
+
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    served = MetricsServer(worker, 0)
+    address = f"http://127.0.0.1:{served.port}"
+    line = 'penstock_work_outcomes_total{stream="jobs",outcome="ack"} 1'
+    wait_until(lambda: line in urlopen(f"{address}/metrics").read().decode().splitlines())
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"{address}/other")
+    served.close()
+    assert worker.stop()
+    app.close()
 
 
 def test_a_suspect_runs_alone() -> None:

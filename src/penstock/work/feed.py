@@ -74,13 +74,17 @@ class Feed:
         self.counts: Counter[str] = Counter()  # of outcomes
 
     def prepare(self) -> None:
-        """Create the group, if it is missing. Raises: CommandError, ConnectionLost."""
+        """Create the group, if it is missing; remove consumers of workers that are long gone.
+
+        Raises: CommandError, ConnectionLost.
+        """
         words = ("XGROUP", "CREATE", self.stream, self._place.group, "0", "MKSTREAM")
         try:
             self._place.backend.ask(*words)
         except CommandError as error:
             if error.code != "BUSYGROUP":
                 raise
+        self._reap(REAP_IDLE_MS)
 
     def take(self, count: int, alone: bool = False) -> Taken:
         """Take entries that are due or new, at most `count`; `alone`: one suspect.
@@ -166,9 +170,8 @@ class Feed:
         self.settle(outcomes)
 
     def leave(self) -> None:
-        """At the end: remove our consumer if it has nothing, and those of workers that are gone."""
+        """At the end: remove our consumer if it has nothing."""
         self._reap(0, self._place.consumer)
-        self._reap(REAP_IDLE_MS)
 
     def _reap(self, idle_ms: int, *consumer: str) -> None:
         words: list[Word] = [self._place.group, idle_ms, *consumer]

@@ -87,6 +87,36 @@ def test_a_worker_that_dies_is_started_again_and_a_signal_drains(
     assert "ended with code 7: starting another" in (folder / "log").read_text()
 
 
+def test_changed_code_is_loaded_again(folder: Path, penstock: CommandLine) -> None:
+    command = [sys.executable, "-m", "penstock", "worker", "shop:app", "--reload"]
+    environment = {**_environment(), **penstock.environment}
+    client = penstock.server.client
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, env=environment, stderr=log)
+    try:
+        client.xadd("jobs", {"data": 3})
+        wait_for_out(penstock, 1)
+        (folder / "shop.py").write_text(SHOP.replace('"out", number', '"out", -number'))
+        deadline = time.monotonic() + SECONDS_MAX
+        while "code has changed" not in (folder / "log").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        while (folder / "log").read_text().count("worker=") < 3:  # started, stopped, started
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        client.xadd("jobs", {"data": 4})
+        wait_for_out(penstock, 2)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(SECONDS_MAX) == 0
+    finally:
+        process.kill()
+        process.wait()
+    assert [fields for _, fields in client.xrange("out") or ()] == [
+        {b"data": b"3"},
+        {b"data": b"-4"},
+    ]
+
+
 def test_a_name_that_is_no_app_is_refused(
     folder: Path, penstock: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

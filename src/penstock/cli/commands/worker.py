@@ -49,7 +49,10 @@ def worker(
     to the group. A second signal gives it back at once.
     """
     # Imported here because no other subcommand needs the worker library.
-    from penstock.work.running import processes as supervisor
+    try:
+        from penstock.work.running import processes as supervisor
+    except ImportError as error:
+        raise Failure(f"{error}: pip install 'penstock[work]'") from None
 
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
