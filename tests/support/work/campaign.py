@@ -160,12 +160,13 @@ class Campaign:
             time.sleep(0.05)
 
     def _disturb(self) -> None:
-        what = self.dice.choice(["worker", "worker", "stop", "server"])
+        servers = [] if self._server is None else ["server"]
+        what = self.dice.choice(["worker", "worker", "stop", *servers])
         worker = self.dice.choice(self._workers)
         self.kills[what] += 1
         if what == "worker":
             worker.kill()
-        elif what == "server" and self._server is not None:
+        elif what == "server":
             self._end_server()
             self._start_server()
         else:
