@@ -94,6 +94,25 @@ def test_everything_runs_and_ends(app: App) -> None:
     assert 'penstock_work_outcomes_total{stream="jobs",outcome="retry"} 10' in text_of(worker)
 
 
+def test_delays_and_retries_are_never_early(app: App) -> None:
+    begun: list[float] = []
+
+    @app.on("jobs", backoff=(0.4, 0.4))
+    def job(number: int) -> None:
+        begun.append(time.time())
+        if len(begun) == 1:
+            raise ValueError("not yet")
+
+    worker = app.worker()
+    worker.start()
+    sent = time.time()
+    job.send(1, delay=0.3)
+    wait_until(lambda: len(begun) == 2)
+    assert worker.stop()
+    assert begun[0] - sent >= 0.299  # the server counts milliseconds
+    assert begun[1] - begun[0] >= 0.299  # three quarters of the pause, at least
+
+
 def test_a_lease_is_renewed_while_a_job_runs_long(app: App) -> None:
     begun: list[int] = []
     finish = threading.Event()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -25,8 +26,10 @@ def orders(penstock: CommandLine) -> CommandLine:
     for number in (1, 2, 3):
         charge.send(number)
     worker.start()
+    deadline = time.monotonic() + 60
     while app.backend.ask("XLEN", "orders:dead") < 2:
-        pass
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
     assert worker.stop()
     app.close()
     return penstock

@@ -246,6 +246,10 @@ class Campaign:
                 assert before.number <= after.number, f"overtaken: {before} {after}"
 
     def _was_stopped(self, one: Attempt) -> bool:
+        """Tell whether the process was stopped, or stalled by a machine under load, for about a lease."""
+        took = 0.0 if one.end is None else one.end - one.begin
+        if took > jobs.LEASE / 2 and not jobs.is_long(one.number):
+            return True
         return any(
             one.pid == pid and one.begin <= to and (one.end or to) >= since
             for pid, since, to in self.stops

@@ -87,10 +87,10 @@ def _serve(pipe: Connection, module: str, name: str) -> None:
     while True:
         try:
             group, stream, entries = pipe.recv()
-        except (EOFError, OSError):
+            source = Source(group, stream, handler.route)
+            pipe.send(Attempt(handler, source, entries).run())
+        except (EOFError, OSError):  # the parent has ended; a handler's own errors are outcomes
             return
-        source = Source(group, stream, handler.route)
-        pipe.send(Attempt(handler, source, entries).run())
 
 
 def find_handler(module: str, name: str) -> Any:
