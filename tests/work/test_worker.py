@@ -208,6 +208,23 @@ def test_something_sent_to_a_key_of_another_type_fails_the_attempt(app: App) -> 
     assert pending(app, "jobs") == []
 
 
+def test_an_entry_with_very_many_fields_can_die(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs")
+    def job(number: int) -> None:
+        ran.append(number)
+
+    fields = [piece for number in range(10_000) for piece in (f"name{number}", number)]
+    app.backend.ask("XADD", "jobs", "*", *fields)
+    worker = app.worker()
+    worker.start()
+    job.send(5)
+    wait_until(lambda: app.backend.ask("XLEN", "jobs:dead") == 1 and ran == [5])
+    assert worker.stop()
+    assert pending(app, "jobs") == []
+
+
 def test_a_server_that_vanishes_is_waited_for(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

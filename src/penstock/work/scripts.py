@@ -9,10 +9,12 @@ from __future__ import annotations
 from penstock.engine.commands.work.rows import WAITING, WINDOW_MS
 from penstock.engine.commands.work.send import DELAY_WINDOW_MS, DELAYED_GROUP, MOVED_MAX
 
+_PIECES_MAX = 7000  # Lua calls a command with at most 8000 arguments
+
 _COMMON = f"""
 local WINDOW, WAITING = {WINDOW_MS}, '{WAITING.decode()}'
 local DELAY_WINDOW, DELAYED_GROUP = {DELAY_WINDOW_MS}, '{DELAYED_GROUP.decode()}'
-local MOVED_MAX = {MOVED_MAX}
+local MOVED_MAX, PIECES_MAX = {MOVED_MAX}, {_PIECES_MAX}
 local WRONG = 'WRONGTYPE Operation against a key holding the wrong kind of value'
 local at = 0
 local function word() at = at + 1; return ARGV[at] end
@@ -45,6 +47,9 @@ local function add(stream, fields, extra)
 end
 local function bury(stream, dead, group, consumer, id, begun, reason, trace)
   local fields = fields_of(stream, id)
+  if fields and #fields > PIECES_MAX then
+    fields, reason = {{}}, reason .. ' (its fields are too many for a script, and only in the stream)'
+  end
   if fields then
     add(dead, fields, {{'_reason', reason, '_source_stream', stream, '_source_id', id,
       '_traceback', trace, '_attempts', begun, '_group', group, '_consumer', consumer}})
