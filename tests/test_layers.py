@@ -22,12 +22,14 @@ MAY_IMPORT: dict[str, set[str]] = {name: set() for name in (*VOCABULARY, "_versi
     "embedded": {"core", "engine", "persist", "server"},
     "client": {"core", "wire"},
     "spark": {"core", "persist", "client"},
+    "work": {"core", "engine", "embedded", "client", "__init__"},
     "human": {"core"},
     "inspect": {"core", "persist", "client"},
     "web": {"core", "persist", "client", "human", "inspect"},
     "demo": set(),  # it starts the `penstock` command, as a user does
     "cli": {
         *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
+        *("engine", "work"),
         *("build", "_version"),
     },
     "aio": {"engine", "embedded"},

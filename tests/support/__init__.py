@@ -14,4 +14,5 @@ random/       random commands
 disk/         a disk in memory, power cuts, data directories
 rdb/          RDB files and DUMP payloads
 spark/        lakes, pipelines, rows
+work/         workers: backends, random sequences, campaigns of kills
 """

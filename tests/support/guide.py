@@ -122,7 +122,8 @@ class Guide:
 
     def _run_python(self, text: str, lines_before: str) -> None:
         if ">>>" not in text:
-            exec(compile(lines_before + text, str(self._page), "exec"), self._names)
+            code = compile(lines_before + text, str(self._page), "exec", dont_inherit=True)
+            exec(code, self._names)
             return
         # Not the namespace itself: a doctest clears it.
         test = doctest.DocTestParser().get_doctest(

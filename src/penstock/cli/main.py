@@ -16,6 +16,7 @@ from penstock.cli.commands import (
     add,
     archive,
     check,
+    dead,
     demo,
     groups,
     info,
@@ -26,6 +27,7 @@ from penstock.cli.commands import (
     serve,
     tail,
     ui,
+    worker,
 )
 from penstock.cli.terminal.outcome import EXIT_CODES, Program
 
@@ -48,6 +50,8 @@ app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=check.EPILOG)(check.check)
 app.add_typer(archive.archive, name="archive")
 app.add_typer(pipeline.app, name="pipeline")
+app.command(epilog=worker.EPILOG)(worker.worker)
+app.command(epilog=dead.EPILOG)(dead.dead)
 app.command(epilog=replay.EPILOG)(replay.replay)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=ui.EPILOG)(ui.ui)

@@ -49,6 +49,7 @@ from penstock.engine.commands.streams import (
     removal,
     settings,
 )
+from penstock.engine.commands.work import owners, send, settle, take
 from penstock.engine.context import Context
 from penstock.engine.keyspace import Keyspace
 from penstock.engine.table import Command, QuickForm
@@ -76,6 +77,7 @@ TABLE: dict[str, Command] = {
     command.name: command
     for module in (
         *(append, removal, settings, ranges, read, groups, claims, info, extension, append_batch),
+        *(take, settle, send, owners),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
         *(lists, list_edits, list_pops, list_moves),
     )

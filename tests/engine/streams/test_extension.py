@@ -161,5 +161,6 @@ def test_help_names_every_subcommand(bench: Bench) -> None:
     lines = bench.ask("penstock help")
     assert lines[0] == "PENSTOCK <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
     assert [line.split()[0] for line in lines[1:] if line[0] != " "] == [
-        *("SPLITS", "NODES", "APPENDBATCH", "HELP")
+        *("SPLITS", "NODES", "APPENDBATCH", "TAKE", "ADOPT", "RENEW", "SETTLE", "SEND"),
+        *("OWN", "REAP", "HELP"),
     ]

@@ -12,5 +12,7 @@ pipeline   runs or checks a pipeline
 archive    shows or compacts a lake
 replay     appends entries to a stream again
 ui         runs the dashboard
+worker     runs the handlers of an App
+dead       shows dead letters, tries them again, removes them
 demo       runs the demonstration
 """

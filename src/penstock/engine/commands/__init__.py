@@ -1,6 +1,7 @@
 """The commands on data. Each module ends with its rows of the command table.
 
 streams/     the X commands and PENSTOCK
+work/        the PENSTOCK commands of workers
 keys         DEL, EXISTS, TYPE, RENAME, OBJECT
 expiry       EXPIRE, TTL, PERSIST and their variants
 scan         KEYS, SCAN, RANDOMKEY

@@ -1,6 +1,7 @@
 """Reads streams in bulk, which Redis cannot: PENSTOCK SPLITS, PENSTOCK NODES, PENSTOCK HELP.
 
-PENSTOCK APPENDBATCH is in append_batch.py. docs/extensions.md shows how to use them.
+PENSTOCK APPENDBATCH is in append_batch.py, the commands of workers are in commands/work. docs/extensions.md
+shows how to use them.
 """
 
 from __future__ import annotations
@@ -70,6 +71,20 @@ _HELP = [
     "    The listpacks that hold a range: the next start, then the first id and bytes of each.",
     "APPENDBATCH <batch-id> <numkeys> <record> <stream> <staging> [...] [MAXLEN|MINID ...]",
     "    Append staged rows to a stream, unless the record shows that this batch was appended.",
+    "TAKE <numkeys> <stream> <dead> <delayed> [<owner>] <group> <consumer> <lease> <attempts> ...",
+    "    Take entries for a worker, each with a lease.",
+    "ADOPT 3 <stream> <dead> <owner> <group> <consumer> <lease> <attempts> <start> <count>",
+    "    Take over the pending entries of a keyed stream.",
+    "RENEW <numkeys> <stream> [<owner>] <group> <consumer> <lease> [<id> <attempt> <new> ...]",
+    "    Extend leases; the ids that are lost.",
+    "SETTLE <numkeys> <stream> <dead> [...] <group> <consumer> [ACK|RETRY|DEAD ... [SEND ...]]",
+    "    Settle the outcomes of a batch of attempts in one step.",
+    "SEND <numkeys> <key> [...] <stream> <delayed> <mark> <delay> <mark-time> <count> <field> ...",
+    "    Add an entry later, or once under a name.",
+    "OWN 1 <owner> <consumer> <lease>",
+    "    Own a keyed stream for a time.",
+    "REAP 1 <stream> <group> <idle> [<consumer>]",
+    "    Remove consumers that have no pending entries and are idle.",
 ]
 
 _GROUP = "penstock"

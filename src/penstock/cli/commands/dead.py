@@ -1,0 +1,155 @@
+"""`penstock dead`: the dead letters of a stream."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import Annotated
+
+import redis
+import typer
+
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url, Word, refusal
+from penstock.cli.terminal.entries import StreamEntry, entries
+from penstock.cli.terminal.outcome import Failure, example
+from penstock.cli.terminal.output import Stdout, TableColumn
+from penstock.engine.commands.work.rows import WAITING, WINDOW_MS
+from penstock.human.show import entry_json, fields_text, harmless
+
+EPILOG = example(
+    "penstock dead orders ls                        what is dead, and why",
+    "penstock dead orders show 1700000000000-0      one entry with its traceback",
+    "penstock dead orders redrive 1700000000000-0   try it again",
+    "penstock dead orders redrive --all             try all of them again",
+    "penstock dead orders drop 1700000000000-0      remove it",
+)
+
+PAGE = 500
+FACTS = (
+    *(b"_reason", b"_source_stream", b"_source_id", b"_traceback"),
+    *(b"_attempts", b"_group", b"_consumer"),
+)
+COLUMNS = (
+    TableColumn("id"),
+    TableColumn("source id"),
+    TableColumn("group"),
+    TableColumn("attempts", numeric=True),
+    TableColumn("reason"),
+)
+
+
+class Action(StrEnum):
+    """What to do with dead letters."""
+
+    LS = "ls"
+    SHOW = "show"
+    REDRIVE = "redrive"
+    DROP = "drop"
+
+
+def dead(
+    stream: Annotated[str, typer.Argument(metavar="STREAM")],
+    action: Annotated[Action, typer.Argument(metavar="ls|show|redrive|drop")],
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID ...]")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
+    json: Json = False,
+    url: Url = URL_DEFAULT,
+) -> None:
+    """Show the dead letters of a stream, try them again, or remove them.
+
+    A worker moves an entry to STREAM:dead when its attempts are used up, when its handler raises Dead, or
+    when its payload cannot be read. `redrive` gives it back to the group that failed, with all its attempts.
+    If the entry is no longer in STREAM, it is added again, and all groups see it. IDs are those of
+    STREAM:dead.
+    """
+    name = os.fsencode(stream) + b":dead"
+    output = Stdout()
+    with ServerConnection(url) as server:
+        if action is Action.LS:
+            _list(_all(server, name), json, output)
+            return
+        found = _all(server, name) if everything else [_one(server, name, id_) for id_ in ids or ()]
+        if not found and not everything:
+            raise typer.BadParameter(f"{action} needs the id of an entry, or --all")
+        for entry in found:
+            if action is Action.SHOW:
+                _show(name, entry, json, output)
+            elif action is Action.DROP:
+                server.ask("XDEL", name, str(entry.id), about=name)
+                output.line(f"dropped {entry.id}")
+            else:
+                output.line(f"redriven {entry.id} to {_redrive(server, name, entry)}")
+
+
+def _all(server: ServerConnection, name: bytes) -> list[StreamEntry]:
+    found: list[StreamEntry] = []
+    start = "-"
+    while True:
+        page = entries(name, server.ask("XRANGE", name, start, "+", "COUNT", PAGE, about=name))
+        found += page
+        if len(page) < PAGE:
+            return found
+        start = str(page[-1].id.next())
+
+
+def _one(server: ServerConnection, name: bytes, id_: str) -> StreamEntry:
+    found = entries(name, server.ask("XRANGE", name, id_, id_, about=name))
+    if not found:
+        raise Failure(f"{harmless(name)} has no entry {harmless(id_)}")
+    return found[0]
+
+
+def _facts(entry: StreamEntry) -> dict[bytes, bytes]:
+    return {field: value for field, value in entry.fields if field in FACTS}
+
+
+def _list(found: list[StreamEntry], json: bool, output: Stdout) -> None:
+    if json:
+        for entry in found:
+            output.line(entry_json(entry.stream, entry.id, entry.fields))
+        return
+    rows = []
+    for entry in found:
+        facts = _facts(entry)
+        shown = [facts.get(name, b"") for name in (b"_source_id", b"_group", b"_attempts")]
+        reason = facts.get(b"_reason", b"").split(b"\n")[0]
+        rows.append([str(entry.id), *map(harmless, shown), harmless(reason)])
+    output.table(COLUMNS, rows)
+
+
+def _show(name: bytes, entry: StreamEntry, json: bool, output: Stdout) -> None:
+    if json:
+        output.line(entry_json(name, entry.id, entry.fields))
+        return
+    output.line(f"{entry.id}")
+    facts = _facts(entry)
+    for fact in FACTS:
+        if fact != b"_traceback" and fact in facts:
+            output.line(f"  {fact.decode()[1:]}: {harmless(facts[fact])}")
+    output.line(f"  fields: {fields_text([one for one in entry.fields if one[0] not in FACTS])}")
+    for line in facts.get(b"_traceback", b"").decode(errors="replace").splitlines():
+        output.line(f"  {harmless(line)}")
+
+
+def _redrive(server: ServerConnection, name: bytes, entry: StreamEntry) -> str:
+    """Give an entry back to its group, or add it again; remove the dead letter in the same step."""
+    facts = _facts(entry)
+    try:
+        source, source_id, group = (
+            facts[name] for name in (b"_source_stream", b"_source_id", b"_group")
+        )
+    except KeyError as error:
+        raise Failure(f"{entry.id} has no field {harmless(error.args[0])}") from None
+    there = entries(source, server.ask("XRANGE", source, source_id, source_id, about=source))
+    again: list[Word]
+    if there:
+        again = ["XCLAIM", source, group, WAITING, 0, source_id, "IDLE", WINDOW_MS]
+        again += ["RETRYCOUNT", 0, "FORCE", "JUSTID"]
+    else:
+        fields = [piece for one in entry.fields if one[0] not in FACTS for piece in one]
+        again = ["XADD", source, "*", *fields]
+    replies = server.ask_all([("MULTI",), again, ("XDEL", name, str(entry.id)), ("EXEC",)])
+    for reply in replies:
+        if isinstance(reply, redis.RedisError):
+            raise refusal(reply, source)
+    return harmless(source)

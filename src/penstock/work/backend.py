@@ -1,0 +1,151 @@
+"""The work commands on an embedded database, a penstock server, Redis or Valkey.
+
+All take the same keys and arguments and give the same replies. A penstock server and an embedded database
+have commands for them, other servers run scripts.
+
+Errors are the same everywhere: CommandError if the server refuses, ConnectionLost if its reply did not come.
+Nothing is retried here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import redis
+
+import penstock
+from penstock.client.address import BadUrl, parse_url
+from penstock.embedded.database import Database
+from penstock.errors import CommandError, ConfigError, ConnectionLost
+from penstock.work.scripts import SCRIPTS
+
+Word = str | bytes | int
+CONNECT_SECONDS_MAX = 5
+REPLY_SECONDS_MAX = 10  # more than any BLOCK of a worker
+MEMORY = "memory:"
+DIRECTORY = "file:"
+
+
+class Backend(Protocol):
+    """A server, or a database in this process."""
+
+    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        """Run a work command. Raises: CommandError, ConnectionLost."""
+
+    def ask(self, *words: Word) -> Any:
+        """Run an ordinary command. Raises: CommandError, ConnectionLost."""
+
+    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
+        """Wait until one of these streams has an entry after its id, or the time is over."""
+
+    def close(self) -> None:
+        """End connections that this object has opened."""
+
+
+class EmbeddedBackend:
+    """A Database in this process."""
+
+    def __init__(self, database: Database[Any], own: bool = False) -> None:
+        """`own`: close the database at the end."""
+        if database._decode:
+            raise ConfigError("open the database of an App without decode_responses")
+        self.database = database
+        self._own = own
+
+    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        return self.database._run(f"PENSTOCK {name}", [len(keys), *keys, *arguments])
+
+    def ask(self, *words: Word) -> Any:
+        first, *rest = words
+        if first == "XGROUP":
+            first, *rest = f"XGROUP {rest[0]!s}", *rest[1:]
+        return self.database._run(str(first), rest)
+
+    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
+        self.database.xread(dict(after), count=1, block=block_ms)
+
+    def close(self) -> None:
+        if self._own:
+            self.database.close()
+
+
+class ServerBackend:
+    """A server: penstock, Redis or Valkey. Connects on first use; each thread has its own connection."""
+
+    def __init__(self, url: str) -> None:
+        try:
+            server = parse_url(url)
+        except BadUrl as error:
+            raise ConfigError(f"{url!r} is not the address of a server: write {error}") from None
+        self.name = server.name
+        self._client = server.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
+        self._lock = threading.Lock()
+        self._has_commands: bool | None = None
+
+    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        if self._is_penstock():
+            return self.ask("PENSTOCK", name, len(keys), *keys, *arguments)
+        script = SCRIPTS[name]
+        digest = hashlib.sha1(script.encode()).hexdigest()
+        try:
+            return self.ask("EVALSHA", digest, len(keys), *keys, *arguments)
+        except CommandError as error:
+            if error.code != "NOSCRIPT":
+                raise
+            return self.ask("EVAL", script, len(keys), *keys, *arguments)
+
+    def ask(self, *words: Word) -> Any:
+        try:
+            return self._client.execute_command(*words)  # type: ignore[no-untyped-call]
+        except (redis.ConnectionError, redis.TimeoutError, OSError) as error:
+            raise ConnectionLost(f"{self.name}: {error}") from error
+        except redis.RedisError as error:
+            raise _refusal(str(error), type(error).__name__) from None
+
+    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
+        options: list[Word] = ["COUNT", 1, "BLOCK", block_ms]
+        self.ask("XREAD", *options, "STREAMS", *after, *after.values())
+
+    def close(self) -> None:
+        self._client.close()
+
+    def _is_penstock(self) -> bool:
+        """Ask once which kind of server this is."""
+        with self._lock:
+            if self._has_commands is None:
+                try:
+                    self.ask("PENSTOCK", "HELP")
+                except CommandError:
+                    self._has_commands = False
+                    self._refuse_cluster()
+                else:
+                    self._has_commands = True
+            return self._has_commands
+
+    def _refuse_cluster(self) -> None:
+        """Raises: ConfigError for a node of a Redis Cluster."""
+        if b"cluster_enabled:1" in self.ask("INFO", "cluster"):
+            raise ConfigError(f"{self.name} is a node of a Redis Cluster, which is not supported")
+
+
+def _refusal(text: str, kind: str) -> CommandError:
+    """The error reply of a server."""
+    if kind == "NoScriptError":
+        return CommandError(text, "NOSCRIPT")
+    found = re.match(r"([A-Z]+) (.*)", text, re.S)
+    return CommandError(found[2], found[1]) if found else CommandError(text)
+
+
+def backend_for(where: str | Database[Any]) -> Backend:
+    """The backend for the first argument of an App. Raises: ConfigError."""
+    if isinstance(where, str) and where == MEMORY:
+        return EmbeddedBackend(penstock.open(), own=True)
+    if isinstance(where, str) and where.startswith(DIRECTORY):
+        return EmbeddedBackend(penstock.open(where.removeprefix(DIRECTORY)), own=True)
+    if isinstance(where, str):
+        return ServerBackend(where)
+    return EmbeddedBackend(where)

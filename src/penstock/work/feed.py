@@ -1,0 +1,195 @@
+"""The entries of one stream for one worker: take, renew, settle. Threads may share it; it starts none.
+
+An entry that was taken is held until it is settled: its lease is renewed, and nobody else gets it. If a reply
+is lost, the worker may own rows that it does not know: `recover` gives them back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from penstock.errors import CommandError
+from penstock.work.backend import Backend, Word
+from penstock.work.handler import Handler
+from penstock.work.message import Source
+from penstock.work.names import dead_key, delayed_key
+from penstock.work.settlement import ACK, RETRY, Outcome, settlement
+
+log = logging.getLogger("penstock.work")
+
+ROWS_MAX = 1000
+LOST = "lost"
+REAP_IDLE_MS = 3_600_000  # a consumer without entries that was not seen for this long is removed
+
+
+@dataclass(slots=True)
+class Entry:
+    """An entry that was taken for an attempt."""
+
+    id: str
+    fields: list[bytes]
+    attempt: int
+    suspect: bool = False  # its last attempt ended without an outcome
+    key: str | None = None
+
+
+@dataclass(slots=True)
+class Taken:
+    """The result of one take."""
+
+    entries: list[Entry] = field(default_factory=list)
+    suspects_left: bool = False  # there are suspects, which run alone
+    waiting: bool = False  # time alone may bring more entries
+    standby: bool = False  # another worker owns the stream
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Who reads, where, and by which clock (seconds)."""
+
+    backend: Backend
+    group: str
+    consumer: str
+    now: Callable[[], float]
+
+
+class Feed:
+    """The entries of a stream without keys: any number of workers share them."""
+
+    def __init__(self, place: Place, handler: Handler[Any], source: Source) -> None:
+        self.handler = handler
+        self.source = source
+        self.stream = source.stream
+        self._place = place
+        self._lease_ms = handler.options.lease_ms()
+        self._attempts = handler.options.attempts
+        self._held: dict[str, int] = {}
+        self._missed: set[str] = set()  # the last renewal found them lost
+        self._lock = threading.RLock()
+        self.counts: Counter[str] = Counter()  # of outcomes
+
+    def prepare(self) -> None:
+        """Create the group, if it is missing; remove consumers of workers that are long gone.
+
+        Raises: CommandError, ConnectionLost.
+        """
+        words = ("XGROUP", "CREATE", self.stream, self._place.group, "0", "MKSTREAM")
+        try:
+            self._place.backend.ask(*words)
+        except CommandError as error:
+            if error.code != "BUSYGROUP":
+                raise
+        self._reap(REAP_IDLE_MS)
+
+    def take(self, count: int, alone: bool = False) -> Taken:
+        """Take entries that are due or new, at most `count`; `alone`: one suspect.
+
+        Raises: CommandError, ConnectionLost.
+        """
+        keys = [self.stream, dead_key(self.stream), delayed_key(self.stream)]
+        mode = "ALONE" if alone else "ANY"
+        words = (self._lease_ms, self._attempts, min(count, ROWS_MAX), mode)
+        rows, left, waiting, buried = self._work("TAKE", keys, *words)
+        taken = Taken([], bool(left), bool(waiting))
+        with self._lock:
+            for entry_id, fields, attempt, suspect in rows:
+                entry = Entry(entry_id.decode(), fields, attempt, bool(suspect))
+                self._held[entry.id] = attempt
+                taken.entries.append(entry)
+        if buried:
+            self.counts["dead"] += buried
+            log.warning("stream=%s outcome=dead count=%d reason=attempts", self.stream, buried)
+        return taken
+
+    def settle(self, outcomes: Sequence[Outcome]) -> list[bool]:
+        """Settle outcomes in one step; False for those that are no longer ours.
+
+        Raises: CommandError, ConnectionLost. It is safe to settle the same outcomes again.
+        """
+        keys, words = settlement(self.stream, outcomes)
+        accepted = [bool(one) for one in self._work("SETTLE", keys, *words)]
+        with self._lock:
+            for one, good in zip(outcomes, accepted, strict=True):
+                if self._held.get(one.id) == one.attempt:
+                    del self._held[one.id]
+                self.counts[one.kind.lower() if good else LOST] += 1
+                _tell(self.stream, one, good)
+        return accepted
+
+    def forget(self, outcomes: Sequence[Outcome]) -> None:
+        """Drop entries that cannot be settled any more."""
+        with self._lock:
+            for one in outcomes:
+                self._held.pop(one.id, None)
+
+    def renew(self) -> None:
+        """Extend the leases of everything that is held. Raises: CommandError, ConnectionLost."""
+        with self._lock:
+            held = list(self._held.items())
+        for first in range(0, len(held), ROWS_MAX):
+            words: list[Word] = []
+            for entry_id, attempt in held[first : first + ROWS_MAX]:
+                words += [entry_id, attempt, attempt]
+            lost = self._work("RENEW", [self.stream], self._lease_ms, *words)
+            self._forget({name.decode() for name in lost})
+
+    def _forget(self, lost: set[str]) -> None:
+        """Drop entries that were lost twice in a row: the first time they may just have been settled."""
+        with self._lock:
+            for entry_id in lost & self._missed:
+                if self._held.pop(entry_id, None) is not None:
+                    log.warning("stream=%s id=%s outcome=lost", self.stream, entry_id)
+            self._missed = lost & self._held.keys()
+
+    def recover(self) -> None:
+        """Give back rows that are ours but that no reply told us of. Raises: as settle."""
+        place = self._place
+        words = ("XPENDING", self.stream, place.group, "-", "+", ROWS_MAX, place.consumer)
+        rows = place.backend.ask(*words)
+        with self._lock:
+            unknown = [row for row in rows if row[0].decode() not in self._held]
+        if unknown:
+            self.give_back([(row[0].decode(), row[3]) for row in unknown])
+
+    def held(self) -> int:
+        """How many entries are held."""
+        with self._lock:
+            return len(self._held)
+
+    def give_back(self, entries: Sequence[tuple[str, int]]) -> None:
+        """Return entries whose attempt has not started; it does not count."""
+        outcomes = [
+            Outcome(entry_id, attempt, RETRY, next_attempt=max(0, attempt - 1))
+            for entry_id, attempt in entries
+        ]
+        self.settle(outcomes)
+
+    def leave(self) -> None:
+        """At the end: remove our consumer if it has nothing."""
+        self._reap(0, self._place.consumer)
+
+    def _reap(self, idle_ms: int, *consumer: str) -> None:
+        words: list[Word] = [self._place.group, idle_ms, *consumer]
+        self._place.backend.work("REAP", [self.stream], words)
+
+    def _work(self, name: str, keys: Sequence[str], *words: Word) -> Any:
+        """Run a work command for our group and consumer."""
+        place = self._place
+        return place.backend.work(name, keys, [place.group, place.consumer, *words])
+
+
+def _tell(stream: str, one: Outcome, accepted: bool) -> None:
+    level = logging.DEBUG if one.kind == ACK and accepted else logging.WARNING
+    if not log.isEnabledFor(level):
+        return
+    how = one.kind.lower() if accepted else LOST
+    text = "stream=%s id=%s attempt=%d outcome=%s"
+    if one.reason:
+        log.log(level, text + " reason=%s", stream, one.id, one.attempt, how, one.reason)
+    else:
+        log.log(level, text, stream, one.id, one.attempt, how)

@@ -1,0 +1,252 @@
+"""The entries of a keyed stream: one owner, and for each key one entry at a time, in the order of the stream.
+
+The owner reads all entries and parks them by key. The first entry of a key runs when it is due; the others
+wait behind it. A retry keeps its place, so it holds its own key back and no other. Entries are not counted as
+attempts while they are parked: PENSTOCK RENEW counts an attempt when it begins.
+
+    ann  ──> 1-0 (running)   4-0   5-0
+    bob  ──> 2-0 (due in 3 s)   7-0
+    cid  ──> 3-0
+
+Ownership is a lease on one key. The owner renews it, not the rows: a new owner adopts all rows at once, and
+from then on the old one can settle nothing and take nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.errors import CommandError
+from penstock.work.backend import Word
+from penstock.work.feed import ROWS_MAX, Entry, Feed, Place, Taken, log
+from penstock.work.handler import Handler
+from penstock.work.message import Source
+from penstock.work.names import dead_key, delayed_key, owner_key
+from penstock.work.payload import BadPayload, key_of
+from penstock.work.settlement import DEAD, RETRY, Outcome, settlement
+
+PARKED_MAX = 10_000
+
+
+@dataclass(slots=True)
+class Parked:
+    """An entry in the queue of its key."""
+
+    id: str
+    fields: list[bytes]
+    begun: int  # attempts
+    suspect: bool
+    due: float
+
+
+class KeyedFeed(Feed):
+    """A keyed stream, or one partition of it."""
+
+    def __init__(self, place: Place, handler: Handler[Any], source: Source) -> None:
+        super().__init__(place, handler, source)
+        self._owner_key = owner_key(self.stream, place.group)
+        self._owned = False
+        self._adopt_at = 0.0
+        self._queues: dict[str, deque[Parked]] = {}
+        self._keys: dict[str, str] = {}  # of the entries that are parked or running
+        self._running: set[str] = set()  # keys
+
+    def take(self, count: int, alone: bool = False) -> Taken:
+        if not self._own():
+            return Taken([], standby=True)
+        try:
+            if self._place.now() >= self._adopt_at:
+                self._adopt()
+            if not alone:
+                self._read(count)
+            entries = self._begin(self._ready(count, alone))
+        except CommandError as error:
+            if error.code != "NOTOWNER":
+                raise
+            self._lose()
+            return Taken([], standby=True)
+        with self._lock:
+            suspects = any(queue[0].suspect for key, queue in self._idle())
+            return Taken(entries, suspects, bool(self._keys))
+
+    def settle(self, outcomes: Sequence[Outcome]) -> list[bool]:
+        accepted = super().settle(outcomes)
+        with self._lock:
+            for one, good in zip(outcomes, accepted, strict=True):
+                self._settled(one, good)
+        return accepted
+
+    def renew(self) -> None:
+        if self._owned and not self._place_is_owned():
+            self._lose()
+
+    def recover(self) -> None:
+        self._adopt_at = 0.0
+
+    def leave(self) -> None:
+        with self._lock:
+            idle = [parked for _, queue in self._idle() for parked in queue]
+        # Rows that wait for their next attempt are not ours: they are refused, and stay as they are.
+        outcomes = [Outcome(one.id, one.begun, RETRY, next_attempt=one.begun) for one in idle]
+        for first in range(0, len(outcomes), ROWS_MAX):
+            keys, words = settlement(self.stream, outcomes[first : first + ROWS_MAX])
+            self._work("SETTLE", keys, *words)
+        with self._lock:
+            self._lose()
+        self._place.backend.work("OWN", [self._owner_key], [self._place.consumer, 0])
+        super().leave()
+
+    # --- Ownership ---------------------------------------------------------------------------------
+
+    def _own(self) -> bool:
+        """Own the stream, or try to. Raises: CommandError, ConnectionLost."""
+        if not self._owned and self._place_is_owned():
+            log.info("stream=%s owner=%s", self.stream, self._place.consumer)
+            with self._lock:
+                self._owned = True
+                self._adopt_at = 0.0
+        return self._owned
+
+    def _place_is_owned(self) -> bool:
+        words = (self._place.consumer, self._lease_ms)
+        return bool(self._place.backend.work("OWN", [self._owner_key], words))
+
+    def _lose(self) -> None:
+        """Another worker is the owner: forget all but the running attempts, which can settle nothing."""
+        with self._lock:
+            self._owned = False
+            self._queues = {key: deque([self._queues[key][0]]) for key in self._running}
+            self._keys = {queue[0].id: key for key, queue in self._queues.items()}
+
+    # --- Queues ------------------------------------------------------------------------------------
+
+    def _idle(self) -> list[tuple[str, deque[Parked]]]:
+        """The queues of which no entry runs. Under the lock."""
+        return [(key, queue) for key, queue in self._queues.items() if key not in self._running]
+
+    def _adopt(self) -> None:
+        """Park all pending rows that are not known."""
+        self._adopt_at = self._place.now() + self.handler.options.lease
+        keys = [self.stream, dead_key(self.stream), self._owner_key]
+        start: Any = b"0-0"
+        while start is not None:
+            words = (self._lease_ms, self._attempts, start, ROWS_MAX)
+            rows, start = self._work("ADOPT", keys, *words)
+            now = self._place.now()
+            for entry_id, fields, begun, suspect, due_in_ms in rows:
+                due = now + due_in_ms / 1000
+                self._park(Parked(entry_id.decode(), fields, begun, bool(suspect), due))
+
+    def _read(self, count: int) -> None:
+        """Park new entries until enough keys are ready, or nothing is new, or too much is parked."""
+        keys = [self.stream, dead_key(self.stream), delayed_key(self.stream), self._owner_key]
+        while len(self._ready(count, False)) < count and len(self._keys) < PARKED_MAX:
+            size = min(ROWS_MAX, max(count, 100), PARKED_MAX - len(self._keys))
+            rows = self._work("TAKE", keys, self._lease_ms, self._attempts, size, "NEW")[0]
+            for entry_id, fields, begun, _ in rows:
+                self._park(Parked(entry_id.decode(), fields, begun, False, 0.0))
+            if len(rows) < size:
+                return
+
+    def _park(self, parked: Parked) -> None:
+        with self._lock:
+            if parked.id in self._keys:
+                return
+            key = self._key_of(parked)
+            queue = self._queues.setdefault(key, deque())
+            self._keys[parked.id] = key
+            place = len(queue)
+            while place > (key in self._running) and _order(queue[place - 1].id) > _order(
+                parked.id
+            ):
+                place -= 1
+            queue.insert(place, parked)
+
+    def _key_of(self, parked: Parked) -> str:
+        """The key of an entry. One that cannot be read has a key of its own; its attempt will fail."""
+        assert self.handler.options.key is not None
+        try:
+            return "=" + key_of(
+                self.handler.payload.decode(parked.fields), self.handler.options.key
+            )
+        except BadPayload:
+            return "!" + parked.id
+
+    def _ready(self, count: int, alone: bool) -> list[tuple[str, Parked]]:
+        """The first entries of keys that can run now."""
+        now = self._place.now()
+        with self._lock:
+            found = [
+                (key, queue[0])
+                for key, queue in self._idle()
+                if queue[0].due <= now and queue[0].suspect == alone
+            ]
+        found.sort(key=lambda one: _order(one[1].id))
+        return found[: 1 if alone else count]
+
+    def _begin(self, ready: list[tuple[str, Parked]]) -> list[Entry]:
+        """Count an attempt of each entry; return those that are still ours."""
+        if not ready:
+            return []
+        words: list[Word] = []
+        for _, parked in ready:
+            spent = parked.begun >= self._attempts
+            words += [parked.id, parked.begun, parked.begun + (not spent)]
+        with self._lock:
+            self._running |= {key for key, _ in ready}
+        keys = [self.stream, self._owner_key]
+        try:
+            lost = {name.decode() for name in self._work("RENEW", keys, self._lease_ms, *words)}
+        except BaseException:
+            with self._lock:
+                self._running -= {key for key, _ in ready}
+                self._lose()
+            raise
+        entries = []
+        spent_outcomes = []
+        with self._lock:
+            for key, parked in ready:
+                if parked.id in lost:
+                    self._drop(key)
+                elif parked.begun >= self._attempts:
+                    reason = f"{parked.begun} attempts were begun"
+                    spent_outcomes.append(Outcome(parked.id, parked.begun, DEAD, reason=reason))
+                else:
+                    parked.begun += 1
+                    shown = key[1:] if key.startswith("=") else None
+                    entry = Entry(parked.id, parked.fields, parked.begun, parked.suspect, shown)
+                    self._held[parked.id] = parked.begun
+                    entries.append(entry)
+        if spent_outcomes:
+            self.settle(spent_outcomes)
+        return entries
+
+    def _settled(self, one: Outcome, accepted: bool) -> None:
+        """Free the key of a settled entry. Under the lock."""
+        key = self._keys.get(one.id)
+        if key is None or key not in self._running or self._queues[key][0].id != one.id:
+            return
+        if not accepted or one.kind != RETRY:
+            self._drop(key)
+            return
+        head = self._queues[key][0]
+        head.begun = one.next_attempt
+        head.suspect = False
+        head.due = self._place.now() + one.delay
+        self._running.discard(key)
+
+    def _drop(self, key: str) -> None:
+        """Remove the first entry of a key. Under the lock."""
+        queue = self._queues[key]
+        del self._keys[queue.popleft().id]
+        self._running.discard(key)
+        if not queue:
+            del self._queues[key]
+
+
+def _order(entry_id: str) -> tuple[int, int]:
+    ms, seq = entry_id.split("-")
+    return int(ms), int(seq)

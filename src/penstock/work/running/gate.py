@@ -1,0 +1,57 @@
+"""Lets one suspect run alone in the process, so that a poison entry takes no healthy neighbour with it.
+
+Lanes enter before they take entries, and leave for each entry that has ended. A lane that has found suspects
+asks to be alone: nobody enters from then on, and when all others have ended, it takes one suspect. If that
+takes too long, because a long job is running, it gives up for a while and lets the others enter again.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+
+class Gate:
+    """Counts the entries that run in this process."""
+
+    def __init__(self) -> None:
+        self._running = 0
+        self._alone = False
+        self._changed = threading.Condition()
+
+    def enter(self, count: int, seconds: float) -> bool:
+        """Announce `count` entries; False if one runs alone for longer than this."""
+        with self._changed:
+            if not self._changed.wait_for(lambda: not self._alone, seconds):
+                return False
+            self._running += count
+            return True
+
+    def leave(self, count: int) -> None:
+        """This many entries have ended, or were not taken."""
+        with self._changed:
+            self._running -= count
+            self._changed.notify_all()
+
+    def be_alone(self, seconds: float) -> bool:
+        """Wait until nothing runs, then announce one entry.
+
+        False if that takes too long, or another lane is alone.
+        """
+        deadline = time.monotonic() + seconds
+        with self._changed:
+            if self._alone:
+                return False
+            self._alone = True
+            if self._changed.wait_for(lambda: self._running == 0, deadline - time.monotonic()):
+                self._running = 1
+                return True
+            self._alone = False
+            self._changed.notify_all()
+            return False
+
+    def share(self) -> None:
+        """No longer alone."""
+        with self._changed:
+            self._alone = False
+            self._changed.notify_all()

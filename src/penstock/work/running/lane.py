@@ -1,0 +1,319 @@
+"""The threads of one stream: one takes entries and starts attempts, one settles outcomes.
+
+    take ──> slots ──> execution ──> outcomes ──> settle
+     ^                                              |
+     └──────────── slots, keys become free ─────────┘
+
+A connection that fails or a server that refuses is tried again after a pause. A settlement is repeated until
+it has an answer: one that was already applied is refused, so nothing happens twice.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from penstock.core.stream import EntryRange
+from penstock.errors import CommandError, ConnectionLost, DatabaseClosed
+from penstock.work.backend import Backend
+from penstock.work.feed import Entry, Feed, Taken, log
+from penstock.work.names import delayed_key
+from penstock.work.options import Limiter
+from penstock.work.running.attempts import failed
+from penstock.work.running.execution import Done, Execution
+from penstock.work.running.gate import Gate
+from penstock.work.settlement import Outcome
+
+PAUSE_SECONDS = 0.5  # after a failure; doubles up to the next
+PAUSE_SECONDS_MAX = 5.0
+KEY_SECONDS = 0.1  # while entries wait behind others of their key
+STANDBY_SECONDS = 0.5
+DUE_BLOCK_MS = 500  # while entries may fall due by time alone
+IDLE_BLOCK_MS = 1000
+SETTLE_MAX = 500
+TAKER_SECONDS_MAX = 3.0
+_END = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What the lanes of a worker share."""
+
+    backend: Backend
+    gate: Gate
+    stopping: threading.Event
+
+
+class Lane:
+    """Feeds one stream to its handler."""
+
+    def __init__(
+        self, setting: Setting, feed: Feed, execution: Execution, concurrency: int
+    ) -> None:
+        self.feed = feed
+        self._setting = setting
+        self._execution = execution
+        self._concurrency = concurrency
+        self._options = feed.handler.options
+        self._free = concurrency
+        self._slots = threading.Condition()
+        self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
+        self._limiter: Limiter | None = None
+        if self._options.rate is not None:
+            self._limiter = Limiter(self._options.rate, time.monotonic())
+        self._settled = threading.Condition()
+        self._settlements = 0  # so that a wait for new entries ends when a key becomes free
+        self._alone_after = 0.0
+        self._was_empty = False  # the last take found nothing
+        name = f"penstock-{feed.stream}"
+        self._taker = threading.Thread(target=self._take_all, name=name, daemon=True)
+        self._settler = threading.Thread(
+            target=self._settle_all, name=f"{name}-settle", daemon=True
+        )
+
+    def start(self) -> None:
+        self._taker.start()
+        self._settler.start()
+
+    def drain(self, deadline: float) -> bool:
+        """After `stopping`: wait until all attempts have ended; False if the time is over."""
+        self._taker.join(max(0.0, deadline - time.monotonic()))
+        with self._slots:
+            left = max(0.0, deadline - time.monotonic())
+            done = self._slots.wait_for(lambda: self._free == self._concurrency, left)
+        return done and not self._taker.is_alive()
+
+    def end_taking(self) -> None:
+        """Wait for the end of the last wait for entries."""
+        self._taker.join(TAKER_SECONDS_MAX)
+
+    def end(self, seconds: float) -> None:
+        """Settle what has ended, and leave the group."""
+        self._outcomes.put(_END)
+        self._settler.join(seconds)
+        try:
+            self.feed.leave()
+        except (CommandError, ConnectionLost, DatabaseClosed) as error:
+            log.warning("stream=%s cannot leave: %s", self.feed.stream, error)
+
+    # --- Taking ------------------------------------------------------------------------------------
+
+    def _take_all(self) -> None:
+        stopping = self._setting.stopping
+        pause = PAUSE_SECONDS
+        is_sound = False
+        while not stopping.is_set():
+            try:
+                if not is_sound:
+                    self.feed.prepare()
+                    self.feed.recover()
+                    is_sound = True
+                self._take_once()
+                pause = PAUSE_SECONDS
+            except DatabaseClosed:
+                return
+            except (CommandError, ConnectionLost) as error:
+                if isinstance(error, CommandError) and error.code == "NOGROUP":
+                    log.warning(
+                        "stream=%s the group is gone: created again from 0", self.feed.stream
+                    )
+                else:
+                    log.error("stream=%s cannot take: %s", self.feed.stream, error)
+                is_sound = False
+                stopping.wait(pause)
+                pause = min(PAUSE_SECONDS_MAX, pause * 2)
+
+    def _take_once(self) -> None:
+        """Take what can run now, or wait for something."""
+        slots = self._wait_for_slots()
+        wanted = self._wanted(slots)
+        if not wanted:
+            return
+        gate = self._setting.gate
+        if not gate.enter(wanted, 0.5):
+            return
+        settlements = self._settlements
+        taken = Taken()
+        started = 0
+        try:
+            # Before the take: what is added after it is noticed by the wait.
+            after = self._ends() if self._was_empty else None
+            taken = self.feed.take(wanted)
+            self._was_empty = not taken.entries
+            if taken.entries and self._options.batch is not None:
+                self._fill(taken, wanted)
+            if self._setting.stopping.is_set():
+                self._give_back(taken.entries)
+                return
+            started = self._start(taken.entries)
+        finally:
+            gate.leave(wanted - started)
+        if taken.suspects_left and time.monotonic() >= self._alone_after:
+            self._take_alone()
+        elif after is not None and not taken.entries:
+            self._wait_for_more(after, taken, settlements)
+
+    def _give_back(self, entries: list[Entry]) -> None:
+        """Entries were taken while the worker stopped: they have not started, and do not count."""
+        if entries:
+            self.feed.give_back([(entry.id, entry.attempt) for entry in entries])
+
+    def _wait_for_slots(self) -> int:
+        with self._slots:
+            self._slots.wait_for(lambda: self._free > 0, 0.5)
+            return self._free
+
+    def _wanted(self, slots: int) -> int:
+        """How many entries to take: for the free slots, or one batch; as the rate allows."""
+        wanted = slots if self._options.batch is None or not slots else self._options.batch
+        if self._limiter is not None and wanted:
+            wanted = min(wanted, self._limiter.allowed(time.monotonic()))
+            if not wanted:
+                self._setting.stopping.wait(self._limiter.seconds_until_one())
+        return wanted
+
+    def _fill(self, taken: Taken, wanted: int) -> None:
+        """Wait a little for a batch to become full."""
+        deadline = time.monotonic() + self._options.wait
+        stopping = self._setting.stopping
+        while len(taken.entries) < wanted and not stopping.is_set():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return
+            after = self._ends()
+            more = self.feed.take(wanted - len(taken.entries))
+            taken.entries += more.entries
+            if not more.entries:
+                self._setting.backend.wait(after, max(1, round(left * 1000)))
+
+    def _start(self, entries: list[Entry]) -> int:
+        """Start attempts; entries of a failed batch run one by one. Returns the number of entries."""
+        groups = [[entry] for entry in entries]
+        if self._options.batch is not None:
+            fresh = [entry for entry in entries if entry.attempt == 1]
+            groups = [[entry] for entry in entries if entry.attempt > 1]
+            groups += [fresh] if fresh else []
+        if self._limiter is not None:
+            self._limiter.spend(len(entries))
+        started = 0
+        for group in groups:
+            with self._slots:  # a failed batch becomes more groups than there are slots
+                while self._free <= 0 and not self._setting.stopping.is_set():
+                    self._slots.wait(0.5)
+                self._free -= 1
+            self._execution.start(self.feed.source, group, self._done_with(group))
+            started += len(group)
+        return started
+
+    def _done_with(self, group: list[Entry], ended: threading.Event | None = None) -> Done:
+        def done(outcomes: list[Outcome]) -> None:
+            self._outcomes.put(outcomes)
+            self._setting.gate.leave(len(group))
+            with self._slots:
+                self._free += 1
+                self._slots.notify_all()
+            if ended is not None:
+                ended.set()
+
+        return done
+
+    def _take_alone(self) -> None:
+        """Run one suspect while nothing else runs in this process."""
+        gate = self._setting.gate
+        if not gate.be_alone(self._options.lease):
+            self._alone_after = time.monotonic() + self._options.lease
+            return
+        entries: list[Entry] = []
+        try:
+            entries = self.feed.take(1, alone=True).entries
+            if entries:
+                ended = threading.Event()
+                with self._slots:
+                    self._free -= 1
+                self._execution.start(self.feed.source, entries, self._done_with(entries, ended))
+                ended.wait()
+        finally:
+            if not entries:
+                gate.leave(1)
+            gate.share()
+
+    def _wait_for_more(self, after: dict[str, str], taken: Taken, settlements: int) -> None:
+        """Wait until an entry is added, or may be due, or a key or the stream may be free."""
+        if taken.standby:
+            self._setting.stopping.wait(STANDBY_SECONDS)
+        elif taken.waiting and self._options.key is not None:
+            with self._settled:
+                self._settled.wait_for(lambda: self._settlements != settlements, KEY_SECONDS)
+        else:
+            self._setting.backend.wait(after, DUE_BLOCK_MS if taken.waiting else IDLE_BLOCK_MS)
+
+    def _ends(self) -> dict[str, str]:
+        """The last id of the stream and of its delayed entries."""
+        ends = {}
+        for key in (self.feed.stream, delayed_key(self.feed.stream)):
+            last = self._setting.backend.ask("XREVRANGE", key, "+", "-", "COUNT", 1)
+            ends[key] = _last_id(last)
+        return ends
+
+    # --- Settling ----------------------------------------------------------------------------------
+
+    def _settle_all(self) -> None:
+        while True:
+            first = self._outcomes.get()
+            if first is _END:
+                return
+            batch = list(first)
+            ends = False
+            while len(batch) < SETTLE_MAX and not self._outcomes.empty():
+                more = self._outcomes.get()
+                if more is _END:
+                    ends = True
+                    break
+                batch += more
+            self._settle(batch)
+            with self._settled:
+                self._settlements += 1
+                self._settled.notify_all()
+            if ends:
+                return
+
+    def _settle(self, batch: list[Outcome]) -> None:
+        """Settle outcomes, again and again until there is an answer."""
+        pause = PAUSE_SECONDS
+        while True:
+            try:
+                self.feed.settle(batch)
+            except DatabaseClosed:
+                return
+            except (CommandError, ConnectionLost) as error:
+                log.error("stream=%s cannot settle: %s", self.feed.stream, error)
+                if isinstance(error, CommandError) and self._is_refused(batch, error):
+                    return
+                time.sleep(pause)
+                pause = min(PAUSE_SECONDS_MAX, pause * 2)
+            else:
+                return
+
+    def _is_refused(self, batch: list[Outcome], error: CommandError) -> bool:
+        """Handle a refusal that does not pass by itself; False for any other."""
+        if error.code == "NOGROUP":
+            self.feed.forget(batch)  # with the group, everything that was pending is gone
+            return True
+        if error.code != "WRONGTYPE" or not any(one.sent for one in batch):
+            return False
+        if len(batch) > 1:  # one of them sends to a key that is not a stream: find it
+            for one in batch:
+                self._settle([one])
+        else:
+            entry = Entry(batch[0].id, [], batch[0].attempt)
+            self._settle(failed(self.feed.handler, [entry], error))
+        return True
+
+
+def _last_id(found: list[Any] | EntryRange) -> str:
+    """The id in the reply of XREVRANGE COUNT 1."""
+    entries = found if isinstance(found, list) else found.entries()
+    return entries[0][0].decode() if entries else "0-0"

@@ -1,0 +1,139 @@
+"""Worker: runs all handlers of an App in this process until it is stopped.
+
+Threads: two for each stream (lane), one that renews all leases, one event loop for async handlers, and those
+that run plain functions. The renewal has its own connection and waits for nobody.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from penstock.errors import CommandError, ConfigError, ConnectionLost, DatabaseClosed
+from penstock.work.feed import Feed, Place, log
+from penstock.work.handler import Handler
+from penstock.work.keyed import KeyedFeed
+from penstock.work.message import Source
+from penstock.work.names import consumer_name
+from penstock.work.running.execution import Execution, InChildren, InLoop, InThreads, Loop
+from penstock.work.running.gate import Gate
+from penstock.work.running.lane import Lane, Setting
+from penstock.work.running.schedule import keep_sending
+
+if TYPE_CHECKING:
+    from penstock.work.app import App
+
+CONCURRENCY_DEFAULT = 10
+END_SECONDS_MAX = 10.0
+RENEWALS_PER_LEASE = 3
+
+
+class Worker:
+    """Start it, then stop it once. `stop` may be called by a signal handler's thread."""
+
+    def __init__(self, app: App, concurrency: int | None = None) -> None:
+        """`concurrency`: for handlers that do not set their own. Raises: ConfigError."""
+        if not app.handlers:
+            raise ConfigError("the App has no handlers")
+        self._app = app
+        self._concurrency = concurrency or CONCURRENCY_DEFAULT
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._gate = Gate()
+        self._loop: Loop | None = None
+        self._executions: list[Execution] = []
+        self._lanes: list[Lane] = []
+        self._threads: list[threading.Thread] = []
+        self.consumer = consumer_name()
+
+    def start(self) -> None:
+        """Check the streams, then start. Raises: CommandError, ConnectionLost."""
+        place = Place(self._app.backend, self._app.group, self.consumer, time.monotonic)
+        setting = Setting(self._app.backend, self._gate, self._stopping)
+        feeds = [
+            (feed_for(place, handler, stream), handler)
+            for handler in self._app.handlers.values()
+            for stream in handler.streams()
+        ]
+        for feed, _ in feeds:
+            feed.prepare()
+        for feed, handler in feeds:
+            concurrency = handler.options.concurrency or self._concurrency
+            self._executions.append(self._execution(handler, concurrency))
+            self._lanes.append(Lane(setting, feed, self._executions[-1], concurrency))
+        self._threads.append(threading.Thread(target=self._renew_all, daemon=True))
+        for handler, schedule in self._app.schedules:
+            given = (handler, schedule, time.time, self._stopping)
+            self._threads.append(threading.Thread(target=keep_sending, args=given, daemon=True))
+        for thread in self._threads:
+            thread.start()
+        for lane in self._lanes:
+            lane.start()
+        log.info("worker=%s group=%s streams=%d", self.consumer, self._app.group, len(feeds))
+
+    def _execution(self, handler: Handler[Any], concurrency: int) -> Execution:
+        if handler.is_async:
+            self._loop = self._loop or Loop()
+            return InLoop(handler, self._loop)
+        if handler.options.processes:
+            return InChildren(handler, concurrency)
+        return InThreads(handler, concurrency)
+
+    def begin_stop(self) -> None:
+        """Take no more entries."""
+        self._stopping.set()
+
+    def stop(self, drain: float = 30, now: threading.Event | None = None) -> bool:
+        """Stop: finish what runs within `drain` seconds, give back the rest. True if all was finished.
+
+        `now`: if it is set meanwhile, give back at once.
+        """
+        self.begin_stop()
+        deadline = time.monotonic() + drain
+        left = list(self._lanes)
+        while left and time.monotonic() < deadline and not (now is not None and now.is_set()):
+            left = [lane for lane in left if not lane.drain(min(deadline, time.monotonic() + 0.1))]
+        for lane in self._lanes:
+            lane.end_taking()
+        for execution in self._executions:
+            execution.end()
+        for lane in self._lanes:
+            lane.end(END_SECONDS_MAX)
+        self._ended.set()
+        if self._loop is not None:
+            self._loop.end()
+        log.info("worker=%s stopped", self.consumer)
+        return not left
+
+    def outcome_counts(self) -> list[tuple[str, str, int]]:
+        """How often attempts ended in which way: (stream, outcome, count)."""
+        return [
+            (lane.feed.stream, outcome, count)
+            for lane in self._lanes
+            for outcome, count in sorted(lane.feed.counts.items())
+        ]
+
+    def held_counts(self) -> list[tuple[str, int]]:
+        """How many entries this worker holds: (stream, count)."""
+        return [(lane.feed.stream, lane.feed.held()) for lane in self._lanes]
+
+    def _renew_all(self) -> None:
+        """Renew leases until the worker has ended; also while it drains."""
+        seconds = min(lane.feed.handler.options.lease for lane in self._lanes) / RENEWALS_PER_LEASE
+        while not self._ended.wait(seconds):
+            for lane in self._lanes:
+                try:
+                    lane.feed.renew()
+                except DatabaseClosed:
+                    return
+                except (CommandError, ConnectionLost) as error:
+                    log.error("stream=%s cannot renew: %s", lane.feed.stream, error)
+
+
+def feed_for(place: Place, handler: Handler[Any], stream: str) -> Feed:
+    """The feed of one stream of a handler."""
+    source = Source(place.group, stream, handler.route)
+    if handler.options.key is not None:
+        return KeyedFeed(place, handler, source)
+    return Feed(place, handler, source)

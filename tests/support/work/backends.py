@@ -1,0 +1,41 @@
+"""The four backends of penstock.work, each running and empty."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import penstock
+from penstock.work.backend import Backend, EmbeddedBackend, ServerBackend
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.programs import REDIS_7_0, VALKEY_9
+from tests.support.servers.redis_server import running_redis
+
+PROGRAMS = {"redis": REDIS_7_0, "valkey": VALKEY_9}
+SERVERS = ("penstock", *PROGRAMS)
+NAMES = ("embedded", *SERVERS)
+
+
+@contextmanager
+def running_url(name: str) -> Iterator[str]:
+    """The URL of a server that was just started."""
+    if name == "penstock":
+        with running_penstock() as server:
+            yield f"redis://127.0.0.1:{server.port}"
+        return
+    PROGRAMS[name].need()
+    with running_redis(program=PROGRAMS[name]) as other:
+        yield f"redis://127.0.0.1:{other.port}"
+
+
+@contextmanager
+def running_backend(name: str, level: str | None = None) -> Iterator[Backend]:
+    """A backend by its name; an embedded one may behave as another version of Redis."""
+    if name == "embedded":
+        with penstock.open(compat_version=level) as database:
+            yield EmbeddedBackend(database)
+        return
+    with running_url(name) as url:
+        backend = ServerBackend(url)
+        yield backend
+        backend.close()

@@ -1,0 +1,222 @@
+"""The eight promises of docs/work-promises.md, each by a clock that is set by hand."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import penstock
+from penstock.work import App, Dead, Message
+from penstock.work.settlement import ACK, Outcome
+from penstock.work.testing import TestRun
+
+LEASE = 30.0
+
+
+@dataclass
+class Order:
+    number: int
+    customer: str = "ann"
+
+
+class Shop:
+    """An App that notes what it runs. Numbers that are multiples of 5 fail once, those of 7 are dead."""
+
+    def __init__(self, key: str | None = None) -> None:
+        self.app = App("memory:", group="shop")
+        self.ran: list[tuple[int, int]] = []
+
+        @self.app.on("orders", key=key, attempts=3, backoff=(4, 60), lease=LEASE)
+        def charge(order: Order, msg: Message) -> None:
+            self.ran.append((order.number, msg.attempt))
+            if order.number % 7 == 0:
+                raise Dead("a multiple of seven")
+            if order.number % 5 == 0 and msg.attempt == 1:
+                raise ValueError("not yet")
+            msg.send("receipts", order.number)
+
+        self.charge = charge
+
+    def numbers(self) -> list[int]:
+        return [number for number, _ in self.ran]
+
+
+def receipts(test: TestRun) -> list[str]:
+    return [entry["data"] for entry in test.entries("receipts")]
+
+
+def test_1_an_acknowledged_send_survives(tmp_path: Path) -> None:
+    app = App(f"file:{tmp_path}/data", group="shop")
+
+    @app.on("orders")
+    def charge(order: Order) -> None: ...
+
+    assert charge.send(Order(1)) is not None
+    assert charge.send(Order(2), delay=60, dedup="two") is not None
+    # A copy of the files at this moment is what a kill would leave.
+    shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    app.close()
+    with penstock.open(tmp_path / "copy") as found:
+        assert found.xlen("orders") == found.xlen("orders:delayed") == 1
+        assert found.exists("orders:sent:two") == 1
+
+
+def test_2_every_entry_ends_acked_or_dead() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        for number in range(1, 36):
+            shop.charge.send(Order(number))
+        t.run()
+        t.advance(4)
+        t.run()
+        assert len(receipts(t)) + len(t.dead("orders")) == 35
+        assert sorted(map(int, receipts(t))) == [n for n in range(1, 36) if n % 7]
+        assert t.pending("orders") == 0
+
+
+def test_3_a_stale_owner_can_settle_nothing() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        [stale], [fresh] = t.feeds("stale"), t.feeds("fresh")
+        shop.charge.send(Order(1))
+        [entry] = stale.take(10).entries
+        t.advance(LEASE - 1)
+        assert not fresh.take(10).entries
+        assert not fresh.take(1, alone=True).entries
+        stale.renew()
+        t.advance(LEASE - 1)
+        assert not fresh.take(1, alone=True).entries  # the lease was renewed
+        t.advance(1)
+        [again] = fresh.take(1, alone=True).entries
+        assert (again.id, again.attempt, again.suspect) == (entry.id, 2, True)
+        assert stale.settle([Outcome(entry.id, 1, ACK)]) == [False]
+        stale.renew()  # takes nothing back
+        assert t.pending("orders") == 1
+        assert fresh.settle(t.attempt(fresh, [again])) == [True]
+        assert t.pending("orders") == 0
+
+
+def test_4_what_is_sent_and_the_settling_are_one_step() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        [stale], [fresh] = t.feeds("stale"), t.feeds("fresh")
+        shop.charge.send(Order(1))
+        entries = stale.take(10).entries
+        outcomes = t.attempt(stale, entries)
+        t.advance(LEASE)
+        taken = fresh.take(1, alone=True).entries
+        assert stale.settle(outcomes) == [False]
+        assert receipts(t) == []
+        assert fresh.settle(t.attempt(fresh, taken)) == [True]
+        assert fresh.settle(t.attempt(fresh, taken)) == [False]  # a repeated settling, too
+        assert receipts(t) == ["1"]
+
+
+def test_5_at_most_n_attempts_also_if_the_process_dies() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        shop.charge.send(Order(1))
+        for attempt in (1, 2, 3):
+            [feed] = t.feeds(f"dies-{attempt}")
+            taken = feed.take(10).entries or feed.take(1, alone=True).entries
+            assert [entry.attempt for entry in taken] == [attempt]
+            t.advance(LEASE)
+        assert t.run() == 0
+        assert shop.ran == []
+        [dead] = t.dead("orders")
+        assert dead["_reason"] == "lease expired in attempt 3"
+        assert (dead["_attempts"], dead["_group"]) == ("3", "shop")
+        assert t.pending("orders") == 0
+
+
+def test_6_keys_neither_overlap_nor_overtake() -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        for number, customer in ((5, "ann"), (6, "ann"), (1, "bob"), (2, "bob"), (8, "ann")):
+            shop.charge.send(Order(number, customer))
+        t.run()
+        assert shop.numbers() == [5, 1, 2]  # the retry of 5 holds back ann, not bob
+        t.advance(4)
+        t.run()
+        assert shop.numbers() == [5, 1, 2, 5, 6, 8]
+
+
+def test_6_one_worker_owns_a_keyed_stream() -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [first], [second] = t.feeds("first"), t.feeds("second")
+        for number in (1, 2, 3):
+            shop.charge.send(Order(number))
+        [entry] = first.take(10).entries  # one of a key at a time
+        assert not second.take(10).entries
+        first.renew()
+        t.advance(LEASE - 1)
+        assert not second.take(10).entries
+        t.advance(1.001)
+        assert not second.take(10).entries  # 1 is a suspect: it runs alone, before 2 and 3
+        [again] = second.take(1, alone=True).entries
+        assert (again.id, again.attempt) == (entry.id, 2)
+        assert first.settle([Outcome(entry.id, 1, ACK)]) == [False]
+        assert not first.take(10).entries
+        second.settle(t.attempt(second, [again]))
+        [after] = second.take(10).entries
+        assert after.attempt == 1  # it was parked by the first owner, which began no attempt
+        second.settle(t.attempt(second, [after]))
+        assert shop.numbers() == [1, 2]
+
+
+def test_6_a_worker_that_leaves_hands_its_keys_over_at_once() -> None:
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [first], [second] = t.feeds("first"), t.feeds("second")
+        for number in (1, 2, 3):
+            shop.charge.send(Order(number))
+        first.settle(t.attempt(first, first.take(10).entries))
+        first.leave()
+        [entry] = second.take(10).entries
+        assert (entry.attempt, entry.suspect) == (1, False)
+        consumers = {one["name"] for one in t.database.xinfo_consumers("orders", "shop")}
+        assert b"first" not in consumers
+
+
+@pytest.mark.parametrize("key", [None, "customer"])
+def test_7_retries_are_never_early_and_soon(key: str | None) -> None:
+    shop = Shop(key)
+    with shop.app.test() as t:
+        shop.charge.send(Order(5))
+        t.run()
+        t.advance(2.9)  # the pause is 3 to 4 seconds
+        assert t.run() == 0
+        t.advance(1.1)
+        assert t.run() == 1
+
+
+def test_7_delays_are_never_early() -> None:
+    shop = Shop()
+    with shop.app.test() as t:
+        shop.charge.send(Order(1), delay=3600)
+        t.advance(3599.999)
+        assert t.run() == 0
+        t.advance(0.001)
+        assert t.run() == 1
+        assert t.entries("orders:delayed") == []
+
+
+def test_8_a_drain_leaves_nothing_pending() -> None:
+    shop = Shop()
+    worker = shop.app.worker()
+    worker.start()
+    for number in range(1, 5):
+        shop.charge.send(Order(number))
+    deadline = time.monotonic() + 60
+    while len(shop.ran) < 4:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert worker.stop()
+    assert shop.app.backend.ask("XPENDING", "orders", "shop")[0] == 0
+    assert shop.app.backend.ask("XLEN", "receipts") == 4
+    shop.app.close()

@@ -1,0 +1,391 @@
+"""Workers in threads and processes, on real time: leases, stops, failures of the server, child processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from penstock.errors import ConnectionLost
+from penstock.work import App, Message, per_second
+from penstock.work.backend import Backend, Word
+from penstock.work.running import lane
+from penstock.work.running.gate import Gate
+from penstock.work.running.metrics import MetricsServer, text_of
+from tests.support.campaign import seed
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.work.backends import NAMES, running_url
+
+SECONDS_MAX = 60.0
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + SECONDS_MAX
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.005)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def where(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each backend."""
+    if request.param == "embedded":
+        yield "memory:"
+        return
+    with running_url(request.param) as url:
+        yield url
+
+
+@pytest.fixture
+def app(where: str) -> Iterator[App]:
+    """An App without data."""
+    made = App(where, group="g")
+    made.backend.ask("FLUSHALL")
+    yield made
+    made.close()
+
+
+def pending(app: App, stream: str) -> list[Any]:
+    """[id, consumer, idle, attempts] of what is not settled."""
+    rows: list[Any] = app.backend.ask("XPENDING", stream, "g", "-", "+", 100)
+    return rows
+
+
+def test_everything_runs_and_ends(app: App) -> None:
+    """Plain and async functions, retries, order per key, what is sent, batches, rates."""
+    ran: list[Any] = []
+
+    @app.on("jobs", attempts=3, backoff=(0.05, 0.1))
+    async def job(number: int, msg: Message) -> None:
+        if number % 10 == 0 and msg.attempt == 1:
+            raise ValueError("not yet")
+        msg.send("keyed", {"key": number % 3, "number": number})
+
+    @app.on("keyed", key="key")
+    def in_order(payload: dict[str, int]) -> None:
+        ran.append(payload)
+
+    @app.on("batch", batch=10, wait=0.05, rate=per_second(1000))
+    def together(numbers: list[int], msg: Message) -> None:
+        ran.extend(("batch", number) for number in numbers)
+
+    worker = app.worker()
+    worker.start()
+    for number in range(100):
+        job.send(number)
+        together.send(number)
+    wait_until(lambda: len(ran) == 200)
+    assert worker.stop()
+    assert [row for stream in ("jobs", "keyed", "batch") for row in pending(app, stream)] == []
+    order = {one["number"]: index for index, one in enumerate(ran) if isinstance(one, dict)}
+    assert len(order) == 100
+    assert 'penstock_work_outcomes_total{stream="jobs",outcome="retry"} 10' in text_of(worker)
+
+
+def test_delays_and_retries_are_never_early(app: App) -> None:
+    begun: list[float] = []
+
+    @app.on("jobs", backoff=(0.4, 0.4))
+    def job(number: int) -> None:
+        begun.append(time.time())
+        if len(begun) == 1:
+            raise ValueError("not yet")
+
+    worker = app.worker()
+    worker.start()
+    sent = time.time()
+    job.send(1, delay=0.3)
+    wait_until(lambda: len(begun) == 2)
+    assert worker.stop()
+    assert begun[0] - sent >= 0.299  # the server counts milliseconds
+    assert begun[1] - begun[0] >= 0.299  # three quarters of the pause, at least
+
+
+def test_a_lease_is_renewed_while_a_job_runs_long(app: App) -> None:
+    begun: list[int] = []
+    finish = threading.Event()
+
+    @app.on("jobs", lease=0.3)
+    def job(number: int, msg: Message) -> None:
+        begun.append(msg.attempt)
+        finish.wait(SECONDS_MAX)
+
+    workers = [app.worker(), app.worker()]
+    for worker in workers:
+        worker.start()
+    job.send(1)
+    wait_until(lambda: begun)
+    idle = pending(app, "jobs")[0][2]
+    # Five renewals: idle times fall back each time.
+    for _ in range(5):
+        last = idle
+        wait_until(lambda: pending(app, "jobs")[0][2] > last)  # noqa: B023
+        idle = pending(app, "jobs")[0][2]
+        wait_until(lambda: pending(app, "jobs")[0][2] < idle)  # noqa: B023
+    finish.set()
+    for worker in workers:
+        assert worker.stop()
+    assert begun == [1]
+
+
+def test_a_stop_that_takes_too_long_gives_back(app: App) -> None:
+    begun = threading.Event()
+
+    @app.on("jobs", concurrency=2)
+    async def job(number: int) -> None:
+        begun.set()
+        await asyncio.sleep(SECONDS_MAX)
+
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    assert begun.wait(SECONDS_MAX)
+    now = threading.Event()
+    now.set()
+    assert not worker.stop(SECONDS_MAX, now)
+    [row] = pending(app, "jobs")
+    assert (row[1], row[3]) == (b"waiting", 1)
+    taken = app.backend.work(
+        "TAKE", ["jobs", "jobs:dead", "jobs:delayed"], ["g", "c", 1000, 8, 1, "ANY"]
+    )
+    assert taken[0][0][2:] == [2, 0]
+
+
+def test_a_group_that_is_destroyed_is_created_again(
+    app: App, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs")
+    def job(number: int) -> None:
+        ran.append(number)
+
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    wait_until(lambda: ran == [1])
+    app.backend.ask("XGROUP", "DESTROY", "jobs", "g")
+    job.send(2)
+    wait_until(lambda: 2 in ran)
+    assert worker.stop()
+    assert "the group is gone: created again from 0" in caplog.text
+
+
+def test_a_stream_of_another_type_is_refused_at_the_start(app: App) -> None:
+    @app.on("jobs")
+    def job(number: int) -> None: ...
+
+    app.backend.ask("SET", "jobs", "text")
+    with pytest.raises(Exception, match="WRONGTYPE"):
+        app.worker().start()
+
+
+def test_something_sent_to_a_key_of_another_type_fails_the_attempt(app: App) -> None:
+    @app.on("jobs", attempts=1)
+    def job(number: int, msg: Message) -> None:
+        msg.send("text" if number == 1 else "out", number)
+
+    app.backend.ask("SET", "text", "v")
+    worker = app.worker()
+    worker.start()
+    for number in range(5):
+        job.send(number)
+    wait_until(lambda: app.backend.ask("XLEN", "jobs:dead") == 1)
+    wait_until(lambda: app.backend.ask("XLEN", "out") == 4)
+    assert worker.stop()
+    assert pending(app, "jobs") == []
+
+
+def test_an_entry_with_very_many_fields_can_die(app: App) -> None:
+    ran: list[int] = []
+
+    @app.on("jobs")
+    def job(number: int) -> None:
+        ran.append(number)
+
+    fields = [piece for number in range(10_000) for piece in (f"name{number}", number)]
+    app.backend.ask("XADD", "jobs", "*", *fields)
+    worker = app.worker()
+    worker.start()
+    job.send(5)
+    wait_until(lambda: app.backend.ask("XLEN", "jobs:dead") == 1 and ran == [5])
+    assert worker.stop()
+    assert pending(app, "jobs") == []
+
+
+def test_a_server_that_vanishes_is_waited_for(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    ran: list[int] = []
+    with running_penstock(data=tmp_path) as server:
+        app = App(f"redis://127.0.0.1:{server.port}", group="g")
+
+        @app.on("jobs", lease=5)
+        def job(number: int) -> None:
+            ran.append(number)
+
+        worker = app.worker()
+        worker.start()
+        job.send(1)
+        wait_until(lambda: ran == [1])
+        port = server.port
+        server.kill()
+        wait_until(lambda: "cannot take" in caplog.text)
+        server.start("--port", str(port))
+        wait_until(lambda: _sends(job))
+        wait_until(lambda: 2 in ran)
+        assert worker.stop()
+        app.close()
+
+
+def _sends(job: Any) -> bool:
+    """Tell whether the server can be reached again."""
+    try:
+        job.send(2)
+    except Exception:  # noqa: BLE001
+        return False
+    return True
+
+
+class LossyBackend:
+    """A backend whose replies are lost now and then: the command has run, the caller cannot know."""
+
+    def __init__(self, backend: Backend, dice: random.Random) -> None:
+        self._backend = backend
+        self._dice = dice
+        self.is_lossy = True
+        self.lost: Counter[str] = Counter()
+
+    def work(self, name: str, keys: Sequence[str], arguments: Sequence[Word]) -> Any:
+        reply = self._backend.work(name, keys, arguments)
+        if self.is_lossy and self._dice.random() < 0.1:
+            self.lost[name] += 1
+            raise ConnectionLost("a reply was lost")
+        return reply
+
+    def ask(self, *words: Word) -> Any:
+        return self._backend.ask(*words)
+
+    def wait(self, after: Mapping[str, str], block_ms: int) -> None:
+        self._backend.wait(after, block_ms)
+
+    def close(self) -> None:
+        self._backend.close()
+
+
+def test_lost_replies_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lane, "PAUSE_SECONDS", 0.001)
+    app = App("memory:", group="g")
+
+    @app.on("jobs", lease=1, attempts=20, backoff=(0.01, 0.02))
+    def job(number: int, msg: Message) -> None:
+        if number % 10 == 0 and msg.attempt == 1:
+            raise ValueError("not yet")
+        msg.send("keyed", {"key": number % 7, "number": number})
+
+    @app.on("keyed", key="key", lease=1, attempts=20)
+    def in_order(payload: dict[str, int], msg: Message) -> None:
+        msg.send("out", payload)
+
+    lossy = LossyBackend(app.backend, random.Random(seed()))
+    app.use(lossy)
+    for number in range(150):
+        lossy.ask("XADD", "jobs", "*", "data", number)
+    worker = app.worker()
+    worker.start()
+    wait_until(lambda: lossy.ask("XLEN", "out") >= 150 and not pending(app, "keyed"))
+    lossy.is_lossy = False
+    assert worker.stop()
+    assert len(lossy.lost) >= 3
+    found = lossy.ask("XRANGE", "out", "-", "+").entries()
+    numbers = [json.loads(fields[1])["number"] for _, fields in found]
+    assert sorted(numbers) == list(range(150))
+    assert lossy.ask("XLEN", "jobs:dead") == lossy.ask("XLEN", "keyed:dead") == 0
+    assert pending(app, "jobs") == []
+    app.close()
+
+
+def test_children_that_die_are_named_and_replaced(
+    caplog: pytest.LogCaptureFixture, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (
+        "import os, time\n"
+        "from penstock.work import App, Message\n"
+        "app = App('memory:', group='g')\n"
+        "@app.on('jobs', processes=True, concurrency=1, attempts=1, timeout=0.3)\n"
+        "def job(number: int, msg: Message) -> None:\n"
+        "    if number == 1: os._exit(7)\n"
+        "    if number == 2: time.sleep(30)\n"
+        "    msg.send('out', os.getpid())\n"
+    )
+    (tmp_path / "children_of_a_test.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *filter(None, [_path()])]))
+    caplog.set_level(logging.WARNING)
+    import children_of_a_test as made  # type: ignore[import-not-found]  # noqa: PLC0415
+
+    worker = made.app.worker()
+    worker.start()
+    for number in (1, 2, 3):
+        made.job.send(number)
+    backend = made.app.backend
+    wait_until(lambda: backend.ask("XLEN", "jobs:dead") == 2)
+    wait_until(lambda: backend.ask("XLEN", "out") == 1)
+    assert worker.stop()
+    found = backend.ask("XRANGE", "jobs:dead", "-", "+").entries()
+    reasons = sorted(dict(zip(f[::2], f[1::2], strict=True))[b"_reason"] for _, f in found)
+    assert reasons[0].startswith(b"ProcessDied: process ")
+    assert reasons[0].endswith(b"ended with code 7")
+    assert reasons[1] == b"TimeoutError: after 0.3 s"
+    assert "outcome=died process" in caplog.text
+    made.app.close()
+
+
+def _path() -> str:
+    return os.environ.get("PYTHONPATH", "")
+
+
+def test_metrics_are_served() -> None:
+    app = App("memory:", group="g")
+
+    @app.on("jobs")
+    def job(number: int) -> None: ...
+
+    worker = app.worker()
+    worker.start()
+    job.send(1)
+    served = MetricsServer(worker, 0)
+    address = f"http://127.0.0.1:{served.port}"
+    line = 'penstock_work_outcomes_total{stream="jobs",outcome="ack"} 1'
+    wait_until(lambda: line in urlopen(f"{address}/metrics").read().decode().splitlines())
+    with pytest.raises(HTTPError, match="404"):
+        urlopen(f"{address}/other")
+    served.close()
+    assert worker.stop()
+    app.close()
+
+
+def test_a_suspect_runs_alone() -> None:
+    gate = Gate()
+    assert gate.enter(2, 0)
+    assert not gate.be_alone(0)
+    gate.leave(1)
+    gate.leave(1)
+    assert gate.be_alone(0)
+    assert not gate.enter(1, 0)
+    assert not gate.be_alone(0)
+    gate.leave(1)
+    gate.share()
+    assert gate.enter(1, 0)
