@@ -5,11 +5,8 @@ from __future__ import annotations
 from penstock.engine.table import Command
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.commands import (
-    acl,
     admin,
-    client_rows,
     config,
-    connection,
     debug,
     info,
     introspection,
@@ -23,6 +20,7 @@ from penstock.server.commands import (
     transactions,
     waits,
 )
+from penstock.server.commands.clients import acl, client_rows, connection
 
 _MODULES = (
     *(connection, client_rows, acl, transactions, pubsub),

@@ -1,9 +1,6 @@
 """Commands on clients and on the server. Commands on data are in engine/commands.
 
-connection      PING, ECHO, SELECT, AUTH, HELLO, RESET, QUIT
-acl             ACL
-client          CLIENT
-client_rows     the rows of CLIENT in the command table
+clients/        CLIENT, ACL, and what a client does to its connection
 config          CONFIG
 info            INFO
 introspection   COMMAND

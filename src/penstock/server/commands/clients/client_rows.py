@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from penstock.engine.table import NO_KEYS, Command, Flags
-from penstock.server.commands import client
+from penstock.server.commands.clients import client
 
 _HELP = Flags.LOADING | Flags.STALE | Flags.CONNECTION
 _OWN = _HELP | Flags.NO_SCRIPT
