@@ -65,6 +65,8 @@ def _may_be_secret(name: str) -> bool:
     """Tell whether a name is that of a secret directive, or a likely misspelling."""
     if name in SECRET_DIRECTIVES or any(part in name for part in _SECRET_PARTS):
         return True
+    if name.endswith("-file"):  # a path: tls-key-file is no misspelling of tls-key-file-pass
+        return False
     return bool(difflib.get_close_matches(name, SECRET_DIRECTIVES, n=1, cutoff=_NEAR))
 
 
