@@ -27,6 +27,7 @@ cdef class Engine:
     @cython.locals(context=Context, done=bint)
     cpdef bint execute_quick(self, QuickForm quick, Frame frame, ReplyWriter reply) except -1
     cpdef bint try_quick(self, QuickForm quick, Frame frame, ReplyWriter reply) except -1
+    cpdef bint run_quick(self, QuickForm quick, Frame frame, ReplyWriter reply) except -1
     cpdef object run(self, Command command, Frame frame)
     cdef object _call(self, Command command, Frame frame)
     @cython.locals(context=Context, effects=EffectSink, database=Py_ssize_t, changes="long long")

@@ -102,9 +102,9 @@ def worded(error: CoreError) -> CommandError:
 class Engine:
     """Keys, commands and blocked readers, in memory.
 
-    Run: execute, execute_quick, try_quick, run, serve_waiters, begin_unit, end_unit, abandon_unit. Waiting:
-    park, unpark, retry. Time: expire_due, let_expire. Loading: spare, adopt. Inside: context, waiters,
-    limits, list_limits, expired_keys.
+    Run: execute, execute_quick, try_quick, run, run_quick, serve_waiters, begin_unit, end_unit, abandon_unit.
+    Waiting: park, unpark, retry. Time: expire_due, let_expire. Loading: spare, adopt. Inside: context,
+    waiters, limits, list_limits, expired_keys.
     `unfinished`: a command is running, or was interrupted.
     """
 
@@ -163,7 +163,11 @@ class Engine:
             for key in keyspace.watches:
                 keyspace.changed(key)
             keyspace.swap_with(other)
+            other.clear_into(context.garbage)
             context.touch_waiting(keyspace)
+        loaded.let_expire(
+            False
+        )  # it refers to itself thereby, and no garbage collector runs in a server
         self.serve_waiters()
         self.unfinished = False
 
@@ -215,6 +219,15 @@ class Engine:
             return self.execute_quick(quick, frame, reply)
         except (CommandError, CoreError):
             self.unfinished = False
+            return False
+
+    def run_quick(self, quick: QuickForm, frame: Frame, reply: ReplyWriter) -> bool:
+        """As try_quick, without serving waiters."""
+        try:
+            if self.context.effects is None:
+                return quick.run(self.context, frame, reply)
+            return self._run_quick_recorded(quick, frame, reply)
+        except (CommandError, CoreError):
             return False
 
     def run(self, command: Command, frame: Frame) -> Any:

@@ -177,9 +177,13 @@ class Keyspace:
 
     def clear(self) -> None:
         """Remove all keys."""
+        self.clear_into(self.garbage)
+
+    def clear_into(self, garbage: Garbage) -> None:
+        """Remove all keys; `garbage` frees their values a part at a time."""
         self._last_stream = None
         for segment in (*self.values.segments(), *self.expires.segments(), self._due):
-            self.garbage.discard(segment)
+            garbage.discard(segment)
         self.values = KeyMap()
         self.expires = KeyMap()
         self._due = []

@@ -43,6 +43,12 @@ class DiskFailure:
         commit.give_up_unreleased()
         return True
 
+    def wait_for_base(self) -> None:
+        """Refuse writes until the base of the log is on disk."""
+        if not self.is_on:
+            self.reason = "the base of the log is not on disk yet"
+            self._server.state |= DISK_FAILED
+
     def end(self) -> bool:
         """Accept writes again; False if they were not refused."""
         was_on = self.is_on

@@ -94,6 +94,7 @@ class Durability:
         try:
             self.rewrites.start_first()
         except OSError as error:
+            self.server.replication.use_log(None)  # it still records effects, for the stream
             raise ConfigError(f"cannot start the log: {reason(error)}") from error
         self._watch_commit()
 
@@ -133,6 +134,12 @@ class Durability:
         if why is not None:
             commit.fail(OSError(errno.EIO, why))
             self._on_failure()
+
+    def wait_for_base(self) -> None:
+        """This server becomes a primary: refuse writes while its log could not keep them."""
+        commit = self.store.commit
+        if commit is not None and not commit.is_based:
+            self.server.disk_failure.wait_for_base()
 
     def _stop_thread(self) -> None:
         if self._thread is not None:

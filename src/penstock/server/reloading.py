@@ -36,4 +36,8 @@ def _reload(durability: Durability, read: Callable[[], Recovered]) -> None:
     except (CorruptData, OSError) as error:
         LOG.error("%s", error)
         raise CommandError(f"Error trying to load the data: {error}") from error
+    replication = durability.server.replication
+    if replication.feed.backlog is not None:
+        replication.feed.end()  # the data may be another: no replica can continue
+        replication.replicas.drop_all()
     durability.server.engine.adopt(recovered.engine)

@@ -117,18 +117,18 @@ class Commit:
 
     # --- The owner's side --------------------------------------------------------------------------
 
-    def hand_over(self, clients: int = 0, line: bytes = b"") -> bool:
+    def hand_over(self, clients: int = 0, note: Callable[[], bytes] | None = None) -> bool:
         """Take the bytes of the journal; True if all replies computed so far may go out.
 
-        `clients`: the number of clients that wait for it. `line` is written after the bytes. An error fails
-        the log and is not raised. Only an interrupt is raised.
+        `clients`: the number of clients that wait for it. `note` makes a line for the log if there are no
+        bytes. An error fails the log and is not raised. Only an interrupt is raised.
         """
         if self._owner_works:
             self._note_broken_off()
-        if self.journal.size == 0 and not line:
+        if self.journal.size == 0 and note is None:
             return self.released == self.position
         try:
-            self._take_over(clients, line)
+            self._take_over(clients, note)
         except BaseException as error:
             if self._owner_works:  # otherwise nothing was taken yet
                 self.fail(error)
@@ -138,7 +138,7 @@ class Commit:
             return False
         return self.released == self.position
 
-    def _take_over(self, clients: int, line: bytes) -> None:
+    def _take_over(self, clients: int, note: Callable[[], bytes] | None) -> None:
         """Assign the journal's bytes a position (C3), and queue them for sync() or write them here.
 
         After a failure they are dropped.
@@ -146,7 +146,9 @@ class Commit:
         with self._state:
             self._owner_works = True
             self.position += 1
-            data = self._take_journal() + line
+            data = self._take_journal()
+            if note is not None and not data:
+                data = note()
             writes = self._must_write()
             is_alone = self._is_alone(clients)
             if self.failure is None and not writes:

@@ -146,7 +146,7 @@ class EffectRunner:
             if row is _SELECT:
                 self._select(frame)
             elif row.takes(frame.count):
-                if row.quick is None or not self._engine.try_quick(row.quick, frame, self._unheard):
+                if row.quick is None or not self._engine.run_quick(row.quick, frame, self._unheard):
                     self._engine.run(row, frame)
                 self.commands += 1
             else:

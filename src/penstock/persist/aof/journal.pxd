@@ -35,7 +35,7 @@ cdef Py_ssize_t _DELIVERY_BYTES_MAX
 cdef class Journal(EffectSink):
     cdef bytearray _buffer
     cdef readonly Py_ssize_t size
-    cdef Py_ssize_t _database
+    cdef readonly Py_ssize_t database
     cdef Py_ssize_t _depth
     cdef Py_ssize_t _start
     cdef Py_ssize_t _count

@@ -53,14 +53,17 @@ _DELIVERY_BYTES_MAX = (
 
 
 class Journal(EffectSink):
-    """Effects that are not written yet, as bytes: size, take, forget_database."""
+    """Effects that are not written yet, as bytes: size, take, forget_database.
 
-    __slots__ = ("_buffer", "_count", "_database", "_depth", "_start", "_whole", "size")
+    `database`: that of the last effect; -1 if the next one begins with SELECT.
+    """
+
+    __slots__ = ("_buffer", "_count", "_depth", "_start", "_whole", "database", "size")
 
     def __init__(self) -> None:
         self._buffer = bytearray(_FIRST_BYTES)
         self.size = 0
-        self._database = _NO_DATABASE
+        self.database = _NO_DATABASE
         self._depth = 0
         self._start = 0
         self._count = 0
@@ -76,7 +79,7 @@ class Journal(EffectSink):
 
     def forget_database(self) -> None:
         """Put SELECT before the next effect: it goes into a new file."""
-        self._database = _NO_DATABASE
+        self.database = _NO_DATABASE
 
     # --- Units -------------------------------------------------------------------------------------
 
@@ -109,7 +112,7 @@ class Journal(EffectSink):
         if self._depth or self.size != self._whole:
             self.size = self._whole
             self._depth = 0
-            self._database = _NO_DATABASE  # a SELECT may be among the dropped bytes
+            self.database = _NO_DATABASE  # a SELECT may be among the dropped bytes
 
     # --- Effects -----------------------------------------------------------------------------------
 
@@ -203,8 +206,8 @@ class Journal(EffectSink):
     def _select(self, database: int) -> None:
         """An effect begins: put SELECT before it if the previous one was on another database."""
         self._count += 1
-        if database != self._database:
-            self._database = database
+        if database != self.database:
+            self.database = database
             number = b"%d" % database
             self._put_head(2)
             self._put_word(b"SELECT")

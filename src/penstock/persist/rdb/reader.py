@@ -86,6 +86,7 @@ class RdbReader:
         "database",
         "empty_keys",
         "foreign_keys",
+        "is_unsupported",
         "is_valkey",
         "place",
         "skipped",
@@ -110,6 +111,9 @@ class RdbReader:
         self.database = 0
         self.empty_keys = 0
         self.foreign_keys: set[tuple[int, bytes]] = set()  # skipped keys and their databases
+        self.is_unsupported = (
+            False  # after an error: the file is sound, but penstock cannot keep its data
+        )
         self.is_valkey = False
         self.place = 0  # the offset of the current key or operation
         self.skipped: list[tuple[int, str]] = []  # skipped operations
@@ -206,6 +210,7 @@ class RdbReader:
         refusal = rdb_value.refusal_or_none(kind)
         if refusal is not None:
             shown = key[:_SHOWN_KEY_BYTES_MAX]
+            self.is_unsupported = True
             raise self._input.corrupt(
                 f"the key {shown!r} in database {self.database}: {refusal}", start
             )
@@ -246,6 +251,7 @@ class RdbReader:
         if self._skip_foreign and rdb_skip.skips_operation(source, operation, self.is_valkey):
             self.skipped.append((start, known[operation]))
             return
+        self.is_unsupported = True
         raise source.corrupt(
             f"{known[operation]} (operation {operation}), which penstock cannot keep;"
             " remove it with the server that wrote the file",
@@ -278,6 +284,7 @@ def load_databases(reader: RdbReader, databases: list[Keyspace]) -> int:
     for database, key, expiry_ms, value in reader.items():
         shown = key[:_SHOWN_KEY_BYTES_MAX]
         if database >= len(databases):
+            reader.is_unsupported = True
             raise reader.corrupt(
                 f"the key {shown!r} is in database {database}, but there are only {len(databases)};"
                 " raise `databases`"

@@ -105,14 +105,14 @@ def _named(frame: Frame) -> list[bytes]:
 def publish(session: Session, frame: Frame) -> int:
     """Send a message to all subscribers, here and on replicas; reply with the number of those here."""
     channel, text = frame.piece(1), frame.piece(2)
-    session.server.replication.feed.say(encode_command(b"PUBLISH", channel, text))
+    session.server.replication.feed.say(encode_command(b"PUBLISH", channel, text), is_urgent=False)
     return _channels(session).publish(channel, text)
 
 
 def spublish(session: Session, frame: Frame) -> int:
     """Send a message to all subscribers of a shard channel, as publish does."""
     channel, text = frame.piece(1), frame.piece(2)
-    session.server.replication.feed.say(encode_command(b"SPUBLISH", channel, text))
+    session.server.replication.feed.say(encode_command(b"SPUBLISH", channel, text), is_urgent=False)
     return _channels(session).publish_in_shard(channel, text)
 
 

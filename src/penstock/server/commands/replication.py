@@ -56,8 +56,8 @@ def replconf(session: Session, frame: Frame) -> Status | NoReply:
             synced = None
             if frame.count > at + 3 and frame.is_word(at + 2, b"FACK"):
                 synced = int_at(frame, at + 3)
-            replica = replication.replicas.of(session)
-            if replica.is_counted:
+            replica = replication.replicas.find_or_none(session)
+            if replica is not None:
                 replication.on_ack(replica, int_at(frame, at + 1), synced)
             return NO_REPLY
         if option == b"getack":

@@ -79,7 +79,8 @@ def _run_queued(session: Session, tally: Tally, frame: Frame) -> None:
         server.monitors.show(session, tally.command, frame)
     us = instant.steady_us() - started_us
     tally.count(1, us)
-    session.keyed |= tally.keyed
+    if server.awaits_replicas:
+        session.keyed |= tally.keyed
     if us >= server.slow_us and not tally.command.flags & Flags.SKIP_SLOWLOG:
         server.slow_log.note(session, tally.command, frame, us)
 

@@ -95,9 +95,14 @@ class _Wait:
         self._waiter = session.waiter
         replication = session.server.replication
         if self._replicas > count:
-            waiter = AckWaiter(self._offset, self._replicas, self._on_disk, self._acked)
+            waiter = AckWaiter(
+                self._offset, self._replicas, self._on_disk, self._acked, self._is_over
+            )
             replication.waiters.add(waiter)
             replication.feed.say(GETACK)
+
+    def _is_over(self) -> bool:
+        return self._waiter is None or self._waiter is not self._session.waiter
 
     def synced(self) -> None:
         """The changes are on the disk of this server; see LogWaiter."""
@@ -110,8 +115,8 @@ class _Wait:
 
     def _look(self) -> None:
         waiter = self._waiter
-        if waiter is None or waiter is not self._session.waiter:
-            return  # its timeout was earlier
+        if waiter is None or self._is_over():
+            return
         self._count = max(
             self._count,
             self._session.server.replication.waiters.count(self._offset, self._on_disk),

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from penstock.server.log import LOG
 from penstock.server.net.tls import BUFFER_BYTES
+from penstock.server.session.states import REPLICA
 
 if TYPE_CHECKING:
     from penstock.server.server import Server
@@ -147,7 +148,8 @@ class ClientMemory:
             self._is_over = False
             return
         self.recount()
-        evictable = [one for one in self._server.sessions.values() if not one.info.no_evict]
+        sessions = self._server.sessions.values()
+        evictable = [one for one in sessions if not (one.info.no_evict or one.state & REPLICA)]
         evictable.sort(key=lambda one: one.counted_bytes)
         while self.total >= limit and evictable:
             self._evict(evictable.pop(), limit)

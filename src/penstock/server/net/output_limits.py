@@ -49,6 +49,8 @@ class OutputLimits:
     def is_exceeded(self, session: Session, unread: int) -> bool:
         """Tell whether a client with this many unread bytes must be disconnected now."""
         limit = self.of(session.state)
+        if session.state & REPLICA and unread <= session.server.replication.feed.backlog_bytes:
+            unread = 0  # a replica may get the whole backlog at once
         if 0 < limit.hard_bytes < unread:
             return True
         if not 0 < limit.soft_bytes < unread:

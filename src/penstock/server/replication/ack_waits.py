@@ -80,40 +80,56 @@ class HeldReplies:
     def hold(self, session: Session, pieces: list[bytes], offset: int) -> None:
         """Keep replies until enough replicas have this offset."""
         session.awaiting += 1
+        if self._held:
+            offset = max(offset, self._held[-1].offset)  # AW1
         self._held.append(_Held(offset, self._server.steady_ms(), session, pieces))
 
     def release(self) -> None:
         """Send the replies that enough replicas have the changes of."""
         if not self._held:
             return
-        reached = self.reached() if self.needed else self._held[-1].offset
-        while self._held and self._held[0].offset <= reached:
+        reached = self.reached()
+        while self._held and (not self.needed or self._held[0].offset <= reached):
             held = self._held.popleft()
             held.session.awaiting -= 1
             held.session.deliver(held.pieces)
+
+    def forget(self) -> None:
+        """The history has changed: offsets of the old one mean nothing."""
+        self._given_up = -1
 
     def tick(self, refuse: Refuse) -> bool:
         """Turn all waiting replies into errors if the first has waited too long; True if so."""
         if not self._held or self._server.steady_ms() - self._held[0].since_ms < self.timeout_ms:
             return False
+        self._given_up = self._held[-1].offset
+        self.refuse_all(refuse)
+        return True
+
+    def refuse_all(self, refuse: Refuse) -> None:
+        """Turn all waiting replies into errors: whether their changes last is unknown."""
         while self._held:
             held = self._held.popleft()
-            self._given_up = held.offset
             held.session.awaiting -= 1
             refuse(held.session, held.pieces, not_enough_replicas())
-        return True
 
 
 class AckWaiter:
-    """A client in WAIT or WAITAOF. `answer`: sends its reply, if it has not timed out."""
+    """A client in WAIT or WAITAOF. `answer` sends its reply. `is_over`: it has timed out, or is gone."""
 
     def __init__(
-        self, offset: int, replicas: int, on_disk: bool, answer: Callable[[int], None]
+        self,
+        offset: int,
+        replicas: int,
+        on_disk: bool,
+        answer: Callable[[int], None],
+        is_over: Callable[[], bool],
     ) -> None:
         self.offset = offset
         self.replicas = replicas
         self.on_disk = on_disk
         self.answer = answer
+        self.is_over = is_over
 
 
 class AckWaiters:
@@ -130,17 +146,15 @@ class AckWaiters:
 
     def add(self, waiter: AckWaiter) -> None:
         """Answer a client when enough replicas have its offset."""
+        self._waiting = [one for one in self._waiting if not one.is_over()]
         self._waiting.append(waiter)
-
-    def remove(self, waiter: AckWaiter) -> None:
-        """A client does not wait any more."""
-        if waiter in self._waiting:
-            self._waiting.remove(waiter)
 
     def look(self) -> None:
         """A replica has acked: answer those whose replicas are enough."""
-        for waiter in list(self._waiting):
+        waiting, self._waiting = self._waiting, []
+        for waiter in waiting:
             count = self.count(waiter.offset, waiter.on_disk)
             if count >= waiter.replicas:
-                self._waiting.remove(waiter)
                 waiter.answer(count)
+            elif not waiter.is_over():
+                self._waiting.append(waiter)

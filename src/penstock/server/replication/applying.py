@@ -9,6 +9,7 @@ Nothing expires while effects are applied: a key lives until the primary sends i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from penstock.core.frame import Frame
@@ -28,6 +29,19 @@ _SHOWN_BYTES = 100
 _ANY_BYTES = 2**62
 
 
+@dataclass(slots=True)
+class Foreign:
+    """What a replica has skipped: keys with their databases, and commands."""
+
+    keys: set[tuple[int, bytes]] = field(default_factory=set)
+    commands: int = 0
+
+    @property
+    def is_any(self) -> bool:
+        """Whether something is missing here: then this server must not be promoted."""
+        return bool(self.keys or self.commands)
+
+
 class StreamRefused(Exception):
     """The stream cannot be applied. The text says why."""
 
@@ -35,8 +49,7 @@ class StreamRefused(Exception):
 class Applying:
     """The stream of one link: take. `on_getack`: the primary asks for an ack.
 
-    `foreign_keys`: keys that were skipped, because penstock does not hold their type; None: none may be.
-    `skipped` counts the commands on them.
+    `foreign`: what was skipped, because penstock does not hold its type; None: nothing may be.
     """
 
     def __init__(
@@ -58,9 +71,10 @@ class Applying:
         self._runner = EffectRunner(server.engine, rows)
         self._runner.on_refused = self._on_refused
         self._runner.start()
-        self._keyspace = server.engine.context.keyspace
-        self.foreign_keys: set[tuple[int, bytes]] | None = None
-        self.skipped = 0
+        databases = server.engine.context.databases
+        self._keyspace = databases[min(feed.history.database, len(databases) - 1)]
+        self._database = self._keyspace.index  # selected by what is counted
+        self.foreign: Foreign | None = None
 
     def take(self, data: bytes) -> None:
         """Apply bytes of the stream; an incomplete command waits for the rest. Raises: StreamRefused."""
@@ -83,6 +97,10 @@ class Applying:
             engine.unfinished = False
         self._count()
         self._drop_used()
+
+    def close(self) -> None:
+        """The link is gone. The runner refers to this object, and no garbage collector runs in a server."""
+        self._runner.on_refused = None
 
     def _run_all(self) -> None:
         parser, buffer = self._parser, self._buffer
@@ -111,14 +129,18 @@ class Applying:
         elif frame.is_word(0, b"SPUBLISH") and frame.count == 3:
             self._server.engine.context.channels.publish_in_shard(frame.piece(1), frame.piece(2))
         elif not frame.is_word(0, b"PING"):
+            if frame.is_word(0, b"MULTI"):
+                self._count()  # the transaction may end in another piece, or never
             self._runner.run(frame)
         self._raw += self._buffer[start:end]
+        if not self._runner.in_transaction:
+            self._database = self._server.engine.context.keyspace.index
 
     def _count(self) -> None:
         """Let the bytes of everything that is applied count."""
         if self._raw and not self._runner.in_transaction:
             raw, self._raw = bytes(self._raw), bytearray()
-            self._feed.pass_on(raw)
+            self._feed.pass_on(raw, self._database)
 
     def _drop_used(self) -> None:
         start = self._parser.start
@@ -130,16 +152,15 @@ class Applying:
             self._buffer = rest
 
     def _on_refused(self, frame: Frame, error: CommandError) -> None:
-        if self.foreign_keys is not None and self._is_foreign(frame, error):
-            self.skipped += 1
+        if self.foreign is not None and self._is_foreign(self.foreign, frame, error):
+            self.foreign.commands += 1
             return
         words = b" ".join(frame.piece(at) for at in range(min(frame.count, _SHOWN_WORDS)))
         raise StreamRefused(f"{shown(words[:_SHOWN_BYTES])}: {error}")
 
-    def _is_foreign(self, frame: Frame, error: CommandError) -> bool:
+    def _is_foreign(self, foreign: Foreign, frame: Frame, error: CommandError) -> bool:
         """Tell whether a command works on keys of types that were skipped."""
         if "unknown command" in str(error):
             return True
         database = self._server.engine.context.keyspace.index
-        assert self.foreign_keys is not None
-        return any((database, frame.piece(at)) in self.foreign_keys for at in range(1, frame.count))
+        return any((database, frame.piece(at)) in foreign.keys for at in range(1, frame.count))

@@ -18,8 +18,6 @@ from penstock.server.replication.feed import GETACK
 if TYPE_CHECKING:
     from penstock.server.replication.replication import Replication
 
-_PAUSE_MS = 2**40  # until it is ended
-
 
 class Failover:
     """One at a time: begin, abort, look, tick. `state` is what INFO shows."""
@@ -31,7 +29,6 @@ class Failover:
         self._target: tuple[str, int] | None = None
         self._deadline_ms: int | None = None
         self._force = False
-        self._offset = 0  # that the target must have
 
     @property
     def is_on(self) -> bool:
@@ -60,9 +57,7 @@ class Failover:
         self._deadline_ms = None if timeout_ms is None else now_ms + timeout_ms
         self.state = "waiting-for-sync"
         LOG.info("failover: writes are paused")
-        self._server.pause.begin(now_ms + _PAUSE_MS, writes_only=True)
-        replication.feed.hand_over()
-        self._offset = replication.feed.effects_offset
+        self._server.pause.begin_failover()
         replication.feed.say(GETACK)
 
     def abort(self) -> None:
@@ -76,10 +71,12 @@ class Failover:
 
     def look(self) -> None:
         """A replica has acked."""
-        if self.state != "waiting-for-sync":
+        if self.state != "waiting-for-sync" or not self._server.engine.context.may_block:
             return
+        self._replication.feed.hand_over()  # keys that have expired since
+        offset = self._replication.feed.effects_offset
         for replica in self._replication.replicas.online():
-            if replica.acked >= self._offset and self._target in (None, replica.address):
+            if replica.acked >= offset and self._target in (None, replica.address):
                 self._hand_over(replica.address)
                 return
 
@@ -109,4 +106,4 @@ class Failover:
         LOG.info("failover: %s", how)
         self.state = "no-failover"
         self._target = None
-        self._server.pause.end()
+        self._server.pause.end_failover()

@@ -60,6 +60,8 @@ class Feed:
         self._journal = Journal()
         self._commit: Commit | None = None
         self._said: list[bytes] = []
+        self._is_urgent = False
+        self._noted = 0  # the last offset that the log knows
 
     # --- Beginning and ending ----------------------------------------------------------------------
 
@@ -77,6 +79,7 @@ class Feed:
 
     def end(self) -> None:
         """Drop the backlog: later changes are not counted, so the history ends too."""
+        self.hand_over()
         self.backlog = None
         self.history.start_over()
         self._record()
@@ -91,6 +94,7 @@ class Feed:
     def use_log(self, commit: Commit | None) -> None:
         """Take effects from a log from now on, or None: there is no log any more."""
         self.end_turn()  # what was recorded without a log
+        self._journal.forget_database()
         self._commit = commit
         self._record()
         self._note_in_log()
@@ -110,7 +114,7 @@ class Feed:
         """Where the data stands; None if changes are not counted."""
         if self.backlog is None:
             return None
-        return ReplicationPoint(self.history.id, self.history.offset)
+        return ReplicationPoint(self.history.id, self.history.offset, self.history.database)
 
     def hand_over(self) -> None:
         """Put everything that has happened so far into the stream. Not within a transaction."""
@@ -121,26 +125,38 @@ class Feed:
     def end_turn(self) -> None:
         """Put the effects of the turn into the stream if there is no log, and what was said after them."""
         if self._commit is None and self._journal.size:
-            data = self._journal.take()
-            self._take_effects(data)
+            database = self._journal.database
+            self._take_effects(self._journal.take(), database)
         if self._said:
             said, self._said = b"".join(self._said), []
+            is_urgent, self._is_urgent = self._is_urgent, False
             if self.backlog is not None and not self.follows:
                 self._append(said)
-                self._note_in_log()
+                if is_urgent:
+                    self._note_in_log()
 
     def has_effects(self) -> bool:
         """Tell whether there are effects, without a log, that are not part of the stream yet."""
         return self._journal.size > 0
 
-    def say(self, data: bytes) -> None:
-        """Put a command that is no effect into the stream, behind the effects of this turn."""
+    def say(self, data: bytes, is_urgent: bool = True) -> None:
+        """Put a command that is no effect into the stream, behind the effects of this turn.
+
+        `is_urgent`: the log notes the offset at once. Otherwise `note_offset` does, within a second.
+        """
         if self.backlog is not None and not self.follows:
             self._said.append(data)
+            self._is_urgent |= is_urgent
             self._server.turn.wake_up()
 
-    def pass_on(self, data: bytes) -> None:
-        """On a replica: the primary's bytes, which this server has applied."""
+    def note_offset(self) -> None:
+        """Note an offset in the log that bytes without effects have moved."""
+        if self._noted != self.history.offset and not self.follows:
+            self._note_in_log()
+
+    def pass_on(self, data: bytes, database: int) -> None:
+        """On a replica: the primary's bytes, which this server has applied. A database is then selected."""
+        self.history.database = database
         self._append(data)
 
     def select_again(self) -> None:
@@ -157,24 +173,28 @@ class Feed:
 
     def _on_taken(self, data: bytes) -> bytes:
         """The log takes effects: send them, and note the offset behind them."""
-        self._take_effects(data)
+        assert self._commit is not None
+        self._take_effects(data, self._commit.journal.database)
         return self._line()
 
-    def _take_effects(self, data: bytes) -> None:
+    def _take_effects(self, data: bytes, database: int) -> None:
         if not self.follows:
+            self.history.database = max(0, database)
             self._append(data)
             self.effects_offset = self.history.offset
             if self.asks_acks:
                 self._append(GETACK)
 
     def _line(self) -> bytes:
+        self._noted = self.history.offset
         self.on_noted(self.history.offset)
-        return encode_point(ReplicationPoint(self.history.id, self.history.offset))
+        point = self.point_or_none()
+        return b"" if point is None else encode_point(point)
 
     def _note_in_log(self) -> None:
         """Note the offset in the log: bytes without effects have moved it."""
         if self._commit is not None and self.backlog is not None:
-            self._commit.hand_over(line=self._line())
+            self._commit.hand_over(note=self._line)
 
 
 def _to_nobody(data: bytes) -> None:

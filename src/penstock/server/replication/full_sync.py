@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 TEMP_NAME = "temp-sync.rdb"
 _PIECE_BYTES = 64 * 1024
+_PIECES_AT_ONCE = 16
 _UNSENT_BYTES_MAX = 1 << 20  # more is not read from the child before a replica has taken this
 _LOOK_AGAIN_SECONDS = 0.01
 _MARK_BYTES = 20  # as 40 hexadecimal digits
@@ -49,6 +50,7 @@ class FullSync:
         self._source = -1  # the pipe or the file that is being sent
         self._path = ""
         self._child_runs = False
+        self._may_start = True
         self._failure: str | None = None
         self._is_read = False  # the source has ended
 
@@ -71,6 +73,10 @@ class FullSync:
         """Every second: an empty line to replicas whose snapshot has not begun."""
         for replica in self._waiting():
             replica.write(b"\n")
+        if self._child_runs and not self._mark:
+            for replica in self._alive():  # the child still writes the file
+                replica.write(b"\n")
+                replica.acked_ms = self._server.steady_ms()
 
     def _waiting(self) -> list[Replica]:
         return [one for one in self._replication.replicas.all() if one.state is State.WAIT]
@@ -78,7 +84,9 @@ class FullSync:
     def _start_if_due(self) -> None:
         durability = self._server.durability
         waiting = self._waiting()
-        if not waiting or self._targets or durability is None or durability.child.is_busy:
+        if not self._may_start or not waiting or self._targets:
+            return
+        if durability is None or durability.child.is_busy:
             return
         if not self._server.engine.context.may_block:
             return  # within a transaction
@@ -165,6 +173,9 @@ class FullSync:
             piece = os.read(self._source, _PIECE_BYTES)
         except BlockingIOError:
             return
+        except OSError as error:
+            self._failure = reason(error)
+            piece = b""
         if not piece:
             self._loop.remove_reader(self._source)
             self._close_source()
@@ -182,16 +193,21 @@ class FullSync:
     def _send_file(self) -> None:
         """Send the next pieces of the file, until a replica is slow."""
         assert self._loop is not None
-        while self._source >= 0 and not self._is_slow():
-            piece = os.read(self._source, _PIECE_BYTES)
+        for _ in range(_PIECES_AT_ONCE):
+            if self._is_slow():
+                break
+            try:
+                piece = os.read(self._source, _PIECE_BYTES)
+            except OSError as error:
+                self._failure = reason(error)
+                piece = b""
             if not piece or not self._alive():
                 self._close_source()
                 self._is_read = True
                 self._finish_if_done()
                 return
             self._send(piece)
-        if self._source >= 0:
-            self._loop.call_later(_LOOK_AGAIN_SECONDS, self._send_file)
+        self._loop.call_later(_LOOK_AGAIN_SECONDS if self._is_slow() else 0, self._send_file)
 
     def _send(self, piece: bytes) -> None:
         for replica in self._alive():
@@ -202,7 +218,7 @@ class FullSync:
 
     def _on_child_end(self, failure: str | None) -> None:
         self._child_runs = False
-        self._failure = failure
+        self._failure = failure or self._failure
         if self._mark or failure is not None:
             if failure is not None and self._source >= 0:
                 assert self._loop is not None
@@ -252,9 +268,11 @@ class FullSync:
         self._source = -1
 
     def stop(self) -> None:
-        """The server stops, or becomes a replica: no snapshot is sent any more."""
+        """The server stops, or its data changes: end the current transfer, and start no other now."""
         if self._child_runs:
+            self._may_start = False
             self._child.kill(self._on_child_end)
+            self._may_start = True
 
 
 class _Sink:

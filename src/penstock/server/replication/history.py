@@ -31,6 +31,7 @@ class History:
     offset: int = 0
     second_id: str = NO_ID
     second_offset: int = NO_OFFSET
+    database: int = 0  # selected in the stream at this offset
 
     def start_over(self) -> None:
         """Begin a new history: nobody can continue an old one here."""
@@ -48,7 +49,7 @@ class History:
 
     def adopt(self, point: ReplicationPoint) -> None:
         """The data is now that of another server, or of a recovered log."""
-        self.id, self.offset = point.id, point.offset
+        self.id, self.offset, self.database = point.id, point.offset, point.database
         self.second_id, self.second_offset = NO_ID, NO_OFFSET
 
     def knows(self, replica_id: str, wanted: int) -> bool:

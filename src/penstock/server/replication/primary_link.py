@@ -13,6 +13,7 @@ the link for good (`is_refused`): an operator must look at it.
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.errors import ConfigError
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from penstock.server.replication.replication import Replication
 
 _RETRY_MS = 1000
+_RETRY_MS_MAX = 60_000  # after snapshots that could not be loaded
 _LINE_BYTES_MAX = 4096
 _EOF = b"$EOF:"
 _MARK_BYTES = 40
@@ -62,17 +64,13 @@ class PrimaryLink(asyncio.Protocol):
         self._applying: Applying | None = None
         self._next_ms = 0
         self._acked_ms = 0
+        self._retry_ms = _RETRY_MS
         self._is_stopped = False
 
     @property
     def is_up(self) -> bool:
         """Whether the stream is applied."""
         return self.state == "connected"
-
-    @property
-    def skipped(self) -> int:
-        """How many commands on keys of foreign types were skipped."""
-        return 0 if self._applying is None else self._applying.skipped
 
     # --- Connecting --------------------------------------------------------------------------------
 
@@ -121,15 +119,15 @@ class PrimaryLink(asyncio.Protocol):
             await loop.create_connection(lambda: self, self.host, self.port, ssl=context)
         except ConfigError as error:
             self._break(f"cannot connect by TLS: {error}")
-        except OSError as error:
-            self._break(f"cannot connect: {error.strerror or error}")
+        except (OSError, UnicodeError) as error:
+            self._break(f"cannot connect: {getattr(error, 'strerror', None) or error}")
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open: begin the handshake."""
-        self._transport = cast("asyncio.Transport", transport)
-        if self._is_stopped:
-            self._transport.abort()
+        if self._is_stopped or self.state != "connecting":
+            cast("asyncio.Transport", transport).abort()
             return
+        self._transport = cast("asyncio.Transport", transport)
         self.state = "handshake"
         self._buffer.clear()
         self._steps = self._handshake()
@@ -138,15 +136,15 @@ class PrimaryLink(asyncio.Protocol):
     def _handshake(self) -> list[tuple[str, bytes]]:
         password = str(self._setting("masterauth"))
         user = str(self._setting("masteruser"))
-        names = [user.encode()] if user else []
+        names = [_bytes(user)] if user else []
         steps = [("PING", encode_command(b"PING"))]
         if password:
-            steps.append(("AUTH", encode_command(b"AUTH", *names, password.encode())))
+            steps.append(("AUTH", encode_command(b"AUTH", *names, _bytes(password))))
         port = b"%d" % self._replication.own_port()
         steps.append(("REPLCONF", encode_command(b"REPLCONF", b"listening-port", port)))
         announced = str(self._setting("replica-announce-ip"))
         if announced:
-            told = encode_command(b"REPLCONF", b"ip-address", announced.encode())
+            told = encode_command(b"REPLCONF", b"ip-address", _bytes(announced))
             steps.append(("REPLCONF", told))
         capabilities = (b"capa", b"eof", b"capa", b"psync2")
         steps.append(("REPLCONF", encode_command(b"REPLCONF", *capabilities)))
@@ -174,7 +172,7 @@ class PrimaryLink(asyncio.Protocol):
         if why != self.problem or self.is_up:
             LOG.warning("link to the primary %s:%d: %s", self.host, self.port, why)
         self.problem = why
-        self._next_ms = self._server.steady_ms() + _RETRY_MS
+        self._next_ms = self._server.steady_ms() + self._retry_ms
         self._drop()
 
     def refuse(self, why: str) -> None:
@@ -192,13 +190,18 @@ class PrimaryLink(asyncio.Protocol):
         if self.is_up:
             self.down_since_ms = self._server.steady_ms()
         self.state = "connect"
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.abort()
         if self.sync_file is not None and self._loading is None:
             self.sync_file.drop()
             self.sync_file = None
-        self._applying = None
+        if self._applying is not None:
+            self._applying.close()
+            self._applying = None
         self._buffer.clear()
         self._replication.note_link()
 
@@ -218,8 +221,6 @@ class PrimaryLink(asyncio.Protocol):
         except StreamRefused as error:
             self._replication.feed.history.start_over()  # a part of a transaction may be applied
             self.refuse(str(error))
-        except OSError as error:
-            self._break(f"cannot keep the snapshot: {error.strerror}")
         except Exception:  # noqa: BLE001  it is logged
             LOG.exception("the link to the primary failed")
             self._replication.feed.history.start_over()
@@ -229,7 +230,11 @@ class PrimaryLink(asyncio.Protocol):
         if self._applying is not None and self._loading is None:
             self._apply(data)
         elif self.sync_file is not None and self._loading is None:
-            rest = self.sync_file.take(data)
+            try:
+                rest = self.sync_file.take(data)
+            except OSError as error:
+                self._break(f"cannot keep the snapshot: {error.strerror}")
+                return
             if rest is not None:
                 self._buffer[:] = rest
                 self._load()
@@ -295,12 +300,18 @@ class PrimaryLink(asyncio.Protocol):
             return
         self._replication.continue_data(name)
         LOG.info("the primary %s:%d continues", self.host, self.port)
-        self._follow(None)
+        self._follow()
 
     # --- A snapshot --------------------------------------------------------------------------------
 
     def _begin_transfer(self, line: bytes) -> None:
         directory = str(self._setting("dir"))
+        try:
+            self._open_file(directory, line)
+        except OSError as error:
+            self._break(f"cannot keep the snapshot: {error.strerror}")
+
+    def _open_file(self, directory: str, line: bytes) -> None:
         if line.startswith(_EOF) and len(line) == len(_EOF) + _MARK_BYTES:
             self.sync_file = SyncFile(directory, None, line[len(_EOF) :])
         elif line.startswith(b"$") and line[1:].isdigit() and len(line) <= 19:
@@ -313,10 +324,11 @@ class PrimaryLink(asyncio.Protocol):
         assert self.sync_file is not None
         self.sync_file.close()
         skip = self._setting("replica-foreign-types") == "skip"
-        self._loading = Loading(self.sync_file.path, self._server.engine.spare(), skip)
+        loading = Loading(self.sync_file.path, self._server.engine.spare(), skip)
+        loading.start(self._on_loaded)
+        self._loading = loading
         if self._transport is not None:
             self._transport.pause_reading()
-        self._loading.start(self._on_loaded)
 
     def _on_loaded(self) -> None:
         loading, self._loading = self._loading, None
@@ -328,15 +340,17 @@ class PrimaryLink(asyncio.Protocol):
         if self._is_stopped or self._transport is None:
             return
         if loading.failure is not None:
-            if "which penstock" in loading.failure or "penstock cannot" in loading.failure:
+            if loading.is_unsupported:
                 self.refuse(loading.failure)
-            else:
-                self._break(f"the snapshot cannot be loaded: {loading.failure}")
+                return
+            self._retry_ms = min(2 * self._retry_ms, _RETRY_MS_MAX)
+            self._break(f"the snapshot cannot be loaded: {loading.failure}")
             return
         assert self._point is not None
+        point = replace(self._point, database=loading.database)
         LOG.info("snapshot of %d bytes loaded: %d keys", received, loading.keys)
-        self._replication.replace_data(loading.engine, self._point)
-        self._follow(loading.foreign_keys)
+        self._replication.replace_data(loading.engine, point, loading.foreign_keys)
+        self._follow()
         rest = bytes(self._buffer)
         self._buffer.clear()
         self._transport.resume_reading()
@@ -345,11 +359,12 @@ class PrimaryLink(asyncio.Protocol):
 
     # --- The stream --------------------------------------------------------------------------------
 
-    def _follow(self, foreign_keys: set[tuple[int, bytes]] | None) -> None:
+    def _follow(self) -> None:
         self._point = None
+        self._retry_ms = _RETRY_MS
         self._applying = Applying(self._server, self._replication.feed, DATA_ROWS, self.ack)
         if self._setting("replica-foreign-types") == "skip":
-            self._applying.foreign_keys = foreign_keys or set()
+            self._applying.foreign = self._replication.foreign
         self.state = "connected"
         self.problem = ""
         self.fails_over = False
@@ -367,6 +382,10 @@ class PrimaryLink(asyncio.Protocol):
         synced = self._replication.synced_offset_or_none()
         more = () if synced is None else (b"FACK", b"%d" % synced)
         self._write(encode_command(b"REPLCONF", b"ACK", offset, *more))
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode(errors="surrogateescape")
 
 
 def _text(line: bytes) -> str:

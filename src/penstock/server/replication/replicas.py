@@ -23,13 +23,17 @@ if TYPE_CHECKING:
 
 
 class State(Enum):
-    """How far a replica is; the value is what INFO shows."""
+    """How far a replica is."""
 
-    HANDSHAKE = ""
-    WAIT = "wait_bgsave"
-    TRANSFER = "send_bulk"
-    SETTLE = "send_bulk "
+    HANDSHAKE = "handshake"
+    WAIT = "wait"
+    TRANSFER = "transfer"
+    SETTLE = "settle"
     ONLINE = "online"
+
+
+SHOWN = {State.WAIT: "wait_bgsave", State.ONLINE: "online"}
+"""The words of INFO; all other states are send_bulk."""
 
 
 class Replica:
@@ -87,6 +91,7 @@ class Replica:
     def enter(self, state: State) -> None:
         """Change the state."""
         self.state = state
+        self.session.state |= REPLICA
         self.since_ms = self.session.server.steady_ms()
         if state is State.ONLINE:
             kept, self.kept = self.kept, deque()
@@ -101,8 +106,7 @@ class Replica:
         elif self.state in (State.TRANSFER, State.SETTLE):
             self.kept.append(data)
             self.kept_bytes += len(data)
-            if self.session.server.output_limits.is_exceeded(self.session, self.kept_bytes):
-                self.session.cut_off(f"{self.kept_bytes} bytes of the stream wait for it")
+            self.session.check_output_limit()
 
     def write(self, data: bytes) -> None:
         """Send bytes, past the replies that wait for the disk or for replicas."""
@@ -128,8 +132,17 @@ class Replicas:
         found = self._by_session.get(session)
         if found is None:
             found = self._by_session[session] = Replica(session)
-            session.state |= REPLICA
         return found
+
+    def find_or_none(self, session: Session) -> Replica | None:
+        """The replica of a session that has sent PSYNC."""
+        found = self._by_session.get(session)
+        return None if found is None or not found.is_counted else found
+
+    def kept_bytes(self, session: Session) -> int:
+        """How many bytes of the stream are kept for a session until it has its snapshot."""
+        found = self._by_session.get(session)
+        return 0 if found is None else found.kept_bytes
 
     def all(self) -> list[Replica]:
         """Those that have sent PSYNC."""
@@ -139,16 +152,22 @@ class Replicas:
         """Those that get the stream."""
         return [replica for replica in self._by_session.values() if replica.is_online]
 
-    def forget(self, session: Session) -> None:
-        """A connection is gone."""
+    def forget(self, session: Session) -> bool:
+        """A connection is gone; True if it was that of a replica."""
         replica = self._by_session.pop(session, None)
-        if replica is not None and replica.is_counted:
-            LOG.info("replica %s:%d is gone", *replica.address)
+        if replica is None or not replica.is_counted:
+            return False
+        LOG.info("replica %s:%d is gone", *replica.address)
+        return True
 
     def send(self, data: bytes) -> None:
         """Give bytes of the stream to all."""
         for replica in list(self._by_session.values()):
-            replica.send(data)
+            try:
+                replica.send(data)
+            except Exception:  # noqa: BLE001  the others must get the bytes
+                LOG.exception("cannot send to the replica %s:%d", *replica.address)
+                replica.session.kill()
 
     def drop_all(self, but: Session | None = None) -> None:
         """Disconnect all, except for one: they come back and ask again."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +25,13 @@ from penstock.persist.disk import reason
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.log import LOG
 from penstock.server.replication.ack_waits import AckWaiters, HeldReplies
+from penstock.server.replication.applying import Foreign
 from penstock.server.replication.failover import Failover
 from penstock.server.replication.feed import GETACK, Feed, encode_command
 from penstock.server.replication.full_sync import FullSync
 from penstock.server.replication.primary_link import PrimaryLink
 from penstock.server.replication.replicas import Replica, Replicas, State
+from penstock.server.replication.sync_file import remove_leftovers
 from penstock.server.session.states import MASTER_DOWN, NO_REPLICAS, READ_ONLY, SUBSCRIBED
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     from penstock.server.session.session import Session
 
 _LOOK_SECONDS = 0.01
+_NOTES_MAX = 1024
 SELECT_FIRST = encode_command(b"SELECT", b"0")
 _PING = encode_command(b"PING")
 
@@ -70,6 +75,7 @@ class Replication:
         self._notes: deque[tuple[int, int]] = deque()  # positions of the log, and their offsets
         self._synced = 0
         self._owes_ack = False
+        self.foreign = Foreign()
         self._pinged_ms = 0
         self._second_ms = 0
         self._last_seen_ms = server.steady_ms()  # of any replica
@@ -93,12 +99,17 @@ class Replication:
 
     def point_or_none(self) -> ReplicationPoint | None:
         """The place of the data in its history, for the files that hold it."""
+        if self.server.turn.has_effects():
+            if not self.server.engine.context.may_block:
+                return None  # within a transaction
+            self.feed.hand_over()
         return self.feed.point_or_none()
 
     # --- Start -------------------------------------------------------------------------------------
 
     def start(self, recovered: ReplicationPoint | None) -> None:
         """The data is loaded: continue its history, and follow the configured primary."""
+        remove_leftovers(self.setting("dir"))
         if recovered is not None:
             self.feed.history.adopt(recovered)
         primary = self.setting("replicaof")
@@ -106,6 +117,7 @@ class Replication:
             if primary is None:
                 self.feed.history.branch_off()
             self._primary_since = recovered.offset
+            self.feed.effects_offset = recovered.offset
             self.feed.begin()
         if primary is not None:
             self.follow(*primary)
@@ -123,36 +135,56 @@ class Replication:
         was_primary = self.link is None
         if self.link is not None:
             self.link.stop()
-        self.feed.hand_over()
-        self.feed.follows = True
-        self.link = PrimaryLink(self, host, port)
-        self.link.fails_over = fails_over
-        self._configure((host, port))
-        self.full_sync.stop()
-        self.replicas.drop_all()
-        self._let_keys_expire(False)
+        link = PrimaryLink(self, host, port)
+        link.fails_over = fails_over
+        with self._between_units():
+            self.feed.follows = True
+            self.link = link
+            self._configure((host, port))
+            self.replicas.drop_all()
+            self.full_sync.stop()
+            self._let_keys_expire(False)
+        self.held.refuse_all(self.server.turn.refuse)
+        self.require_acks()
         if was_primary:
-            self._end_blocked_writes()
+            self._end_blocked()
         self.note_link()
         LOG.info("following the primary %s:%d", host, port)
-        self.link.tick()
+        link.tick()
 
     def become_primary(self, but: Session | None = None) -> None:
         """Follow nobody any more. `but`: the old primary, which has handed its role over."""
         if self.link is None:
             return
         self.link.stop()
-        self.link = None
-        self.feed.follows = False
-        self.feed.history.branch_off()
-        self._primary_since = self.feed.history.offset
-        self.feed.begin()
-        self.feed.select_again()
-        self._configure(None)
-        self.replicas.drop_all(but)
-        self._let_keys_expire(True)
+        with self._between_units():
+            self.link = None
+            self.feed.follows = False
+            self.feed.history.branch_off()
+            self.feed.effects_offset = self._primary_since = self.feed.history.offset
+            self.feed.begin()
+            self.feed.select_again()
+            self._configure(None)
+            self.replicas.drop_all(but)
+            self._let_keys_expire(True)
+        self.held.forget()
+        self.require_acks()
         self.note_link()
+        if self.server.durability is not None:
+            self.server.durability.wait_for_base()
         LOG.info("this server is a primary now, from offset %d on", self.feed.history.offset)
+
+    @contextmanager
+    def _between_units(self) -> Iterator[None]:
+        """Change the role where the stream may be cut: all effects so far are in it, also within EXEC."""
+        engine = self.server.engine
+        is_in_exec = not engine.context.may_block
+        if is_in_exec:
+            engine.end_unit()
+        self.feed.hand_over()
+        yield
+        if is_in_exec:
+            engine.begin_unit()
 
     def _configure(self, primary: tuple[str, int] | None) -> None:
         """Let CONFIG GET and CONFIG REWRITE show the role."""
@@ -163,8 +195,8 @@ class Replication:
         """A replica removes no expired key by itself; its primary sends the DEL."""
         self.server.engine.let_expire(on)
 
-    def _end_blocked_writes(self) -> None:
-        """End commands that wait for data and would change it: a replica cannot."""
+    def _end_blocked(self) -> None:
+        """End all blocked commands, as Redis does: most would change data, and a replica cannot."""
         error = CommandError(
             "force unblock from blocking operation, instance state changed (master -> replica?)",
             "UNBLOCKED",
@@ -193,15 +225,21 @@ class Replication:
             self.replicas.drop_all()
         self.feed.begin()
 
-    def replace_data(self, loaded: Engine, point: ReplicationPoint) -> None:
+    def replace_data(
+        self, loaded: Engine, point: ReplicationPoint, foreign_keys: set[tuple[int, bytes]]
+    ) -> None:
         """A snapshot of the primary is loaded: take its data and its place in the history."""
         server = self.server
+        self.foreign = Foreign(foreign_keys)
         self.replicas.drop_all()
+        self.full_sync.stop()
         self.feed.hand_over()
         self._keep_own_changes()
         server.engine.adopt(loaded)
         self._let_keys_expire(False)
         self.feed.history.adopt(point)
+        self.feed.effects_offset = point.offset
+        self.held.forget()
         self._notes.clear()
         self._synced = 0
         if server.durability is not None:
@@ -227,6 +265,11 @@ class Replication:
             " They are kept in %s; penstock inspect shows them",
             *(first, path),
         )
+        if first > since + 1:
+            LOG.warning(
+                "%d bytes of changes before them are lost: the backlog is too small",
+                first - since - 1,
+            )
 
     # --- Acks --------------------------------------------------------------------------------------
 
@@ -250,9 +293,10 @@ class Replication:
         needed: int = self.setting("min-replicas-ack")
         self.held.needed = needed
         self.held.stale_reads = self.setting("min-replicas-stale-reads")
-        self.feed.asks_acks = self.server.awaits_replicas = needed > 0
-        self.server.turn.replicas = self.held if needed else None
+        is_on = needed > 0 and self.is_primary
+        self.feed.asks_acks = self.server.awaits_replicas = is_on
         self.held.release()
+        self.server.turn.replicas = self.held if is_on else None
         self.check_replicas()
 
     def check_replicas(self) -> None:
@@ -269,8 +313,11 @@ class Replication:
 
     def _on_noted(self, offset: int) -> None:
         """The log has taken everything up to an offset."""
-        if self._commit is not None and self.feed.follows:
-            self._notes.append((self._commit.position, offset))
+        if self._commit is None or not self.feed.follows:
+            return
+        if len(self._notes) >= _NOTES_MAX:
+            self._notes.pop()  # the next one covers it
+        self._notes.append((self._commit.position, offset))
 
     def after_sync(self) -> None:
         """The log was synced: tell a primary that asks."""
@@ -282,10 +329,13 @@ class Replication:
         commit = self._commit
         if commit is None:
             return None
+        if not commit.is_based:
+            self._owes_ack = True
+            return self._synced
         synced = commit.synced
         while self._notes and self._notes[0][0] <= synced:
             self._synced = self._notes.popleft()[1]
-        if not self._notes and not commit.journal.size and commit.is_based:
+        if not self._notes and not commit.journal.size:
             self._synced = self.feed.history.offset
         self._owes_ack = self._synced < self.feed.history.offset
         return self._synced
@@ -312,10 +362,12 @@ class Replication:
 
     def _tick_second(self, now_ms: int) -> None:
         self.full_sync.keep_alive()
+        self.feed.note_offset()
         self.check_replicas()
         timeout_ms = self.setting("repl-timeout") * 1000
         for replica in self.replicas.all():
-            if replica.state is not State.WAIT and now_ms - replica.acked_ms > timeout_ms:
+            heard_ms = max(replica.acked_ms, replica.session.active_ms)
+            if replica.state is not State.WAIT and now_ms - heard_ms > timeout_ms:
                 replica.session.cut_off(f"this replica has said nothing for {timeout_ms // 1000} s")
         if self.replicas.all() or not self.is_primary:
             self._last_seen_ms = now_ms
@@ -326,10 +378,10 @@ class Replication:
             self.feed.end()
 
     def forget(self, session: Session) -> None:
-        """A connection of a replica is gone."""
-        self.replicas.forget(session)
-        self._last_seen_ms = self.server.steady_ms()
-        self.check_replicas()
+        """A connection is gone, perhaps that of a replica."""
+        if self.replicas.forget(session):
+            self._last_seen_ms = self.server.steady_ms()
+            self.check_replicas()
 
     async def wait_for_replicas(self) -> None:
         """The server stops: let the replicas catch up, for shutdown-timeout at most."""
@@ -342,12 +394,11 @@ class Replication:
         deadline_ms = self.server.steady_ms() + timeout_ms
         self.feed.say(GETACK)
         self.feed.hand_over()
-        while self.server.steady_ms() < deadline_ms:
-            behind = [one for one in self.replicas.online() if one.acked < offset]
-            if not behind:
+        while behind := [one for one in self.replicas.online() if one.acked < offset]:
+            if self.server.steady_ms() >= deadline_ms:
+                LOG.warning("%d replicas have not got everything", len(behind))
                 return
             await asyncio.sleep(_LOOK_SECONDS)
-        LOG.warning("%d replicas have not got everything", len(behind))
 
     def stop(self) -> None:
         """The server stops."""

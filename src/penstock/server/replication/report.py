@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from penstock.server.replication.replicas import SHOWN
+
 if TYPE_CHECKING:
     from penstock.server.replication.primary_link import PrimaryLink
     from penstock.server.server import Server
@@ -27,7 +29,8 @@ def fields(server: Server) -> Fields:
     for number, replica in enumerate(replicas):
         ip, port = replica.address
         lag_s = (now_ms - replica.acked_ms) // 1000 if replica.is_online else 0
-        text = f"ip={ip},port={port},state={replica.state.value.strip()},offset={replica.acked},lag={lag_s}"
+        state = SHOWN.get(replica.state, "send_bulk")
+        text = f"ip={ip},port={port},state={state},offset={replica.acked},lag={lag_s}"
         found.append((f"slave{number}", text))
     found += [
         ("master_failover_state", replication.failover.state),
@@ -73,13 +76,15 @@ def _link_fields(server: Server, link: PrimaryLink) -> Fields:
         found.append(("master_link_problem", link.problem.replace("\n", " ").replace("\r", " ")))
     config = server.config
     assert config is not None
+    foreign = server.replication.foreign
     found += [
-        ("slave_priority", 0 if link.skipped else config.value("replica-priority")),
+        ("slave_priority", 0 if foreign.is_any else config.value("replica-priority")),
         ("slave_read_only", int(config.value("replica-read-only"))),
         ("replica_announced", int(config.value("replica-announced"))),
     ]
-    if link.skipped:
-        found.append(("replica_foreign_commands_skipped", link.skipped))
+    if foreign.is_any:
+        found.append(("replica_foreign_keys_skipped", len(foreign.keys)))
+        found.append(("replica_foreign_commands_skipped", foreign.commands))
     return found
 
 

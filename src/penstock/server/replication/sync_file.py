@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from penstock.engine.execute import Engine
-from penstock.errors import PenstockError
+from penstock.errors import CorruptData, PenstockError
 from penstock.persist.disk import SystemDisk
 from penstock.persist.rdb.reader import RdbReader, load_databases
 from penstock.persist.rdb.value import ValueLimits
+from penstock.persist.replication_point import database_of_aux
 
-TEMP_NAME = "temp-from-primary.rdb"
+TEMP_PREFIX = "temp-from-primary-"
 
 
 class SyncFile:
@@ -26,7 +28,7 @@ class SyncFile:
 
     def __init__(self, directory: str, size: int | None, mark: bytes) -> None:
         """Raises: OSError."""
-        self.path = f"{directory}/{TEMP_NAME}"
+        self.path = f"{directory}/{TEMP_PREFIX}{secrets.token_hex(4)}.rdb"
         self.size = size
         self.received = 0
         self._mark = mark
@@ -66,15 +68,25 @@ class SyncFile:
             Path(self.path).unlink()
 
 
+def remove_leftovers(directory: str) -> None:
+    """Remove the files of a process that was killed."""
+    with suppress(OSError):
+        for path in Path(directory).glob(f"{TEMP_PREFIX}*.rdb"):
+            path.unlink()
+
+
 class Loading:
     """Loads a file into a spare engine, in a thread: start. Then `failure` is None, or says why it failed.
 
-    `foreign_keys`: the skipped keys of types that penstock does not hold, with their databases.
+    `is_unsupported`: it failed, and would fail again. `foreign_keys`: the skipped keys of types that
+    penstock does not hold, with their databases.
     """
 
     def __init__(self, path: str, spare: Engine, skip_foreign: bool) -> None:
         self.engine = spare
         self.failure: str | None = None
+        self.is_unsupported = False
+        self.database = 0  # selected in the stream after the snapshot
         self.foreign_keys: set[tuple[int, bytes]] = set()
         self.keys = 0
         self._path = path
@@ -101,7 +113,12 @@ class Loading:
         try:
             limits = ValueLimits(self.engine.limits, self.engine.list_limits)
             reader = RdbReader(source, "snapshot", limits, skip_foreign=self._skip_foreign)
-            self.keys = load_databases(reader, self.engine.context.databases)
+            try:
+                self.keys = load_databases(reader, self.engine.context.databases)
+            except CorruptData:
+                self.is_unsupported = reader.is_unsupported
+                raise
             self.foreign_keys = reader.foreign_keys
+            self.database = database_of_aux(reader.aux)
         finally:
             source.close()

@@ -49,6 +49,7 @@ class ChildSlot:
 
         `keep`: a file that the child needs; it closes all others.
         """
+        assert not self.is_busy
         began_ns = time.perf_counter_ns()
         self._child = start_child(work, keep)
         self.fork_us = (time.perf_counter_ns() - began_ns) // 1000

@@ -59,6 +59,7 @@ class Snapshots:
         self._child = child
         self._dirty_at_start = 0  # of the snapshot under way
         self._failed_ms = 0
+        self._is_killed = False
         self._saved_ms = server.steady_ms()
         self.is_scheduled = False
         self.status = SnapshotStatus(dirty_at_save=server.engine.context.dirty)
@@ -105,8 +106,10 @@ class Snapshots:
         return "Background saving started"
 
     def kill_child(self) -> None:
-        """Stop a snapshot that a child writes."""
+        """Stop a snapshot that a child writes. That is no failure."""
+        self._is_killed = self.is_running
         self._child.kill(self._finish)
+        self._is_killed = False
 
     def is_due(self, now_ms: int) -> bool:
         """Tell whether a snapshot is scheduled, or a save point is reached."""
@@ -121,6 +124,8 @@ class Snapshots:
         )
 
     def _finish(self, failure: str | None) -> None:
+        if self._is_killed:
+            return
         self.status.seconds = self._child.seconds
         self.status.ok = failure is None
         if failure is None:

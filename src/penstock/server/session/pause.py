@@ -2,6 +2,8 @@
 
 A client waits from its first command that is held back. When the pause ends, the clients continue in the
 order in which they were stopped. A second pause never shortens or weakens the first.
+
+A failover pauses writes too. CLIENT UNPAUSE and the end of a client's pause do not end that.
 """
 
 from __future__ import annotations
@@ -16,15 +18,16 @@ if TYPE_CHECKING:
 
 
 class Pause:
-    """`sessions`: the stopped clients. `until_ms`: when the pause ends; 0 if there is none."""
+    """`sessions`: the stopped clients. `until_ms`: when a client's pause ends; 0 if there is none."""
 
-    __slots__ = ("_server", "_timer", "sessions", "until_ms")
+    __slots__ = ("_fails_over", "_server", "_timer", "sessions", "until_ms")
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._timer: Timer | None = None
         self.sessions: dict[Session, None] = {}
         self.until_ms = 0
+        self._fails_over = False
 
     def begin(self, until_ms: int, writes_only: bool) -> None:
         """Hold commands back until a time."""
@@ -46,9 +49,23 @@ class Pause:
         self._stop_timer()
         self.until_ms = 0
         self._server.state &= ~(PAUSED_ALL | PAUSED_WRITES)
+        if self._fails_over:
+            self._server.state |= PAUSED_WRITES
         stopped, self.sessions = self.sessions, {}
         for session in stopped:
             session.resume()
+
+    def begin_failover(self) -> None:
+        """Hold writes back until end_failover."""
+        self._fails_over = True
+        if not self._server.state & PAUSED_ALL:
+            self._server.state |= PAUSED_WRITES
+
+    def end_failover(self) -> None:
+        """A failover has ended: let the clients continue, unless one has paused them."""
+        self._fails_over = False
+        if not self.until_ms:
+            self.end()
 
     def _stop_timer(self) -> None:
         if self._timer is not None:

@@ -35,7 +35,6 @@ from penstock.server.session.reply_buffer import ReplyBuffer
 from penstock.server.session.states import (
     BLOCKED,
     CLOSING,
-    KEYED_WRITE,
     REPLICA,
     REPLY_OFF,
     REPLY_SKIP,
@@ -221,6 +220,8 @@ class Session:
         if self.link is None or self.state & CLOSING:
             return
         unread = self.replies.unsent_bytes() + self.link.unsent_bytes()
+        if self.state & REPLICA:
+            unread += self.server.replication.replicas.kept_bytes(self)
         if self.server.output_limits.is_exceeded(self, unread):
             self.cut_off(f"it has left {unread} bytes unread")
         elif self.slow or self.replies.aside_bytes:
@@ -249,9 +250,10 @@ class Session:
     def _end_wait(self) -> None:
         self.finish_reply()
         self.replies.end_reply()
-        self.waiter = None
         self.state &= ~BLOCKED
-        self.keyed = KEYED_WRITE
+        if self.server.awaits_replicas and self.waiter is not None:
+            self.keyed |= self.waiter.keyed
+        self.waiter = None
         self.server.turn.add(self)
         self.server.turn.free(self)
 
@@ -323,8 +325,7 @@ class Session:
         self.server.strangers.forget(self)
         self.server.client_memory.forget(self)
         self.server.sessions.pop(self.id, None)
-        if self.state & REPLICA:
-            self.server.replication.forget(self)
+        self.server.replication.forget(self)
 
     def _stop_waiting(self) -> None:
         self.postponed = None

@@ -46,6 +46,11 @@ class SessionWaiter(Waiter):
         self._timer: Timer | None = None
         self._retry_timer: Timer | None = None
 
+    @property
+    def keyed(self) -> int:
+        """What its reply follows from (Session.keyed)."""
+        return self._tally.keyed
+
     def park(self, timeout_ms: int) -> None:
         """Start to wait; 0 for no timeout."""
         server = self._session.server

@@ -49,7 +49,7 @@ class Tally:
         self.is_fast = bool(command.flags & Flags.FAST)
         # A reply that shows data, or follows from a change, waits for replicas (min-replicas-ack).
         has_keys = command.keys != NO_KEYS or command.find_keys is not None
-        self.keyed = KEYED_READ if has_keys else 0
+        self.keyed = KEYED_READ if has_keys or command.flags & Flags.READ else 0
         if command.flags & Flags.WRITE:
             self.keyed |= KEYED_WRITE
         self.is_plain = not command.flags & Flags.PROTECTED  # all clients may use it
