@@ -19,7 +19,7 @@ cdef class Engine:
     cdef readonly ListLimits list_limits
     cdef readonly object waiters
     cdef readonly long long expired_keys
-    cdef readonly bint unfinished
+    cdef public bint unfinished
 
     cpdef object execute(self, Command command, Frame frame)
     @cython.locals(context=Context)

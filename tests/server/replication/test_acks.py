@@ -153,3 +153,16 @@ def test_a_blocked_reader_is_answered_when_the_replica_has_the_delivery(pair: Pa
         primary.xadd("s", {"k": "v"})
         assert connection.read_response()
     assert replica.xpending("s", "g")["pending"] == 1
+
+
+def test_replies_keep_their_order_when_acks_are_not_needed_any_more(stopped: Pair) -> None:
+    client = client_of(stopped[0].port)
+    client.config_set("min-replicas-ack-timeout", 60000)
+    with client_of(stopped[0].port) as writer:
+        connection = writer.connection_pool.get_connection()
+        connection.send_command("XADD", "s", "1-1", "k", "v")
+        eventually(lambda: client.info("replication")["master_repl_offset"] > 0)
+        connection.send_command("PING")
+        client.config_set("min-replicas-ack", 0)
+        connection.send_command("XLEN", "s")
+        assert [connection.read_response() for _ in range(3)] == [b"1-1", b"PONG", 1]

@@ -194,6 +194,7 @@ def test_foreign_types_are_refused_by_key_and_type_or_skipped_if_asked() -> None
         ours.set("kept", "1")
         ours.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         eventually(lambda: "a hash" in problem(server), "the key is named")
+        assert theirs.info("stats")["sync_full"] == 1
         assert ours.get("kept") == b"1"
         ours.config_set("replica-foreign-types", "skip")
         follow(ours, primary.port)
@@ -201,6 +202,8 @@ def test_foreign_types_are_refused_by_key_and_type_or_skipped_if_asked() -> None
         theirs.rename("a hash", "moved")
         theirs.xadd("s", {"k": "v2"})
         eventually(lambda: ours.xlen("s") == 2)
+        theirs.client_kill_filter(_type="replica")
+        linked(ours)
         info = ours.info("replication")
         assert info["replica_foreign_commands_skipped"] >= 2
         assert info["slave_priority"] == 0
@@ -235,3 +238,20 @@ def test_a_backlog_that_is_too_small_leads_to_a_snapshot() -> None:
         eventually(lambda: ours.info("stats")["sync_full"] == 2)
         linked(theirs)
         same(ours, theirs)
+
+
+def test_what_was_applied_before_a_transaction_is_not_asked_for_again(
+    replica: PenstockServer,
+) -> None:
+    """The link breaks within MULTI: the next PSYNC begins there."""
+    client = client_of(replica.port)
+    before = b"*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n"
+    cut = b"*1\r\n$5\r\nMULTI\r\n*2\r\n$4\r\nINCR\r\n$1\r\nn\r\n"
+    with FalsePrimary([*HANDSHAKE, FULL + b"$18\r\n" + EMPTY_SNAPSHOT + before + cut]) as primary:
+        client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
+        eventually(lambda: client.get("n") == b"1")
+        primary.drop()
+        eventually(lambda: [words for words in primary.heard() if words[0] == b"PSYNC"][1:])
+        asked = [words for words in primary.heard() if words[0] == b"PSYNC"][1]
+        assert asked[1:] == [SOME_ID, b"%d" % (100 + len(before) + 1)]
+    client.execute_command("REPLICAOF", "NO", "ONE")

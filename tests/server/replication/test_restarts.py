@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
+import redis
 
 from tests.support.campaign import SOAK
 from tests.support.replication.links import (
@@ -14,6 +15,7 @@ from tests.support.replication.links import (
     eventually,
     follow,
     linked,
+    online,
     same,
     stats,
 )
@@ -182,3 +184,46 @@ def test_a_sync_that_is_cut_after_any_number_of_bytes_is_completed(tmp_path: Pat
         replica.start("--replicaof", "127.0.0.1", str(primary.port))
         linked(client_of(replica.port))
         same(client_of(primary.port), client_of(replica.port))
+
+
+def test_the_selected_database_survives_breaks_and_restarts(tmp_path: Path) -> None:
+    with (
+        running_penstock(*QUICK, data=tmp_path / "a") as primary,
+        running_penstock(*QUICK, data=tmp_path / "b") as replica,
+        running_redis("--enable-debug-command", "yes") as last,
+    ):
+        ours, mirror = client_of(primary.port), client_of(replica.port)
+        fifth = redis.Redis(port=primary.port, db=5)
+        follow(mirror, primary.port)
+        fifth.set("first", "1")
+        assert ours.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]
+        ours.client_kill_filter(_type="replica")
+        fifth.set("after the break", "1")
+        same(ours, mirror)
+        assert ours.execute_command("WAITAOF", 1, 1, 20000) == [1, 1]
+        replica.kill()
+        fifth.set("without it", "1")
+        replica.start("--replicaof", "127.0.0.1", str(primary.port))
+        mirror = client_of(replica.port)
+        linked(mirror)
+        follow(client_of(last.port), replica.port)  # from a snapshot of the replica
+        fifth.set("for all", "1")
+        same(ours, mirror)
+        same(ours, client_of(last.port))
+        assert mirror.info("keyspace") == {"db5": mirror.info("keyspace")["db5"]}
+        assert stats(ours)["sync_full"] == 1
+
+
+def test_a_stop_without_time_for_replicas_is_clean(tmp_path: Path) -> None:
+    with (
+        running_penstock(*QUICK, "--shutdown-timeout", "0", data=tmp_path / "a") as primary,
+        running_penstock(*QUICK) as replica,
+    ):
+        follow(client_of(replica.port), primary.port)
+        online(client_of(primary.port))
+        replica.process.send_signal(signal.SIGSTOP)
+        fill(primary, "unseen")
+        assert primary.end(signal.SIGTERM) == 0
+        replica.process.send_signal(signal.SIGCONT)
+        primary.start()
+        assert client_of(primary.port).xlen("s") == 50

@@ -43,6 +43,10 @@ class FalsePrimary:
         trace: TracebackType | None,
     ) -> None:
         self._listener.close()
+        self.drop()
+
+    def drop(self) -> None:
+        """Close the open connections."""
         for connection in self._open:
             with suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
