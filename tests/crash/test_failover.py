@@ -146,6 +146,7 @@ def order(entry: bytes) -> tuple[int, int]:
     return int(ms), int(number)
 
 
+@pytest.mark.skipif(not SOAK, reason="make soak shows that the test above can see a loss")
 def test_without_acks_the_writes_of_an_isolated_primary_are_lost(tmp_path: Path) -> None:
     """This shows that the test above can see a loss."""
     if redis_program_or_none() is None:

@@ -92,7 +92,7 @@ def test_the_data_stays_and_the_reason_is_shown(replica: PenstockServer, name: s
     replies, said = FALSE[name]
     client = client_of(replica.port)
     client.execute_command("REPLICAOF", "NO", "ONE")
-    client.set("kept", "1")
+    eventually(lambda: client.set("kept", "1"), "writes are taken")
     with FalsePrimary(replies) as primary:
         client.execute_command("REPLICAOF", "127.0.0.1", primary.port)
         eventually(lambda: said in problem(replica), f"{said!r} in the problem")
@@ -100,14 +100,14 @@ def test_the_data_stays_and_the_reason_is_shown(replica: PenstockServer, name: s
         if name not in LOADED:
             assert client.get("kept") == b"1"
     client.execute_command("REPLICAOF", "NO", "ONE")
-    assert client.set("kept", "2")
+    eventually(lambda: client.set("kept", "2"), "writes are taken")
     assert "Traceback" not in replica.log()
 
 
 def test_a_link_that_stalls_in_any_state_is_opened_again(replica: PenstockServer) -> None:
     client = client_of(replica.port)
     client.execute_command("REPLICAOF", "NO", "ONE")
-    client.set("kept", "1")
+    eventually(lambda: client.set("kept", "1"), "writes are taken")
     client.config_set("repl-timeout", 1)
     stalls: list[list[bytes | None]] = [
         [None],

@@ -34,6 +34,7 @@ COMMANDS = 300
 FOREIGN = (REDIS_7_0, REDIS_8_6, VALKEY_9)
 # One of them in each run of make test, all of them in make soak.
 CHOSEN = FOREIGN if SOAK else (FOREIGN[seed() % len(FOREIGN)],)
+DISKLESS = ("yes", "no") if SOAK else (("yes", "no")[seed() // 3 % 2],)
 
 
 @contextmanager
@@ -63,7 +64,7 @@ def work(name: str) -> list[Words]:
 
 
 @pytest.mark.parametrize("program", CHOSEN, ids=lambda program: program.file_name)
-@pytest.mark.parametrize("diskless", ["yes", "no"])
+@pytest.mark.parametrize("diskless", DISKLESS)
 def test_a_foreign_replica_has_our_data_through_breaks_of_its_link(
     program: Program, diskless: str
 ) -> None:
@@ -84,7 +85,7 @@ def test_a_foreign_replica_has_our_data_through_breaks_of_its_link(
 
 
 @pytest.mark.parametrize("program", CHOSEN, ids=lambda program: program.file_name)
-@pytest.mark.parametrize("diskless", ["yes", "no"])
+@pytest.mark.parametrize("diskless", DISKLESS)
 def test_we_have_the_data_of_a_foreign_primary_through_breaks_of_the_link(
     program: Program, diskless: str
 ) -> None:
