@@ -24,7 +24,7 @@ from penstock.spark.connection import Servers, StreamName
 from penstock.spark.place import Place
 from penstock.web.server.links import SingleLink
 from tests.conftest import NO_REDIS
-from tests.support.campaign import SOAK, seed
+from tests.support.campaign import SOAK, cells, seed
 from tests.support.replication.links import eventually, same
 from tests.support.replication.sentinels import NAME, Node, Trio, running_trio
 from tests.support.servers.redis_server import redis_program_or_none
@@ -95,9 +95,7 @@ def undo(node: Node, fault: str) -> None:
         node.server.process.send_signal(signal.SIGCONT)
 
 
-@pytest.mark.parametrize(
-    "settings", [STRICT, STRICT_ON_DISK] if SOAK else [(STRICT, STRICT_ON_DISK)[seed() % 2]]
-)
+@pytest.mark.parametrize("settings", cells([STRICT, STRICT_ON_DISK]), ids=["memory", "disk"][: 2 if SOAK else 1])
 def test_nothing_acknowledged_is_lost(tmp_path: Path, settings: str) -> None:
     if redis_program_or_none() is None:
         pytest.skip(NO_REDIS)

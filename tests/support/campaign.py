@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import random
+from collections.abc import Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
 SOAK = os.environ.get("PENSTOCK_SOAK") == "1"
 
 
@@ -24,12 +27,19 @@ def cases_per_level(full: int) -> int:
 def levels(*newer: str) -> list[str]:
     """The versions to compare with: 7.0 and all newer ones; in `make test` 7.0 and one of them.
 
-    The commit chooses that one, with PENSTOCK_SEED. All processes of a run must agree about it, so without a
-    seed it is the first.
+    The commit chooses that one.
+    """
+    return ["7.0", *cells(newer)]
+
+
+def cells(all_cells: Sequence[T]) -> list[T]:
+    """The cells of a matrix that this run tests: all of them; in `make test` one, which the commit chooses.
+
+    All processes of a run must agree about it, so without PENSTOCK_SEED it is the first.
     """
     if SOAK:
-        return ["7.0", *newer]
-    return ["7.0", newer[int(os.environ.get("PENSTOCK_SEED", "0")) % len(newer)]]
+        return list(all_cells)
+    return [all_cells[int(os.environ.get("PENSTOCK_SEED", "0")) % len(all_cells)]]
 
 
 def seed() -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.campaign import SOAK, cases, seed
+from tests.support.campaign import cases, cells, seed
 from tests.support.random.effects import EffectWorld
 from tests.support.random.stream_commands import Words
 from tests.support.replication.links import (
@@ -33,8 +33,8 @@ from tests.support.servers.redis_server import running_redis
 COMMANDS = 300
 FOREIGN = (REDIS_7_0, REDIS_8_6, VALKEY_9)
 # One of them in each run of make test, all of them in make soak.
-CHOSEN = FOREIGN if SOAK else (FOREIGN[seed() % len(FOREIGN)],)
-DISKLESS = ("yes", "no") if SOAK else (("yes", "no")[seed() // 3 % 2],)
+CHOSEN = cells(FOREIGN)
+DISKLESS = cells(["yes", "no"])
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.support.campaign import SOAK, seed
+from tests.support.campaign import SOAK, cells
 from tests.support.replication.links import (
     QUICK,
     client_of,
@@ -24,7 +24,7 @@ from tests.support.servers.penstock_server import PenstockServer, running_pensto
 from tests.support.servers.redis_server import running_redis
 
 # One of them in each run of make test, both in make soak.
-HOW = [signal.SIGKILL, signal.SIGTERM] if SOAK else [(signal.SIGKILL, signal.SIGTERM)[seed() % 2]]
+HOW = cells([signal.SIGKILL, signal.SIGTERM])
 
 
 def fill(server: PenstockServer, name: str, count: int = 50) -> None:
