@@ -33,7 +33,7 @@ class State(Enum):
 
 
 SHOWN = {State.WAIT: "wait_bgsave", State.ONLINE: "online"}
-"""The words of INFO; all other states are send_bulk."""
+"""What INFO shows; all other states are send_bulk."""
 
 
 class Replica:
