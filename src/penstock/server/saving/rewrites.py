@@ -27,6 +27,7 @@ from penstock.persist import backoff
 from penstock.persist.aof.commit import Commit, Policy
 from penstock.persist.disk import reason
 from penstock.persist.health import LogHealth
+from penstock.persist.snapshot import SnapshotOptions
 from penstock.persist.store import Rewrite, Store
 from penstock.server.config.settings import Config
 from penstock.server.log import LOG
@@ -67,6 +68,7 @@ class Rewrites:
         self._child = child
         self._loop = loop
         self._current: Rewrite | None = None
+        self._options = SnapshotOptions()  # of the current one, from before the fork
         self._starts_at = _NEVER  # a rewrite starts when the log is synced up to this position
         self._automatic = backoff.rewrites(self._steady_s)
         self.health = LogHealth(store, backoff.fresh_bases(self._steady_s))
@@ -122,7 +124,8 @@ class Rewrites:
         """Continue the log in a new file, and start a child that writes the base. Raises: CommandError."""
         try:
             # The old files must have all effects so far, and the child must see no later ones.
-            self._current = self._store.begin_rewrite(snapshot_options(self._config))
+            self._options = snapshot_options(self._config)
+            self._current = self._store.begin_rewrite(self._options)
         except OSError as error:
             self._automatic.note_failure()
             raise CommandError(f"cannot rewrite the log: {reason(error)}") from error
@@ -136,8 +139,8 @@ class Rewrites:
     def start_first(self) -> None:
         """Start a new log and its base. Raises: OSError; then there is no log."""
         try:
-            policy = self.configured_policy
-            self._current = self._store.begin_new_log(policy, snapshot_options(self._config))
+            self._options = snapshot_options(self._config)
+            self._current = self._store.begin_new_log(self.configured_policy, self._options)
             self._child.start(self._write_base, self._finish)
         except OSError:
             self._store.drop_log()
@@ -147,7 +150,8 @@ class Rewrites:
     def start_fresh(self) -> str | None:
         """Start a fresh base in a new file, in case the disk works again; return why that failed, or None."""
         try:
-            self._current = self.health.begin_base(snapshot_options(self._config))
+            self._options = snapshot_options(self._config)
+            self._current = self.health.begin_base(self._options)
             self._child.start(self._write_base, self._finish)
         except OSError as error:
             self._current = None
@@ -179,7 +183,7 @@ class Rewrites:
     def _write_base(self) -> None:
         """In the child: write the base."""
         assert self._current is not None
-        self._store.write_base(self._current.temporary, snapshot_options(self._config))
+        self._store.write_base(self._current.temporary, self._options)
 
     # --- Finishing ---------------------------------------------------------------------------------
 
