@@ -188,7 +188,7 @@ def finds_the_primary(trio: Trio, old: Node) -> None:
     with ServerConnection(url) as connection:
         assert connection.ask(*words) == [b"replica-announce-port", new]
     with Servers(Place((parse_url(url),))) as servers:
-        assert servers.ask(StreamName(b"s"), "XLEN", "s") == 1
+        assert servers.ask(StreamName(b"s"), "XLEN", "s") >= 1
 
     async def ask() -> object:
         link = SingleLink(url)

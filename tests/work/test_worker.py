@@ -304,7 +304,9 @@ def test_lost_replies_lose_and_double_nothing(monkeypatch: pytest.MonkeyPatch) -
     for number in range(150):
         lossy.ask("XADD", "jobs", "*", "data", number)
     worker = app.worker()
+    lossy.is_lossy = False  # a worker that loses a reply at its start says so and ends
     worker.start()
+    lossy.is_lossy = True
     wait_until(lambda: lossy.ask("XLEN", "out") >= 150 and not pending(app, "keyed"))
     lossy.is_lossy = False
     assert worker.stop()

@@ -168,7 +168,11 @@ def test_help_has_the_syntax_lines_of_redis(
     assert shown[0] == shown[1]
 
 
-OUR_OWN = {b"auth-timeout", b"compat-version"}
+OUR_OWN = {
+    *(b"auth-timeout", b"compat-version", b"replica-allow-empty-primary", b"replica-foreign-types"),
+    *(b"min-replicas-ack", b"min-replicas-ack-fsync", b"min-replicas-ack-timeout"),
+    b"min-replicas-stale-reads",
+}
 SINCE_8_6 = {b"stream-idmp-duration", b"stream-idmp-maxsize"}
 # Deliberate differences: docs/configuration.md gives the reasons.
 OTHER_DEFAULTS = {

@@ -47,6 +47,18 @@ EXTRA: list[Words] = [
     *([b"OBJECT", word, b"a"] for word in (b"ENCODING", b"FREQ", b"IDLETIME", b"REFCOUNT")),
     *([word, b"HELP"] for word in (b"OBJECT", b"PENSTOCK", b"XGROUP", b"XINFO")),
     *([b"PENSTOCK", b"NODES", b"s", b"-", b"+"], [b"PENSTOCK", b"SPLITS", b"s", b"-", b"+", b"3"]),
+    *(
+        [b"PENSTOCK", *line.split()]
+        for line in (
+            b"TAKE 3 s s:dead s:delayed g c 1000 2 5 ANY",
+            b"ADOPT 3 s s:dead s:owner g c 1000 2 - 5",
+            b"RENEW 1 s g c 1000",
+            b"SETTLE 2 s s:dead g c",
+            b"SEND 1 s 1 0 0 0 0 1 data x",
+            b"OWN 1 s:owner c 1000",
+            b"REAP 1 s g 0",
+        )
+    ),
     *([b"DEBUG", b"DIGEST"], [b"TIME"], [b"PING"], [b"CLIENT", b"LIST"], [b"COMMAND", b"DOCS"]),
 ]
 

@@ -68,7 +68,6 @@ REPLICATION = (
         YesNo(),
         True,
         "Sentinel may show this replica to clients.",
-        also=("slave-announced",),
     ),
     Directive(
         "replica-announce-ip",

@@ -55,8 +55,11 @@ class SingleLink:
         server = parse_url(url)
         settings = _settings(server) | {"parser_class": BoundedAsyncParser}
         self.name = server.name
+        self._sentinels: list[redis.asyncio.Redis] = []
         if server.sentinels:
-            self._client = redis.asyncio.Redis(connection_pool=_pool_of_primary(server, settings))
+            pool_of_primary = _pool_of_primary(server, settings)
+            self._sentinels = pool_of_primary.sentinel_manager.sentinels
+            self._client = redis.asyncio.Redis(connection_pool=pool_of_primary)
             self._client.response_callbacks.clear()
             return
         if server.is_unix:
@@ -82,6 +85,8 @@ class SingleLink:
 
     async def close(self) -> None:
         await self._client.aclose(close_connection_pool=True)
+        for sentinel in self._sentinels:
+            await sentinel.aclose(close_connection_pool=True)
 
 
 class ClusterLink:
