@@ -6,14 +6,14 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from penstock.embedded.database import Database
 from penstock.errors import ConfigError
 from penstock.work.backend import Backend, backend_for
 from penstock.work.handler import Handler
 from penstock.work.message import Sent
-from penstock.work.options import Options, Rate
+from penstock.work.options import GivenOptions, Options
 from penstock.work.running.metrics import MetricsServer
 from penstock.work.running.schedule import Schedule
 from penstock.work.running.worker import Worker
@@ -51,22 +51,7 @@ class App:
                 self._backend = backend_for(self.where)
             return self._backend
 
-    def on(
-        self,
-        stream: str,
-        *,
-        key: str | None = None,
-        partitions: int | None = None,
-        attempts: int = 8,
-        backoff: tuple[float, float] = (1, 300),
-        lease: float = 30,
-        concurrency: int | None = None,
-        processes: bool = False,
-        timeout: float | None = None,
-        batch: int | None = None,
-        wait: float = 0,
-        rate: Rate | None = None,
-    ) -> Callable[[F], Handler[F]]:
+    def on(self, stream: str, **given: Unpack[GivenOptions]) -> Callable[[F], Handler[F]]:
         """Run a function for every entry of a stream.
 
         key: the field of the payload whose value orders entries; entries with the same value run one after
@@ -79,10 +64,7 @@ class App:
         batch: call with a list of up to this many payloads. wait: seconds to wait for a full batch.
         rate: `per_second(n)`, entries per second in one worker process. Raises: ConfigError.
         """
-        options = Options(
-            *(key, partitions, attempts, backoff, lease, concurrency, processes, timeout),
-            *(batch, wait, rate),
-        )
+        options = Options(**given)
         names = sys._getframe(1).f_locals
 
         def decorate(function: F) -> Handler[F]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
+from typing import TypedDict
 
 from penstock.engine.commands.work.rows import COUNT_MAX, WINDOW_MS
 from penstock.errors import ConfigError
@@ -51,9 +52,25 @@ class Limiter:
         return max(0.0, 1 - self._left) / self._rate
 
 
+class GivenOptions(TypedDict, total=False):
+    """The keywords of `@app.on`; Options has their defaults."""
+
+    key: str | None
+    partitions: int | None
+    attempts: int
+    backoff: tuple[float, float]
+    lease: float
+    concurrency: int | None
+    processes: bool
+    timeout: float | None
+    batch: int | None
+    wait: float
+    rate: Rate | None
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What `@app.on` was given."""
+    """The options of one handler."""
 
     key: str | None = None
     partitions: int | None = None

@@ -1,7 +1,7 @@
 """The work commands as scripts, for Redis 6.2 and newer and for Valkey.
 
 Each script takes the keys and arguments of the PENSTOCK command with the same name, and returns the same
-reply. engine/commands/work describes them; tests/work/test_backends_agree.py compares the two.
+reply. engine/commands/work describes them; tests/workers/test_backends_agree.py compares the two.
 """
 
 from __future__ import annotations

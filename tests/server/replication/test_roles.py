@@ -156,7 +156,7 @@ def test_blocked_writes_end_when_their_server_becomes_a_replica(pair: Pair) -> N
                 connection.read_response()
 
 
-def test_sentinels_transaction_changes_the_role_and_the_file(tmp_path_factory: object) -> None:
+def test_sentinels_transaction_changes_the_role_and_the_file() -> None:
     """SLAVEOF acts inside EXEC, CONFIG REWRITE writes it, the kills spare the caller."""
     with (
         running_penstock(*QUICK) as primary,

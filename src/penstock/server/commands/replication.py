@@ -86,7 +86,7 @@ def _announce(session: Session, option: bytes, frame: Frame, at: int) -> None:
     elif option == b"rdb-version":
         asked = int_at(frame, at)
         replica.rdb_version = min(max(asked, VERSION_MIN), rdb_format.VERSION_MAX)
-    elif option not in (b"rdb-only", b"rdb-filter-only", b"node-id"):
+    else:
         raise CommandError(f"Unrecognized REPLCONF option: {shown(frame.piece(at - 1))}")
 
 

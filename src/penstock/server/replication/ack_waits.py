@@ -56,9 +56,6 @@ class HeldReplies:
         self.stale_reads = True  # min-replicas-stale-reads
         self.timeout_ms = 1000
 
-    def __len__(self) -> int:
-        return len(self._held)
-
     def reached(self) -> int:
         """The offset that enough replicas have; -1 if too few are online."""
         acks = sorted(

@@ -8,7 +8,8 @@ Effects are recorded only while there is a backlog or a log. The log notes the o
 each batch (persist/replication_point.py), so that a restarted server knows where its data stands.
 
 Bytes are sent when they are handed over to the log, beside its fsync. After a power cut a replica may have
-more than this server, but only what no client has a reply to. A recovered server therefore branches off.
+more than this server; with `appendfsync always` only what no client has a reply to. A recovered server
+therefore branches off.
 """
 
 from __future__ import annotations

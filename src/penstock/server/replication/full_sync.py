@@ -39,7 +39,7 @@ _MARK_BYTES = 20  # as 40 hexadecimal digits
 
 
 class FullSync:
-    """One transfer at a time: request, tick, stop."""
+    """One transfer at a time: start_if_due, keep_alive, stop."""
 
     def __init__(self, replication: Replication) -> None:
         self._replication = replication
@@ -61,14 +61,6 @@ class FullSync:
 
     # --- Starting ----------------------------------------------------------------------------------
 
-    def request(self) -> None:
-        """A replica waits for a snapshot."""
-        self._start_if_due()
-
-    def tick(self) -> None:
-        """Start what is due, and keep the waiting replicas' links alive."""
-        self._start_if_due()
-
     def keep_alive(self) -> None:
         """Every second: an empty line to replicas whose snapshot has not begun."""
         for replica in self._waiting():
@@ -81,7 +73,8 @@ class FullSync:
     def _waiting(self) -> list[Replica]:
         return [one for one in self._replication.replicas.all() if one.state is State.WAIT]
 
-    def _start_if_due(self) -> None:
+    def start_if_due(self) -> None:
+        """Begin a transfer if replicas wait for one and nothing is in its way."""
         durability = self._server.durability
         waiting = self._waiting()
         if not self._may_start or not waiting or self._targets:
@@ -261,7 +254,7 @@ class FullSync:
                 replica.enter(State.SETTLE)
             else:
                 replica.enter(State.ONLINE)
-        self._start_if_due()
+        self.start_if_due()
 
     def _close_source(self) -> None:
         os.close(self._source)

@@ -49,7 +49,7 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
         feed.begin()
     LOG.info("replica %s needs a snapshot", who)
     replica.enter(State.WAIT)
-    replication.full_sync.request()
+    replication.full_sync.start_if_due()
 
 
 def _refuse_if_empty(replication: Replication, is_known: bool, wanted: int) -> None:

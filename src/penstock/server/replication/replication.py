@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.01
 _NOTES_MAX = 1024
-SELECT_FIRST = encode_command(b"SELECT", b"0")
 _PING = encode_command(b"PING")
 
 
@@ -256,7 +255,7 @@ class Replication:
         name = f"dropped-{self.feed.history.id[:8]}-{first}.aof"
         path = Path(self.setting("dir"), name)
         try:
-            path.write_bytes(SELECT_FIRST + backlog.since(first))
+            path.write_bytes(backlog.since(first))
         except OSError as error:
             LOG.error("cannot keep the changes that only this server may have: %s", reason(error))
             return
@@ -347,7 +346,7 @@ class Replication:
         now_ms = self.server.steady_ms()
         if self.link is not None:
             self.link.tick()
-        self.full_sync.tick()
+        self.full_sync.start_if_due()
         self.failover.tick()
         if self.held.tick(self.server.turn.refuse):
             self.check_replicas()

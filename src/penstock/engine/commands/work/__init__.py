@@ -9,7 +9,7 @@ send       PENSTOCK SEND: delayed entries, and entries under a name that is used
 owners     PENSTOCK OWN, REAP: the owner of a keyed stream; consumers that are gone
 
 All state is in ordinary keys: pending rows, streams, strings. The effects are ordinary commands, so Redis can
-load the log. src/penstock/work/scripts.py does the same on other servers with scripts.
+load the log. penstock.work.scripts does the same on other servers with scripts.
 
 A row is due when its idle time reaches WINDOW_MS. So a lease of 30 s sets an idle time of WINDOW_MS minus
 30 s, and a retry in 5 s sets WINDOW_MS minus 5 s: delivery times are always in the past, and every Redis
