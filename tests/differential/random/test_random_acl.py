@@ -23,20 +23,10 @@ SETS = 2500  # of rules: 10^5 commands
 # These commands change what the following ones mean, wait, or end the connection or the server.
 NOT_CALLED = (
     *("ACL", "AUTH", "BGREWRITEAOF", "BGSAVE", "BLMOVE", "BLMPOP", "BLPOP", "BRPOP", "BRPOPLPUSH"),
-    *(
-        "CLIENT",
-        "CONFIG",
-        "DEBUG",
-        "DISCARD",
-        "EXEC",
-        "FLUSHALL",
-        "FLUSHDB",
-        "HELLO",
-        "MONITOR",
-        "MULTI",
-    ),
-    *("PSUBSCRIBE", "PUNSUBSCRIBE", "QUIT", "REPLICAOF", "RESET", "SAVE", "SHUTDOWN", "SSUBSCRIBE"),
-    *("SUBSCRIBE", "SUNSUBSCRIBE", "SWAPDB", "UNSUBSCRIBE", "WAIT", "WAITAOF", "SELECT"),
+    *("CLIENT", "CONFIG", "DEBUG", "DISCARD", "EXEC", "FAILOVER", "FLUSHALL", "FLUSHDB", "HELLO"),
+    *("MONITOR", "MULTI", "PSUBSCRIBE", "PSYNC", "PUNSUBSCRIBE", "QUIT", "REPLCONF", "REPLICAOF"),
+    *("RESET", "SAVE", "SELECT", "SHUTDOWN", "SLAVEOF", "SSUBSCRIBE", "SUBSCRIBE", "SUNSUBSCRIBE"),
+    *("SWAPDB", "SYNC", "UNSUBSCRIBE", "WAIT", "WAITAOF"),
 )
 
 
