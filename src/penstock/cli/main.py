@@ -24,6 +24,7 @@ from penstock.cli.commands import (
     pending,
     pipeline,
     replay,
+    retention,
     serve,
     tail,
     ui,
@@ -52,6 +53,7 @@ app.add_typer(archive.archive, name="archive")
 app.add_typer(pipeline.app, name="pipeline")
 app.command(epilog=worker.EPILOG)(worker.worker)
 app.command(epilog=dead.EPILOG)(dead.dead)
+app.command(epilog=retention.EPILOG)(retention.retention)
 app.command(epilog=replay.EPILOG)(replay.replay)
 app.command(epilog=demo.EPILOG)(demo.demo)
 app.command(epilog=ui.EPILOG)(ui.ui)

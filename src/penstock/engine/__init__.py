@@ -12,6 +12,7 @@ effects     the changes of a command, as commands that can be replayed
 events      keyspace notifications
 channels    pub/sub
 compat      the differences between versions of Redis
+retention/  how long entries and idle consumers are kept
 digest      a checksum of all data (DEBUG DIGEST)
 clock, wall_clock   where the time comes from
 dice        random numbers that repeat, for engines without their own

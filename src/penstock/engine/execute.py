@@ -33,6 +33,7 @@ from penstock.engine.commands import (
     list_pops,
     lists,
     numbers,
+    retention,
     scan,
     strings,
     substrings,
@@ -77,7 +78,7 @@ TABLE: dict[str, Command] = {
     command.name: command
     for module in (
         *(append, removal, settings, ranges, read, groups, claims, info, extension, append_batch),
-        *(take, settle, send, owners),
+        *(take, settle, send, owners, retention),
         *(strings, numbers, substrings, keys, scan, databases, expiry),
         *(lists, list_edits, list_pops, list_moves),
     )

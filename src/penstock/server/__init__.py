@@ -3,7 +3,8 @@
 app                builds the parts of a server, connects them, runs and stops them
 server             what all sessions share
 turn               one iteration of the event loop: commands run, changes are logged, replies leave
-cron               periodic work: expiry, memory, idle clients
+cron               periodic work: expiry, retention, memory, idle clients
+retention          trims streams and removes idle consumers, by the settings
 durability         starts and stops the log and its sync thread; periodic work on it
 saving/            snapshots and rewrites in child processes
 replication/       replicas, and being one

@@ -1,4 +1,4 @@
-"""The periodic work of a server, `hz` times a second: expiry, memory, idle clients, rates, durability.
+"""The periodic work of a server, `hz` times a second: expiry, retention, memory, clients, rates, durability.
 
 Deleted data is freed from here as well (core/garbage.py): for a millisecond at a time, with a pause of a
 millisecond in which clients are served.
@@ -7,6 +7,7 @@ millisecond in which clients are served.
 from __future__ import annotations
 
 from penstock.server.config.settings import Config
+from penstock.server.retention import Retention
 from penstock.server.server import Server, Timer
 from penstock.server.session.states import (
     BLOCKED,
@@ -40,6 +41,7 @@ class Cron:
         self._config = config
         self._timer: Timer | None = None
         self._freeing: Timer | None = None
+        self._retention = Retention(server, config)
         self._clients_ms = 0
         self._given_back_ms = 0
 
@@ -86,7 +88,7 @@ class Cron:
             self._timer = self._server.loop.call_later(delay, self._tick)
 
     def work(self) -> bool:
-        """Run once; True if more keys are due than one run removes."""
+        """Run once; True if there is more to remove than one run may."""
         server = self._server
         context = server.engine.context
         context.instant.advance()
@@ -96,6 +98,8 @@ class Cron:
             # Clients are served between two runs, and do not wait for all expired keys.
             more = server.engine.expire_due(EXPIRE_AT_ONCE) >= EXPIRE_AT_ONCE
         now_ms = server.steady_ms()
+        if server.replication.is_primary and not server.state & _NO_EXPIRY:
+            more = self._retention.work(now_ms) or more
         self._watch_memory(now_ms)
         server.client_memory.look()
         server.rates.sample()

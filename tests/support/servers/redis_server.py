@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import tempfile
@@ -63,6 +64,11 @@ def running_redis(*arguments: str, program: Program = REDIS_7_0) -> Iterator[Red
             _end(process)
 
 
+def _environment() -> dict[str, str]:
+    """Without the libraries of `make sanitize`, which are made for our own code."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
 def _start(
     program: str, folder: Path, arguments: tuple[str, ...]
 ) -> tuple[subprocess.Popen[bytes], int]:
@@ -78,6 +84,7 @@ def _start(
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
+                env=_environment(),
             )
         if _answers(process, port):
             return process, port

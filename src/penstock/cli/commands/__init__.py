@@ -14,5 +14,6 @@ replay     appends entries to a stream again
 ui         runs the dashboard
 worker     runs the handlers of an App
 dead       shows dead letters, tries them again, removes them
+retention  shows what retention removes
 demo       runs the demonstration
 """

@@ -2,6 +2,7 @@
 
 streams/     the X commands and PENSTOCK
 work/        the PENSTOCK commands of workers
+retention    PENSTOCK GROUPS, PENSTOCK RETENTION
 keys         DEL, EXISTS, TYPE, RENAME, OBJECT
 expiry       EXPIRE, TTL, PERSIST and their variants
 scan         KEYS, SCAN, RANDOMKEY

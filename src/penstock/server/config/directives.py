@@ -55,8 +55,10 @@ from penstock.server.config.kinds import (
     Octal,
     OutputClasses,
     Percentiles,
+    Policies,
     SaveTimes,
     Text,
+    Time,
     Words,
     YesNo,
 )
@@ -258,6 +260,18 @@ DATA = (
         100,
         "Maximum entries of a stream node; 0 for no limit.",
         apply=apply_stream_node_entries,
+    ),
+    Directive(
+        "stream-retention",
+        Policies(),
+        (),
+        "What is removed from streams whose names match a pattern (see Retention).",
+    ),
+    Directive(
+        "consumer-idle-timeout",
+        Time(),
+        0,
+        "Remove consumers without pending entries that made no request for this long; 0 for never.",
     ),
     Directive(
         "list-max-listpack-size",

@@ -7,24 +7,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from penstock.engine.events import kinds_text, parse_kinds_or_none
-from penstock.errors import ConfigError
+from penstock.engine.retention.amounts import amount_or_none, ms_or_none, ms_text
+from penstock.engine.retention.policy import Policy, parse_policies
+from penstock.errors import CommandError, ConfigError
 from penstock.server.net.output_limits import OutputLimit
 from penstock.server.net.tls import PROTOCOLS
 
 INT_MAX = 2**31 - 1
 UINT_MAX = 2**32 - 1
 LONG_MAX = 2**63 - 1
-_ULONG_MAX = 2**64 - 1
-_UNITS = {
-    "": 1,
-    "b": 1,
-    "k": 1000,
-    "kb": 1 << 10,
-    "m": 1000**2,
-    "mb": 1 << 20,
-    "g": 1000**3,
-    "gb": 1 << 30,
-}
 
 
 class Kind:
@@ -142,12 +133,54 @@ class MemoryOrPercent(Memory):
 
 def parse_memory(text: str) -> int:
     """A size in bytes. Raises: ConfigError."""
-    found = re.fullmatch(r"(\d+)([a-z]*)", text.lower(), re.ASCII)
-    if found is None or found[2] not in _UNITS:
+    amount = amount_or_none(text)
+    if amount is None:
         raise ConfigError("argument must be a memory value")
-    # 21 digits exceed every limit already, and Python refuses to parse more than 4300.
-    digits = found[1].lstrip("0")[:21] or "0"
-    return min(int(digits) * _UNITS[found[2]], _ULONG_MAX)
+    return amount
+
+
+@dataclass(frozen=True)
+class Time(Kind):
+    """A time in milliseconds, with a unit; 0 for none."""
+
+    @property
+    def allowed(self) -> str:
+        return "0, or a time such as 30s, 5m, 2h, 7d, 4w"
+
+    def parse(self, text: str) -> int:
+        ms = 0 if text == "0" else ms_or_none(text)
+        if ms is None or ms > LONG_MAX:
+            raise ConfigError("argument must be 0 or a time such as 30s, 5m, 2h, 7d, 4w")
+        return ms
+
+    def show(self, value: int) -> str:
+        return ms_text(value) if value else "0"
+
+
+@dataclass(frozen=True)
+class Policies(Kind):
+    """Rules of retention; each line adds rules, an empty one removes all."""
+
+    many = True
+
+    @property
+    def allowed(self) -> str:
+        return "pattern [age time] [bytes size] [length count] [acked yes] [idle-group time] [force yes] ..."
+
+    def parse(self, text: str) -> tuple[Policy, ...]:
+        try:
+            return parse_policies(text.split())
+        except CommandError as error:
+            raise ConfigError(str(error)) from None
+
+    def show(self, value: tuple[Policy, ...]) -> str:
+        return " ".join(self.lines(value)) if value else ""
+
+    def joined(self, before: Any, value: Any) -> Any:
+        return (*before, *value) if value else ()
+
+    def lines(self, value: tuple[Policy, ...]) -> list[str]:
+        return [policy.text() for policy in value] or ['""']
 
 
 @dataclass(frozen=True)

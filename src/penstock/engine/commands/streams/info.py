@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Group
 from penstock.core.groups.records import Consumer
-from penstock.core.rax.tree import Rax
+from penstock.core.rax.items import items_of
 from penstock.core.stream import Stream
 from penstock.engine.arguments import INT64_MAX, int_at
 from penstock.engine.commands.help import help_of
@@ -47,7 +46,7 @@ def xinfo_stream(context: Context, frame: Frame) -> Pairs:
         pairs.append((b"last-entry", _edge_entry_or_none(stream, True)))
     else:
         pairs.append((b"entries", stream.range(limit=count)))
-        groups = [_full_group(context, stream, n, g, count) for n, g in _items(stream.groups)]
+        groups = [_full_group(context, stream, n, g, count) for n, g in items_of(stream.groups)]
         pairs.append((b"groups", groups))
     return Pairs(pairs)
 
@@ -92,16 +91,6 @@ def _edge_entry_or_none(stream: Stream, last: bool) -> Any:
     return entries[0] if entries else None
 
 
-def _items(tree: Rax | None) -> Iterator[tuple[bytes, Any]]:
-    """Names and values of a tree that may be missing."""
-    if tree is None:
-        return
-    iterator = tree.iterator()
-    iterator.seek("^")
-    while iterator.next():
-        yield iterator.key, iterator.value
-
-
 def _known_or_none(value: int) -> int | None:
     return None if value == ENTRIES_READ_UNKNOWN else value
 
@@ -109,7 +98,7 @@ def _known_or_none(value: int) -> int | None:
 def _full_group(context: Context, stream: Stream, name: bytes, group: Group, count: int) -> Pairs:
     limit = count or INT64_MAX
     rows = group.pending_rows(stream_id.SMALLEST, stream_id.LARGEST, limit)
-    consumers = [_full_consumer(context, group, c, limit) for _, c in _items(group.consumers)]
+    consumers = [_full_consumer(context, group, c, limit) for _, c in items_of(group.consumers)]
     pairs: list[tuple[bytes, Any]] = [
         (b"name", name),
         (b"last-delivered-id", group.last_id.text),
@@ -148,7 +137,7 @@ def xinfo_groups(context: Context, frame: Frame) -> list[Pairs]:
                 (b"lag", group.lag_or_none(stream)),
             ]
         )
-        for name, group in _items(stream.groups)
+        for name, group in items_of(stream.groups)
     ]
 
 
@@ -160,7 +149,7 @@ def xinfo_consumers(context: Context, frame: Frame) -> list[Pairs]:
         raise no_group_for_key(frame.piece(2), frame.piece(3))
     now_ms = context.now_ms()
     found = []
-    for _, consumer in _items(group.consumers):
+    for _, consumer in items_of(group.consumers):
         pairs: list[tuple[bytes, Any]] = [
             (b"name", consumer.name),
             (b"pending", consumer.pending.count),

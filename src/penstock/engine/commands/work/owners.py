@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from penstock.core.frame import Frame
+from penstock.core.rax.items import items_of
 from penstock.engine.commands.work.arguments import WorkArguments, work_keys
 from penstock.engine.commands.work.calls import call
 from penstock.engine.commands.work.rows import WAITING, WINDOW_MS, GroupRows
@@ -59,10 +60,7 @@ def penstock_reap(context: Context, frame: Frame) -> int:
     rows = GroupRows(context, arguments.keys[0], group, b"")
     context.recorded = True
     gone = []
-    consumers = rows.group.consumers.iterator()
-    consumers.seek("^")
-    while consumers.next():
-        consumer = consumers.value
+    for _, consumer in items_of(rows.group.consumers):
         if (
             consumer.pending.count == 0
             and consumer.name != WAITING
