@@ -37,6 +37,8 @@ class Loop:
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._given: list[tuple[Attempt, Done]] = []  # to be started by the loop
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="penstock-loop", daemon=True)
         self._thread.start()
 
@@ -45,12 +47,20 @@ class Loop:
         self._loop.run_forever()
 
     def start(self, attempt: Attempt, done: Done) -> None:
-        self._loop.call_soon_threadsafe(self._start, attempt, done)
+        """Start an attempt soon. Waking the loop takes a system call, so one call starts many."""
+        with self._lock:
+            self._given.append((attempt, done))
+            is_first = len(self._given) == 1
+        if is_first:
+            self._loop.call_soon_threadsafe(self._start_given)
 
-    def _start(self, attempt: Attempt, done: Done) -> None:
-        task = self._loop.create_task(self._attempt(attempt, done))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+    def _start_given(self) -> None:
+        with self._lock:
+            given, self._given = self._given, []
+        for attempt, done in given:
+            task = self._loop.create_task(self._attempt(attempt, done))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
 
     async def _attempt(self, attempt: Attempt, done: Done) -> None:
         done(await attempt.run_async())

@@ -34,6 +34,7 @@ STANDBY_SECONDS = 0.5
 DUE_BLOCK_MS = 500  # while entries may fall due by time alone
 IDLE_BLOCK_MS = 1000
 SETTLE_MAX = 500
+GATHER_SECONDS = 0.002  # for more free slots, so that one take fills several
 TAKER_SECONDS_MAX = 3.0
 _END = None
 
@@ -59,6 +60,7 @@ class Lane:
         self._concurrency = concurrency
         self._options = feed.handler.options
         self._free = concurrency
+        self._enough = (concurrency + 1) // 2  # free slots that are worth a take
         self._slots = threading.Condition()
         self._outcomes: queue.SimpleQueue[list[Outcome] | None] = queue.SimpleQueue()
         self._limiter: Limiter | None = None
@@ -162,8 +164,11 @@ class Lane:
             self.feed.give_back([(entry.id, entry.attempt) for entry in entries])
 
     def _wait_for_slots(self) -> int:
+        """The number of free slots. If few are free, wait a moment for more."""
         with self._slots:
             self._slots.wait_for(lambda: self._free > 0, 0.5)
+            if self._free:
+                self._slots.wait_for(lambda: self._free >= self._enough, GATHER_SECONDS)
             return self._free
 
     def _wanted(self, slots: int) -> int:
@@ -214,7 +219,8 @@ class Lane:
             self._setting.gate.leave(len(group))
             with self._slots:
                 self._free += 1
-                self._slots.notify_all()
+                if self._free == 1 or self._free >= self._enough:
+                    self._slots.notify_all()
             if ended is not None:
                 ended.set()
 

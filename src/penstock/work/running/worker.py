@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from penstock.work.app import App
 
 CONCURRENCY_DEFAULT = 10
+ASYNC_CONCURRENCY_DEFAULT = 100
 END_SECONDS_MAX = 10.0
 RENEWALS_PER_LEASE = 3
 
@@ -37,7 +38,7 @@ class Worker:
         if not app.handlers:
             raise ConfigError("the App has no handlers")
         self._app = app
-        self._concurrency = concurrency or CONCURRENCY_DEFAULT
+        self._concurrency = concurrency
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._gate = Gate()
@@ -59,7 +60,8 @@ class Worker:
         for feed, _ in feeds:
             feed.prepare()
         for feed, handler in feeds:
-            concurrency = handler.options.concurrency or self._concurrency
+            default = ASYNC_CONCURRENCY_DEFAULT if handler.is_async else CONCURRENCY_DEFAULT
+            concurrency = handler.options.concurrency or self._concurrency or default
             self._executions.append(self._execution(handler, concurrency))
             self._lanes.append(Lane(setting, feed, self._executions[-1], concurrency))
         self._threads.append(threading.Thread(target=self._renew_all, daemon=True))
