@@ -306,6 +306,27 @@ MONITORING = (
         apply=apply_log_level,
     ),
     Directive("logfile", Text("a path"), "", "Log file; empty for stderr.", AT_START),
+    Directive(
+        "metrics-port",
+        Number(0, 65535),
+        0,
+        "Port for /metrics (Prometheus), /healthz and /readyz over HTTP, without a password; 0 for none. Not"
+        " in Redis.",
+        AT_START,
+    ),
+    Directive(
+        "metrics-bind",
+        Words("addresses; as for bind"),
+        ("127.0.0.1",),
+        "Addresses of `metrics-port`. Not in Redis.",
+        AT_START,
+    ),
+    Directive(
+        "metrics-streams-max",
+        Number(0, INT_MAX),
+        1000,
+        "Maximum number of streams in /metrics. Not in Redis.",
+    ),
     Directive("hz", Hertz(0, INT_MAX), 10, "Runs of the periodic work per second.", apply=apply_hz),
     Directive(
         "enable-debug-command",
