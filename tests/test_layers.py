@@ -28,9 +28,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "human": {"core"},
     "inspect": {"core", "persist", "client"},
     "web": {"core", "persist", "client", "human", "inspect"},
+    "doctor": {"core", "persist", "client", "human"},
     "demo": set(),  # it starts the `penstock` command, as a user does
     "cli": {
         *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
+        "doctor",
         *("engine", "work"),
         *("build", "_version"),
     },

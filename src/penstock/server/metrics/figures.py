@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 
 from penstock._version import VERSION
@@ -125,8 +124,7 @@ def add_disk(page: Page, server: Server) -> None:
         last_save_s(server),
     )
     if server.config is not None:
-        found = os.statvfs(server.config.value("dir"))
-        free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+        free, size = process.disk_bytes(server.config.value("dir"))
         page.gauge("penstock_disk_free_bytes", "Free space for the data directory.", free)
         page.gauge("penstock_disk_bytes", "Size of the data directory's file system.", size)
 

@@ -349,7 +349,14 @@ def _average_ttl_ms(keyspace: Keyspace, now_ms: int) -> int:
 
 def about_penstock(server: Server) -> Fields:
     """Fields that Redis does not have."""
-    return [("penstock_version", VERSION), ("penstock_build", KIND)]
+    fields: Fields = [("penstock_version", VERSION), ("penstock_build", KIND)]
+    if server.durability is not None and server.config is not None:
+        free, size = process.disk_bytes(server.config.value("dir"))
+        fields += [("penstock_disk_free_bytes", free), ("penstock_disk_bytes", size)]
+        commit = server.durability.store.commit
+        if commit is not None and commit.sync_seconds != float("inf"):
+            fields.append(("penstock_fsync_usec", round(commit.sync_seconds * 1_000_000)))
+    return fields
 
 
 # Title, function, and whether INFO without arguments shows it.
