@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 SPARK = ["spark", "lake", "scaling", "pipeline"]
 PLAIN = [
     *("index", "embedded", "groups", "server", "access", "dashboard"),
-    *("migrating", "troubleshooting", "extensions", "work", "metrics"),
+    *("migrating", "troubleshooting", "extensions", "work", "metrics", "backup"),
 ]
 PAGES = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
 

@@ -29,10 +29,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "inspect": {"core", "persist", "client"},
     "web": {"core", "persist", "client", "human", "inspect"},
     "doctor": {"core", "persist", "client", "human"},
+    "backup": {"core", "persist", "client", "server"},
     "demo": set(),  # it starts the `penstock` command, as a user does
     "cli": {
         *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
-        "doctor",
+        *("backup", "doctor"),
         *("engine", "work"),
         *("build", "_version"),
     },
