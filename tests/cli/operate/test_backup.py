@@ -60,7 +60,7 @@ class Producer:
 
 
 def numbers(client: redis.Redis, stream: str) -> list[int]:
-    return [int(fields[b"n"]) for _, fields in client.xrange(stream)]  # type: ignore[index]
+    return [int(fields[b"n"]) for _, fields in client.xrange(stream)]  # type: ignore[index, union-attr]
 
 
 def test_a_backup_under_load_is_restored_after_a_kill(tmp_path: Path) -> None:

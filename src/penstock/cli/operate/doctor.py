@@ -85,7 +85,9 @@ def doctor(
 ) -> None:
     """Find what is wrong with a server or a data directory.
 
-    The most dangerous comes first. A server is asked for its settings, its state, and the streams of one database; any Redis can be asked.
+    The most dangerous comes first.
+
+    A server is asked for its settings, its state, and the streams of one database; any Redis can be asked.
     Of a directory, the disk is measured, and the files are read as a server reads them. That needs as much
     memory as a server with this data. Nothing is changed; a server may run there.
     """
