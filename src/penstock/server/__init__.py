@@ -23,5 +23,6 @@ net/               sockets and connections
 session/           one client, without its socket
 config/            settings and redis.conf
 stats/             counters, INFO, SLOWLOG, MONITOR, memory
+supervision/       systemd, the background, the pid file
 metrics/           Prometheus and health checks over HTTP
 """

@@ -48,6 +48,8 @@ from penstock.server.net.tls_listener import TlsListener
 from penstock.server.server import Loop, Server
 from penstock.server.session.states import BROKEN, LOADING
 from penstock.server.shared_log import LogOwner, SharedLog
+from penstock.server.supervision.daemon import go_to_background, pid_file
+from penstock.server.supervision.systemd import NO, Notifier, supervisor_name
 
 try:
     import uvloop
@@ -203,7 +205,7 @@ def run(config: Config, disk: Disk | None = None) -> bool:
     """Serve until a stop is requested; False if an error forced it. Raises: ConfigError."""
     os.umask(0o077)  # only this user may read the files, the log file included
     try:
-        log.start(config.value("logfile"))
+        log.start(config.value("logfile"), config.value("log-format"))
     except OSError as error:
         raise ConfigError(f"logfile {config.value('logfile')}: {error.strerror}") from error
     log.set_level(config.value("loglevel"))
@@ -212,9 +214,15 @@ def run(config: Config, disk: Disk | None = None) -> bool:
     make_dir(config)
     allow_clients(config)
     sockets = open_sockets(config)
+    notifier = Notifier(config)
+    if config.value("daemonize") and supervisor_name(config) == NO:
+        go_to_background()
     try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(config, sockets, disk))
+        with (
+            pid_file(config.value("pidfile")),
+            asyncio.Runner(loop_factory=new_event_loop) as runner,
+        ):
+            return runner.run(_serve(config, sockets, disk, notifier))
     except DirectoryInUse as error:
         raise ConfigError(str(error)) from error
     except CorruptData as error:
@@ -234,7 +242,7 @@ def make_dir(config: Config) -> None:
     config.values["dir"] = str(path)
 
 
-async def _serve(config: Config, sockets: Sockets, disk: Disk | None) -> bool:
+async def _serve(config: Config, sockets: Sockets, disk: Disk | None, notifier: Notifier) -> bool:
     fsyncs = Histogram()
     if disk is None:
         disk = TimedDisk(fsyncs.note)
@@ -251,14 +259,17 @@ async def _serve(config: Config, sockets: Sockets, disk: Disk | None) -> bool:
     loop.add_signal_handler(signal.SIGINT, _on_interrupt, app)
     await app.start(sockets)
     await metrics.start(sockets.metrics)
+    notifier.watch(loop)
     await app.load(store)
     _log_ready(config, app, sockets)
+    notifier.ready(f"serving on {', '.join(app.addresses)}")
     # Entries and pending records never form reference cycles, and a full collection over a million of them
     # would stop the server for 63 ms.
     gc.collect()
     gc.freeze()
     gc.disable()
     await app.until_stopped()
+    notifier.stopping()
     LOG.info("stopping: %d clients", len(app.server.sessions))
     await app.end()
     metrics.close()

@@ -27,7 +27,6 @@ from penstock.server.config.apply import (
     apply_idempotency_seconds,
     apply_idempotency_size,
     apply_list_node_size,
-    apply_log_level,
     apply_max_clients,
     apply_max_memory,
     apply_max_memory_clients,
@@ -60,6 +59,7 @@ from penstock.server.config.kinds import (
     Words,
     YesNo,
 )
+from penstock.server.config.process_directives import PROCESS
 from penstock.server.config.replication_directives import REPLICATION
 from penstock.server.config.settings import AT_START, PROTECTED, Config, Directive, Vocabulary
 from penstock.server.config.tls_directives import TLS
@@ -299,14 +299,6 @@ MONITORING = (
         "Percentiles that INFO shows.",
     ),
     Directive(
-        "loglevel",
-        Choice(("debug", "verbose", "notice", "warning", "nothing")),
-        "notice",
-        "Lowest level of messages that are logged.",
-        apply=apply_log_level,
-    ),
-    Directive("logfile", Text("a path"), "", "Log file; empty for stderr.", AT_START),
-    Directive(
         "metrics-port",
         Number(0, 65535),
         0,
@@ -450,6 +442,7 @@ SECTIONS = {
     "Users": USERS,
     "Clients": CLIENTS,
     "Data": DATA,
+    "Process and log": PROCESS,
     "Monitoring": MONITORING,
     "Durability": DURABILITY,
     "Replication": REPLICATION,

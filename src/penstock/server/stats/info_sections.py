@@ -29,6 +29,7 @@ from penstock.server.saving.snapshots import SnapshotStatus
 from penstock.server.server import Server
 from penstock.server.session.states import DISK_FAILED, SUBSCRIBED
 from penstock.server.stats import process
+from penstock.server.supervision.systemd import supervisor_name
 
 Fields = list[tuple[str, object]]
 
@@ -72,7 +73,7 @@ def about_server(server: Server) -> Fields:
         ("os", f"{platform.system()} {platform.release()} {platform.machine()}"),
         ("arch_bits", 64 if sys.maxsize > 2**32 else 32),
         ("process_id", os.getpid()),
-        ("process_supervised", "no"),
+        ("process_supervised", supervisor_name(config)),
         ("run_id", startup.run_id),
         ("tcp_port", 0 if config is None else config.value("port")),
         ("server_time_usec", now_us),
