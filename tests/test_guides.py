@@ -18,7 +18,7 @@ DOCS = ROOT / "docs"
 SPARK = ["spark", "lake", "scaling", "pipeline"]
 PLAIN = [
     *("index", "embedded", "groups", "server", "access", "dashboard"),
-    *("migrating", "troubleshooting", "extensions", "work"),
+    *("migrating", "troubleshooting", "extensions", "work", "metrics", "backup", "memory"),
 ]
 PAGES = [ROOT / "README.md", *(DOCS / f"{name}.md" for name in PLAIN + SPARK)]
 

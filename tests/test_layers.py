@@ -13,22 +13,27 @@ from tests.support.source_tree import PACKAGE, name_of, package_files, parse
 
 VOCABULARY = {"errors", "reply"}  # importable from anywhere
 # Each package, and the packages below it that it may import.
-MAY_IMPORT: dict[str, set[str]] = {name: set() for name in (*VOCABULARY, "_version", "core")} | {
+MAY_IMPORT: dict[str, set[str]] = {
+    name: set() for name in (*VOCABULARY, "_version", "core", "metrics")
+} | {
     "wire": {"core"},
     "engine": {"core"},
     "persist": {"core", "wire", "engine"},
     "build": {"core"},
-    "server": {"core", "wire", "engine", "persist", "build", "_version"},
+    "server": {"core", "wire", "engine", "persist", "metrics", "build", "_version"},
     "embedded": {"core", "engine", "persist", "server"},
     "client": {"core", "wire"},
     "spark": {"core", "persist", "client"},
-    "work": {"core", "engine", "embedded", "client", "__init__"},
+    "work": {"core", "engine", "embedded", "client", "metrics", "__init__"},
     "human": {"core"},
     "inspect": {"core", "persist", "client"},
     "web": {"core", "persist", "client", "human", "inspect"},
+    "doctor": {"core", "persist", "client", "human"},
+    "backup": {"core", "persist", "client", "server"},
     "demo": set(),  # it starts the `penstock` command, as a user does
     "cli": {
         *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
+        *("backup", "doctor"),
         *("engine", "work"),
         *("build", "_version"),
     },

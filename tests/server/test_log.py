@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -41,3 +43,33 @@ def test_a_traceback_keeps_its_lines(path: Path) -> None:
         log.LOG.exception("failed")
     assert path.read_text().splitlines()[-1] == "ValueError: broken"
     assert len(path.read_text().splitlines()) > 2
+
+
+def test_messages_as_json(tmp_path: Path, path: Path) -> None:
+    found = tmp_path / "json.log"
+    log.start(str(found), "json")
+    log.LOG.warning("file %s", 'a"\x1b[31m\nbé')
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        log.LOG.exception("failed")
+    first, second = map(json.loads, found.read_text().splitlines())
+    assert (first["level"], first["message"]) == ("warning", 'file a"\\x1b[31m\\x0abé')
+    assert list(first) == ["time", "level", "pid", "message"]
+    assert first["time"].endswith("Z")
+    assert second["traceback"].endswith("ValueError: broken")
+
+
+def test_levels_have_the_names_of_redis() -> None:
+    levels = (logging.DEBUG, log.VERBOSE, logging.INFO, logging.ERROR)
+    assert [log._level_name(level) for level in levels] == [
+        *("debug", "verbose", "notice", "warning"),
+    ]
+
+
+def test_a_file_that_was_moved_away_is_made_again(tmp_path: Path, path: Path) -> None:
+    log.LOG.warning("one")
+    path.rename(tmp_path / "old.log")
+    log.LOG.warning("two")
+    assert path.read_text().endswith("# two\n")
+    assert (tmp_path / "old.log").read_text().endswith("# one\n")

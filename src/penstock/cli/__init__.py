@@ -6,6 +6,7 @@ connect        connections to a server
 follow         reads entries for `tail`
 spark_session  a Spark session that leaves the terminal alone
 commands/      the subcommands
+operate/       subcommands for operators
 terminal/      input and output
 inspect/       `penstock inspect`
 """

@@ -48,7 +48,7 @@ class ServerConnection:
     """A connection to a server, opened on first use. Use it in a `with` statement."""
 
     def __init__(self, url: str, retry_seconds: float = 0) -> None:
-        server = _parse(url)
+        server = parse_option(url)
         self._client = server.connect(CONNECT_SECONDS_MAX, REPLY_SECONDS_MAX)
         self._retry_seconds = retry_seconds
         self.name = server.name
@@ -126,7 +126,8 @@ def refusal(error: redis.RedisError, about: bytes | None = None) -> Failure:
     return Failure(f"{about.decode('utf-8', 'backslashreplace')}: {text}")
 
 
-def _parse(url: str) -> ServerUrl:
+def parse_option(url: str) -> ServerUrl:
+    """The server of --url. Raises: typer.BadParameter."""
     try:
         return parse_url(url)
     except BadUrl as error:

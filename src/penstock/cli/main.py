@@ -30,6 +30,7 @@ from penstock.cli.commands import (
     ui,
     worker,
 )
+from penstock.cli.operate import backup, doctor
 from penstock.cli.terminal.outcome import EXIT_CODES, Program
 
 # No rich markup: help and errors may quote data, and must not draw boxes into a pipe.
@@ -49,6 +50,9 @@ app.command(epilog=pending.EPILOG)(pending.pending)
 app.command(epilog=info.EPILOG)(info.info)
 app.command(epilog=inspect.EPILOG)(inspect.inspect)
 app.command(epilog=check.EPILOG)(check.check)
+app.command(epilog=backup.BACKUP_EPILOG)(backup.backup)
+app.command(epilog=backup.RESTORE_EPILOG)(backup.restore)
+app.command(epilog=doctor.EPILOG)(doctor.doctor)
 app.add_typer(archive.archive, name="archive")
 app.add_typer(pipeline.app, name="pipeline")
 app.command(epilog=worker.EPILOG)(worker.worker)

@@ -1,4 +1,4 @@
-"""The server: sessions, sockets, settings. The only package that uses asyncio.
+"""The server: sessions, sockets, settings, on an event loop of asyncio.
 
 app                builds the parts of a server, connects them, runs and stops them
 server             what all sessions share
@@ -24,4 +24,6 @@ net/               sockets and connections
 session/           one client, without its socket
 config/            settings and redis.conf
 stats/             counters, INFO, SLOWLOG, MONITOR, memory
+supervision/       systemd, the background, the pid file
+metrics/           Prometheus and health checks over HTTP
 """

@@ -17,9 +17,11 @@ from penstock._version import VERSION
 from penstock.build import KIND
 from penstock.engine.execute import Engine
 from penstock.errors import ConfigError, CorruptData, DirectoryInUse
-from penstock.persist.disk import Disk, SystemDisk
+from penstock.metrics.histogram import Histogram
+from penstock.persist.disk import Disk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
+from penstock.persist.timed_disk import TimedDisk
 from penstock.server import log
 from penstock.server.acl.user_file import start_users
 from penstock.server.command_table import ROWS
@@ -29,6 +31,8 @@ from penstock.server.durability import Durability
 from penstock.server.lifecycle import StopRequest
 from penstock.server.loading import layout_of, load_in_thread
 from penstock.server.log import LOG
+from penstock.server.metrics.endpoint import MetricsEndpoint
+from penstock.server.metrics.figures import Timings
 from penstock.server.net.announcement import client_urls, exposure_or_none
 from penstock.server.net.buffered import BufferedConnection
 from penstock.server.net.connection import Connection
@@ -44,6 +48,8 @@ from penstock.server.net.tls_listener import TlsListener
 from penstock.server.server import Loop, Server
 from penstock.server.session.states import BROKEN, LOADING
 from penstock.server.shared_log import LogOwner, SharedLog
+from penstock.server.supervision.daemon import go_to_background, pid_file
+from penstock.server.supervision.systemd import NO, Notifier, supervisor_name
 
 try:
     import uvloop
@@ -85,7 +91,7 @@ class App:
         if new_event_loop is asyncio.new_event_loop:
             self.protocol = lambda: BufferedConnection(self.new_connection())
         self.addresses: list[str] = []
-        self._cron = Cron(self.server, config)
+        self.cron = Cron(self.server, config)
         self._backlog: int = config.value("tcp-backlog")
         self._listeners: list[asyncio.Server | TlsListener] = []
         self._paths: list[str] = []
@@ -118,7 +124,7 @@ class App:
             else:
                 listener = await loop.create_server(factory, sock=listening, backlog=self._backlog)
             self._listeners.append(listener)
-        self._guard(self._cron.start)
+        self._guard(self.cron.start)
 
     def request_stop(self, request: StopRequest | None = None) -> None:
         """Stop the server at the end of this turn."""
@@ -167,7 +173,7 @@ class App:
             listener.close()
         for path in self._paths:
             Path(path).unlink(missing_ok=True)
-        self._cron.stop()
+        self.cron.stop()
         await self.server.replication.wait_for_replicas()
         self.server.replication.stop()
         self._guard(self.server.turn.end_all)
@@ -199,7 +205,7 @@ def run(config: Config, disk: Disk | None = None) -> bool:
     """Serve until a stop is requested; False if an error forced it. Raises: ConfigError."""
     os.umask(0o077)  # only this user may read the files, the log file included
     try:
-        log.start(config.value("logfile"))
+        log.start(config.value("logfile"), config.value("log-format"))
     except OSError as error:
         raise ConfigError(f"logfile {config.value('logfile')}: {error.strerror}") from error
     log.set_level(config.value("loglevel"))
@@ -208,9 +214,15 @@ def run(config: Config, disk: Disk | None = None) -> bool:
     make_dir(config)
     allow_clients(config)
     sockets = open_sockets(config)
+    notifier = Notifier(config)
+    if config.value("daemonize") and supervisor_name(config) == NO:
+        go_to_background()
     try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
-            return runner.run(_serve(config, sockets, SystemDisk() if disk is None else disk))
+        with (
+            pid_file(config.value("pidfile")),
+            asyncio.Runner(loop_factory=new_event_loop) as runner,
+        ):
+            return runner.run(_serve(config, sockets, disk, notifier))
     except DirectoryInUse as error:
         raise ConfigError(str(error)) from error
     except CorruptData as error:
@@ -230,7 +242,10 @@ def make_dir(config: Config) -> None:
     config.values["dir"] = str(path)
 
 
-async def _serve(config: Config, sockets: Sockets, disk: Disk) -> bool:
+async def _serve(config: Config, sockets: Sockets, disk: Disk | None, notifier: Notifier) -> bool:
+    fsyncs = Histogram()
+    if disk is None:
+        disk = TimedDisk(fsyncs.note)
     loop = asyncio.get_running_loop()
     engine = Engine(
         compat_version=config.value("compat-version"), databases=config.value("databases")
@@ -238,20 +253,26 @@ async def _serve(config: Config, sockets: Sockets, disk: Disk) -> bool:
     store = Store(disk, layout_of(config), engine, DATA_ROWS)
     store.lock()
     app = App(engine, config, loop)
+    metrics = MetricsEndpoint(app.server, Timings(fsyncs, app.cron.delays))
     loop.set_exception_handler(_on_loop_error)
     loop.add_signal_handler(signal.SIGTERM, _on_signal, app, "SIGTERM")
     loop.add_signal_handler(signal.SIGINT, _on_interrupt, app)
     await app.start(sockets)
+    await metrics.start(sockets.metrics)
+    notifier.watch(loop)
     await app.load(store)
     _log_ready(config, app, sockets)
+    notifier.ready(f"serving on {', '.join(app.addresses)}")
     # Entries and pending records never form reference cycles, and a full collection over a million of them
     # would stop the server for 63 ms.
     gc.collect()
     gc.freeze()
     gc.disable()
     await app.until_stopped()
+    notifier.stopping()
     LOG.info("stopping: %d clients", len(app.server.sessions))
     await app.end()
+    metrics.close()
     LOG.info("stopped")
     return not app.broken
 

@@ -6,6 +6,7 @@ millisecond in which clients are served.
 
 from __future__ import annotations
 
+from penstock.metrics.histogram import Histogram
 from penstock.server.config.settings import Config
 from penstock.server.retention import Retention
 from penstock.server.server import Server, Timer
@@ -34,7 +35,7 @@ _NO_EXPIRY = PAUSED_WRITES | PAUSED_ALL | NO_REPLICAS
 
 
 class Cron:
-    """Runs on timers of the server's loop: start, stop."""
+    """Runs on timers of the server's loop: start, stop. `delays`: how late the loop was, for metrics."""
 
     def __init__(self, server: Server, config: Config) -> None:
         self._server = server
@@ -42,6 +43,8 @@ class Cron:
         self._timer: Timer | None = None
         self._freeing: Timer | None = None
         self._retention = Retention(server, config)
+        self._due_us: int | None = None
+        self.delays = Histogram()
         self._clients_ms = 0
         self._given_back_ms = 0
 
@@ -77,6 +80,9 @@ class Cron:
 
     def _tick(self) -> None:
         more = False
+        instant = self._server.engine.context.instant
+        if self._due_us is not None:
+            self.delays.note((instant.steady_us() - self._due_us) / 1_000_000)
         try:
             more = self.work()
         except Exception:
@@ -85,6 +91,7 @@ class Cron:
             raise
         finally:  # after an error, the next run may succeed
             delay = MORE_SECONDS if more else 1 / self._server.hz
+            self._due_us = instant.steady_us() + int(delay * 1_000_000)
             self._timer = self._server.loop.call_later(delay, self._tick)
 
     def work(self) -> bool:

@@ -27,7 +27,6 @@ from penstock.server.config.apply import (
     apply_idempotency_seconds,
     apply_idempotency_size,
     apply_list_node_size,
-    apply_log_level,
     apply_max_clients,
     apply_max_memory,
     apply_max_memory_clients,
@@ -62,6 +61,7 @@ from penstock.server.config.kinds import (
     Words,
     YesNo,
 )
+from penstock.server.config.process_directives import PROCESS
 from penstock.server.config.replication_directives import REPLICATION
 from penstock.server.config.settings import AT_START, PROTECTED, Config, Directive, Vocabulary
 from penstock.server.config.tls_directives import TLS
@@ -313,13 +313,26 @@ MONITORING = (
         "Percentiles that INFO shows.",
     ),
     Directive(
-        "loglevel",
-        Choice(("debug", "verbose", "notice", "warning", "nothing")),
-        "notice",
-        "Lowest level of messages that are logged.",
-        apply=apply_log_level,
+        "metrics-port",
+        Number(0, 65535),
+        0,
+        "Port for /metrics (Prometheus), /healthz and /readyz over HTTP, without a password; 0 for none. Not"
+        " in Redis.",
+        AT_START,
     ),
-    Directive("logfile", Text("a path"), "", "Log file; empty for stderr.", AT_START),
+    Directive(
+        "metrics-bind",
+        Words("addresses; as for bind"),
+        ("127.0.0.1",),
+        "Addresses of `metrics-port`. Not in Redis.",
+        AT_START,
+    ),
+    Directive(
+        "metrics-streams-max",
+        Number(0, INT_MAX),
+        1000,
+        "Maximum number of streams in /metrics. Not in Redis.",
+    ),
     Directive("hz", Hertz(0, INT_MAX), 10, "Runs of the periodic work per second.", apply=apply_hz),
     Directive(
         "enable-debug-command",
@@ -443,6 +456,7 @@ SECTIONS = {
     "Users": USERS,
     "Clients": CLIENTS,
     "Data": DATA,
+    "Process and log": PROCESS,
     "Monitoring": MONITORING,
     "Durability": DURABILITY,
     "Replication": REPLICATION,

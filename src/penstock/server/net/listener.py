@@ -36,18 +36,19 @@ _DENIED = (
 
 @dataclass(slots=True)
 class Sockets:
-    """The listening sockets of a server. `plain`: without TLS, Unix sockets included."""
+    """The listening sockets of a server. `plain`: without TLS, Unix sockets included. `metrics`: HTTP."""
 
     plain: list[socket.socket] = field(default_factory=list)
     tls: list[socket.socket] = field(default_factory=list)
+    metrics: list[socket.socket] = field(default_factory=list)
 
     def descriptors(self) -> list[int]:
         """The file descriptors of all."""
-        return [listening.fileno() for listening in (*self.plain, *self.tls)]
+        return [listening.fileno() for listening in (*self.plain, *self.tls, *self.metrics)]
 
     def close(self) -> None:
         """Close all."""
-        for listening in (*self.plain, *self.tls):
+        for listening in (*self.plain, *self.tls, *self.metrics):
             listening.close()
 
 
@@ -56,27 +57,30 @@ def open_sockets(config: Config, any_port: bool = False) -> Sockets:
     opened = Sockets()
     try:
         if config.value("port") or any_port:
-            _open_tcp(config, config.value("port"), opened.plain)
+            _open_tcp(config, "bind", config.value("port"), opened.plain)
         if config.value("tls-port"):
-            _open_tcp(config, config.value("tls-port"), opened.tls)
+            _open_tcp(config, "bind", config.value("tls-port"), opened.tls)
+        if config.value("metrics-port"):
+            _open_tcp(config, "metrics-bind", config.value("metrics-port"), opened.metrics)
         if config.value("unixsocket"):
             opened.plain.append(_unix(config.value("unixsocket"), config))
     except ConfigError:
         opened.close()
         raise
     if not opened.plain and not opened.tls:
+        opened.close()
         raise ConfigError("port 0, tls-port 0 and no unixsocket: no client could connect")
     return opened
 
 
-def _open_tcp(config: Config, port: int, opened: list[socket.socket]) -> None:
-    """Open a port on all addresses."""
-    for address in config.value("bind"):
+def _open_tcp(config: Config, where: str, port: int, opened: list[socket.socket]) -> None:
+    """Open a port on all addresses of the directive `where`."""
+    for address in config.value(where):
         found = _tcp_or_none(address, port, config.value("tcp-backlog"))
         if found is not None:
             opened.append(found)
-    if config.value("bind") and not opened:
-        raise ConfigError("bind: cannot listen on any of the addresses")
+    if config.value(where) and not opened:
+        raise ConfigError(f"{where}: cannot listen on any of the addresses")
 
 
 def _tcp_or_none(address: str, port: int, backlog: int) -> socket.socket | None:

@@ -24,7 +24,7 @@ from penstock.server.log import LOG
 from penstock.server.net.tls import client_context
 from penstock.server.replication.applying import Applying, StreamRefused
 from penstock.server.replication.feed import encode_command
-from penstock.server.replication.sync_file import Loading, SyncFile
+from penstock.server.replication.sync_file import Loading, SyncFile, file_for_or_none
 
 if TYPE_CHECKING:
     from penstock.server.config.settings import Config
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 _RETRY_MS = 1000
 _RETRY_MS_MAX = 60_000  # after snapshots that could not be loaded
 _LINE_BYTES_MAX = 4096
-_EOF = b"$EOF:"
-_MARK_BYTES = 40
+_ID_BYTES = 40
 # The primary cannot serve a sync now; it can later.
 _LATER = (b"-NOMASTERLINK", b"-LOADING", b"-BUSY", b"-MASTERDOWN")
 
@@ -280,7 +279,7 @@ class PrimaryLink(asyncio.Protocol):
             self._continue(words[1].decode("ascii", "replace") if len(words) == 2 else "")
         elif words[0] == b"+FULLRESYNC" and len(words) == 3 and words[2].isdigit():
             name = words[1].decode("ascii", "replace")
-            if len(name) != _MARK_BYTES:
+            if len(name) != _ID_BYTES:
                 self._break(f"an id of the wrong length: {name[:80]!r}")
                 return
             self._point = ReplicationPoint(name, int(words[2][:18]))
@@ -295,7 +294,7 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"PSYNC: {_text(line)}")
 
     def _continue(self, name: str) -> None:
-        if name and len(name) != _MARK_BYTES:
+        if name and len(name) != _ID_BYTES:
             self._break(f"an id of the wrong length: {name[:80]!r}")
             return
         self._replication.continue_data(name)
@@ -312,11 +311,8 @@ class PrimaryLink(asyncio.Protocol):
             self._break(f"cannot keep the snapshot: {error.strerror}")
 
     def _open_file(self, directory: str, line: bytes) -> None:
-        if line.startswith(_EOF) and len(line) == len(_EOF) + _MARK_BYTES:
-            self.sync_file = SyncFile(directory, None, line[len(_EOF) :])
-        elif line.startswith(b"$") and line[1:].isdigit() and len(line) <= 19:
-            self.sync_file = SyncFile(directory, int(line[1:]), b"")
-        else:
+        self.sync_file = file_for_or_none(directory, line)
+        if self.sync_file is None:
             self._break(f"instead of a snapshot: {_text(line)}")
 
     def _load(self) -> None:

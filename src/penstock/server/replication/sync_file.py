@@ -21,6 +21,8 @@ from penstock.persist.rdb.value import ValueLimits
 from penstock.persist.replication_point import database_of_aux
 
 TEMP_PREFIX = "temp-from-primary-"
+_EOF = b"$EOF:"
+_MARK_BYTES = 40
 
 
 class SyncFile:
@@ -66,6 +68,18 @@ class SyncFile:
         self.close()
         with suppress(OSError):
             Path(self.path).unlink()
+
+
+def file_for_or_none(directory: str, line: bytes) -> SyncFile | None:
+    """The file for the snapshot that a line announces: `$123` or `$EOF:mark`; None for any other line.
+
+    Raises: OSError.
+    """
+    if line.startswith(_EOF) and len(line) == len(_EOF) + _MARK_BYTES:
+        return SyncFile(directory, None, line[len(_EOF) :])
+    if line.startswith(b"$") and line[1:].isdigit() and len(line) <= 19:
+        return SyncFile(directory, int(line[1:]), b"")
+    return None
 
 
 def remove_leftovers(directory: str) -> None:

@@ -29,6 +29,7 @@ from penstock.server.saving.snapshots import SnapshotStatus
 from penstock.server.server import Server
 from penstock.server.session.states import DISK_FAILED, SUBSCRIBED
 from penstock.server.stats import process
+from penstock.server.supervision.systemd import supervisor_name
 
 Fields = list[tuple[str, object]]
 
@@ -72,7 +73,7 @@ def about_server(server: Server) -> Fields:
         ("os", f"{platform.system()} {platform.release()} {platform.machine()}"),
         ("arch_bits", 64 if sys.maxsize > 2**32 else 32),
         ("process_id", os.getpid()),
-        ("process_supervised", "no"),
+        ("process_supervised", supervisor_name(config)),
         ("run_id", startup.run_id),
         ("tcp_port", 0 if config is None else config.value("port")),
         ("server_time_usec", now_us),
@@ -349,7 +350,14 @@ def _average_ttl_ms(keyspace: Keyspace, now_ms: int) -> int:
 
 def about_penstock(server: Server) -> Fields:
     """Fields that Redis does not have."""
-    return [("penstock_version", VERSION), ("penstock_build", KIND)]
+    fields: Fields = [("penstock_version", VERSION), ("penstock_build", KIND)]
+    if server.durability is not None and server.config is not None:
+        free, size = process.disk_bytes(server.config.value("dir"))
+        fields += [("penstock_disk_free_bytes", free), ("penstock_disk_bytes", size)]
+        commit = server.durability.store.commit
+        if commit is not None and commit.sync_seconds != float("inf"):
+            fields.append(("penstock_fsync_usec", round(commit.sync_seconds * 1_000_000)))
+    return fields
 
 
 # Title, function, and whether INFO without arguments shows it.

@@ -1,4 +1,4 @@
-"""Memory and CPU time of this process, from the operating system."""
+"""Memory, CPU time and disk of this process, from the operating system."""
 
 from __future__ import annotations
 
@@ -29,6 +29,15 @@ def peak_bytes() -> int:
 def system_bytes() -> int:
     """The physical memory of the machine."""
     return os.sysconf("SC_PHYS_PAGES") * _PAGE_BYTES
+
+
+def disk_bytes(path: str) -> tuple[int, int]:
+    """The free space and the size of the file system of a path; 0 if it cannot be asked."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        return 0, 0
+    return found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
 
 
 def cpu_seconds(who: int = resource.RUSAGE_SELF) -> tuple[float, float]:

@@ -1,0 +1,5 @@
+"""Subcommands for operators, one module each.
+
+backup     takes a backup of a server, and restores one
+doctor     finds what is wrong with a server or a data directory
+"""

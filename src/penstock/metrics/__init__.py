@@ -1,0 +1,7 @@
+"""Metrics for Prometheus, as the server and workers expose them. Nothing here knows what is measured.
+
+text              the text format: families, samples, histograms
+histogram         counts durations in buckets
+listener          a small HTTP listener on an event loop: GET only
+threaded          the same listener in a thread, for programs without an event loop
+"""
