@@ -134,12 +134,16 @@ $(DASHBOARD): $(PACKAGE)
 	@$(PIP) install -c constraints.txt 'penstock[ui]'
 	@touch $@
 
-# build/lib is kept for speed as long as it can hold nothing stale: the same files, compiler and settings.
+# build/lib is kept for speed as long as it can hold nothing stale: no file was removed, and compiler and settings
+# are the same.
 $(VENV)/.stamp-inputs: $(VENV)/.stamp-compiler FORCE
 	@{ printf '%s\n' "CC=$$CC" "CFLAGS=$$CFLAGS" "PENSTOCK_PURE=$$PENSTOCK_PURE" $(SOURCES); \
-		cksum setup.py pyproject.toml constraints.txt; } > $@.new
+		cksum setup.py; sed -n '/^\[build-system\]/,/^$$/p' pyproject.toml; \
+		grep -i -e '^cython=' -e '^setuptools=' constraints.txt; } > $@.new
 	@if cmp -s $@ $@.new; then rm $@.new; else \
-		rm -rf build/lib* build/bdist* src/*.egg-info; mv $@.new $@; fi
+		if ! test -f $@ || grep -q -v -x -F -f $@.new $@; then \
+			rm -rf build/lib* build/bdist* src/*.egg-info; fi; \
+		mv $@.new $@; fi
 
 # Compiles while pip fetches Spark and the other libraries; the wheel then takes what was compiled. Python files are
 # compiled on first use (--no-compile). The stamp holds the kind of build that was installed: compiled or interpreted.

@@ -67,7 +67,8 @@ def stream_findings(stream: StreamFacts, now_ms: int, limits: Limits) -> Iterato
             Severity.WARNING,
             "no-retention",
             f"stream {name} has {stream.length} entries and was never trimmed",
-            f"add with MAXLEN or MINID (XADD {name} MAXLEN ~ {limits.entries} ...), or archive and trim it",
+            f"give it a rule (stream-retention {name} age 7d), or add with MAXLEN (XADD {name} MAXLEN ~"
+            f" {limits.entries} ...)",
         )
     for group in stream.groups:
         yield from _group_findings(name, group, limits)
