@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from penstock.web.model.catalogue import StreamCatalogue
 from penstock.web.model.history import GroupHistory
 from penstock.web.server.asking import ServerClient
+from penstock.web.server.health import ServerHealth
+from penstock.web.watch.figures import ServerFigures
+from penstock.web.watch.group_watch import GroupWatch
 
 PORT_DEFAULT = 8379
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -33,5 +36,8 @@ class Board:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.server = ServerClient(settings.url, settings.allow_writes, settings.cluster)
+        self.health = ServerHealth(self.server)
         self.history = GroupHistory()
         self.catalogue = StreamCatalogue(self.server, self.history)
+        self.figures = ServerFigures(self.server, self.catalogue)
+        self.watch = GroupWatch(self.server, self.catalogue)

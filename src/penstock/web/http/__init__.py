@@ -4,5 +4,6 @@ auth        checks every request and websocket
 guesses     limits wrong passwords
 address     reads the query parameters of a URL
 names       stream, group and consumer names in URLs
+columns     remembers chosen columns in a cookie
 plain_page  pages without scripts
 """
