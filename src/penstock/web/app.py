@@ -20,18 +20,19 @@ END_SECONDS_MAX = 2
 
 
 def run(settings: Settings) -> None:
-    """Serve the dashboard until a signal stops it. Raises: BadUrl."""
+    """Serve the dashboard until a signal stops it. Raises: BadUrl, ArchiveError."""
     board = Board(settings)
     tasks: set[asyncio.Task[None]] = set()
 
     async def begin() -> None:
-        for work in (board.health, board.catalogue, board.figures, board.watch):
+        for work in (board.health, board.catalogue, board.figures, board.watch, board.recorder):
             tasks.add(asyncio.create_task(work.run()))
 
     async def end() -> None:
         for task in tasks:
             task.cancel()
         await board.server.close()
+        board.recorder.close()
 
     app.on_startup(begin)
     app.on_shutdown(end)

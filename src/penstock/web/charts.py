@@ -117,9 +117,16 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
                 "name": "position",
                 "symbol": "pin",
                 "symbolSize": 22,
+                "itemStyle": {"opacity": 1},
                 "data": positions,
             },
-            {"type": "scatter", "name": "oldest pending", "symbol": "diamond", "data": stuck},
+            {
+                "type": "scatter",
+                "name": "oldest pending",
+                "symbol": "diamond",
+                "itemStyle": {"opacity": 1},
+                "data": stuck,
+            },
         ],
     }
 

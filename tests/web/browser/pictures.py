@@ -66,9 +66,8 @@ def overview_picture(page: Any, address: str, client: Any) -> None:
             client.xadd("sales", {"n": number})
         client.xreadgroup("search", "s1", {"sales": ">"}, noack=True)
         client.xreadgroup("billing", "b1", {"sales": ">"}, count=20 + 9 * (second % 5))
-    first = client.xpending_range("sales", "billing", "-", "+", 1)[0]["message_id"]
-    client.execute_command("XCLAIM", "sales", "billing", "b1", 0, first, "IDLE", 1_200_000)
-    page.wait_for_timeout(6000)
+        first = client.xpending_range("sales", "billing", "-", "+", 1)[0]["message_id"]
+        client.execute_command("XCLAIM", "sales", "billing", "b1", 0, first, "IDLE", 4_200_000)
     screenshot(page, "overview", 800)
 
 
@@ -94,7 +93,7 @@ def groups_picture(page: Any, address: str, client: Any) -> None:
         client.xreadgroup("search", "s1", {"invoices": ">"}, noack=True)
         client.xreadgroup("billing", "b1", {"invoices": ">"}, count=20 + 9 * (second % 5))
         client.xreadgroup("mail", "m1", {"invoices": ">"}, count=55, noack=second > 2)
-    screenshot(page, "groups", 1010)
+    screenshot(page, "groups", 1120)
 
 
 def pipeline_picture(page: Any, address: str, client: Any) -> None:

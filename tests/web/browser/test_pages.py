@@ -328,6 +328,30 @@ def test_the_overview_says_what_is_wrong_and_leads_there(
     expect(pending).to_contain_text("ann")
 
 
+def test_history_survives_the_dashboard(
+    visitor: Visitor, filled: PenstockServer, tmp_path: Path
+) -> None:
+    url, state = f"redis://127.0.0.1:{filled.port}", ("--state-dir", str(tmp_path))
+    with running_dashboard(url, *state) as dashboard:
+        page = visitor.goto(dashboard, "/groups?name=orders")
+        page.get_by_label("time range of charts").click()
+        page.get_by_role("option", name="6 hours").click()
+        expect(chart_of(page, "Pending")).to_have_attribute(
+            "aria-label", re.compile("packers: now")
+        )
+    with running_dashboard(url, *state) as dashboard:
+        page = visitor.goto(dashboard, "/group?name=orders&group=packers")
+        expect(chart_of(page, "Pending")).to_have_attribute(
+            "aria-label", re.compile("packers: now")
+        )
+        expect(page.get_by_label("time range of charts")).to_have_value(re.compile("6 hours"))
+
+
+def chart_of(page: Any, title: str) -> Any:
+    card = page.locator(".card").filter(has=page.get_by_role("heading", name=title))
+    return card.locator("[aria-label^='Chart']")
+
+
 def test_settings_and_clients_are_searched(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:

@@ -28,6 +28,7 @@ _FRAME = """
   gap: var(--s4); }
 .bar { background: var(--card); color: var(--text); border-bottom: 1px solid var(--hairline);
   box-shadow: none; padding: var(--s2) var(--s4); gap: var(--s2); min-height: 48px; }
+.bar .q-field__control, .bar .q-field__native, .bar .q-field__append { min-height: 32px; height: 32px; }
 .brand { font-size: var(--t3); font-weight: 700; letter-spacing: .02em; }
 .chip { font-size: var(--t1); padding: 1px var(--s2); border-radius: 99px; }
 .side { background: var(--card); border-right: 1px solid var(--hairline); padding: var(--s3) var(--s2); }
@@ -99,7 +100,7 @@ _TABLE = """
 .heat { display: block; padding: 1px var(--s2); border-radius: 4px; }
 .tree { padding: var(--s2) var(--s1); font-size: 13px; overflow-wrap: anywhere; }
 .tree details > :not(summary), .tree details > details { margin-left: var(--s4); }
-.tree summary { cursor: pointer; min-height: 24px; color: var(--muted); }
+.tree summary { display: list-item; cursor: pointer; min-height: 24px; color: var(--muted); }
 .tree .name { color: var(--link); }
 .selection { color: var(--muted); padding: var(--s1) 0; }
 """

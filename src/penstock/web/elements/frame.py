@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from nicegui import ui
+from nicegui.events import ValueChangeEventArguments
 
 from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
@@ -16,6 +17,7 @@ from penstock.web.design.style import page_css
 from penstock.web.elements.keys import PageKeys
 from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
+from penstock.web.http.time_range import RANGE_COOKIE, RANGES, parse_range
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerUnreachable
 
@@ -53,6 +55,8 @@ class PageFrame:
         ui.page_title(f"{title} - penstock")
         ui.add_css(page_css())
         self._dark = ui.dark_mode(_dark_of(ui.context.client.request.cookies.get(DARK_COOKIE)))
+        self.seconds = parse_range(ui.context.client.request.cookies.get(RANGE_COOKIE))
+        self._has_charts = view in ("overview", "groups")
         self.keys = PageKeys()
         drawer = self._navigation("streams" if name is not None else view)
         with ui.header().classes("bar items-center no-wrap"):
@@ -85,6 +89,10 @@ class PageFrame:
         )
         ui.label("penstock").classes("brand")
         ui.space()
+        if self.board.recorder.is_on and self._has_charts:
+            choice = ui.select(RANGES, value=self.seconds, on_change=self._choose_range)
+            choice.props('dense borderless options-dense aria-label="time range of charts"')
+            choice.tooltip("time range of charts")
         if self.board.settings.allow_writes:
             ui.label("writes allowed").classes("writes chip")
         ui.label(self.board.server.name).classes("mono small gt-xs").tooltip("connected server")
@@ -94,6 +102,10 @@ class PageFrame:
         ui.button(icon="contrast", on_click=self._turn_dark).props(
             'flat dense round aria-label="switch between light and dark"'
         )
+
+    def _choose_range(self, event: ValueChangeEventArguments[int]) -> None:
+        keep_cookie(RANGE_COOKIE, str(event.value))
+        self.seconds = event.value
 
     def _stream_links(self, view: str, name: bytes) -> None:
         with ui.element("div").classes("part"):

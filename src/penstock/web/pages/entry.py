@@ -94,7 +94,7 @@ def _show_field(name: bytes, value: bytes) -> None:
             ui.label(harmless(name)).classes("text-weight-bold mono wrap")
             ui.label(f"{len(value):,} bytes").classes("muted small")
             ui.space()
-            choice = ui.toggle(names, value=names[0]).props("dense flat no-caps size=sm")
+            choice = ui.toggle(names, value=names[0]).props("dense flat no-caps size=12px")
             choice.props(f'role="group" aria-label="view of {attribute(harmless(name))}"')
             _copy_button(f"copy {harmless(name)}", views["text"])
         # json_tree_or_none escapes all stored data.

@@ -143,7 +143,8 @@ class GroupView:
         why = why_unknown(facts, group)
         self._why.set_text(f"Why the lag is unknown: {why}")
         self._why.set_visibility(bool(why))
-        samples = {group.name: self._frame.board.history.samples(self._name, group.name)}
+        recorder = self._frame.board.recorder
+        samples = await recorder.samples(self._name, [group.name], self._frame.seconds)
         draw(self._charts[0], charts.history("lag", samples, pending=False))
         draw(self._charts[1], charts.history("pending", samples, pending=True))
         consumers = await consumers_of(self._server, self._name, self._group)

@@ -68,7 +68,8 @@ class GroupsView:
             with halves():
                 self._lag = chart("Lag (entries)")
                 self._pending = chart("Pending (entries)")
-            ui.label("The history begins when the dashboard starts.").classes("muted small")
+            if not frame.board.recorder.is_on:
+                ui.label("The history begins when the dashboard starts.").classes("muted small")
 
     async def refresh(self) -> None:
         """Read the groups again and redraw the page."""
@@ -88,8 +89,9 @@ class GroupsView:
             label.set_text("" if end is None else f"{what} {time_text(end.id.ms)}")
         self._show_holders(facts, holders(facts, oldest))
         await self._dead.refresh()
-        history = self._frame.board.history
-        samples = {group.name: history.samples(self._name, group.name) for group in facts.groups}
+        names = [group.name for group in facts.groups]
+        recorder = self._frame.board.recorder
+        samples = await recorder.samples(self._name, names, self._frame.seconds)
         draw(self._lag, charts.history("lag", samples, pending=False))
         draw(self._pending, charts.history("pending", samples, pending=True))
 

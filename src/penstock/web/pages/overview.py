@@ -15,7 +15,7 @@ from penstock.web.model.rates import points, rate_text
 from penstock.web.pages.groups import group_link
 from penstock.web.watch.figures import FIGURES
 from penstock.web.watch.problems import Problem, find_problems
-from penstock.web.watch.thresholds import GOOD, LAG, marked
+from penstock.web.watch.thresholds import GOOD, LAG, WARN, marked
 
 REFRESH_SECONDS = 2.0
 PROBLEMS_SHOWN = 20
@@ -62,6 +62,7 @@ class OverviewView:
     """The first page."""
 
     def __init__(self, frame: PageFrame) -> None:
+        self._frame = frame
         self._board = frame.board
         with frame.content:
             with part("What is wrong now"):
@@ -88,11 +89,14 @@ class OverviewView:
             await board.catalogue.glance()
         facts = board.catalogue.all_facts()
         info = board.figures.info
-        self._show_problems(find_problems(info, board.watch.groups, facts, board.history, now_ms))
-        for name, _, text_of in FIGURES:
-            values = board.figures.values(name)
-            last = values[-1] if values else None
-            self._figures[name].show("-" if last is None else text_of(last), values)
+        found = find_problems(info, board.watch.groups, facts, board.history, now_ms)
+        if board.recorder.problem:
+            detail = harmless(board.recorder.problem)
+            found.append(Problem(WARN, "No history", "dashboard", detail, ""))
+        self._show_problems(found)
+        for name, figure in self._figures.items():
+            values = await board.recorder.figure(name, self._frame.seconds)
+            figure.show(board.figures.text(name), values)
         busiest = board.catalogue.page("", "in", True, 1, BUSIEST)
         self._streams.show([stream_cells(row) for row in busiest.rows])
         self._groups.show(

@@ -3,6 +3,8 @@
 figures      key figures over time
 info         the reply of INFO
 group_watch  dead consumers and the age of pending entries
+archive      history in a file
+recorder     writes and reads the archive
 thresholds   from which value on something is wrong
 problems     what is wrong now
 """

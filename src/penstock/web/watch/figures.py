@@ -80,6 +80,15 @@ class ServerFigures:
             number_of(info, "aof_pending_bio_fsync") if is_penstock else None,
         ]
 
+    def text(self, name: str) -> str:
+        """The newest value of one figure."""
+        if name == "unsynced" and self.info.get("aof_enabled") == "0":
+            return "no log"
+        values = self.values(name)
+        last = values[-1] if values else None
+        formats = {figure: text_of for figure, _, text_of in FIGURES}
+        return "-" if last is None else formats[name](last)
+
     def values(self, name: str) -> list[float | None]:
         """The samples of one figure, oldest first."""
         place = 1 + [figure[0] for figure in FIGURES].index(name)

@@ -150,7 +150,8 @@ def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
     if not is_dead and (not is_reject(facts.last) or age_ms > REJECT_AGE_MS_MAX):
         return None
     what = "Dead letters" if is_dead else "Rejects"
-    detail = f"{facts.length:,} entries, the newest {duration_text(max(0, age_ms))} old."
+    count = "1 entry" if facts.length == 1 else f"{facts.length:,} entries"
+    detail = f"{count}, the newest {duration_text(max(0, age_ms))} old."
     return Problem(WARN, what, harmless(facts.name), detail, link("stream", facts.name))
 
 
