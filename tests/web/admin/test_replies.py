@@ -90,6 +90,7 @@ def test_settings_of_a_live_server_without_secrets(live: Live) -> None:
     assert found == sorted(found)
     assert shown_setting("masterauth", b"hunter2") == ("masterauth", HIDDEN)
     assert shown_setting("requirepass", b"") == ("requirepass", "")
+    assert shown_setting("tls-auth-clients", b"yes") == ("tls-auth-clients", "yes")
 
 
 @pytest.mark.parametrize("name", ["requirepass", "masterauth", "tls-key-file-pass", "primaryauth"])

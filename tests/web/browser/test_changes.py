@@ -72,9 +72,7 @@ def test_pending_entries_are_acknowledged(
         client.xgroup_create("work", "g", id="0")
         client.xreadgroup("g", "ann", {"work": ">"})
         page = visitor.goto(writing_dashboard, "/group?name=work&group=g")
-        page.get_by_role("table", name="pending entries", exact=True).get_by_role(
-            "checkbox"
-        ).click()
+        page.get_by_role("checkbox", name="select 1-0").click()
         page.get_by_role("button", name="Acknowledge selected").click()
         expect(page.get_by_role("dialog").last).to_contain_text("XACK work g 1-0")
         page.get_by_role("button", name="Apply").click()

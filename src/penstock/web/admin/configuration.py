@@ -8,7 +8,7 @@ from penstock.client.replies import array, blob
 from penstock.human.show import harmless
 from penstock.web.server.asking import ServerClient
 
-SECRET = re.compile(r"pass|auth|secret", re.IGNORECASE)
+SECRET = re.compile(r"(pass|password|auth|secret)$", re.IGNORECASE)
 HIDDEN = "(set, not shown)"
 
 
