@@ -25,8 +25,11 @@ AXIS: Options = {
 DASHES: tuple[str | list[int], ...] = ("solid", [7, 4], [2, 3], [9, 3, 2, 3])
 
 
-def lines(title: str, series: Sequence[Line]) -> Options:
-    """Lines over time. Times are seconds since 1970. The page shows the title; here it is only described."""
+def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
+    """Lines over time. Times are seconds since 1970. The page shows the title; here it is only described.
+
+    `whole`: the values are whole numbers, so the axis has no fractions.
+    """
     return {
         "animation": False,
         "color": list(CHART_SERIES),
@@ -49,7 +52,7 @@ def lines(title: str, series: Sequence[Line]) -> Options:
             "axisLabel": {"hideOverlap": True, "color": CHART_TEXT},
             "splitLine": {"show": False},
         },
-        "yAxis": {"type": "value", "min": 0, "minInterval": 1, "splitNumber": 3, **AXIS},
+        "yAxis": {"type": "value", "min": 0, "minInterval": int(whole), "splitNumber": 3, **AXIS},
         "series": [
             {
                 "type": "line",
@@ -75,6 +78,7 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
             )
             for name, samples in groups.items()
         ],
+        whole=True,
     )
 
 

@@ -110,4 +110,4 @@ def pipeline_picture(page: Any, address: str, client: Any) -> None:
         if second % 7 == 3:
             reason = {"_reason": ("qty_positive", "parse:price")[second % 2]}
             client.xadd("orders:rejected", {"sku": "A7", "qty": -second} | reason | origin)
-    screenshot(page, "pipeline", 1150)
+    screenshot(page, "pipeline", 1180)

@@ -71,7 +71,7 @@ def test_streams_are_searched_sorted_and_linked(
     page.wait_for_url(re.compile("sort=-length"))
     if PICTURES:
         bustle(page, filled)
-        screenshot(page, "streams", 440)
+        screenshot(page, "streams", 490)
     page.get_by_label("Search names").fill("rejected")
     expect(page.get_by_role("row")).to_have_count(2)
     page.wait_for_url(re.compile("search=rejected"))
@@ -222,7 +222,7 @@ def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
     if PICTURES:
         page.goto(f"{dashboard.address}/structure?name=sensors")
         expect(page.locator(".bytes li.deleted")).to_have_count(2)
-        screenshot(page, "structure", 1000)
+        screenshot(page, "structure", 1230)
 
 
 def test_a_read_only_dashboard_offers_and_accepts_no_change(
