@@ -98,10 +98,13 @@ def dashboard(filled: PenstockServer) -> Iterator[Dashboard]:
 
 
 @pytest.fixture(scope="session")
-def writing_dashboard(filled: PenstockServer) -> Iterator[Dashboard]:
-    """A dashboard with --allow-writes."""
+def writing_dashboard(
+    filled: PenstockServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Dashboard]:
+    """A dashboard with --allow-writes and a history."""
     pytest.importorskip("nicegui", reason=NO_UI)
-    with running_dashboard(f"redis://127.0.0.1:{filled.port}", "--allow-writes") as found:
+    options = ("--allow-writes", "--state-dir", str(tmp_path_factory.mktemp("state")))
+    with running_dashboard(f"redis://127.0.0.1:{filled.port}", *options) as found:
         yield found
 
 

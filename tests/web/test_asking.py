@@ -23,6 +23,9 @@ NO_QUESTIONS = [
     ("MEMORY", "PURGE"),
     ("EVAL", "return 1", 0),
     ("PENSTOCK", "APPENDBATCH"),
+    ("CONFIG", "SET", "maxclients", "1"),
+    ("CLIENT", "KILL", "127.0.0.1:1"),
+    ("SLOWLOG", "RESET"),
 ]
 
 

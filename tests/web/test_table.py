@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 pytest.importorskip("nicegui", reason="the extra `ui` is not installed: make build")
-from penstock.web.pages.table import shown_keys
+from penstock.web.elements.table import shown_keys
 
 
 def test_only_shown_rows_can_be_selected() -> None:

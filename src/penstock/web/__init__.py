@@ -1,13 +1,16 @@
-"""The dashboard. Only pages/ uses NiceGUI.
+"""The dashboard. Only elements/ and pages/ use NiceGUI.
 
-app       starts the dashboard
-board     what all pages share
-charts    the options of charts
-colours   all colours
-refusal   Refused, the error that is shown to the user
-server/   connections to the server
-http/     URLs, passwords, plain pages
-model/    what the pages show
-changes/  changes to streams and groups, planned before they are made
-pages/    the pages
+app        starts the dashboard
+board      what all pages share
+charts     the options of charts
+refusal    Refused, the error that is shown to the user
+design/    colours, sizes and styles
+server/    connections to the server
+http/      URLs, passwords, plain pages
+model/     what the pages show
+admin/     replication, clients, slow log, settings
+watch/     key figures, and what is wrong with the server
+changes/   changes to streams and groups, planned before they are made
+elements/  what the pages are built from
+pages/     the pages
 """

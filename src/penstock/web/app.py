@@ -11,7 +11,8 @@ from nicegui import app, ui
 from penstock.web.board import Board, Settings
 from penstock.web.http.auth import Gate, proxy_options
 from penstock.web.http.plain_page import not_found_page
-from penstock.web.pages import export, group, groups, pipeline, stream, streams, structure
+from penstock.web.pages import export, group, groups, overview, pipeline, stream, streams, structure
+from penstock.web.pages.server import clients, configuration, replication, slow_log
 
 # Messages kept for a browser that reconnects; each may be as large as a table.
 MESSAGES_KEPT = 20
@@ -19,17 +20,19 @@ END_SECONDS_MAX = 2
 
 
 def run(settings: Settings) -> None:
-    """Serve the dashboard until a signal stops it. Raises: BadUrl."""
+    """Serve the dashboard until a signal stops it. Raises: BadUrl, ArchiveError."""
     board = Board(settings)
     tasks: set[asyncio.Task[None]] = set()
 
     async def begin() -> None:
-        tasks.add(asyncio.create_task(board.catalogue.run()))
+        for work in (board.health, board.catalogue, board.figures, board.watch, board.recorder):
+            tasks.add(asyncio.create_task(work.run()))
 
     async def end() -> None:
         for task in tasks:
             task.cancel()
         await board.server.close()
+        board.recorder.close()
 
     app.on_startup(begin)
     app.on_shutdown(end)
@@ -37,7 +40,9 @@ def run(settings: Settings) -> None:
     app.add_exception_handler(404, _not_found)
     # No loading bar for background requests: it is of no use, and screen readers would announce it.
     app.config.quasar_config["loadingBar"] = {"skipHijack": True}
-    for page in (streams, stream, groups, group, structure, pipeline, export):
+    for page in (replication, clients, slow_log, configuration):
+        page.register(board)
+    for page in (overview, streams, stream, groups, group, structure, pipeline, export):
         page.register(board)
     ui.run(
         host=settings.bind,

@@ -7,8 +7,8 @@ from typing import Any
 
 from penstock.client.xinfo import GroupInfo
 from penstock.core.stream_id import StreamID
-from penstock.human.show import harmless, time_text
-from penstock.web.colours import CHART_FAINT, CHART_TEXT
+from penstock.human.show import harmless
+from penstock.web.design.colours import CHART_EDGE, CHART_FAINT, CHART_SERIES, CHART_TEXT
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.groups import PendingEntry, place
 from penstock.web.model.history import Sample
@@ -16,35 +16,53 @@ from penstock.web.model.history import Sample
 Options = dict[str, Any]
 Line = tuple[str, list[tuple[float, float | None]]]
 
-FAINT = {"lineStyle": {"color": CHART_FAINT}}
-AXIS: Options = {"axisLabel": {"color": CHART_TEXT}, "splitLine": FAINT, "axisLine": FAINT}
+AXIS: Options = {
+    "axisLabel": {"color": CHART_TEXT},
+    "splitLine": {"lineStyle": {"color": CHART_FAINT}},
+    "axisLine": {"lineStyle": {"color": CHART_EDGE}},
+}
+# Lines differ by their dashes too, for people who cannot tell the colours apart.
+DASHES: tuple[str | list[int], ...] = ("solid", [7, 4], [2, 3], [9, 3, 2, 3])
 
 
-def lines(title: str, series: Sequence[Line], unit: str = "") -> Options:
-    """Lines over time. Times are seconds since 1970."""
+def lines(title: str, series: Sequence[Line], whole: bool = False) -> Options:
+    """Lines over time. Times are seconds since 1970. The page shows the title; here it is only described.
+
+    `whole`: the values are whole numbers, so the axis has no fractions.
+    """
     return {
         "animation": False,
+        "color": list(CHART_SERIES),
         "textStyle": {"color": CHART_TEXT},
-        "title": {
-            "text": f"{title} ({unit})" if unit else title,
-            "left": 0,
-            "textStyle": {"fontSize": 13, "color": CHART_TEXT},
-        },
         "aria": described(f"{title} over time", [_range_text(name, rows) for name, rows in series]),
-        "grid": {"left": 60, "right": 16, "top": 48, "bottom": 24},
-        "legend": {"top": 22, "type": "scroll", "textStyle": {"color": CHART_TEXT}},
+        "grid": {"left": 4, "right": 16, "top": 36, "bottom": 4, "containLabel": True},
+        "legend": {
+            "top": 0,
+            "left": 0,
+            "type": "scroll",
+            "itemWidth": 32,
+            "itemStyle": {"opacity": 0},
+            "textStyle": {"color": CHART_TEXT},
+        },
         "tooltip": {"trigger": "axis"},
-        "xAxis": {"type": "time", **AXIS, "axisLabel": {"hideOverlap": True, "color": CHART_TEXT}},
-        "yAxis": {"type": "value", "min": 0, **AXIS},
+        "xAxis": {
+            **AXIS,
+            "type": "time",
+            "splitNumber": 4,
+            "axisLabel": {"hideOverlap": True, "color": CHART_TEXT},
+            "splitLine": {"show": False},
+        },
+        "yAxis": {"type": "value", "min": 0, "minInterval": int(whole), "splitNumber": 3, **AXIS},
         "series": [
             {
                 "type": "line",
                 "name": name,
                 "showSymbol": len(rows) == 1,
                 "step": "end",
+                "lineStyle": {"width": 2, "type": DASHES[place % len(DASHES)]},
                 "data": [[at * 1000, value] for at, value in rows],
             }
-            for name, rows in series
+            for place, (name, rows) in enumerate(series)
         ],
     }
 
@@ -60,7 +78,7 @@ def history(title: str, groups: dict[bytes, list[Sample]], pending: bool) -> Opt
             )
             for name, samples in groups.items()
         ],
-        "entries",
+        whole=True,
     )
 
 
@@ -73,25 +91,22 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
         for group in facts.groups
         if group.name in oldest
     ]
-    ends = ["" if end is None else time_text(end.id.ms) for end in (facts.first, facts.last)]
     return {
         "animation": False,
         "aria": described(
             "groups between the tail of the stream (0%) and its head (100%)",
             [f"{mark['name']}: {mark['value'][0]:.0%}" for mark in positions + stuck],
         ),
+        "color": list(CHART_SERIES),
         "textStyle": {"color": CHART_TEXT},
-        "grid": {"left": 110, "right": 30, "top": 40, "bottom": 40},
-        "legend": {"top": 0, "textStyle": {"color": CHART_TEXT}},
+        "grid": {"left": 4, "right": 16, "top": 44, "bottom": 4, "containLabel": True},
+        "legend": {"top": 0, "left": 0, "textStyle": {"color": CHART_TEXT}},
         "tooltip": {"trigger": "item", "formatter": "{b}"},
         "xAxis": {
             **AXIS,
             "type": "value",
             "min": 0,
             "max": 1,
-            "name": f"tail {ends[0]}    to    head {ends[1]}",
-            "nameLocation": "middle",
-            "nameGap": 8,
             "axisLabel": {"show": False},
         },
         "yAxis": {
@@ -106,9 +121,16 @@ def timeline(facts: StreamFacts, oldest: dict[bytes, PendingEntry]) -> Options:
                 "name": "position",
                 "symbol": "pin",
                 "symbolSize": 22,
+                "itemStyle": {"opacity": 1},
                 "data": positions,
             },
-            {"type": "scatter", "name": "oldest pending", "symbol": "diamond", "data": stuck},
+            {
+                "type": "scatter",
+                "name": "oldest pending",
+                "symbol": "diamond",
+                "itemStyle": {"opacity": 1},
+                "data": stuck,
+            },
         ],
     }
 

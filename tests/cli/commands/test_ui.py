@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,6 +50,17 @@ def test_a_trusted_proxy_is_an_address_or_a_network(penstock: CommandLine, proxy
     code, text = penstock.error("ui", "--trusted-proxy", proxy)
     assert code == 2
     assert "is not an address (10.0.0.1) or a network (10.0.0.0/24)" in text
+
+
+def test_a_state_folder_that_cannot_be_used_is_refused(
+    penstock: CommandLine, tmp_path: Path
+) -> None:
+    path = tmp_path / "file"
+    path.write_text("not a folder")
+    result = penstock.run("ui", "--port", str(free_port()), "--state-dir", str(path))
+    assert result.exit_code == 1
+    assert "cannot be used for the history" in result.stderr.splitlines()[-1]
+    assert path.read_text() == "not a folder"
 
 
 def test_the_help_has_examples(penstock: CommandLine) -> None:

@@ -24,7 +24,12 @@ def screenshot(page: Any, name: str, height: int) -> None:
 
 def take_picture(page: Any, address: str, server: PenstockServer, path: str) -> None:
     """Take a screenshot of a page, if the docs have one, with data on it."""
-    pictures = {"/stream": entry_picture, "/groups": groups_picture, "/pipeline": pipeline_picture}
+    pictures = {
+        "/overview": overview_picture,
+        "/stream": entry_picture,
+        "/groups": groups_picture,
+        "/pipeline": pipeline_picture,
+    }
     picture = pictures.get(path.partition("?")[0])
     if picture is not None:
         with server.client() as client:
@@ -51,6 +56,21 @@ def bustle(page: Any, server: PenstockServer) -> None:
             client.xreadgroup("workers", "w1", {"payments": ">"}, count=100, noack=True)
 
 
+def overview_picture(page: Any, address: str, client: Any) -> None:
+    for group in ("billing", "mail", "search"):
+        client.xgroup_create("sales", group, id="0", mkstream=True)
+    facts = {"_reason": "ValueError: card declined", "_source_stream": "sales", "_group": "billing"}
+    client.xadd("sales:dead", facts | {"amount": "12", "_source_id": "1-0", "_attempts": "5"})
+    for second in seconds(page):
+        for number in range(40 + 15 * (second % 5)):
+            client.xadd("sales", {"n": number})
+        client.xreadgroup("search", "s1", {"sales": ">"}, noack=True)
+        client.xreadgroup("billing", "b1", {"sales": ">"}, count=20 + 9 * (second % 5))
+        first = client.xpending_range("sales", "billing", "-", "+", 1)[0]["message_id"]
+        client.execute_command("XCLAIM", "sales", "billing", "b1", 0, first, "IDLE", 4_200_000)
+    screenshot(page, "overview", 800)
+
+
 def entry_picture(page: Any, address: str, client: Any) -> None:
     for number in range(30):
         body = f'{{"customer": {{"id": {number % 7}, "vip": true}}, "total": {9.5 * number}}}'
@@ -73,7 +93,7 @@ def groups_picture(page: Any, address: str, client: Any) -> None:
         client.xreadgroup("search", "s1", {"invoices": ">"}, noack=True)
         client.xreadgroup("billing", "b1", {"invoices": ">"}, count=20 + 9 * (second % 5))
         client.xreadgroup("mail", "m1", {"invoices": ">"}, count=55, noack=second > 2)
-    screenshot(page, "groups", 1010)
+    screenshot(page, "groups", 1120)
 
 
 def pipeline_picture(page: Any, address: str, client: Any) -> None:
@@ -90,4 +110,4 @@ def pipeline_picture(page: Any, address: str, client: Any) -> None:
         if second % 7 == 3:
             reason = {"_reason": ("qty_positive", "parse:price")[second % 2]}
             client.xadd("orders:rejected", {"sku": "A7", "qty": -second} | reason | origin)
-    screenshot(page, "pipeline", 1150)
+    screenshot(page, "pipeline", 1180)

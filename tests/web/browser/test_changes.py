@@ -72,7 +72,7 @@ def test_pending_entries_are_acknowledged(
         client.xgroup_create("work", "g", id="0")
         client.xreadgroup("g", "ann", {"work": ">"})
         page = visitor.goto(writing_dashboard, "/group?name=work&group=g")
-        page.locator("tbody").nth(1).get_by_role("checkbox").click()
+        page.get_by_role("checkbox", name="select 1-0").click()
         page.get_by_role("button", name="Acknowledge selected").click()
         expect(page.get_by_role("dialog").last).to_contain_text("XACK work g 1-0")
         page.get_by_role("button", name="Apply").click()
@@ -152,3 +152,23 @@ def test_selected_rejects_are_redriven(
         assert [fields for _, fields in client.xrange("returns")] == [sent]
         assert [id_ for id_, _ in client.xrange("returns:refused")] == [b"2-0"]
         client.delete("returns", "returns:refused")
+
+
+def test_a_dead_letter_goes_back_to_its_group(
+    writing_dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.delete("jobs", "jobs:dead")
+        id_ = client.xadd("jobs", {"n": "1"})
+        client.xgroup_create("jobs", "crew", id="$")
+        facts = {"_source_stream": "jobs", "_source_id": id_, "_group": "crew", "_attempts": "5"}
+        dead = client.xadd("jobs:dead", {"n": "1", "_reason": "ValueError: no"} | facts)
+        page = visitor.goto(writing_dashboard, "/groups?name=jobs")
+        table = page.get_by_role("table", name="dead letters")
+        expect(table).to_contain_text("ValueError: no")
+        table.get_by_role("checkbox", name=f"select {dead.decode()}").click()
+        page.get_by_role("button", name="Redrive selected").click()
+        say_yes(page, "XCLAIM jobs crew waiting", "XDEL jobs:dead")
+        expect(table).to_be_hidden()
+        assert client.xlen("jobs:dead") == 0
+        assert client.xpending("jobs", "crew")["pending"] == 1

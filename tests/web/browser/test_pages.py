@@ -6,6 +6,7 @@ Waits are for conditions, with generous limits: how long a view takes is the ben
 from __future__ import annotations
 
 import re
+import signal
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -27,6 +28,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 expect.set_options(timeout=60_000)
 
 VIEWS = {
+    "/overview": "Key figures",
     "/streams": "orders",
     "/stream?name=orders": f"{FIRST_MS + (ENTRIES - 1) * STEP_MS}-0",
     "/groups?name=orders": "What blocks trimming",
@@ -69,7 +71,7 @@ def test_streams_are_searched_sorted_and_linked(
     page.wait_for_url(re.compile("sort=-length"))
     if PICTURES:
         bustle(page, filled)
-        screenshot(page, "streams", 440)
+        screenshot(page, "streams", 490)
     page.get_by_label("Search names").fill("rejected")
     expect(page.get_by_role("row")).to_have_count(2)
     page.wait_for_url(re.compile("search=rejected"))
@@ -149,6 +151,31 @@ def test_markup_and_escapes_are_shown_and_do_nothing(
     assert page.locator(".view script").count() == 0
 
 
+def test_columns_are_chosen_and_remembered(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/stream?name=orders")
+    expect(page.get_by_role("columnheader", name="fields")).to_be_visible()
+    page.get_by_role("button", name="Columns").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_role("checkbox", name="qty").click()
+    dialog.get_by_role("button", name="Show").click()
+    expect(page.get_by_role("columnheader", name="qty")).to_be_visible()
+    page.goto(f"{dashboard.address}/stream?name=orders")
+    expect(page.get_by_role("columnheader", name="qty")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="fields")).to_have_count(0)
+    page.goto(f"{dashboard.address}/stream?name=live")
+    expect(page.get_by_role("columnheader", name="fields")).to_be_visible()
+
+
+def test_json_is_a_tree(dashboard: Dashboard, visitor: Visitor) -> None:
+    page = visitor.goto(dashboard, "/stream?name=evil")
+    first_id(page).click()
+    tree = page.get_by_role("dialog").locator(".tree")
+    expect(tree).to_contain_text('"id": 9007199254740993')
+    expect(tree).to_contain_text('"html": "<b>"')
+    tree.locator("summary").first.click()
+    expect(tree.get_by_text('"id"')).to_be_hidden()
+
+
 def test_an_entry_with_many_fields_is_shown_in_parts(
     dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
 ) -> None:
@@ -195,7 +222,7 @@ def test_the_bytes_of_a_node_are_shown_with_what_was_deleted(
     if PICTURES:
         page.goto(f"{dashboard.address}/structure?name=sensors")
         expect(page.locator(".bytes li.deleted")).to_have_count(2)
-        screenshot(page, "structure", 1000)
+        screenshot(page, "structure", 1230)
 
 
 def test_a_read_only_dashboard_offers_and_accepts_no_change(
@@ -255,11 +282,88 @@ def test_a_page_recovers_when_the_server_comes_back(visitor: Visitor, tmp_path: 
             server.end()
             alert = page.locator("[role=alert]")
             expect(alert).to_contain_text(f"cannot reach 127.0.0.1:{port}")
-            page.goto(f"{dashboard.address}/structure?name=orders")
-            expect(alert).to_contain_text("retrying")
+            for path in ("/overview", "/streams", "/pipeline", "/structure?name=orders"):
+                page.goto(f"{dashboard.address}{path}", wait_until="commit")
+                expect(alert).to_contain_text("retrying")
             server.start("--port", str(port))
             expect(alert).to_be_hidden()
             expect(page.locator(".view")).to_contain_text("all are shown")
+
+
+def test_a_page_does_not_wait_for_a_server_that_hangs(visitor: Visitor) -> None:
+    with (
+        running_penstock() as server,
+        running_dashboard(f"redis://127.0.0.1:{server.port}") as board,
+    ):
+        page = visitor.goto(board, "/streams")
+        expect(page.locator("tbody")).to_contain_text("No streams")
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            alert = page.locator("[role=alert]")
+            expect(alert).to_contain_text("does not answer")
+            page.goto(f"{board.address}/overview")
+            expect(alert).to_contain_text("does not answer")
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        expect(alert).to_be_hidden()
+
+
+def test_the_overview_says_what_is_wrong_and_leads_there(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    with filled.client() as client:
+        client.execute_command(
+            "XCLAIM", "orders", "packers", "ann", 0, f"{FIRST_MS}-0", "IDLE", 4_000_000
+        )
+    page = visitor.goto(dashboard, "/")
+    table = page.get_by_role("table", name="what is wrong now")
+    rows = table.get_by_role("row").filter(has_text="Pending entries age")
+    row = rows.filter(has_text="packers of orders")
+    expect(row.locator(".level.bad")).to_have_count(1)
+    expect(page.locator(".figure").filter(has_text="Pending entries")).to_contain_text(
+        re.compile("[1-9]")
+    )
+    row.get_by_role("link").click()
+    pending = page.get_by_role("table", name="pending entries", exact=True)
+    expect(pending).to_contain_text("ann")
+
+
+def test_history_survives_the_dashboard(
+    visitor: Visitor, filled: PenstockServer, tmp_path: Path
+) -> None:
+    url, state = f"redis://127.0.0.1:{filled.port}", ("--state-dir", str(tmp_path))
+    with running_dashboard(url, *state) as dashboard:
+        page = visitor.goto(dashboard, "/groups?name=orders")
+        page.get_by_label("time range of charts").click()
+        page.get_by_role("option", name="6 hours").click()
+        expect(chart_of(page, "Pending")).to_have_attribute(
+            "aria-label", re.compile("packers: now")
+        )
+    with running_dashboard(url, *state) as dashboard:
+        page = visitor.goto(dashboard, "/group?name=orders&group=packers")
+        expect(chart_of(page, "Pending")).to_have_attribute(
+            "aria-label", re.compile("packers: now")
+        )
+        expect(page.get_by_label("time range of charts")).to_have_value(re.compile("6 hours"))
+
+
+def chart_of(page: Any, title: str) -> Any:
+    card = page.locator(".card").filter(has=page.get_by_role("heading", name=title))
+    return card.locator("[aria-label^='Chart']")
+
+
+def test_settings_and_clients_are_searched(
+    dashboard: Dashboard, visitor: Visitor, filled: PenstockServer
+) -> None:
+    page = visitor.goto(dashboard, "/configuration")
+    page.get_by_label("Filter settings").fill("maxclients")
+    expect(page.get_by_role("row")).to_have_count(2)
+    page.wait_for_url(re.compile("search=maxclients"))
+    with filled.client() as client:
+        client.client_setname("findme")
+        page.goto(f"{dashboard.address}/clients?search=findme")
+        expect(page.get_by_role("row")).to_have_count(2)
+        expect(page.get_by_role("table", name="clients")).to_contain_text("findme")
 
 
 def test_a_dashboard_with_a_password_asks_for_it(visitor: Visitor, filled: PenstockServer) -> None:

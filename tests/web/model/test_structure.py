@@ -90,7 +90,7 @@ def test_the_tree_has_a_leaf_for_each_node(live: Live) -> None:
     assert sorted(leaves, key=lambda text: int(text[:-2])) == [
         str(node.master) for node in found.nodes
     ]
-    assert tree_options(found)["series"][0]["type"] == "tree"
+    assert tree_options(found, tree_data(found))["series"][0]["type"] == "tree"
 
 
 def test_windows_cover_the_whole_stream(live: Live) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from penstock.web.model.values import (
     HEX_BYTES_MAX,
+    field_preview,
     hex_view,
     json_view_or_none,
     preview,
@@ -25,6 +26,20 @@ JSON = st.recursive(
     lambda inner: st.lists(inner) | st.dictionaries(st.text(alphabet='ab<>"\\'), inner),
     max_leaves=20,
 )
+
+
+def test_a_preview_shows_json_without_escapes() -> None:
+    fields = [(b"order", b"two words"), (b"body", b'{"a": {"b": [1, "x"]}}'), (b"list", b'["x"]')]
+    assert preview(fields) == 'order="two words" body={"a": {"b": [1, "x"]}} list=["x"]'
+    assert preview([(b"evil", b'{"a": "\x1b[2J"}')]) == 'evil={"a": "\\x1b[2J"}'
+
+
+def test_a_field_has_all_its_values() -> None:
+    fields = [(b"a", b"1"), (b"b", b"2"), (b"a", b"x" * 500)]
+    assert field_preview(fields, b"b") == "2"
+    assert field_preview(fields, b"c") == ""
+    assert field_preview(fields, b"a").startswith("1, xxx")
+    assert field_preview(fields, b"a").endswith(" ...")
 
 
 @given(st.lists(JSON) | st.dictionaries(st.text(alphabet="abc"), JSON))

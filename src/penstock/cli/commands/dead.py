@@ -9,11 +9,11 @@ from typing import Annotated
 import redis
 import typer
 
-from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url, Word, refusal
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url, refusal
 from penstock.cli.terminal.entries import StreamEntry, entries
 from penstock.cli.terminal.outcome import Failure, example
 from penstock.cli.terminal.output import Stdout, TableColumn
-from penstock.engine.commands.work.rows import WAITING, WINDOW_MS
+from penstock.client.dead_letters import FACTS, SUFFIX, add_words, claim_words, drop_words, facts_of
 from penstock.human.show import entry_json, fields_text, harmless
 
 EPILOG = example(
@@ -25,10 +25,6 @@ EPILOG = example(
 )
 
 PAGE = 500
-FACTS = (
-    *(b"_reason", b"_source_stream", b"_source_id", b"_traceback"),
-    *(b"_attempts", b"_group", b"_consumer"),
-)
 COLUMNS = (
     TableColumn("id"),
     TableColumn("source id"),
@@ -62,7 +58,7 @@ def dead(
     If the entry is no longer in STREAM, it is added again, and all groups see it. IDs are those of
     STREAM:dead.
     """
-    name = os.fsencode(stream) + b":dead"
+    name = os.fsencode(stream) + SUFFIX
     output = Stdout()
     with ServerConnection(url) as server:
         if action is Action.LS:
@@ -99,10 +95,6 @@ def _one(server: ServerConnection, name: bytes, id_: str) -> StreamEntry:
     return found[0]
 
 
-def _facts(entry: StreamEntry) -> dict[bytes, bytes]:
-    return {field: value for field, value in entry.fields if field in FACTS}
-
-
 def _list(found: list[StreamEntry], json: bool, output: Stdout) -> None:
     if json:
         for entry in found:
@@ -110,7 +102,7 @@ def _list(found: list[StreamEntry], json: bool, output: Stdout) -> None:
         return
     rows = []
     for entry in found:
-        facts = _facts(entry)
+        facts = facts_of(entry.fields)
         shown = [facts.get(name, b"") for name in (b"_source_id", b"_group", b"_attempts")]
         reason = facts.get(b"_reason", b"").split(b"\n")[0]
         rows.append([str(entry.id), *map(harmless, shown), harmless(reason)])
@@ -122,7 +114,7 @@ def _show(name: bytes, entry: StreamEntry, json: bool, output: Stdout) -> None:
         output.line(entry_json(name, entry.id, entry.fields))
         return
     output.line(f"{entry.id}")
-    facts = _facts(entry)
+    facts = facts_of(entry.fields)
     for fact in FACTS:
         if fact != b"_traceback" and fact in facts:
             output.line(f"  {fact.decode()[1:]}: {harmless(facts[fact])}")
@@ -133,7 +125,7 @@ def _show(name: bytes, entry: StreamEntry, json: bool, output: Stdout) -> None:
 
 def _redrive(server: ServerConnection, name: bytes, entry: StreamEntry) -> str:
     """Give an entry back to its group, or add it again; remove the dead letter in the same step."""
-    facts = _facts(entry)
+    facts = facts_of(entry.fields)
     try:
         source, source_id, group = (
             facts[name] for name in (b"_source_stream", b"_source_id", b"_group")
@@ -141,14 +133,8 @@ def _redrive(server: ServerConnection, name: bytes, entry: StreamEntry) -> str:
     except KeyError as error:
         raise Failure(f"{entry.id} has no field {harmless(error.args[0])}") from None
     there = entries(source, server.ask("XRANGE", source, source_id, source_id, about=source))
-    again: list[Word]
-    if there:
-        again = ["XCLAIM", source, group, WAITING, 0, source_id, "IDLE", WINDOW_MS]
-        again += ["RETRYCOUNT", 0, "FORCE", "JUSTID"]
-    else:
-        fields = [piece for one in entry.fields if one[0] not in FACTS for piece in one]
-        again = ["XADD", source, "*", *fields]
-    replies = server.ask_all([("MULTI",), again, ("XDEL", name, str(entry.id)), ("EXEC",)])
+    again = claim_words(source, group, source_id) if there else add_words(source, entry.fields)
+    replies = server.ask_all([("MULTI",), again, drop_words(name, entry.id), ("EXEC",)])
     for reply in replies:
         if isinstance(reply, redis.RedisError):
             raise refusal(reply, source)

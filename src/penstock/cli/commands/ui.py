@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import socket
 import ssl
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ EPILOG = example(
     "penstock ui                                    http://127.0.0.1:8379, for a local server",
     "penstock ui --url redis://10.0.0.7:6379/2      another server",
     "penstock ui --allow-writes                     with buttons that change data",
+    "penstock ui --state-dir ~/.local/state/penstock    with history of the last 14 days",
     "PENSTOCK_UI_PASSWORD=... penstock ui --bind 0.0.0.0 --tls-cert-file ui.crt --tls-key-file ui.key",
 )
 
@@ -66,6 +68,15 @@ def ui(
     ] = None,
     tls_cert_file: Certificate = None,
     tls_key_file: Key = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PENSTOCK_UI_STATE",
+            show_envvar=True,
+            metavar="FOLDER",
+            help="Folder for a file with the history of 14 days. Without it, the history is in memory.",
+        ),
+    ] = None,
 ) -> None:
     """Run the dashboard: the streams of a server in a browser.
 
@@ -88,17 +99,20 @@ def ui(
         raise Failure("the dashboard needs NiceGUI: pip install 'penstock[ui]'") from None
     from penstock.web import app  # noqa: PLC0415
     from penstock.web.board import Settings  # noqa: PLC0415
+    from penstock.web.watch.archive import ArchiveError  # noqa: PLC0415
 
     host = f"[{bind}]" if ":" in bind else bind
     scheme = "http" if tls_cert_file is None else "https"
     say(f"dashboard at {scheme}://{host}:{port}/" + (", writes allowed" if allow_writes else ""))
-    access = (password, allow_writes, cluster, proxies, tls_cert_file, tls_key_file)
+    access = (password, allow_writes, cluster, proxies, tls_cert_file, tls_key_file, state_dir)
     try:
         app.run(Settings(url, port, bind, *access))
     except BadUrl as error:
         raise typer.BadParameter(
             f"expected {error}", param_hint="'--url' (or PENSTOCK_URL)"
         ) from None
+    except ArchiveError as error:
+        raise Failure(str(error)) from None
 
 
 def _is_loopback(bind: str) -> bool:

@@ -65,10 +65,6 @@ def redriven(stream: bytes, reject: Entry) -> Fields:
     return [*kept, (SOURCE_STREAM, stream), (SOURCE_ID, reject.id.text)]
 
 
-def is_reject(entry: Entry) -> bool:
-    return any(name == REASON for name, _ in entry.fields)
-
-
 def _origin(reject: Entry) -> bytes:
     for name, value in reject.fields:
         if name == SOURCE_STREAM and value:

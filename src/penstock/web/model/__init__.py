@@ -1,15 +1,18 @@
 """The data that pages show, without NiceGUI.
 
-catalogue    all streams
-stream_page  the entries of a stream, page by page
-tailing      new entries of a stream
-facts        a stream and its groups, from XINFO (the server computes the lag)
-groups       groups: position, consumers, pending entries
-unknown_lag  why a lag is unknown
-history      lag and pending entries over time
-rates        rates and sparklines
-pipelines    running Spark pipelines
-structure    the tree and the bytes of a stream
-exports      a selection as JSONL, CSV or Parquet
-values       field values as text, JSON or hex
+catalogue     all streams
+stream_page   the entries of a stream, page by page
+tailing       new entries of a stream
+facts         a stream and its groups, from XINFO (the server computes the lag)
+groups        groups: position, consumers, pending entries
+pending_ages  pending entries by consumer and age
+dead_letters  what workers gave up
+unknown_lag   why a lag is unknown
+history       lag and pending entries over time
+rates         rates and sparklines
+pipelines     running Spark pipelines
+structure     the tree and the bytes of a stream
+exports       a selection as JSONL, CSV or Parquet
+json_tree     a JSON value as a tree
+values        field values as text, JSON or hex
 """

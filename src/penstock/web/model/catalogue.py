@@ -11,11 +11,13 @@ Rates and histories start when the dashboard does.
 from __future__ import annotations
 
 import asyncio
+import heapq
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from penstock.client.replies import UnexpectedReply
+from penstock.client.xinfo import GroupInfo
 from penstock.human.show import harmless
 from penstock.web.model.facts import StreamFacts, stream_facts
 from penstock.web.model.history import GroupHistory
@@ -47,6 +49,16 @@ class CataloguePage:
     number: int
     pages: int
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over all streams. Unknown rates and lags are left out."""
+
+    rate_in: float
+    rate_out: float
+    lag: int
+    pending: int
 
 
 class StreamCatalogue:
@@ -134,6 +146,25 @@ class StreamCatalogue:
     def all_facts(self) -> Iterable[StreamFacts]:
         """The facts of every stream, as of the last sweep."""
         return self._facts.values()
+
+    def totals(self) -> Totals:
+        """Sums over all streams. Cost: visits every group."""
+        meters = self._meters.values()
+        groups = [group for facts in self._facts.values() for group in facts.groups]
+        return Totals(
+            rate_in=sum(meter.rate_in or 0 for meter in meters),
+            rate_out=sum(meter.rate_out or 0 for meter in meters),
+            lag=sum(group.lag or 0 for group in groups),
+            pending=sum(group.pending for group in groups),
+        )
+
+    def largest_lags(self, count: int) -> list[tuple[StreamFacts, GroupInfo]]:
+        """The groups with the largest lags, then with the most pending entries."""
+        return heapq.nlargest(
+            count,
+            ((facts, group) for facts in self._facts.values() for group in facts.groups),
+            key=lambda found: (found[1].lag or 0, found[1].pending),
+        )
 
     def page(
         self, search: str, sort: str, descending: bool, number: int, size: int

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from penstock.client.dead_letters import WAITING
 from penstock.client.replies import Reply, array, blob, identifier, number, parts
 from penstock.client.xinfo import ConsumerInfo, GroupInfo, consumer_infos
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
@@ -55,7 +56,12 @@ async def consumers_of(server: ServerClient, stream: bytes, group: bytes) -> lis
 
 
 def consumer_state(consumer: ConsumerInfo) -> str:
-    """`dead`: silent for a long time, with pending entries. `gone`: the same, without."""
+    """`dead`: silent for a long time, with pending entries. `gone`: the same, without.
+
+    Workers keep entries that wait for their next attempt in the name of a consumer that never reads.
+    """
+    if consumer.name == WAITING:
+        return "waits for workers"
     if consumer.idle_ms >= DEAD_IDLE_MS:
         return "dead" if consumer.pending else "gone"
     if consumer.pending and (consumer.inactive_ms or 0) >= DEAD_IDLE_MS:

@@ -111,8 +111,12 @@ def reject_streams(catalogue: StreamCatalogue) -> list[bytes]:
     return [
         facts.name
         for facts in catalogue.all_facts()
-        if facts.last is not None and any(name == REASON for name, _ in facts.last.fields)
+        if facts.last is not None and is_reject(facts.last)
     ]
+
+
+def is_reject(entry: Entry) -> bool:
+    return any(name == REASON for name, _ in entry.fields)
 
 
 async def rejects_of(server: ServerClient, streams: Sequence[bytes]) -> list[Rejects]:

@@ -29,7 +29,7 @@ from penstock.inspect.stored import (
     place_of,
 )
 from penstock.inspect.tree import tree_of
-from penstock.web.colours import CHART_LINK, CHART_TEXT
+from penstock.web.design.colours import CHART_EDGE, CHART_LINK, CHART_TEXT
 from penstock.web.model.facts import StreamFacts
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerClient
@@ -146,7 +146,16 @@ def tree_data(window: Window) -> dict[str, Any]:
         path[-1].setdefault("children", []).append(made)
         path.append(made)
     children = root["children"]
-    return children[0] if children else {"name": "empty"}
+    return (
+        children[0] | {"label": {"position": "bottom", "align": "left"}}
+        if children
+        else {"name": "empty"}
+    )
+
+
+def tree_depth(tree: dict[str, Any]) -> int:
+    """The number of levels below the root."""
+    return 1 + max(map(tree_depth, tree["children"])) if tree.get("children") else 0
 
 
 def _node_label(characters: bytes, is_compressed: bool, is_key: bool) -> str:
@@ -156,7 +165,7 @@ def _node_label(characters: bytes, is_compressed: bool, is_key: bool) -> str:
     return f"“{shown}”" if is_compressed else f"[{shown}]" if shown else "key" if is_key else ""
 
 
-def tree_options(window: Window) -> dict[str, Any]:
+def tree_options(window: Window, tree: dict[str, Any]) -> dict[str, Any]:
     """The chart of the tree, from left to right."""
     return {
         "animation": False,
@@ -168,7 +177,7 @@ def tree_options(window: Window) -> dict[str, Any]:
         "series": [
             {
                 "type": "tree",
-                "data": [tree_data(window)],
+                "data": [tree],
                 "left": 16,
                 "right": 190,
                 "top": 24,
@@ -177,9 +186,14 @@ def tree_options(window: Window) -> dict[str, Any]:
                 "symbolSize": 8,
                 "initialTreeDepth": -1,
                 "roam": False,
+                "itemStyle": {"color": CHART_LINK, "borderColor": CHART_LINK},
+                "lineStyle": {"color": CHART_EDGE, "width": 1.5},
+                # Straight lines that fork near the parent leave room for the label of each child.
+                "edgeShape": "polyline",
+                "edgeForkPosition": "12%",
                 "label": {
                     "position": "top",
-                    "align": "left",
+                    "align": "right",
                     "fontFamily": "monospace",
                     "fontSize": 10,
                     "color": CHART_TEXT,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from penstock.human.show import Fields, fields_text, harmless
+from penstock.human.show import Fields, harmless, quoted
 
 PREVIEW_CHARACTERS = 200
 SHOWN_BYTES_MAX = 64 * 1024
@@ -18,12 +18,29 @@ HEX_ROW = 16
 
 
 def preview(fields: Fields) -> str:
-    """The start of an entry's fields on one line."""
+    """The start of an entry's fields on one line. JSON is shown as it is, without escapes."""
     cut = [(name[:PREVIEW_CHARACTERS], value[:PREVIEW_CHARACTERS]) for name, value in fields[:20]]
-    text = fields_text(cut)
+    text = " ".join(
+        f"{quoted(name)}={harmless(value) if _starts_json(value) else quoted(value)}"
+        for name, value in cut
+    )
     if len(text) > PREVIEW_CHARACTERS or len(fields) > len(cut):
         return text[:PREVIEW_CHARACTERS] + " ..."
     return text
+
+
+def field_preview(fields: Fields, name: bytes) -> str:
+    """The values of one field, cut, on one line. Empty if the entry does not have it."""
+    found = [value for field, value in fields if field == name]
+    text = ", ".join(harmless(value[:PREVIEW_CHARACTERS]) for value in found)
+    cut = len(text) > PREVIEW_CHARACTERS or any(len(value) > PREVIEW_CHARACTERS for value in found)
+    return text[:PREVIEW_CHARACTERS] + " ..." if cut else text
+
+
+def _starts_json(value: bytes) -> bool:
+    """Whether a value, which may be cut, looks like an object or an array."""
+    start = value.lstrip()[:2]
+    return start[:1] == b"{" or start in (b'["', b"[{", b"[[", b"[]")
 
 
 def value_text(value: bytes) -> str:
@@ -34,29 +51,37 @@ def value_text(value: bytes) -> str:
 
 def json_view_or_none(value: bytes) -> str | None:
     """Indented JSON, if the value is an object or array. All digits and repeated names are kept."""
+    parsed = parse_json_or_none(value)
+    try:
+        return None if parsed is None else "\n".join(_lines(parsed, ""))
+    except RecursionError:
+        return None
+
+
+def parse_json_or_none(value: bytes) -> object:
+    """An object or array: JsonObject, list, JsonLiteral for numbers, str, bool and None inside."""
     if value.lstrip()[:1] not in (b"{", b"[") or len(value) > SHOWN_BYTES_MAX:
         return None
     try:
         # Keep numbers as text: a float would lose digits of large integers and decimals.
-        parsed = json.loads(
+        return json.loads(
             value,
-            parse_float=_Literal,
-            parse_int=_Literal,
+            parse_float=JsonLiteral,
+            parse_int=JsonLiteral,
             parse_constant=_refuse,
-            object_pairs_hook=_Object,
+            object_pairs_hook=JsonObject,
         )
-        return "\n".join(_lines(parsed, ""))
     except (ValueError, RecursionError):
         return None
 
 
-class _Literal(str):
+class JsonLiteral(str):
     """A number as written."""
 
     __slots__ = ()
 
 
-class _Object(tuple[tuple[str, object], ...]):
+class JsonObject(tuple[tuple[str, object], ...]):
     """Names and values in order. A dict would drop repeated names."""
 
     __slots__ = ()
@@ -69,15 +94,15 @@ def _refuse(word: str) -> None:
 def _lines(value: object, indent: str) -> list[str]:
     """The lines of a value. The first line follows a name."""
     deeper = indent + "  "
-    if isinstance(value, _Object):
+    if isinstance(value, JsonObject):
         if not value:
             return ["{}"]
-        return _block("{", "}", [(f"{_string(name)}: ", item) for name, item in value], deeper)
+        return _block("{", "}", [(f"{json_string(name)}: ", item) for name, item in value], deeper)
     if isinstance(value, list) and value:
         return _block("[", "]", [("", item) for item in value], deeper)
-    if isinstance(value, _Literal):
+    if isinstance(value, JsonLiteral):
         return [str(value)]
-    return [_string(value) if isinstance(value, str) else json.dumps(value)]
+    return [json_string(value) if isinstance(value, str) else json.dumps(value)]
 
 
 def _block(
@@ -93,7 +118,7 @@ def _block(
     return [*lines, indent[:-2] + closing]
 
 
-def _string(text: str) -> str:
+def json_string(text: str) -> str:
     return harmless(json.dumps(text, ensure_ascii=False))
 
 

@@ -9,13 +9,15 @@ from nicegui import ui
 from penstock.client.replies import Entry
 from penstock.human.show import Fields, entry_json, harmless, time_text
 from penstock.web.changes.resend import plan_resend
+from penstock.web.elements.dialogs import Done, answer_buttons, propose, titled_dialog
+from penstock.web.elements.frame import PageFrame, attribute
 from penstock.web.http.names import name_text, parse_name
+from penstock.web.model.json_tree import json_tree_or_none
 from penstock.web.model.values import hex_view, json_view_or_none, value_text
-from penstock.web.pages.dialogs import Done, answer_buttons, propose, titled_dialog
 from penstock.web.pages.entry_form import EntryForm
-from penstock.web.pages.frame import PageFrame, attribute
 
 FIELDS_SHOWN = 100
+TREE = "tree"
 
 
 def show_entry(frame: PageFrame, stream: bytes, entry: Entry, done: Done) -> None:
@@ -83,21 +85,31 @@ def _show_field(name: bytes, value: bytes) -> None:
         "text": lambda: value_text(value),
         "hex": lambda: hex_view(value),
     }
-    as_json = json_view_or_none(value)
+    as_json, tree = json_view_or_none(value), json_tree_or_none(value)
     if as_json is not None:
         views = {"JSON": lambda: as_json} | views
-    first = next(iter(views))
+    names = [TREE, *views] if tree is not None else list(views)
     with ui.column().classes("full-width gap-0"):
         with ui.row().classes("items-center gap-2 full-width"):
             ui.label(harmless(name)).classes("text-weight-bold mono wrap")
-            ui.label(f"{len(value):,} bytes").classes("muted text-caption")
+            ui.label(f"{len(value):,} bytes").classes("muted small")
             ui.space()
-            choice = ui.toggle(list(views), value=first).props("dense flat no-caps size=sm")
+            choice = ui.toggle(names, value=names[0]).props("dense flat no-caps size=12px")
             choice.props(f'role="group" aria-label="view of {attribute(harmless(name))}"')
             _copy_button(f"copy {harmless(name)}", views["text"])
-        with ui.element("pre").classes("mono wrap q-ma-none q-pa-xs full-width"):
-            shown = ui.label(views[first]()).classes("wrap").style("white-space: pre-wrap")
-        choice.on_value_change(lambda event: shown.set_text(views[event.value]()))
+        # json_tree_or_none escapes all stored data.
+        branches = ui.html(tree or "", sanitize=False).classes("full-width mono")
+        with ui.element("pre").classes("mono wrap q-ma-none q-pa-xs full-width") as box:
+            shown = ui.label().classes("wrap").style("white-space: pre-wrap")
+
+        def show(view: str) -> None:
+            branches.set_visibility(view == TREE)
+            box.set_visibility(view != TREE)
+            if view != TREE:
+                shown.set_text(views[view]())
+
+        show(names[0])
+        choice.on_value_change(lambda event: show(event.value))
 
 
 def _copy_button(label: str, data: Callable[[], str], text: bool = False) -> None:

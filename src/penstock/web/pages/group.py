@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
+from penstock.client.dead_letters import WAITING
 from penstock.client.replies import Entry
 from penstock.client.xinfo import ConsumerInfo
 from penstock.core.stream_id import SMALLEST, StreamID, parse
@@ -19,6 +20,10 @@ from penstock.web.changes.group_changes import (
     plan_destroy,
     plan_reset,
 )
+from penstock.web.elements.dialogs import ask_for, propose
+from penstock.web.elements.frame import PageFrame, heading, show_url
+from penstock.web.elements.parts import chart, draw, halves, part, tools
+from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link, parse_name
 from penstock.web.model.facts import one_stream
@@ -33,14 +38,13 @@ from penstock.web.model.groups import (
     pending_of,
     position_of,
 )
+from penstock.web.model.pending_ages import AGES, pending_ages
 from penstock.web.model.stream_page import OLDEST, behind
 from penstock.web.model.unknown_lag import lag_text, why_unknown
 from penstock.web.model.values import preview
-from penstock.web.pages.dialogs import ask_for, propose
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import PageFrame, heading, show_url
-from penstock.web.pages.groups import CHART_HEIGHT, POSITION_LABEL, draw
-from penstock.web.pages.table import DataColumn, DataTable, TableRow
+from penstock.web.pages.groups import POSITION_LABEL
+from penstock.web.watch.thresholds import CONSUMER_LEVELS, DELIVERIES, PENDING_AGE_MS, marked
 
 REFRESH_SECONDS = 2.0
 
@@ -58,6 +62,11 @@ PENDING_COLUMNS = [
     DataColumn("deliveries", "deliveries", numeric=True),
     DataColumn("fields", "payload", wraps=True),
 ]
+AGE_COLUMNS = [
+    DataColumn("consumer", "consumer"),
+    *(DataColumn(f"age{place}", text, numeric=True) for place, (_, text) in enumerate(AGES)),
+]
+NOTHING_PENDING = "Nothing is pending: every delivered entry was acknowledged."
 LEGEND = (
     "Idle: time since the consumer last sent a command. Inactive: time since it last received an entry (Redis"
     f" 7.2 and newer). Dead: idle for {duration_text(DEAD_IDLE_MS)} or longer, with pending entries. Gone:"
@@ -76,30 +85,44 @@ class GroupView:
         self._start = start
         self._rows: list[PendingEntry] = []
         with frame.content:
-            with ui.row().classes("items-baseline gap-2"):
-                heading(f"group {harmless(group)}", "text-h6 mono wrap")
+            with part():
+                heading(f"group {harmless(group)}", "title mono wrap")
                 self._about = ui.label().classes("muted wrap")
-            self._why = ui.label().classes("wrap warning").props('role="note"')
-            self._charts = [
-                ui.echart({}).classes("full-width").style(CHART_HEIGHT) for _ in range(2)
-            ]
+                self._why = ui.label().classes("wrap warning").props('role="note"')
             # A selection is only useful with buttons that act on it.
             chooses = frame.board.settings.allow_writes
-            self._consumers = DataTable(CONSUMER_COLUMNS, "consumers", chooses=chooses)
-            self._few = ui.label().classes("wrap warning")
-            self._few.set_visibility(False)
-            ui.label(LEGEND).classes("muted text-caption")
-            self._pending = DataTable(PENDING_COLUMNS, "pending entries", chooses=chooses)
-            self._pending.on_open(self._open)
-            with ui.row().classes("items-center gap-2"):
-                ui.button("First", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
-                self._next = ui.button("Next", on_click=self._turn_on).props("flat no-caps")
-                self._note = ui.label().classes("muted").props('role="status"')
+            with part("Consumers"):
+                self._consumers = DataTable(
+                    CONSUMER_COLUMNS,
+                    "consumers",
+                    chooses=chooses,
+                    empty="No consumer has read yet.",
+                )
+                self._few = ui.label().classes("wrap warning")
+                self._few.set_visibility(False)
+                ui.label(LEGEND).classes("muted small")
+            with part("Pending entries by age"):
+                self._ages = DataTable(AGE_COLUMNS, "pending entries by age", empty=NOTHING_PENDING)
+                self._counted = ui.label().classes("muted small")
+            with part("Pending entries"):
+                self._pending = DataTable(
+                    PENDING_COLUMNS,
+                    "pending entries",
+                    chooses=chooses,
+                    empty=NOTHING_PENDING,
+                )
+                self._pending.on_open(self._open)
+                with tools():
+                    ui.button("First", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
+                    self._next = ui.button("Next", on_click=self._turn_on).props("flat no-caps")
+                    self._note = ui.label().classes("muted").props('role="status"')
             if frame.board.settings.allow_writes:
                 self._build_actions()
+            with halves():
+                self._charts = [chart("Lag (entries)"), chart("Pending (entries)")]
 
     def _build_actions(self) -> None:
-        with ui.row().classes("items-center gap-2"):
+        with tools():
             ui.button("Acknowledge selected", on_click=self._ack).props("flat no-caps")
             ui.button("Claim selected", on_click=self._claim).props("flat no-caps")
             ui.button("Reset position", on_click=self._reset).props("flat no-caps")
@@ -120,7 +143,8 @@ class GroupView:
         why = why_unknown(facts, group)
         self._why.set_text(f"Why the lag is unknown: {why}")
         self._why.set_visibility(bool(why))
-        samples = {group.name: self._frame.board.history.samples(self._name, group.name)}
+        recorder = self._frame.board.recorder
+        samples = await recorder.samples(self._name, [group.name], self._frame.seconds)
         draw(self._charts[0], charts.history("lag", samples, pending=False))
         draw(self._charts[1], charts.history("pending", samples, pending=True))
         consumers = await consumers_of(self._server, self._name, self._group)
@@ -130,6 +154,12 @@ class GroupView:
             f"Shows the {len(shown)} of {len(consumers):,} consumers with the most pending entries."
         )
         self._few.set_visibility(len(shown) < len(consumers))
+        ages = await pending_ages(self._server, self._name, self._group)
+        self._ages.show([age_cells(consumer, counts) for consumer, counts in ages.rows])
+        self._counted.set_text(
+            "Age is the time since the last delivery. "
+            f"The first {ages.counted:,} of {group.pending:,} pending entries are counted."
+        )
         self._rows = await pending_of(self._server, self._name, self._group, self._start)
         self._pending.show([pending_cells(row) for row in self._rows])
         self._next.set_enabled(len(self._rows) == PENDING_PAGE)
@@ -216,11 +246,10 @@ def consumer_cells(consumer: ConsumerInfo) -> TableRow:
     """A consumer as the table shows it."""
     inactive = consumer.inactive_ms
     state = consumer_state(consumer)
-    mark = {"dead": "✖ ", "gone": "○ "}.get(state, "")
     return {
         "key": consumer.name.hex(),
         "name": harmless(consumer.name),
-        "state": mark + state,
+        "state": marked(state, CONSUMER_LEVELS.get(state, "")),
         "pending": f"{consumer.pending:,}",
         "idle": duration_text(consumer.idle_ms),
         "inactive": "unknown"
@@ -231,14 +260,25 @@ def consumer_cells(consumer: ConsumerInfo) -> TableRow:
     }
 
 
+def age_cells(consumer: bytes, counts: list[int]) -> TableRow:
+    """A row of the heat map."""
+    cells: TableRow = {"key": consumer.hex(), "consumer": harmless(consumer)}
+    for place, count in enumerate(counts):
+        cells[f"age{place}"] = {"text": f"{count:,}", "heat": place} if count else ""
+    return cells
+
+
 def pending_cells(row: PendingEntry) -> TableRow:
     """A pending entry as the table shows it."""
+    waits = row.consumer == WAITING  # its age says when workers may take it
     return {
         "key": str(row.id),
         "id": {"text": str(row.id), "open": "dialog" if row.fields is not None else ""},
-        "age": duration_text(row.idle_ms),
+        "age": "waits"
+        if waits
+        else marked(duration_text(row.idle_ms), PENDING_AGE_MS.level(row.idle_ms)),
         "consumer": harmless(row.consumer),
-        "deliveries": row.deliveries,
+        "deliveries": marked(f"{row.deliveries:,}", DELIVERIES.level(row.deliveries)),
         "fields": "(deleted)" if row.fields is None else preview(row.fields),
     }
 

@@ -10,17 +10,19 @@ from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.changes.entry_changes import Change
 from penstock.web.changes.group_changes import plan_create
+from penstock.web.elements.dialogs import ask_for, propose
+from penstock.web.elements.frame import PageFrame, heading
+from penstock.web.elements.parts import chart, draw, halves, part
+from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.groups import Holder, free_text, holders, oldest_pending, position_of
 from penstock.web.model.unknown_lag import lag_text, why_unknown
-from penstock.web.pages.dialogs import ask_for, propose
-from penstock.web.pages.frame import PageFrame, heading
-from penstock.web.pages.table import DataColumn, DataTable, TableRow
+from penstock.web.pages.dead_letters import DeadLetters
+from penstock.web.watch.thresholds import LAG, marked
 
 REFRESH_SECONDS = 2.0
-CHART_HEIGHT = "height: 15rem"
 POSITION_LABEL = "reads after: start, end, an id or a time"
 
 COLUMNS = [
@@ -28,8 +30,8 @@ COLUMNS = [
     DataColumn("lag", "lag", numeric=True),
     DataColumn("pending", "pending", numeric=True),
     DataColumn("consumers", "consumers", numeric=True),
-    DataColumn("last", "last delivered"),
-    DataColumn("time", "time (UTC)"),
+    DataColumn("last", "last delivered", wide=True),
+    DataColumn("time", "time (UTC)", wide=True),
     DataColumn("read", "entries read", numeric=True),
 ]
 HOLDER_COLUMNS = [
@@ -46,19 +48,28 @@ class GroupsView:
         self._frame = frame
         self._name = name
         with frame.content:
-            self._table = DataTable(COLUMNS, "groups")
-            self._why = ui.label().classes("wrap warning").style("white-space: pre-line")
-            self._why.props('role="note"')
-            if frame.board.settings.allow_writes:
-                ui.button("Create a group", on_click=self._create).props("flat no-caps")
-            heading("Positions")
-            self._timeline = ui.echart({}).classes("full-width")
-            heading("What blocks trimming")
-            self._free = ui.label().classes("wrap")
-            self._holders = DataTable(HOLDER_COLUMNS, "what blocks trimming")
-            heading("History, since this dashboard started")
-            self._lag = ui.echart({}).classes("full-width").style(CHART_HEIGHT)
-            self._pending = ui.echart({}).classes("full-width").style(CHART_HEIGHT)
+            with part():
+                self._table = DataTable(COLUMNS, "groups", empty="No group reads this stream.")
+                self._why = ui.label().classes("wrap warning").style("white-space: pre-line")
+                self._why.props('role="note"')
+                if frame.board.settings.allow_writes:
+                    ui.button("Create a group", icon="add", on_click=self._create).props(
+                        "flat no-caps"
+                    ).classes("self-start")
+            self._dead = DeadLetters(frame, name)
+            with part("What blocks trimming"):
+                self._free = ui.label().classes("wrap")
+                self._holders = DataTable(HOLDER_COLUMNS, "what blocks trimming")
+            with ui.element("div").classes("card part"):
+                heading("Positions")
+                self._timeline = ui.echart({}).classes("full-width")
+                with ui.row().classes("justify-between full-width small muted gap-2"):
+                    self._ends = [ui.label(), ui.label()]
+            with halves():
+                self._lag = chart("Lag (entries)")
+                self._pending = chart("Pending (entries)")
+            if not frame.board.recorder.is_on:
+                ui.label("The history begins when the dashboard starts.").classes("muted small")
 
     async def refresh(self) -> None:
         """Read the groups again and redraw the page."""
@@ -72,9 +83,15 @@ class GroupsView:
         self._why.set_visibility(bool(why))
         self._timeline.style(f"height: {5 + 2 * max(len(facts.groups), 1)}rem")
         draw(self._timeline, charts.timeline(facts, oldest))
+        for label, what, end in zip(
+            self._ends, ("tail", "head"), (facts.first, facts.last), strict=True
+        ):
+            label.set_text("" if end is None else f"{what} {time_text(end.id.ms)}")
         self._show_holders(facts, holders(facts, oldest))
-        history = self._frame.board.history
-        samples = {group.name: history.samples(self._name, group.name) for group in facts.groups}
+        await self._dead.refresh()
+        names = [group.name for group in facts.groups]
+        recorder = self._frame.board.recorder
+        samples = await recorder.samples(self._name, names, self._frame.seconds)
         draw(self._lag, charts.history("lag", samples, pending=False))
         draw(self._pending, charts.history("pending", samples, pending=True))
 
@@ -99,7 +116,7 @@ class GroupsView:
                 {
                     "key": f"{holder.group.hex()}/{holder.reason}",
                     "id": str(holder.id),
-                    "group": _group_link(facts.name, holder.group),
+                    "group": group_link(facts.name, holder.group),
                     "reason": holder.reason,
                 }
                 for holder in found
@@ -120,8 +137,8 @@ def group_cells(facts: StreamFacts, group: GroupInfo) -> TableRow:
     """A group as the table shows it."""
     return {
         "key": group.name.hex(),
-        "group": _group_link(facts.name, group.name),
-        "lag": lag_text(group),
+        "group": group_link(facts.name, group.name),
+        "lag": marked(lag_text(group), LAG.level(group.lag)),
         "pending": f"{group.pending:,}",
         "consumers": group.consumers,
         "last": str(group.last_id),
@@ -130,15 +147,8 @@ def group_cells(facts: StreamFacts, group: GroupInfo) -> TableRow:
     }
 
 
-def draw(chart: ui.echart, options: charts.Options) -> None:
-    """Replace the options of a chart. Nothing is sent if they are the same."""
-    if chart.options != options:
-        chart.options.clear()
-        chart.options.update(options)
-        chart.update()
-
-
-def _group_link(stream: bytes, group: bytes) -> dict[str, str]:
+def group_link(stream: bytes, group: bytes) -> dict[str, str]:
+    """A cell with a link to the group."""
     return {"text": harmless(group), "href": link("group", stream, group=group)}
 
 

@@ -9,6 +9,9 @@ from penstock.human.show import duration_text, harmless, time_text
 from penstock.web import charts
 from penstock.web.board import Board
 from penstock.web.changes.resend import Reject
+from penstock.web.elements.frame import PageFrame
+from penstock.web.elements.parts import chart, draw, halves, part
+from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.names import link, parse_name
 from penstock.web.model.pipelines import (
     METRICS_STREAM,
@@ -24,13 +27,13 @@ from penstock.web.model.rates import rate_text
 from penstock.web.model.stream_page import read_ids
 from penstock.web.model.values import preview
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import PageFrame, heading
-from penstock.web.pages.groups import CHART_HEIGHT, draw
 from penstock.web.pages.redrive import redrive
-from penstock.web.pages.table import DataColumn, DataTable, TableRow
+from penstock.web.watch.thresholds import LAG, PIPELINE_LEVELS, marked
 
 REFRESH_SECONDS = 2.0
 REJECTS_SHOWN = 20
+NO_REPORTS = f"No reports yet. `penstock pipeline run` writes them to {METRICS_STREAM.decode()}."
+NO_REJECTS = "No rejects."
 
 OUTPUT_COLUMNS = [
     DataColumn("pipeline", "pipeline"),
@@ -51,7 +54,7 @@ REASON_COLUMNS = [
 ]
 REJECT_COLUMNS = [
     DataColumn("id", "id"),
-    DataColumn("time", "time (UTC)"),
+    DataColumn("time", "time (UTC)", wide=True),
     DataColumn("reason", "reason", wraps=True),
     DataColumn("fields", "fields", wraps=True),
 ]
@@ -65,20 +68,22 @@ class PipelineView:
         self._only = only
         self._rejects_stream = rejects
         with frame.content:
-            self._empty = ui.label(
-                f"No reports yet. `penstock pipeline run` writes them to {METRICS_STREAM.decode()}."
-            ).props('role="status"')
-            self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines")
-            self._charts = [
-                ui.echart({}).classes("full-width").style(CHART_HEIGHT) for _ in range(3)
-            ]
-            heading("Rejects")
-            self._reasons = DataTable(REASON_COLUMNS, "reasons of rejects")
-            writes = frame.board.settings.allow_writes
-            self._rejected = DataTable(REJECT_COLUMNS, "newest rejects", chooses=writes)
-            self._rejected.on_open(self._open)
-            if writes:
-                ui.button("Redrive selected", on_click=self._redrive).props("flat no-caps")
+            self._outputs = DataTable(OUTPUT_COLUMNS, "outputs of pipelines", empty=NO_REPORTS)
+            with halves():
+                self._charts = [chart("Rows per second"), chart("Batch time (s)")]
+                self._charts.append(chart("Lag (entries)"))
+            with part("Rejects"):
+                self._reasons = DataTable(REASON_COLUMNS, "reasons of rejects", empty=NO_REJECTS)
+            with part("Newest rejects"):
+                writes = frame.board.settings.allow_writes
+                self._rejected = DataTable(
+                    REJECT_COLUMNS, "newest rejects", chooses=writes, empty=NO_REJECTS
+                )
+                self._rejected.on_open(self._open)
+                if writes:
+                    ui.button("Redrive selected", on_click=self._redrive).props(
+                        "flat no-caps"
+                    ).classes("self-start")
 
     async def refresh(self) -> None:
         """Read the newest reports again and redraw the page."""
@@ -87,11 +92,10 @@ class PipelineView:
             output for output in await outputs_of(server) if self._only in ("", output.pipeline)
         ]
         now_ms = await server.now_ms()
-        self._empty.set_visibility(not found)
         self._outputs.show([output_cells(output, now_ms) for output in found])
         draw(self._charts[0], charts.lines("rows/s", _series(found, "rows_per_second")))
-        draw(self._charts[1], charts.lines("batch time", _series(found, "seconds"), "s"))
-        draw(self._charts[2], charts.lines("lag", _series(found, "lag"), "entries"))
+        draw(self._charts[1], charts.lines("batch time in seconds", _series(found, "seconds")))
+        draw(self._charts[2], charts.lines("lag", _series(found, "lag")))
         streams = [self._rejects_stream] if self._rejects_stream else self._found_streams()
         self._show_rejects(await rejects_of(server, streams))
 
@@ -166,6 +170,7 @@ def _series(found: list[PipelineOutput], name: str) -> list[charts.Line]:
 def output_cells(output: PipelineOutput, now_ms: int) -> TableRow:
     """An output as the table shows it."""
     last = output.last
+    state = output.state(now_ms)
     return {
         "key": f"{output.pipeline}/{output.output}",
         "pipeline": {
@@ -173,12 +178,12 @@ def output_cells(output: PipelineOutput, now_ms: int) -> TableRow:
             "href": link("pipeline", only=output.pipeline),
         },
         "output": harmless(output.output),
-        "state": output.state(now_ms),
+        "state": marked(state, PIPELINE_LEVELS.get(state, "")),
         "batch": last.batch,
         "rows": f"{last.rows:,}",
         "rate": rate_text(last.rows_per_second),
         "seconds": "-" if last.seconds is None else f"{last.seconds:.2f} s",
-        "lag": "unknown" if last.lag is None else f"{last.lag:,}",
+        "lag": "unknown" if last.lag is None else marked(f"{last.lag:,}", LAG.level(last.lag)),
         "pending": "-" if last.pending is None else f"{last.pending:,}",
         "ago": duration_text(max(0, now_ms - last.at_ms)),
     }

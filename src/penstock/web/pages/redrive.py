@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Sequence
 from nicegui import ui
 
 from penstock.web.changes.resend import Reject, plan_redrive
+from penstock.web.elements.dialogs import Done, answer_buttons, propose, tell, titled_dialog
+from penstock.web.elements.frame import PageFrame
 from penstock.web.http.names import parse_name
-from penstock.web.pages.dialogs import Done, answer_buttons, propose, tell, titled_dialog
-from penstock.web.pages.frame import PageFrame
 
 Find = Callable[[], Awaitable[Sequence[Reject]]]
 

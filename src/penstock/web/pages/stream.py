@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from nicegui import ui
-from nicegui.events import KeyboardModifiers, KeyEventArguments
 
 from penstock.client.replies import Entry
 from penstock.core.stream_id import StreamID, parse
@@ -11,10 +10,15 @@ from penstock.human.moment import parse_moment
 from penstock.human.show import age_text, harmless, size_text, time_text
 from penstock.human.where import Condition, parse_conditions
 from penstock.web.board import Board
-from penstock.web.changes.resend import is_reject
+from penstock.web.elements.dialogs import tell
+from penstock.web.elements.frame import PageFrame, keep_cookie, show_url
+from penstock.web.elements.parts import tools
+from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.address import QueryReader
+from penstock.web.http.columns import COLUMNS_COOKIE, encode_choices, parse_choices
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
+from penstock.web.model.pipelines import is_reject
 from penstock.web.model.stream_page import (
     NEWEST,
     OLDEST,
@@ -26,20 +30,17 @@ from penstock.web.model.stream_page import (
     reading_from,
 )
 from penstock.web.model.tailing import Tail
-from penstock.web.model.values import preview
-from penstock.web.pages.dialogs import tell
+from penstock.web.model.values import field_preview, preview
+from penstock.web.pages.columns import choose_columns
 from penstock.web.pages.entry import show_entry
-from penstock.web.pages.frame import PageFrame, show_url
 from penstock.web.pages.stream_actions import StreamActions
-from penstock.web.pages.table import DataColumn, DataTable, TableRow
 
 TAIL_SECONDS = 0.4
 REFRESH_SECONDS = 3.0
 
-COLUMNS = [
+FIXED_COLUMNS = [
     DataColumn("id", "id"),
-    DataColumn("time", "time (UTC)"),
-    DataColumn("fields", "fields", wraps=True),
+    DataColumn("time", "time (UTC)", wide=True),
 ]
 SEEK_HINT = "start, end, an id, @ms, 2024-05-01T12:00, 10m"
 WHERE_HINT = "field=value, field!=value, field~regex, body$.a.b=value; combine with &&"
@@ -59,21 +60,29 @@ class StreamView:
         self._entries: list[Entry] = []
         self._facts: StreamFacts | None = None
         self._tail: Tail | None = None
+        cookie = ui.context.client.request.cookies.get(COLUMNS_COOKIE)
+        self._choices = parse_choices(cookie)
+        self._columns = self._choices.get(name, [])
         with frame.content:
             self._about = ui.label().classes("muted wrap")
             self._build_controls()
-            self._table = DataTable(COLUMNS, "entries", chooses=True)
+            self._table = DataTable(
+                columns_of(self._columns), "entries", chooses=True, empty="No entries here."
+            )
             self._table.element.classes("mono")
             self._table.on_open(self._open)
-            with ui.row().classes("items-center gap-2"):
+            with tools():
                 self._back = ui.button("Previous", on_click=self._turn_back).props("flat no-caps")
                 self._next = ui.button("Next", on_click=self._turn_on).props("flat no-caps")
                 self._note = ui.label().classes("muted wrap").props('role="status"')
             self._actions = StreamActions(frame, name, self)
-        ui.keyboard(on_key=self._key)
+        frame.keys.add("n", "next page", self._turn_on)
+        frame.keys.add("p", "previous page", self._turn_back)
+        frame.keys.add("t", "start, pause or resume the tail", self.turn_tail)
+        frame.keys.add("/", "go to an id or a time", lambda: self._seek_box.run_method("focus"))
 
     def _build_controls(self) -> None:
-        with ui.row().classes("items-center gap-2 full-width"):
+        with tools():
             self._seek_box = ui.input("Go to", placeholder=SEEK_HINT).props("dense outlined")
             self._seek_box.on("keydown.enter", self._seek).style("min-width: 14rem")
             self._seek_box.tooltip(SEEK_HINT)
@@ -85,6 +94,9 @@ class StreamView:
             self._where_box = box
             self._tail_button = ui.button("Tail", icon="play_arrow", on_click=self.turn_tail)
             self._tail_button.props("no-caps outline")
+            ui.button("Columns", icon="view_column", on_click=self._choose_columns).props(
+                "flat no-caps"
+            )
 
     async def refresh(self) -> None:
         """Read the current page again."""
@@ -176,6 +188,18 @@ class StreamView:
             else:
                 tell("this is the first page")
 
+    async def _choose_columns(self) -> None:
+        seen = [name for entry in self._entries for name, _ in entry.fields]
+        chosen = await choose_columns(self._frame, seen, self._columns)
+        if chosen is None:
+            return
+        cookie = encode_choices(self._choices, self._name, chosen)
+        self._choices = parse_choices(cookie)
+        self._columns = chosen
+        keep_cookie(COLUMNS_COOKIE, cookie)
+        self._table.show_columns(columns_of(chosen))
+        self._show(self._entries)
+
     async def _open(self, key: str) -> None:
         """Show an entry, even if it has left the table in the meantime."""
 
@@ -186,18 +210,6 @@ class StreamView:
                 show_entry(self._frame, self._name, found[0], self.refresh)
 
         await self._frame.attempt(find)
-
-    async def _key(self, event: KeyEventArguments) -> None:
-        if not event.action.keydown or _is_command(event.modifiers):
-            return
-        if event.key == "n":
-            await self._turn_on()
-        elif event.key == "p":
-            await self._turn_back()
-        elif event.key == "t":
-            await self.turn_tail()
-        elif event.key == "/":
-            self._seek_box.run_method("focus")
 
     def chosen(self) -> list[StreamID]:
         return [parse(key.encode()) for key in self._table.chosen]
@@ -215,7 +227,7 @@ class StreamView:
 
     def _show(self, entries: list[Entry]) -> None:
         self._entries = entries
-        self._table.show([entry_cells(entry) for entry in entries])
+        self._table.show([entry_cells(entry, self._columns) for entry in entries])
         self._actions.offer_redrive(any(is_reject(entry) for entry in entries))
 
     def _show_about(self, facts: StreamFacts, now_ms: int) -> None:
@@ -240,20 +252,27 @@ class StreamView:
         return text
 
 
-def entry_cells(entry: Entry) -> TableRow:
+def columns_of(chosen: list[bytes]) -> list[DataColumn]:
+    """The columns of the table: the chosen fields, or all fields in one column."""
+    if not chosen:
+        return [*FIXED_COLUMNS, DataColumn("fields", "fields", wraps=True)]
+    fields = [
+        DataColumn(f"field {name.hex()}", harmless(name), wraps=True, wide=True) for name in chosen
+    ]
+    return [*FIXED_COLUMNS, *fields]
+
+
+def entry_cells(entry: Entry, chosen: list[bytes]) -> TableRow:
     """A row of the table. Ids are text, because JavaScript numbers are exact only up to 2^53."""
     id_ = str(entry.id)
-    return {
+    cells: TableRow = {
         "key": id_,
         "id": {"text": id_, "open": "dialog"},
         "time": time_text(entry.id.ms),
-        "fields": preview(entry.fields),
     }
-
-
-def _is_command(held: KeyboardModifiers) -> bool:
-    """Whether a modifier makes the key a shortcut of the browser."""
-    return held.ctrl or held.alt or held.meta
+    if not chosen:
+        return cells | {"fields": preview(entry.fields)}
+    return cells | {f"field {name.hex()}": field_preview(entry.fields, name) for name in chosen}
 
 
 def register(board: Board) -> None:

@@ -17,12 +17,13 @@ from penstock.web.changes.entry_changes import (
     plan_trim_to_length,
 )
 from penstock.web.changes.resend import Reject
+from penstock.web.elements.dialogs import answer_buttons, propose, titled_dialog
+from penstock.web.elements.frame import PageFrame
+from penstock.web.elements.parts import tools
 from penstock.web.http.names import link
 from penstock.web.model.exports import IDS_MAX, LIMIT_DEFAULT, TYPES
 from penstock.web.model.facts import StreamFacts, one_stream
 from penstock.web.model.stream_page import read_ids
-from penstock.web.pages.dialogs import answer_buttons, propose, titled_dialog
-from penstock.web.pages.frame import PageFrame
 from penstock.web.pages.redrive import redrive
 from penstock.web.refusal import Refused
 
@@ -43,7 +44,7 @@ class StreamActions:
         self._frame = frame
         self._name = name
         self._shown = shown
-        with ui.row().classes("items-center gap-2"):
+        with tools():
             ui.button("Export", icon="download", on_click=self._export).props("flat no-caps")
             if frame.board.settings.allow_writes:
                 ui.button("Add an entry", on_click=self._add).props("flat no-caps")

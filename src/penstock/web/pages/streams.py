@@ -7,15 +7,18 @@ from nicegui import ui
 from penstock.client.replies import Entry
 from penstock.human.show import age_text, harmless, size_text
 from penstock.web.board import Board
+from penstock.web.elements.frame import PageFrame, show_url
+from penstock.web.elements.parts import tools
+from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.catalogue import SORTS, CataloguePage, StreamRow, names_of
 from penstock.web.model.facts import StreamFacts
 from penstock.web.model.rates import rate_text
-from penstock.web.pages.frame import PageFrame, show_url
-from penstock.web.pages.table import DataColumn, DataTable, TableRow
+from penstock.web.watch.thresholds import LAG, marked
 
 ROWS = 50
+NO_STREAMS = "No streams with such a name. Add one: penstock add orders sku=A1 qty=2"
 REFRESH_SECONDS = 2.0
 
 COLUMNS = [
@@ -43,11 +46,11 @@ class StreamsView:
         self._sort = sort.removeprefix("-")
         self._page = page
         with frame.content:
-            with ui.row().classes("items-center gap-3"):
+            with tools():
                 box = ui.input("Search names", value=search, on_change=self._searched)
                 box.props("dense outlined clearable debounce=300 type=search autofocus")
                 self._count = ui.label().classes("muted").props('role="status"')
-            self._table = DataTable(COLUMNS, "streams")
+            self._table = DataTable(COLUMNS, "streams", empty=NO_STREAMS)
             self._table.on_sort(self._sort_by)
             self._table.mark_sorted(self._sort, self._descending)
             self._pager = ui.pagination(1, 1, value=1, direction_links=True, on_change=self._turned)
@@ -55,7 +58,7 @@ class StreamsView:
             ui.label(
                 "Out counts entries delivered to all groups together. If a lag is unknown, the page of the"
                 " stream's groups explains why."
-            ).classes("muted text-caption")
+            ).classes("muted small")
 
     async def refresh(self) -> None:
         """Refresh the rows on the screen. The others are as old as the last sweep."""
@@ -122,7 +125,11 @@ def row_cells(row: StreamRow, now_ms: int) -> TableRow:
         "first": _age(facts.first, now_ms),
         "last": _age(facts.last, now_ms),
         "groups": len(facts.groups),
-        "lag": "-" if not facts.groups else f"{lag:,}" if lag is not None else _unknown(facts),
+        "lag": "-"
+        if not facts.groups
+        else marked(f"{lag:,}", LAG.level(lag))
+        if lag is not None
+        else _unknown(facts),
     }
 
 
@@ -138,7 +145,6 @@ def _age(entry: Entry | None, now_ms: int) -> str:
 def register(board: Board) -> None:
     """Serve this view."""
 
-    @ui.page("/")
     @ui.page("/streams")
     async def streams(search: str = "", sort: str = "", page: str = "") -> None:
         query = QueryReader()

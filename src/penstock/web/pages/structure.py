@@ -10,7 +10,10 @@ from penstock.human.show import harmless, size_text
 from penstock.inspect.memory import counters
 from penstock.inspect.stored import RawNode
 from penstock.web.board import Board
-from penstock.web.colours import pieces_css
+from penstock.web.design.colours import pieces_css
+from penstock.web.elements.frame import PageFrame, heading, show_url
+from penstock.web.elements.parts import draw, halves, part, tools
+from penstock.web.elements.table import DataColumn, DataTable, TableRow
 from penstock.web.http.address import QueryReader
 from penstock.web.http.names import link
 from penstock.web.model.facts import StreamFacts, one_stream
@@ -20,12 +23,13 @@ from penstock.web.model.structure import (
     Window,
     bytes_html,
     read_window,
+    tree_data,
+    tree_depth,
     tree_options,
     trims,
 )
-from penstock.web.pages.frame import PageFrame, heading, show_url
-from penstock.web.pages.groups import draw
-from penstock.web.pages.table import DataColumn, DataTable, TableRow
+
+LEVEL_REM, LEAF_REM = 11, 13  # room for the labels of a level of the tree, and of its leaves
 
 NODE_COLUMNS = [
     DataColumn("id", "node"),
@@ -43,14 +47,14 @@ PART_COLUMNS = [
 CSS = """
 .bytes { list-style: none; padding: 0; margin: 0; font-family: ui-monospace, "DejaVu Sans Mono", monospace;
   font-size: 12px; }
-.bytes li { padding: 3px 0; border-bottom: 1px solid rgba(128,128,128,.3); overflow-wrap: anywhere; }
-.bytes li > div { opacity: .75; }
+.bytes li { padding: 3px 0; border-bottom: 1px solid var(--hairline); overflow-wrap: anywhere; }
+.bytes li > div { color: var(--muted); }
 .bytes li.deleted { background: repeating-linear-gradient(45deg,
   rgba(200,0,0,.10) 0 6px, transparent 6px 12px); }
-.bytes li.deleted > div { color: var(--gone); opacity: 1; }
+.bytes li.deleted > div { color: var(--gone); }
 .p { display: inline-block; padding: 0 3px; margin: 1px 0; border-radius: 3px; max-width: 100%; }
 .piece-title:not(:empty) { position: sticky; bottom: 0; padding: 4px 8px; background: var(--card);
-  border-top: 1px solid rgba(128,128,128,.5); }
+  border-top: 1px solid var(--edge); }
 .p i { font-style: normal; font-weight: 700; margin-left: .5em; }
 """ + pieces_css()
 # The title of a piece describes its bytes, but only a mouse shows titles. So a click or tap shows it too, and
@@ -94,26 +98,26 @@ class StructureView:
         ui.add_css(CSS)
         with frame.content:
             self._about = ui.label().classes("muted wrap").props('role="status"')
-            with ui.row().classes("items-center gap-2"):
+            with tools():
                 ui.button("First nodes", on_click=lambda: self._go(SMALLEST)).props("flat no-caps")
                 self._next = ui.button("Next nodes", on_click=self._turn_on).props("flat no-caps")
                 ui.button("Newest", on_click=self._go_last).props("flat no-caps")
                 ui.button("Refresh", on_click=lambda: self._go(self._start)).props("flat no-caps")
-            with ui.element("div").classes("full-width").style("overflow-x: auto") as scrolled:
+            with ui.element("div").classes("card").style("overflow-x: auto") as scrolled:
                 # Scrollable elements need keyboard focus. The table of nodes opens the same nodes as the
                 # tree.
                 scrolled.props('tabindex="0" role="group" aria-label="radix tree"')
                 self._tree = ui.echart({}, on_point_click=self._clicked).classes("full-width")
-                self._tree.style("min-width: 46rem")
-            with ui.row().classes("full-width items-start gap-4"):
-                with ui.column().classes("col-12 col-md-5"):
+            ui.label("Scroll the tree sideways to see all of it.").classes("muted small lt-md")
+            with halves():
+                with part("Nodes"):
                     self._nodes = DataTable(NODE_COLUMNS, "nodes")
                     self._nodes.on_open(self._open)
-                with ui.column().classes("col-12 col-md"):
+                with part("Memory by use"):
                     self._parts = DataTable(PART_COLUMNS, "memory by use")
                     self._saved = ui.label().classes("wrap muted").style("white-space: pre-line")
             self._legend()
-            self._title = heading("", "text-subtitle1 text-weight-bold mono wrap")
+            self._title = heading("", "subtitle mono wrap")
             self._title.props('tabindex="-1"').set_visibility(False)
             # bytes_html escapes all stored data; sanitizing it again in the browser would double the time.
             self._bytes = ui.html("", sanitize=False).classes("full-width")
@@ -130,8 +134,10 @@ class StructureView:
         facts = await one_stream(self._frame.board.server, self._name)
         self._window = window = await read_window(self._frame.board.server, facts, self._start)
         self._about.set_text(about_text(facts, window))
-        self._tree.style(f"height: {max(8.0, 1.4 * len(window.nodes))}rem")
-        draw(self._tree, tree_options(window))
+        tree = tree_data(window)
+        width = LEVEL_REM * tree_depth(tree) + LEAF_REM
+        self._tree.style(f"height: {max(8.0, 1.4 * len(window.nodes))}rem; min-width: {width}rem")
+        draw(self._tree, tree_options(window, tree))
         self._nodes.show([node_cells(node) for node in window.nodes])
         self._parts.show(part_rows(window))
         self._saved.set_text(saved_text(window, facts.length))

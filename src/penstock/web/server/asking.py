@@ -26,10 +26,16 @@ from penstock.web.refusal import Refused, Word
 from penstock.web.server.links import ClusterLink, Replies, ServerLink, SingleLink
 
 READS = frozenset(
-    ("DUMP", "EXISTS", "INFO", "MEMORY", "PENSTOCK", "PING", "SCAN", "TIME", "TYPE", "XINFO",
-     "XLEN", "XPENDING", "XRANGE", "XREVRANGE")
+    ("CLIENT", "CONFIG", "DUMP", "EXISTS", "INFO", "MEMORY", "PENSTOCK", "PING", "ROLE", "SCAN", "SLOWLOG",
+     "TIME", "TYPE", "XINFO", "XLEN", "XPENDING", "XRANGE", "XREVRANGE")
 )  # fmt: skip
-READ_SUBCOMMANDS = {"MEMORY": {"USAGE"}, "PENSTOCK": {"NODES", "SPLITS"}}
+READ_SUBCOMMANDS = {
+    "CLIENT": {"LIST"},
+    "CONFIG": {"GET"},
+    "MEMORY": {"USAGE"},
+    "PENSTOCK": {"NODES", "SPLITS"},
+    "SLOWLOG": {"GET"},
+}
 
 _GONE = (redis.ConnectionError, redis.TimeoutError, redis.InvalidResponse, RedisClusterException, OSError,
          UnicodeError)  # fmt: skip

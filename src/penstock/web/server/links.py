@@ -33,6 +33,9 @@ Replies: TypeAlias = "list[Reply | redis.RedisError]"
 # redis-py needs these replies parsed to route commands in a cluster. All other replies stay unparsed.
 _TOPOLOGY = ("CLUSTER SLOTS", "CLUSTER SHARDS", "COMMAND", "COMMAND INFO")
 
+# Commands without a key, about one server. redis-py would send some of them to all nodes.
+_ABOUT_A_NODE = ("INFO", "CLIENT", "CONFIG", "SLOWLOG")
+
 
 class ServerLink(Protocol):
     """Connections to one server or cluster."""
@@ -111,7 +114,8 @@ class ClusterLink:
         return list(await asyncio.gather(*(self._one(words) for words in commands)))
 
     async def _one(self, words: Sequence[Word]) -> Reply | redis.RedisError:
-        asked = self._client.get_default_node() if len(words) == 1 else self._client
+        is_keyless = len(words) == 1 or words[0] in _ABOUT_A_NODE
+        asked = self._client.get_default_node() if is_keyless else self._client
         async with self._turn:
             try:
                 return cast("Reply", await asked.execute_command(*words))

@@ -14,7 +14,7 @@ from nicegui import ui
 from penstock.client.replies import UnexpectedReply
 from penstock.human.show import harmless
 from penstock.web.changes.entry_changes import Change, carry_out
-from penstock.web.pages.frame import PageFrame, attribute, heading
+from penstock.web.elements.frame import PageFrame, attribute, heading
 from penstock.web.refusal import Refused
 from penstock.web.server.asking import ServerUnreachable
 
@@ -33,7 +33,7 @@ def titled_dialog(frame: PageFrame, title: str, wide: bool = False) -> Iterator[
     classes = "asking gap-2 full-width" if wide else "asking gap-2"
     with frame.content, ui.dialog() as dialog, ui.card().classes(classes):
         dialog.props(f'aria-label="{attribute(title)}"').on("hide", dialog.delete)
-        heading(title, "text-h6 wrap")
+        heading(title, "title wrap")
         yield dialog
 
 

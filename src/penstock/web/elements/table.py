@@ -4,8 +4,10 @@ They are a custom component (table.js). NiceGUI's table templates recreate cells
 twice a second, and keyboard users lose the focus each time.
 
 A cell is text or a number, {"text", "href"} for a link, {"text", "open"} for a button that opens the row
-("open" is where: in a "dialog" or "below"), or {"points", "text"} for a sparkline. Values are inserted as
-text, never as markup. Sorting happens on the server: a heading is a button that sends the name of its column.
+("open" is where: in a "dialog" or "below"), {"points", "text"} for a sparkline, or {"text", "heat"}
+for a step of a heat map. Text and links may have a "level" (see watch/thresholds). Values are inserted as
+text, never as markup. On narrow screens a row is a card. Sorting happens on the server: a heading is
+a button that sends the name of its column.
 """
 
 from __future__ import annotations
@@ -28,6 +30,9 @@ class DataColumn:
     numeric: bool = False
     sorts: bool = False
     wraps: bool = False
+    wide: bool = (
+        False  # on a narrow screen: two thirds of a card; if it wraps too, all of it, with a label
+    )
 
 
 class TableElement(Element, component="table.js"):
@@ -41,12 +46,18 @@ class TableElement(Element, component="table.js"):
 class DataTable:
     """A table. The caller sorts, filters and pages the rows; each row has a `key`."""
 
-    def __init__(self, columns: list[DataColumn], label: str, chooses: bool = False) -> None:
+    def __init__(
+        self, columns: list[DataColumn], label: str, chooses: bool = False, empty: str = "None."
+    ) -> None:
         self._columns = columns
-        self._rows: list[TableRow] = []
+        self._rows: list[TableRow] | None = (
+            None  # the table says "Loading" until the first rows arrive
+        )
         self.chosen: list[str] = []
         self.element = TableElement().classes("full-width")
-        self.element.send(label=label, chooses=chooses, rows=[], columns=self._column_props())
+        self.element.send(
+            label=label, chooses=chooses, rows=None, columns=self._column_props(), empty=empty
+        )
         self.element.on("choose", lambda event: self._choose(event.args))
 
     def show(self, rows: list[TableRow]) -> None:
@@ -55,6 +66,12 @@ class DataTable:
             self._rows = rows
             self.element.send(rows=rows)
             self._choose(self.chosen)
+
+    def show_columns(self, columns: list[DataColumn]) -> None:
+        """Replace the columns."""
+        if columns != self._columns:
+            self._columns = columns
+            self.element.send(columns=self._column_props())
 
     def choose_none(self) -> None:
         """Clear the selection."""
@@ -77,7 +94,7 @@ class DataTable:
 
     def _choose(self, keys: object) -> None:
         """Select rows. Keys that are not shown are ignored, because rows may have changed in the meantime."""
-        self.chosen = shown_keys(keys, self._rows)
+        self.chosen = shown_keys(keys, self._rows or [])
 
     def _column_props(self, sorted_by: str = "", direction: str = "") -> list[dict[str, Any]]:
         """The columns as the component expects them."""
@@ -88,6 +105,7 @@ class DataTable:
                 "align": "text-right" if column.numeric else "text-left",
                 "sorts": column.sorts,
                 "wraps": column.wraps,
+                "wide": column.wide,
                 "sorted": direction if column.name == sorted_by else None,
             }
             for column in self._columns

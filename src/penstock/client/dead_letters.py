@@ -1,0 +1,48 @@
+"""Dead letters: entries of STREAM:dead that a worker gave up, and the commands that give them back.
+
+The entry keeps its fields byte for byte, and gets those in FACTS. To redrive it, the original entry is given
+to its group as a row that is due. If it is no longer in its stream, it is added again, and all groups see it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from penstock.core.stream_id import StreamID
+
+SUFFIX = b":dead"
+REASON, TRACEBACK, ATTEMPTS = b"_reason", b"_traceback", b"_attempts"
+SOURCE_STREAM, SOURCE_ID, GROUP, CONSUMER = (
+    b"_source_stream",
+    b"_source_id",
+    b"_group",
+    b"_consumer",
+)
+FACTS = (REASON, SOURCE_STREAM, SOURCE_ID, TRACEBACK, ATTEMPTS, GROUP, CONSUMER)
+
+# The same as in the engine, which this package may not import; a test compares them.
+WAITING = b"waiting"
+WINDOW_MS = 86_400_000
+
+Word = str | bytes | int
+
+
+def facts_of(fields: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The fields that tell why an entry is dead and where it was."""
+    return {name: value for name, value in fields if name in FACTS}
+
+
+def claim_words(source: bytes, group: bytes, source_id: bytes) -> tuple[Word, ...]:
+    """Gives an entry back to its group, due at once, with all its attempts."""
+    due = ("IDLE", WINDOW_MS, "RETRYCOUNT", 0, "FORCE", "JUSTID")
+    return ("XCLAIM", source, group, WAITING, 0, source_id, *due)
+
+
+def add_words(source: bytes, fields: Sequence[tuple[bytes, bytes]]) -> tuple[Word, ...]:
+    """Adds the entry again, without the facts."""
+    return ("XADD", source, "*", *(word for one in fields if one[0] not in FACTS for word in one))
+
+
+def drop_words(name: bytes, id_: StreamID) -> tuple[Word, ...]:
+    """Removes a dead letter."""
+    return ("XDEL", name, id_.text)

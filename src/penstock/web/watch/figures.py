@@ -1,0 +1,95 @@
+"""The key figures of a server over time: from INFO, and from the catalogue of streams."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from penstock.client.replies import UnexpectedReply
+from penstock.human.show import size_text
+from penstock.web.model.catalogue import StreamCatalogue
+from penstock.web.model.rates import Series, rate_text
+from penstock.web.refusal import Refused
+from penstock.web.server.asking import ServerClient, ServerUnreachable
+from penstock.web.watch.info import Info, number_of, parse_info
+
+LOOK_SECONDS = 2.0
+SAMPLES_MAX = 150  # five minutes
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+def _size(value: float) -> str:
+    return size_text(round(value))
+
+
+# Name, label and format of each figure, in the order of the samples.
+FIGURES: Sequence[tuple[str, str, Callable[[float], str]]] = (
+    ("in", "Entries in", rate_text),
+    ("out", "Entries out", rate_text),
+    ("ops", "Commands", rate_text),
+    ("lag", "Lag of all groups", _count),
+    ("pending", "Pending entries", _count),
+    ("memory", "Memory", _size),
+    ("clients", "Clients", _count),
+    ("unsynced", "Waiting for fsync", _size),
+)
+
+
+class ServerFigures:
+    """Samples of the figures, and the newest INFO. All pages share them."""
+
+    def __init__(self, server: ServerClient, catalogue: StreamCatalogue) -> None:
+        self._server = server
+        self._catalogue = catalogue
+        self._series = Series(len(FIGURES) + 1, SAMPLES_MAX)
+        self.info: Info = {}
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            await self.look()
+            await asyncio.sleep(LOOK_SECONDS)
+
+    async def look(self) -> None:
+        """Take one sample. A server that may not be asked INFO has fewer figures."""
+        try:
+            self.info = parse_info(await self._server.ask("INFO"))
+        except (Refused, UnexpectedReply):
+            self.info = {}
+        except ServerUnreachable:
+            return
+        self._series.add(time.time(), *self._sample())
+
+    def _sample(self) -> list[float | None]:
+        info, totals = self.info, self._catalogue.totals()
+        memory = number_of(info, "used_memory_rss") or number_of(info, "used_memory")
+        is_penstock = "penstock_version" in info
+        return [
+            totals.rate_in,
+            totals.rate_out,
+            number_of(info, "instantaneous_ops_per_sec"),
+            totals.lag,
+            totals.pending,
+            memory,
+            number_of(info, "connected_clients"),
+            # Redis counts jobs here, not bytes.
+            number_of(info, "aof_pending_bio_fsync") if is_penstock else None,
+        ]
+
+    def text(self, name: str) -> str:
+        """The newest value of one figure."""
+        if name == "unsynced" and self.info.get("aof_enabled") == "0":
+            return "no log"
+        values = self.values(name)
+        last = values[-1] if values else None
+        formats = {figure: text_of for figure, _, text_of in FIGURES}
+        return "-" if last is None else formats[name](last)
+
+    def values(self, name: str) -> list[float | None]:
+        """The samples of one figure, oldest first."""
+        place = 1 + [figure[0] for figure in FIGURES].index(name)
+        return [row[place] for row in self._series.rows()]

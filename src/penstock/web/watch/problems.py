@@ -1,0 +1,175 @@
+"""What is wrong with a server now, most dangerous first.
+
+First what may lose data (disk, replication, memory), then work that does not get done (dead consumers,
+pending entries, groups that fall behind), then what people have to look at (rejects and dead letters).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from penstock.client.xinfo import GroupInfo
+from penstock.human.show import duration_text, harmless
+from penstock.web.http.names import link
+from penstock.web.model.facts import StreamFacts
+from penstock.web.model.history import GroupHistory, Sample
+from penstock.web.model.pipelines import is_reject
+from penstock.web.watch.group_watch import WatchedGroup
+from penstock.web.watch.info import Info, number_of, parts_of, share_of
+from penstock.web.watch.thresholds import (
+    BAD,
+    CLIENT_SHARE,
+    LAG,
+    MEMORY_SHARE,
+    PENDING_AGE_MS,
+    REPLICA_SECONDS,
+    WARN,
+)
+
+GROWTH_SECONDS = 60
+REJECT_AGE_MS_MAX = 60 * 60_000
+DEAD_LETTERS = b":dead"
+LOOK_AT_LOG = "The server's log says more."
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something to look at: how bad it is, what, where, and a link to the place."""
+
+    level: str
+    what: str
+    where: str
+    detail: str
+    href: str
+
+
+def problems_of_server(info: Info) -> Iterator[Problem]:
+    """Disk, replication, memory and connections, from INFO."""
+    for name, what in (
+        ("aof_last_write_status", "The log cannot be written"),
+        ("rdb_last_bgsave_status", "The last snapshot failed"),
+        ("aof_last_bgrewrite_status", "The last rewrite of the log failed"),
+    ):
+        if info.get(name, "ok") != "ok":
+            yield Problem(BAD, what, "disk", f"{name} is {harmless(info[name])}. {LOOK_AT_LOG}", "")
+    yield from _replication(info)
+    for share, threshold, what, limit in (
+        (share_of(info, "used_memory", "maxmemory"), MEMORY_SHARE, "Memory", "maxmemory"),
+        (share_of(info, "connected_clients", "maxclients"), CLIENT_SHARE, "Clients", "maxclients"),
+    ):
+        level = threshold.level(share)
+        if level and share is not None:
+            yield Problem(
+                level,
+                f"{what}: {share:.0%} of the limit",
+                "server",
+                f"The limit is {limit}.",
+                link("configuration", search=limit),
+            )
+
+
+def _replication(info: Info) -> Iterator[Problem]:
+    place = link("replication")
+    if info.get("role") == "slave" and info.get("master_link_status") != "up":
+        seconds = number_of(info, "master_link_down_since_seconds")
+        since = "" if seconds is None else f" for {duration_text(round(seconds * 1000))}"
+        primary = f"{info.get('master_host', '?')}:{info.get('master_port', '?')}"
+        yield Problem(
+            BAD,
+            "Replica without its primary",
+            harmless(primary),
+            f"The link is down{since}.",
+            place,
+        )
+    for name, value in info.items():
+        if name.startswith("slave") and name[5:].isdecimal():
+            replica = parts_of(value)
+            where = harmless(f"{replica.get('ip', '?')}:{replica.get('port', '?')}")
+            lag = number_of(replica, "lag")
+            level = REPLICA_SECONDS.level(lag)
+            if replica.get("state") != "online":
+                state = harmless(replica.get("state", "unknown"))
+                yield Problem(WARN, "Replica not online", where, f"Its state is {state}.", place)
+            elif level and lag is not None:
+                yield Problem(level, "Replica silent", where, f"Last heard {lag:.0f} s ago.", place)
+
+
+def problems_of_watched(groups: Iterable[WatchedGroup]) -> Iterator[Problem]:
+    """Dead consumers and ageing pending entries."""
+    for watched in groups:
+        where = f"{harmless(watched.group)} of {harmless(watched.stream)}"
+        href = link("group", watched.stream, group=watched.group)
+        if watched.dead:
+            stuck = sum(consumer.pending for consumer in watched.dead)
+            names = ", ".join(harmless(consumer.name) for consumer in watched.dead[:3])
+            more = "" if len(watched.dead) <= 3 else f" and {len(watched.dead) - 3} more"
+            what = (
+                "Dead consumer" if len(watched.dead) == 1 else f"{len(watched.dead)} dead consumers"
+            )
+            detail = f"{names}{more}; {stuck:,} pending entries wait for a claim."
+            yield Problem(BAD, what, where, detail, href)
+        level = PENDING_AGE_MS.level(watched.oldest_idle_ms)
+        if level and watched.oldest_idle_ms is not None:
+            age = duration_text(watched.oldest_idle_ms)
+            detail = f"{watched.pending:,} pending; the oldest was last delivered {age} ago."
+            yield Problem(level, "Pending entries age", where, detail, href)
+
+
+def problem_of_lag(stream: bytes, group: GroupInfo, samples: Sequence[Sample]) -> Problem | None:
+    """A large lag. If it does not grow, it is at most a warning."""
+    level = LAG.level(group.lag)
+    if not level or group.lag is None:
+        return None
+    growth = growth_of(samples)
+    if growth > 0:
+        what, more = "Group falls behind", f", {growth:,} more than a minute ago"
+    else:
+        what, more, level = "Group is behind", ", not growing", WARN
+    where = f"{harmless(group.name)} of {harmless(stream)}"
+    return Problem(
+        level, what, where, f"Lag {group.lag:,}{more}.", link("group", stream, group=group.name)
+    )
+
+
+def growth_of(samples: Sequence[Sample]) -> int:
+    """By how much the lag grew in the last minute, or since the first sample."""
+    known = [sample for sample in samples if sample.lag is not None]
+    if not known:
+        return 0
+    recent = [sample for sample in known if sample.at >= known[-1].at - GROWTH_SECONDS]
+    return (recent[-1].lag or 0) - (recent[0].lag or 0)
+
+
+def problem_of_rejects(facts: StreamFacts, now_ms: int) -> Problem | None:
+    """Dead letters, which wait until someone decides, and rejects of the last hour."""
+    if facts.last is None or not facts.length:
+        return None
+    is_dead = facts.name.endswith(DEAD_LETTERS)
+    age_ms = now_ms - facts.last.id.ms
+    if not is_dead and (not is_reject(facts.last) or age_ms > REJECT_AGE_MS_MAX):
+        return None
+    what = "Dead letters" if is_dead else "Rejects"
+    count = "1 entry" if facts.length == 1 else f"{facts.length:,} entries"
+    detail = f"{count}, the newest {duration_text(max(0, age_ms))} old."
+    return Problem(WARN, what, harmless(facts.name), detail, link("stream", facts.name))
+
+
+def find_problems(
+    info: Info,
+    watched: Iterable[WatchedGroup],
+    streams: Iterable[StreamFacts],
+    history: GroupHistory,
+    now_ms: int,
+) -> list[Problem]:
+    """Everything that is wrong, bad before warnings, and otherwise in the order of this module's text."""
+    found = [*problems_of_server(info), *problems_of_watched(watched)]
+    rejects = []
+    for facts in streams:
+        for group in facts.groups:
+            if LAG.level(group.lag):
+                one = problem_of_lag(facts.name, group, history.samples(facts.name, group.name))
+                found += [one] if one is not None else []
+        reject = problem_of_rejects(facts, now_ms)
+        rejects += [reject] if reject is not None else []
+    return sorted([*found, *rejects], key=lambda problem: problem.level != BAD)

@@ -1,0 +1,87 @@
+"""Figures and groups of a live server, and a server that does not answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from penstock.web.model.catalogue import StreamCatalogue
+from penstock.web.model.history import GroupHistory
+from penstock.web.server.asking import ServerClient
+from penstock.web.server.health import ServerHealth
+from penstock.web.watch import group_watch
+from penstock.web.watch.figures import ServerFigures
+from penstock.web.watch.group_watch import GroupWatch, WatchedGroup
+from tests.support.servers.loops import run_apart
+from tests.support.servers.redis_server import free_port
+from tests.web.conftest import Live
+
+
+async def watched(server: ServerClient) -> list[WatchedGroup]:
+    catalogue = StreamCatalogue(server, GroupHistory())
+    await catalogue.sweep()
+    watch = GroupWatch(server, catalogue)
+    await watch.look()
+    return watch.groups
+
+
+def test_the_age_of_pending_entries_and_dead_consumers(stream_of_ten: Live) -> None:
+    stream_of_ten.client.execute_command("XCLAIM", "s", "g", "ann", 0, "1-0", "IDLE", 7_200_000)
+    (group,) = stream_of_ten.ask(watched)
+    assert (group.stream, group.group, group.pending, group.dead) == (b"s", b"g", 4, ())
+    assert group.oldest_idle_ms is not None
+    assert group.oldest_idle_ms >= 7_200_000
+
+
+def test_entries_that_wait_for_workers_do_not_age(stream_of_ten: Live) -> None:
+    client = stream_of_ten.client
+    client.execute_command("XCLAIM", "s", "g", "waiting", 0, "1-0", "IDLE", 86_400_000)
+    (group,) = stream_of_ten.ask(watched)
+    assert group.oldest_idle_ms is None
+
+
+def test_the_groups_with_the_most_pending_entries_are_watched(
+    stream_of_ten: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(group_watch, "GROUPS_MAX", 1)
+    client = stream_of_ten.client
+    client.xgroup_create("s", "h", id="0")
+    client.xreadgroup("h", "bob", {"s": ">"})
+    (group,) = stream_of_ten.ask(watched)
+    assert (group.group, group.pending) == (b"h", 10)
+
+
+def test_figures_of_a_server(stream_of_ten: Live) -> None:
+    async def look(server: ServerClient) -> dict[str, list[float | None]]:
+        catalogue = StreamCatalogue(server, GroupHistory())
+        await catalogue.sweep()
+        figures = ServerFigures(server, catalogue)
+        await figures.look()
+        return {name: figures.values(name) for name in ("lag", "pending", "memory", "clients")}
+
+    found = stream_of_ten.ask(look)
+    assert (found["lag"], found["pending"]) == ([6], [4])
+    assert (found["memory"][0] or 0) > 1000
+    assert (found["clients"][0] or 0) >= 1
+
+
+def test_a_server_that_is_down_is_known() -> None:
+    port = free_port()
+
+    async def look() -> str:
+        server = ServerClient(f"redis://127.0.0.1:{port}")
+        health = ServerHealth(server)
+        await health.look()
+        await server.close()
+        return health.problem
+
+    assert run_apart(look()).startswith(f"cannot reach 127.0.0.1:{port}")
+
+
+def test_a_server_that_answers_is_well(live: Live) -> None:
+    async def look(server: ServerClient) -> str:
+        health = ServerHealth(server)
+        health.problem = "old"
+        await health.look()
+        return health.problem
+
+    assert live.ask(look) == ""
