@@ -173,6 +173,7 @@ OUR_OWN = {
     *(b"min-replicas-ack", b"min-replicas-ack-fsync", b"min-replicas-ack-timeout"),
     b"min-replicas-stale-reads",
     *(b"metrics-port", b"metrics-bind", b"metrics-streams-max", b"log-format"),
+    *(b"stream-retention", b"consumer-idle-timeout"),
 }
 SINCE_8_6 = {b"stream-idmp-duration", b"stream-idmp-maxsize"}
 # Deliberate differences: docs/configuration.md gives the reasons.

@@ -62,7 +62,14 @@ def penstock_retention(context: Context, frame: Frame) -> Pairs:
     policies = parse_policies(["*", *words])
     if len(policies) != 1:
         raise CommandError(f"'{policies[1].pattern[:40]}' is no option of a retention policy")
-    cut = cut_of(stream, policies[0], context.now_ms(), sys.maxsize)
+    now_ms = context.now_ms()
+    cut = cut_of(
+        stream,
+        policies[0],
+        now_ms,
+        sys.maxsize,
+        lambda _name, group: now_ms - (seen_ms_or_none(group) or now_ms),
+    )
     facts: list[tuple[bytes, Any]] = [
         (b"length", stream.length),
         (b"bytes", stream_bytes(stream)),

@@ -12,13 +12,18 @@ Bytes are those of the nodes. They are measured at 64 nodes, half of them at eac
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from penstock.core import listpack, stream_id, stream_node
+from penstock.core.groups.group import Group
 from penstock.core.rax.items import items_of
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.core.stream_parts import NodeInRange
-from penstock.engine.retention.group_needs import first_needed, seen_ms_or_none
+from penstock.engine.retention.group_needs import first_needed
 from penstock.engine.retention.policy import Policy
+
+IdleTime = Callable[[bytes, Group], int]
 
 _SAMPLES_AT_EACH_END = 32
 
@@ -41,39 +46,12 @@ class Cut:
         self.holder: bytes | None = None
 
 
-class IdleGroups:
-    """For how long nobody has read each group. One without consumers counts from when it was seen first."""
-
-    __slots__ = ("_seen_ms",)
-
-    def __init__(self) -> None:
-        self._seen_ms: dict[tuple[int, bytes, bytes], int] = {}
-
-    def idle_ms(self, place: tuple[int, bytes, bytes], seen_ms: int | None, now_ms: int) -> int:
-        """For how long nobody has read a group: (database, stream, group)."""
-        if seen_ms is not None:
-            self._seen_ms.pop(place, None)
-            return now_ms - seen_ms
-        return now_ms - self._seen_ms.setdefault(place, now_ms)
-
-    def keep(self, places: set[tuple[int, bytes, bytes]]) -> None:
-        """Forget all groups but these."""
-        self._seen_ms = {place: ms for place, ms in self._seen_ms.items() if place in places}
-
-
-def cut_of(
-    stream: Stream,
-    policy: Policy,
-    now_ms: int,
-    nodes_max: int,
-    idle: IdleGroups | None = None,
-    place: tuple[int, bytes] = (0, b""),
-) -> Cut:
-    """Look at up to `nodes_max` nodes. `idle`, `place`: to know groups that nobody reads."""
+def cut_of(stream: Stream, policy: Policy, now_ms: int, nodes_max: int, idle_of: IdleTime) -> Cut:
+    """Look at up to `nodes_max` nodes. `idle_of` tells for how long nobody has read a group."""
     cut = Cut()
     if stream.length == 0:
         return cut
-    needed = _needed_or_none(stream, policy, now_ms, cut, idle, place) if policy.acked else None
+    needed = _needed_or_none(stream, policy, idle_of, cut) if policy.acked else None
     limited = not policy.acked or policy.force
     too_old = stream_id.SMALLEST
     if limited and policy.age_ms is not None:
@@ -127,25 +105,12 @@ def stream_bytes(stream: Stream) -> int:
     return size * nodes // sampled if sampled else 0
 
 
-def _needed_or_none(
-    stream: Stream,
-    policy: Policy,
-    now_ms: int,
-    cut: Cut,
-    idle: IdleGroups | None,
-    place: tuple[int, bytes],
-) -> StreamID | None:
+def _needed_or_none(stream: Stream, policy: Policy, idle_of: IdleTime, cut: Cut) -> StreamID | None:
     """Everything below this id was acknowledged by all groups; None if there are no groups."""
     needed: StreamID | None = None
     for name, group in items_of(stream.groups):
-        if policy.idle_group_ms is not None:
-            seen = seen_ms_or_none(group)
-            if idle is None:
-                idle_ms = 0 if seen is None else now_ms - seen
-            else:
-                idle_ms = idle.idle_ms((*place, name), seen, now_ms)
-            if idle_ms >= policy.idle_group_ms:
-                continue
+        if policy.idle_group_ms is not None and idle_of(name, group) >= policy.idle_group_ms:
+            continue
         first = first_needed(group)
         if needed is None or first < needed:
             needed = first

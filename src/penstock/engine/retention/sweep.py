@@ -15,7 +15,8 @@ from penstock.core.rax.items import items_of
 from penstock.core.stream import Stream
 from penstock.engine.execute import TABLE, Engine
 from penstock.engine.keyspace import Keyspace
-from penstock.engine.retention.cut import IdleGroups, cut_of
+from penstock.engine.retention.cut import cut_of
+from penstock.engine.retention.idle_groups import IdleGroups, Place
 from penstock.engine.retention.policy import Policy, policy_of
 
 KEYS_A_STEP = 64
@@ -43,7 +44,7 @@ class Sweep:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._idle = IdleGroups()
-        self._seen_places: set[tuple[int, bytes, bytes]] = set()
+        self._seen_places: set[Place] = set()
         self._steps: Iterator[bool] = iter(())
         self.policies: Sequence[Policy] = ()
         self.consumer_idle_ms = 0
@@ -96,7 +97,13 @@ class Sweep:
         place = (keyspace.index, key)
         if policy.idle_group_ms is not None:
             self._seen_places.update((*place, name) for name, _ in items_of(stream.groups))
-        cut = cut_of(stream, policy, now_ms, NODES_A_STEP, self._idle, place)
+        cut = cut_of(
+            stream,
+            policy,
+            now_ms,
+            NODES_A_STEP,
+            lambda name, group: self._idle.idle_ms((*place, name), group, now_ms),
+        )
         if cut.min_id is None:
             return False
         if policy.force:
