@@ -3,7 +3,7 @@
     1  the file alone            file.py, rules.py
     2  types and SQL             Spark analyses each expression over an empty DataFrame of the schema
     3  the lake                  aggregates must not have changed (outputs.py)
-    4  servers and keys          can the server be reached, is the login right, is each key a stream
+    4  servers and keys          server_check.py
 
 Each step reports all problems it finds, except those that follow from another problem.
 """
@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import redis
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
@@ -30,20 +29,16 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from penstock.errors import PenstockError
-from penstock.spark.connection import Servers, StreamName
 from penstock.spark.lake.columns import quoted
-from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline import frames
 from penstock.spark.pipeline.file import Aggregate, Pipeline
 from penstock.spark.pipeline.outputs import state_problems
-from penstock.spark.pipeline.rules import OWN_COLUMNS, rule_problems, sources_of
+from penstock.spark.pipeline.rules import OWN_COLUMNS, rule_problems
+from penstock.spark.pipeline.server_check import server_problems
 from penstock.spark.pipeline.toml_lines import KeyPath
 from penstock.spark.pipeline.toml_table import Problem
-from penstock.spark.place import Place
 from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.schema import EntrySchema, SchemaError
-from penstock.spark.source.stream_state import group_in_use_or_none
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _REPEATABLE = "silver and reject evaluate it separately, so it must depend on the entry only"
@@ -196,93 +191,6 @@ def _is_repeatable(frame: DataFrame, sql: str) -> bool:
     bare = _QUOTED.sub(" ", sql)
     asks_clock = re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I) or _CLOCK.search(bare)
     return bool(plan.deterministic()) and not asks_clock
-
-
-def server_problems(pipeline: Pipeline) -> list[Problem]:
-    """Servers that cannot be reached or refuse the login, and keys that are not streams."""
-    try:
-        place = pipeline.source.place
-    except OptionError:
-        return []  # reported with the file
-    streams, pattern = sources_of(pipeline)
-    keys: list[tuple[KeyPath, str]] = [(("reject", "stream"), pipeline.reject)]
-    for at, one in enumerate(pipeline.aggregates):
-        keys.append((("aggregate", at, "stream"), one.stream))
-    keys.append((("metrics", "stream"), pipeline.metrics))
-    found = []
-    with Servers(place) as servers:
-        for number, label in enumerate(_labels(place)):
-            try:
-                servers.ask(StreamName(b"", number), "PING")
-                sources = [(("source", "stream"), name) for name in streams]
-                wanted = [*sources, *(keys if number == 0 else ())]
-                found += list(_key_problems(servers, number, wanted))
-                found += list(_group_problems(servers, number, pipeline))
-            except (redis.RedisError, PenstockError, OSError) as error:
-                found.append((("source", "url"), f"{label}: {_refusal(error)}"))
-        if not found and pattern:
-            found += _pattern_problems(servers, pattern)
-    return [pipeline.problem(path, text) for path, text in found]
-
-
-def missing_streams(pipeline: Pipeline) -> list[str]:
-    """Source streams that do not exist yet. That is allowed, but the name may be misspelt."""
-    place = pipeline.source.place
-    numbers = range(len(_labels(place)))
-    with Servers(place) as servers:
-        return [
-            name
-            for name in sources_of(pipeline)[0]
-            if all(servers.type_of(_named(name, number)) == "none" for number in numbers)
-        ]
-
-
-def _named(name: str, server: int = 0) -> StreamName:
-    return StreamName(name.encode("utf-8", "surrogateescape"), server)
-
-
-def _key_problems(
-    servers: Servers, server: int, keys: list[tuple[KeyPath, str]]
-) -> Iterator[tuple[KeyPath, str]]:
-    for path, name in keys:
-        if name:
-            kind = servers.type_of(_named(name, server))
-            if kind not in ("stream", "none"):
-                yield path, f"the key {name} holds a {kind}, not a stream"
-
-
-def _group_problems(
-    servers: Servers, server: int, pipeline: Pipeline
-) -> Iterator[tuple[KeyPath, str]]:
-    group = pipeline.source.options.get("group", "")
-    for name in sources_of(pipeline)[0] if group else ():
-        text = group_in_use_or_none(servers, _named(name, server), group)
-        if text is not None:
-            yield ("source", "group"), text
-
-
-def _pattern_problems(servers: Servers, pattern: str) -> list[tuple[KeyPath, str]]:
-    try:
-        servers.matching(pattern)
-    except (redis.RedisError, PenstockError, OSError) as error:
-        return [(("source", "streamPattern"), f"cannot look for streams: {_refusal(error)}")]
-    return []
-
-
-def _labels(place: Place) -> list[str]:
-    if place.cluster:
-        return [",".join(server.label for server in place.servers)]
-    return [server.label for server in place.servers]
-
-
-def _refusal(error: Exception) -> str:
-    """The error text of the server or the system. redis-py never includes a password."""
-    cause = error.__cause__ or error.__context__
-    if isinstance(cause, OSError) and cause.strerror:
-        return f"cannot be reached: {cause.strerror}"
-    if isinstance(error, redis.TimeoutError):
-        return "cannot be reached: no answer in time"
-    return " ".join(str(error).split())
 
 
 @contextmanager
