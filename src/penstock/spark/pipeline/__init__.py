@@ -1,13 +1,15 @@
 """Pipelines: TOML files that describe streaming queries.
 
-file        reads a pipeline file
-toml_table  one table of the file: unknown keys, wrong types
-toml_lines  finds the line of a key
-rules       names and targets that must not clash; needs only the file
+file          reads a pipeline file
+toml_table    one table of the file: unknown keys, wrong types
+toml_lines    finds the line of a key
+rules         names and targets that must not clash; needs only the file
 server_check  finds problems that the server shows; needs no Spark
-check       finds problems before a run, with the server and Spark
-frames      the DataFrame of each output
-outputs     the streaming query of each output
-run         runs all outputs
-progress    reports each batch
+check         finds problems before a run, with the server and Spark
+json_payload  decodes a field with JSON into a struct
+functions     SQL functions that do not fail for any value
+frames        the DataFrame of each output
+outputs       the streaming query of each output
+run           runs all outputs
+progress      reports each batch
 """

@@ -23,8 +23,10 @@ from pyspark.sql.types import (
     AtomicType,
     BinaryType,
     BooleanType,
+    CalendarIntervalType,
     DataType,
     NullType,
+    StringType,
     StructField,
     StructType,
 )
@@ -33,7 +35,7 @@ from penstock.spark.lake.columns import quoted
 from penstock.spark.pipeline import frames
 from penstock.spark.pipeline.file import Aggregate, Pipeline
 from penstock.spark.pipeline.outputs import state_problems
-from penstock.spark.pipeline.rules import OWN_COLUMNS, rule_problems
+from penstock.spark.pipeline.rules import OWN_COLUMNS, PAYLOAD_PROBLEM, rule_problems
 from penstock.spark.pipeline.server_check import server_problems
 from penstock.spark.pipeline.toml_lines import KeyPath
 from penstock.spark.pipeline.toml_table import Problem
@@ -68,13 +70,13 @@ def check_pipeline(
 def sql_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
     """Types, conditions and aggregates that Spark refuses."""
     check = _SqlCheck(pipeline, spark)
-    columns = check.types()
-    frame = spark.createDataFrame([], frames.typed_schema(columns))
+    frame = check.columns(check.read())
+    check.partitions(frame)
     check.conditions(frame)
     for at, one in enumerate(pipeline.aggregates):
         check.aggregate(frame, at, one)
     if not check.found and not rule_problems(pipeline):
-        check.streaming(columns)
+        check.streaming(frame.schema)
     return check.found
 
 
@@ -86,25 +88,65 @@ class _SqlCheck:
         self._pipeline = pipeline
         self._spark = spark
 
-    def types(self) -> dict[str, DataType]:
-        """The types of the schema. An invalid one becomes void, so that SQL can still be checked."""
-        columns: dict[str, DataType] = {}
-        for name, text in self._pipeline.schema.items():
-            if name.lower() in OWN_COLUMNS:
-                continue
+    def read(self) -> DataFrame:
+        """An empty DataFrame of [schema] and [payload].
+
+        An invalid type becomes void, so that SQL can still be checked.
+        """
+        wanted = self._pipeline.schema.items()
+        columns = {
+            name: self._type(("schema", name), text)
+            for name, text in wanted
+            if name.lower() not in OWN_COLUMNS
+        }
+        payload = self._pipeline.payload
+        schema = frames.source_schema(columns, None)
+        if payload is not None:
+            members = [
+                StructField(name, self._type(("payload", "schema", name), text))
+                for name, text in payload.schema.items()
+            ]
+            schema.add(payload.field, StructType(members)).add(PAYLOAD_PROBLEM, StringType())
+        return self._spark.createDataFrame([], schema)
+
+    def _type(self, path: KeyPath, text: str) -> DataType:
+        try:
+            kind = frames.parse_type(self._spark, text)
+            one = StructType([StructField(str(path[-1]), kind)])
+            EntrySchema(to_arrow_schema(one, timezone="UTC"))
+        except (PySparkException, SchemaError) as error:
+            self._add(path, f"{text!r} is not a type for a column: {cause_of(error)}")
+            return NullType()
+        return kind
+
+    def columns(self, frame: DataFrame) -> DataFrame:
+        """Check [columns] and add them. Each may use those before it."""
+        for name, sql in self._pipeline.columns.items():
+            path = ("columns", name)
+            made = F.lit(None)
             try:
-                kind = frames.parse_type(self._spark, text)
-                EntrySchema(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
-                columns[name] = kind
-                if name in self._pipeline.archive.partition_by and not _names_directories(kind):
-                    what = f"{name} is {kind.simpleString()}, which cannot name a directory"
-                    self._add(("archive", "partition_by"), what)
-            except (PySparkException, SchemaError) as error:
-                self._add(
-                    ("schema", name), f"{text!r} is not a type for a column: {cause_of(error)}"
-                )
-                columns[name] = NullType()
-        return columns
+                frame.where(F.expr(sql).isNotNull())  # refuses aggregates and generators of rows
+                kind = frame.select(F.expr(sql)).schema[0].dataType
+                if isinstance(kind, NullType | CalendarIntervalType):
+                    self._add(path, f"{name} is {kind.simpleString()}, which no table can hold")
+                elif not _is_repeatable(frame, sql):
+                    self._add(path, f"{name} may change between evaluations: {_REPEATABLE}")
+                else:
+                    made = F.expr(sql)
+            except PySparkException as error:
+                self._add(path, f"{name}: {cause_of(error)}")
+            frame = frame.withColumn(name, made)
+        return frame
+
+    def partitions(self, frame: DataFrame) -> None:
+        """Check that the values of partition columns can name directories."""
+        for name in self._pipeline.archive.partition_by:
+            if name not in self._pipeline.scalars:
+                continue  # `day`, or reported by rules.py
+            kind = frame.schema[name].dataType
+            if not isinstance(kind, NullType) and not _names_directories(kind):
+                what = f"{name} is {kind.simpleString()}, which cannot name a directory"
+                self._add(("archive", "partition_by"), what)
 
     def conditions(self, frame: DataFrame) -> None:
         """Check the conditions: boolean, and without aggregates."""
@@ -148,13 +190,10 @@ class _SqlCheck:
             except PySparkException as error:
                 self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
 
-    def streaming(self, columns: dict[str, DataType]) -> None:
+    def streaming(self, schema: StructType) -> None:
         """Find valid SQL that streaming does not support, such as count(distinct ...)."""
         source = self._spark.readStream.format("rate").load()
-        nulls = [
-            F.lit(None).cast(field.dataType).alias(field.name)
-            for field in frames.typed_schema(columns)
-        ]
+        nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
         stream = source.select(*nulls)
         java = self._spark._jvm
         assert java is not None

@@ -120,7 +120,7 @@ def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
 
 def _lake_problems(pipeline: Pipeline, spark: SparkSession, files: LakeFiles) -> list[Problem]:
     """Columns and partitions that differ from those of existing tables."""
-    empty = spark.createDataFrame([], frames.schema_of(spark, pipeline))
+    empty = frames.no_rows(spark, pipeline)
     found = []
     for output in outputs_of(pipeline):
         if not output.folder or output.aggregate is not None:
@@ -189,7 +189,7 @@ def _checkpoint(pipeline: Pipeline, name: str) -> str:
 
 def _rule(pipeline: Pipeline, spark: SparkSession, one: Aggregate) -> dict[str, Any]:
     """The definition that the state depends on. Conditions may change: they affect only new rows."""
-    empty = spark.createDataFrame([], frames.schema_of(spark, pipeline))
+    empty = frames.no_rows(spark, pipeline)
     made = frames.aggregate(empty, pipeline, one)
     return {
         "time": one.time,

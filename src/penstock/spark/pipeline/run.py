@@ -32,6 +32,7 @@ from penstock.spark.lake.lock import held
 from penstock.spark.lake.trimming import trim_archived
 from penstock.spark.pipeline.check import check_pipeline
 from penstock.spark.pipeline.file import Pipeline, PipelineFileError
+from penstock.spark.pipeline.functions import define_functions
 from penstock.spark.pipeline.outputs import PipelineOutput, frame_of, note_state, outputs_of
 from penstock.spark.pipeline.progress import BatchRecord, Ended, Metrics, ProgressListener, counted
 from penstock.spark.pipeline.rules import CHECKPOINTS, lake_path
@@ -131,6 +132,7 @@ def pipeline_session(spark: SparkSession) -> SparkSession:
     chosen = dict(spark.sparkContext.getConf().getAll())
     for name, value in _SETTINGS.items():
         session.conf.set(name, chosen.get(name, value))
+    define_functions(session)
     register(session)
     return session
 

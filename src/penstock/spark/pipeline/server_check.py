@@ -1,4 +1,4 @@
-"""Finds the problems of a pipeline that its servers show: unreachable, a refused login, keys that are no streams.
+"""Finds problems that the servers show: unreachable, a refused login, keys that are not streams.
 
 It needs no Spark, so `penstock pipeline check` reports these problems before it starts one.
 """
