@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -85,7 +86,8 @@ def decoded(read: DataFrame, pipeline: Pipeline, members: StructType) -> DataFra
         return pa.StructArray.from_arrays(list(columns), fields=list(arrow))
 
     # Spark would otherwise decode a second time to filter the rows.
-    decoder = arrow_udf(decode_texts, made).asNondeterministic()
+    make: Any = arrow_udf  # its types do not allow a struct
+    decoder = make(decode_texts, made).asNondeterministic()
     kept = [F.col(quoted(one)) for one in read.columns if one != name]
     both = read.select(*kept, decoder(F.col(quoted(name))).alias(PAYLOAD_PROBLEM))
     parts = {

@@ -1,8 +1,8 @@
 """SQL functions that give null where Spark's own would stop the query, whatever the ANSI mode.
 
 `timestamp_millis` and `timestamp_seconds` fail if the number is too large for a timestamp. One such entry
-would stop a pipeline for good. In the session of a pipeline these names mean functions that give null outside the
-years 1 to 9999.
+would stop a pipeline for good. In the session of a pipeline these names mean functions that give null outside
+the years 1 to 9999.
 
 Spark prefers a function of its own to one of the session with the same name, so its own is removed from the
 session first. Other sessions are not affected.
