@@ -43,7 +43,7 @@ from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.schema import EntrySchema, SchemaError
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-_REPEATABLE = "silver and reject evaluate it separately, so it must depend on the entry only"
+_REPEATABLE = "a repeated batch must give the same rows, so it must depend on the entry only"
 # Spark treats these as constants, with another value in each query.
 _CLOCK = re.compile(
     r"\b(now|curdate|localtimestamp|current_(timestamp|date|time|timezone|user|database))\b", re.I

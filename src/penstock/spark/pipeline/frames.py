@@ -12,6 +12,7 @@ streaming one.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import reduce
@@ -37,7 +38,7 @@ from penstock.spark.lake.columns import quoted
 from penstock.spark.pipeline.file import Aggregate, Payload, Pipeline
 from penstock.spark.pipeline.json_payload import decode
 from penstock.spark.pipeline.rules import PAYLOAD_PROBLEM
-from penstock.spark.source.data_source import read_stream
+from penstock.spark.source.data_source import NAME, read_stream
 
 REASON, SOURCE_STREAM, SOURCE_ID = "_reason", "_source_stream", "_source_id"
 _ENTRY = "array<struct<name:binary,value:binary>>"
@@ -120,14 +121,12 @@ def no_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     return spark.createDataFrame([], made.schema)
 
 
-def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
-    """All entries, untyped. Only this query uses the group, because a group can mirror one query only.
+def bronze(frame: DataFrame) -> DataFrame:
+    """All entries, untyped.
 
     In the map a value that is not UTF-8 is null, a name that is not UTF-8 is repaired, and of a repeated name
     the last value wins. Such an entry is also in `_raw`, unchanged.
     """
-    schema = StructType([*_HEAD, StructField("fields", parse_type(spark, _ENTRY))])
-    frame = read_stream(spark, schema=schema, **pipeline.source.options)
     texts = F.transform(
         "fields",
         lambda pair: F.struct(
@@ -151,19 +150,46 @@ def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     )
 
 
-def typed(spark: SparkSession, pipeline: Pipeline, with_entry: bool = False) -> DataFrame:
-    """The rows of the stream, with the raw fields if `with_entry`."""
-    options = {name: value for name, value in pipeline.source.options.items() if name != "group"}
+def main_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The rows of the stream with the raw fields, for bronze, silver and the rejects.
+
+    Only this query uses the group, because a group can mirror one query only.
+    """
+    read = read_stream(spark, schema=_with_entry(spark, pipeline), **pipeline.source.options)
+    return rows_of(read, pipeline, members_of(spark, pipeline))
+
+
+def stored_rows(
+    spark: SparkSession, pipeline: Pipeline, since: Mapping[str, str], until: Mapping[str, str]
+) -> DataFrame:
+    """The same rows as a batch, from and up to these ids of each stream, both included."""
+    bounds = ("startingOffsets", "startingTimestamp", "maxEntriesPerTrigger")
+    options = {
+        name: value
+        for name, value in pipeline.source.options.items()
+        if name not in ("group", *bounds)
+    }
+    reader = spark.read.format(NAME).schema(_with_entry(spark, pipeline)).options(**options)
+    reader = reader.option("startingOffsets", json.dumps(since) if since else "earliest")
+    read = reader.option("endingOffsets", json.dumps(until)).load()
+    return rows_of(read, pipeline, members_of(spark, pipeline))
+
+
+def _with_entry(spark: SparkSession, pipeline: Pipeline) -> StructType:
     schema = schema_of(spark, pipeline)
-    if with_entry:
-        schema = StructType([*schema.fields, StructField("fields", parse_type(spark, _ENTRY))])
-    read = read_stream(spark, schema=schema, **options)
+    return StructType([*schema.fields, StructField("fields", parse_type(spark, _ENTRY))])
+
+
+def typed(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The rows of the stream, for aggregates."""
+    options = {name: value for name, value in pipeline.source.options.items() if name != "group"}
+    read = read_stream(spark, schema=schema_of(spark, pipeline), **options)
     return rows_of(read, pipeline, members_of(spark, pipeline))
 
 
 def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """The valid rows."""
-    return frame.where(_is_valid(pipeline)).drop("_corrupt", PAYLOAD_PROBLEM)
+    return frame.where(_is_valid(pipeline)).drop("_corrupt", PAYLOAD_PROBLEM, "fields")
 
 
 def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:

@@ -17,6 +17,7 @@ from penstock.spark.pipeline.toml_table import Problem
 from penstock.spark.source.options import parse_options
 
 BRONZE, SILVER, REJECT, GOLD = "bronze", "silver", "reject", "gold"
+MAIN = "main"  # the query that writes bronze, silver and rejects
 CHECKPOINTS = "_checkpoints"
 PAYLOAD_PROBLEM = "_payload_problem"
 OWN_COLUMNS = (
@@ -121,7 +122,7 @@ def _name_problems(pipeline: Pipeline) -> Found:
     for name in pipeline.valid:
         if not _NAME.fullmatch(name):
             yield ("valid", name), f"the name of a condition may have {_NAME_FORM}"
-    names = [BRONZE, SILVER, REJECT]
+    names = [BRONZE, SILVER, REJECT, MAIN]
     for at, aggregate in enumerate(pipeline.aggregates):
         path = ("aggregate", at, "name")
         if aggregate.name and not _NAME.fullmatch(aggregate.name):
