@@ -17,8 +17,6 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import regex  # type: ignore[import-untyped]
-
 from penstock.errors import PenstockError
 from penstock.human.show import Fields
 
@@ -89,6 +87,8 @@ def _at(value: bytes, steps: list[str | int]) -> str | None:
 
 
 def _matching(values: Values, pattern: str) -> Condition:
+    import regex  # type: ignore[import-untyped]  # noqa: PLC0415 - 0.1 s that most commands do not need
+
     try:
         search = regex.compile(pattern).search
     except (regex.error, OverflowError, RecursionError) as error:

@@ -145,6 +145,11 @@ def _table_of(spark: SparkSession, path: str) -> tuple[DataFrame, list[str]]:
         raise NotReplayable(f"{path} cannot be read as Parquet: {_first_line(error)}") from error
 
 
+def archived(spark: SparkSession, path: str) -> DataFrame:
+    """The rows of an archive of penstock, by its manifests."""
+    return _table_of(spark, path)[0]
+
+
 def _archived(
     spark: SparkSession, root: str, newest: Manifest, paths: list[str]
 ) -> tuple[DataFrame, list[str]]:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from io import StringIO
 from pathlib import Path
 
@@ -29,6 +32,8 @@ path = "lake"
 [reject]
 stream = "rejected"
 """
+
+WITHOUT_SPARK = "types and SQL are checked once there are none of these"
 
 
 @pytest.fixture
@@ -65,7 +70,7 @@ def test_a_bad_file_is_not_run_and_its_problems_are_the_output(
     lines = result.stdout.splitlines()
     assert [line.split(": ")[0] for line in lines] == [f"{file}:4", f"{file}:11"]
     assert "did you mean reject?" in lines[1]
-    assert result.stderr == "penstock: 2 problems; nothing was run\n"
+    assert result.stderr == f"penstock: 2 problems; {WITHOUT_SPARK}\n"
     result = penstock.run("pipeline", "run", str(file), "--json")
     told = json.loads(result.stdout)
     assert (result.exit_code, [one["line"] for one in told["problems"]]) == (2, [4, 11])
@@ -76,6 +81,37 @@ def test_syntax_errors_are_reported_without_spark(penstock: CommandLine, file: P
     result = penstock.run("pipeline", "check", str(file))
     assert result.exit_code == 2
     assert result.stdout == f"{file}:2: not TOML: Invalid value\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("group", "grup", 4),
+        ('"rejected"', '"orders"', 12),
+        ("${PENSTOCK_URL}", "redis://127.0.0.1:1", 2),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_mistakes_that_need_no_spark_are_found_before_it_is_imported(
+    file: Path, command: str, old: str, new: str, line: int
+) -> None:
+    url = {"PENSTOCK_URL": "redis://127.0.0.1:1"}
+    file.write_text(TEXT.replace(old, new))
+    program = (
+        "import sys; from penstock.cli.main import app\n"
+        "try: app(sys.argv[1:])\n"
+        "finally: print('pyspark' in sys.modules, file=sys.stderr)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", program, "pipeline", command, str(file)],
+        capture_output=True,
+        text=True,
+        env=os.environ | url,
+        check=False,
+    )
+    assert result.returncode == 2
+    assert result.stdout.startswith(f"{file}:{line}: ")
+    assert result.stderr.splitlines() == [f"penstock: 1 problem; {WITHOUT_SPARK}", "False"]
 
 
 def test_the_table_shows_the_last_batch_of_each_output_and_all_rows() -> None:

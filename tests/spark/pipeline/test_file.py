@@ -172,7 +172,7 @@ window = "1 minute"
     assert "16: there is no column nothing; there are day" in found
     assert "17: [reject] needs stream" in found
     assert "18: [[aggregate]] needs watermark" in found
-    assert "20: extra is unknown; allowed are source, schema, valid" in everything
+    assert "20: extra is unknown; allowed are source, schema, payload" in everything
 
 
 @pytest.mark.parametrize(
@@ -221,6 +221,15 @@ def test_missing_sections_are_named(write: Write) -> None:
         ("pieces =", "day =", "the aggregate already has a column day"),
         ('group_by = "sku"', 'group_by = "sk"', "there is no column sk; there are _stream"),
         ("window =", 'time = "when"\nwindow =', "there is no column when"),
+        ("[valid]", "[columns]\nqty = 'sku'\n[valid]", "qty and qty are the same column"),
+        ("[valid]", "[columns]\n_id = 'sku'\n[valid]", "_id is a column of the source itself: use"),
+        ("[valid]", "[columns]\na = 1\n[valid]", "a must be a SQL expression"),
+        ("[valid]", "[payload]\nfield = 'sku'\n[valid]", "sku and sku are the same column"),
+        ("[valid]", "[payload]\nfield = 'b'\n[valid]", "[payload] needs schema = {member"),
+        ("[valid]", "[payload]\nformat = 'json'\n[valid]", "[payload] needs field"),
+        ("[valid]", "[payload]\nformat = 'xml'\n[valid]", 'format must be "json"'),
+        ("[valid]", "[payload.schema]\na = 'int'\nA = 'int'\n[valid]", "A and a are the same name"),
+        ('group_by = "sku"', 'group_by = "b.kind"', 'write kind = "b.kind" in [columns]'),
         ("[reject]", "[rejects]", "rejects is unknown (did you mean reject?)"),
         ('path = "lake"', 'path = "orders.toml"', "orders.toml is not a directory"),
         ("[schema]", "[source.more]\n[schema]", "more is unknown in [source]"),

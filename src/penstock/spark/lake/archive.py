@@ -28,6 +28,10 @@ at step 5 because its intent is gone, and commits nothing. The intent is first r
 undoing can be interrupted too. Then the temporary files are deleted, so that no further file can be renamed
 into the lake, and then the files. Where a rename is not atomic (S3), run one driver at a time.
 
+A pipeline writes several tables from one query. Each must be exactly once by itself, and may be ahead of the
+query after a crash. So `append` knows a batch by its position in the source, not by its number: the caller
+drops the rows up to the position in the newest manifest, and batches get the numbers that follow.
+
 A query is identified by the id in its checkpoint. Under another checkpoint the same batch numbers would have
 other contents, so a lake accepts one query only.
 """
@@ -37,7 +41,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from uuid import uuid4
 
@@ -112,33 +116,83 @@ class ArchiveWriter:
         empty = Manifest(query, batch, self._partition_by, schema)
         self._newest = _archive(files, root, frame, empty)
 
+    @property
+    def rows(self) -> int:
+        """The rows of the last batch, 0 if it existed already."""
+        return 0 if self._newest is None else self._newest.rows
+
+    def append(
+        self,
+        frame: DataFrame,
+        owners: Sequence[str],
+        position: Mapping[str, str],
+        left: Callable[[DataFrame, Manifest | None], DataFrame | None],
+    ) -> int:
+        """Archive what is left of a batch after the newest manifest. Returns the number of rows.
+
+        `owners` are the queries whose lake this is; the first one writes now. `left` returns the rows that
+        the lake does not have yet, or None if it has all.
+        """
+        files = self._files_of(frame.sparkSession)
+        root = files.qualify(self._path)
+        temporary_of(root)  # fails early if nothing can be written next to the lake
+        newest, self._newest = self._newest, None
+        finish_compaction(files, root)
+        if newest is None:
+            newest = load_newest_or_none(files, root)
+        while True:
+            self._check_owner(files, root, newest, owners)
+            if not _undo_batch(files, root, newest, owners):
+                break
+            newest = load_newest_or_none(files, root)
+        rest = left(frame, newest)
+        if rest is None:
+            log.info("%s has the batch already", root)
+            return 0
+        rest = fit(
+            with_partitions(rest, self._partition_by), None if newest is None else newest.schema
+        )
+        number = 0 if newest is None else newest.batch + 1
+        schema = json.loads(rest.schema.json())
+        empty = Manifest(owners[0], number, self._partition_by, schema, position=position)
+        self._newest = _archive(files, root, rest, empty)
+        return self._newest.rows
+
     def _undo(
         self, files: LakeFiles, root: str, newest: Manifest | None, now: tuple[str, int]
     ) -> Manifest | None:
         """Step 1. Returns the newest manifest: the driver to undo may have committed in the meantime."""
         while True:
             self._check(files, root, newest, now)
-            if not _undo_batch(files, root, newest, now[0]):
+            if not _undo_batch(files, root, newest, now[:1]):
                 return newest
             newest = load_newest_or_none(files, root)
+
+    def _check_owner(
+        self, files: LakeFiles, root: str, newest: Manifest | None, owners: Sequence[str]
+    ) -> None:
+        """Check that the lake belongs to these queries and has the same partitions. Raises: ArchiveError."""
+        if newest is None:
+            _check_empty(files, root)
+            return
+        if newest.query not in owners:
+            raise _another_query(root, newest.query, owners[0])
+        if newest.partition_by != self._partition_by:
+            raise ArchiveError(
+                f"{root} is partitioned by {_listed(newest.partition_by)}, but this query by"
+                f" {_listed(self._partition_by)}: keep the old columns, or archive into another directory"
+            )
 
     def _check(
         self, files: LakeFiles, root: str, newest: Manifest | None, now: tuple[str, int]
     ) -> None:
         """Check that this batch may follow the newest one. Raises: ArchiveError."""
         query, batch = now
+        self._check_owner(files, root, newest, (query,))
         if newest is None:
-            _check_empty(files, root)
             if batch > 0:
                 log.warning("%s starts with batch %d: earlier batches are missing", root, batch)
             return
-        if newest.query != query:
-            raise _another_query(root, newest.query, query)
-        if newest.partition_by != self._partition_by:
-            raise ArchiveError(
-                f"{root} is partitioned by {_listed(newest.partition_by)}, but this query by"
-                f" {_listed(self._partition_by)}: keep the old columns, or archive into another directory"
-            )
         if batch < newest.batch:
             raise ArchiveError(
                 f"{root} has batches up to {newest.batch}, but its query is at batch {batch}: the"
@@ -194,12 +248,14 @@ def _moves(
     return moves
 
 
-def _undo_batch(files: LakeFiles, root: str, newest: Manifest | None, query: str) -> bool:
+def _undo_batch(
+    files: LakeFiles, root: str, newest: Manifest | None, owners: Sequence[str]
+) -> bool:
     """Undo interrupted attempts. Returns whether there were any. Raises: ArchiveError if another query's."""
     begun = _begun(files, root)
     for owner in begun.values():
-        if owner != query:
-            raise _another_query(root, owner, query)
+        if owner not in owners:
+            raise _another_query(root, owner, owners[0])
     for name in begun:
         if name.startswith(CLAIM):
             files.delete(f"{root}/{INTENTS}/{name}")

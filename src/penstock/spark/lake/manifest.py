@@ -11,7 +11,8 @@ Some readers of Parquet skip names that start with an underscore. Others (DuckDB
 and skip nothing. So unfinished files are next to the lake, and only data files inside it end in .parquet.
 
 A batch is part of the lake once its manifest exists. Batch numbers increase, so the newest manifest tells
-which batches are done, their query, and the columns. A base replaces all manifests up to its batch. Of
+which batches are done, their query, and the columns. A batch of a pipeline also has its position: the last id
+of each source stream. A base replaces all manifests up to its batch. Of
 several bases the one with the highest generation is valid.
 
 1 is the only version so far. Later versions must read it: tests/fixtures/lake has one file of each kind.
@@ -22,7 +23,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from penstock.errors import PenstockError
@@ -77,6 +78,7 @@ class Manifest:
     schema: Mapping[str, Any]  # as Spark writes it, partition columns included
     files: tuple[DataFile, ...] = ()
     generation: int = 0
+    position: Mapping[str, str] = field(default_factory=dict)  # the last id of each source stream
 
     @property
     def name(self) -> str:
@@ -95,7 +97,7 @@ class Manifest:
 
     def to_json(self) -> dict[str, Any]:
         """The contents of its file."""
-        return {
+        made = {
             "version": VERSION,
             "query": self.query,
             "batch": self.batch,
@@ -106,6 +108,7 @@ class Manifest:
             "files": [file_json(file) for file in self.files],
             "schema": self.schema,
         }
+        return made | ({"position": dict(self.position)} if self.position else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +166,9 @@ def parse_manifest(given: Mapping[str, Any], path: str) -> Manifest:
             dict(given["schema"]),
             tuple(parse_file(file) for file in given["files"]),
             int(given["generation"]),
+            {str(name): str(at) for name, at in given.get("position", {}).items()},
         )
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         raise damaged(path) from None
 
 

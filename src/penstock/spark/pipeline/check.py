@@ -3,7 +3,7 @@
     1  the file alone            file.py, rules.py
     2  types and SQL             Spark analyses each expression over an empty DataFrame of the schema
     3  the lake                  aggregates must not have changed (outputs.py)
-    4  servers and keys          can the server be reached, is the login right, is each key a stream
+    4  servers and keys          server_check.py
 
 Each step reports all problems it finds, except those that follow from another problem.
 """
@@ -14,7 +14,6 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import redis
 from pyspark.errors import PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
@@ -24,29 +23,27 @@ from pyspark.sql.types import (
     AtomicType,
     BinaryType,
     BooleanType,
+    CalendarIntervalType,
     DataType,
     NullType,
+    StringType,
     StructField,
     StructType,
 )
 
-from penstock.errors import PenstockError
-from penstock.spark.connection import Servers, StreamName
 from penstock.spark.lake.columns import quoted
-from penstock.spark.option_reader import OptionError
 from penstock.spark.pipeline import frames
 from penstock.spark.pipeline.file import Aggregate, Pipeline
 from penstock.spark.pipeline.outputs import state_problems
-from penstock.spark.pipeline.rules import OWN_COLUMNS, rule_problems, sources_of
+from penstock.spark.pipeline.rules import OWN_COLUMNS, PAYLOAD_PROBLEM, rule_problems
+from penstock.spark.pipeline.server_check import server_problems
 from penstock.spark.pipeline.toml_lines import KeyPath
 from penstock.spark.pipeline.toml_table import Problem
-from penstock.spark.place import Place
 from penstock.spark.runtime.causes import cause_of
 from penstock.spark.source.schema import EntrySchema, SchemaError
-from penstock.spark.source.stream_state import group_in_use_or_none
 
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-_REPEATABLE = "silver and reject evaluate it separately, so it must depend on the entry only"
+_REPEATABLE = "a repeated batch must give the same rows, so it must depend on the entry only"
 # Spark treats these as constants, with another value in each query.
 _CLOCK = re.compile(
     r"\b(now|curdate|localtimestamp|current_(timestamp|date|time|timezone|user|database))\b", re.I
@@ -73,13 +70,13 @@ def check_pipeline(
 def sql_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
     """Types, conditions and aggregates that Spark refuses."""
     check = _SqlCheck(pipeline, spark)
-    columns = check.types()
-    frame = spark.createDataFrame([], frames.typed_schema(columns))
+    frame = check.columns(check.read())
+    check.partitions(frame)
     check.conditions(frame)
     for at, one in enumerate(pipeline.aggregates):
         check.aggregate(frame, at, one)
     if not check.found and not rule_problems(pipeline):
-        check.streaming(columns)
+        check.streaming(frame.schema)
     return check.found
 
 
@@ -91,25 +88,65 @@ class _SqlCheck:
         self._pipeline = pipeline
         self._spark = spark
 
-    def types(self) -> dict[str, DataType]:
-        """The types of the schema. An invalid one becomes void, so that SQL can still be checked."""
-        columns: dict[str, DataType] = {}
-        for name, text in self._pipeline.schema.items():
-            if name.lower() in OWN_COLUMNS:
-                continue
+    def read(self) -> DataFrame:
+        """An empty DataFrame of [schema] and [payload].
+
+        An invalid type becomes void, so that SQL can still be checked.
+        """
+        wanted = self._pipeline.schema.items()
+        columns = {
+            name: self._type(("schema", name), text)
+            for name, text in wanted
+            if name.lower() not in OWN_COLUMNS
+        }
+        payload = self._pipeline.payload
+        schema = frames.source_schema(columns, None)
+        if payload is not None:
+            members = [
+                StructField(name, self._type(("payload", "schema", name), text))
+                for name, text in payload.schema.items()
+            ]
+            schema.add(payload.field, StructType(members)).add(PAYLOAD_PROBLEM, StringType())
+        return self._spark.createDataFrame([], schema)
+
+    def _type(self, path: KeyPath, text: str) -> DataType:
+        try:
+            kind = frames.parse_type(self._spark, text)
+            one = StructType([StructField(str(path[-1]), kind)])
+            EntrySchema(to_arrow_schema(one, timezone="UTC"))
+        except (PySparkException, SchemaError) as error:
+            self._add(path, f"{text!r} is not a type for a column: {cause_of(error)}")
+            return NullType()
+        return kind
+
+    def columns(self, frame: DataFrame) -> DataFrame:
+        """Check [columns] and add them. Each may use those before it."""
+        for name, sql in self._pipeline.columns.items():
+            path = ("columns", name)
+            made = F.lit(None)
             try:
-                kind = frames.parse_type(self._spark, text)
-                EntrySchema(to_arrow_schema(StructType([StructField(name, kind)]), timezone="UTC"))
-                columns[name] = kind
-                if name in self._pipeline.archive.partition_by and not _names_directories(kind):
-                    what = f"{name} is {kind.simpleString()}, which cannot name a directory"
-                    self._add(("archive", "partition_by"), what)
-            except (PySparkException, SchemaError) as error:
-                self._add(
-                    ("schema", name), f"{text!r} is not a type for a column: {cause_of(error)}"
-                )
-                columns[name] = NullType()
-        return columns
+                frame.where(F.expr(sql).isNotNull())  # refuses aggregates and generators of rows
+                kind = frame.select(F.expr(sql)).schema[0].dataType
+                if isinstance(kind, NullType | CalendarIntervalType):
+                    self._add(path, f"{name} is {kind.simpleString()}, which no table can hold")
+                elif not _is_repeatable(frame, sql):
+                    self._add(path, f"{name} may change between evaluations: {_REPEATABLE}")
+                else:
+                    made = F.expr(sql)
+            except PySparkException as error:
+                self._add(path, f"{name}: {cause_of(error)}")
+            frame = frame.withColumn(name, made)
+        return frame
+
+    def partitions(self, frame: DataFrame) -> None:
+        """Check that the values of partition columns can name directories."""
+        for name in self._pipeline.archive.partition_by:
+            if name not in self._pipeline.scalars:
+                continue  # `day`, or reported by rules.py
+            kind = frame.schema[name].dataType
+            if not isinstance(kind, NullType) and not _names_directories(kind):
+                what = f"{name} is {kind.simpleString()}, which cannot name a directory"
+                self._add(("archive", "partition_by"), what)
 
     def conditions(self, frame: DataFrame) -> None:
         """Check the conditions: boolean, and without aggregates."""
@@ -153,13 +190,10 @@ class _SqlCheck:
             except PySparkException as error:
                 self._add((*path, "measures", name), f"{name}: {cause_of(error)}")
 
-    def streaming(self, columns: dict[str, DataType]) -> None:
+    def streaming(self, schema: StructType) -> None:
         """Find valid SQL that streaming does not support, such as count(distinct ...)."""
         source = self._spark.readStream.format("rate").load()
-        nulls = [
-            F.lit(None).cast(field.dataType).alias(field.name)
-            for field in frames.typed_schema(columns)
-        ]
+        nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in schema]
         stream = source.select(*nulls)
         java = self._spark._jvm
         assert java is not None
@@ -196,93 +230,6 @@ def _is_repeatable(frame: DataFrame, sql: str) -> bool:
     bare = _QUOTED.sub(" ", sql)
     asks_clock = re.search(r"\bunix_timestamp\s*\(\s*\)", bare, re.I) or _CLOCK.search(bare)
     return bool(plan.deterministic()) and not asks_clock
-
-
-def server_problems(pipeline: Pipeline) -> list[Problem]:
-    """Servers that cannot be reached or refuse the login, and keys that are not streams."""
-    try:
-        place = pipeline.source.place
-    except OptionError:
-        return []  # reported with the file
-    streams, pattern = sources_of(pipeline)
-    keys: list[tuple[KeyPath, str]] = [(("reject", "stream"), pipeline.reject)]
-    for at, one in enumerate(pipeline.aggregates):
-        keys.append((("aggregate", at, "stream"), one.stream))
-    keys.append((("metrics", "stream"), pipeline.metrics))
-    found = []
-    with Servers(place) as servers:
-        for number, label in enumerate(_labels(place)):
-            try:
-                servers.ask(StreamName(b"", number), "PING")
-                sources = [(("source", "stream"), name) for name in streams]
-                wanted = [*sources, *(keys if number == 0 else ())]
-                found += list(_key_problems(servers, number, wanted))
-                found += list(_group_problems(servers, number, pipeline))
-            except (redis.RedisError, PenstockError, OSError) as error:
-                found.append((("source", "url"), f"{label}: {_refusal(error)}"))
-        if not found and pattern:
-            found += _pattern_problems(servers, pattern)
-    return [pipeline.problem(path, text) for path, text in found]
-
-
-def missing_streams(pipeline: Pipeline) -> list[str]:
-    """Source streams that do not exist yet. That is allowed, but the name may be misspelt."""
-    place = pipeline.source.place
-    numbers = range(len(_labels(place)))
-    with Servers(place) as servers:
-        return [
-            name
-            for name in sources_of(pipeline)[0]
-            if all(servers.type_of(_named(name, number)) == "none" for number in numbers)
-        ]
-
-
-def _named(name: str, server: int = 0) -> StreamName:
-    return StreamName(name.encode("utf-8", "surrogateescape"), server)
-
-
-def _key_problems(
-    servers: Servers, server: int, keys: list[tuple[KeyPath, str]]
-) -> Iterator[tuple[KeyPath, str]]:
-    for path, name in keys:
-        if name:
-            kind = servers.type_of(_named(name, server))
-            if kind not in ("stream", "none"):
-                yield path, f"the key {name} holds a {kind}, not a stream"
-
-
-def _group_problems(
-    servers: Servers, server: int, pipeline: Pipeline
-) -> Iterator[tuple[KeyPath, str]]:
-    group = pipeline.source.options.get("group", "")
-    for name in sources_of(pipeline)[0] if group else ():
-        text = group_in_use_or_none(servers, _named(name, server), group)
-        if text is not None:
-            yield ("source", "group"), text
-
-
-def _pattern_problems(servers: Servers, pattern: str) -> list[tuple[KeyPath, str]]:
-    try:
-        servers.matching(pattern)
-    except (redis.RedisError, PenstockError, OSError) as error:
-        return [(("source", "streamPattern"), f"cannot look for streams: {_refusal(error)}")]
-    return []
-
-
-def _labels(place: Place) -> list[str]:
-    if place.cluster:
-        return [",".join(server.label for server in place.servers)]
-    return [server.label for server in place.servers]
-
-
-def _refusal(error: Exception) -> str:
-    """The error text of the server or the system. redis-py never includes a password."""
-    cause = error.__cause__ or error.__context__
-    if isinstance(cause, OSError) and cause.strerror:
-        return f"cannot be reached: {cause.strerror}"
-    if isinstance(error, redis.TimeoutError):
-        return "cannot be reached: no answer in time"
-    return " ".join(str(error).split())
 
 
 @contextmanager

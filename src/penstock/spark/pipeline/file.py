@@ -2,6 +2,8 @@
 
     [source]       url, stream or streamPattern, group, starting, max_entries; the rest in [source.options]
     [schema]       column = "spark type"
+    [payload]      field, format = "json", schema = {member = "spark type"}
+    [columns]      column = "SQL expression"
     [valid]        name = "SQL condition"
     [archive]      path, partition_by, trim = "never|archived|acked"
     [reject]       stream
@@ -38,7 +40,18 @@ from penstock.spark.source.options import NAMES, parse_options
 METRICS_STREAM = "penstock:metrics"
 TIME_DEFAULT = "_timestamp"
 TRIMS = ("never", "archived", "acked")
-SECTIONS = ("source", "schema", "valid", "archive", "reject", "aggregate", "metrics")
+FORMATS = ("json",)
+SECTIONS = (
+    "source",
+    "schema",
+    "payload",
+    "columns",
+    "valid",
+    "archive",
+    "reject",
+    "aggregate",
+    "metrics",
+)
 
 _OWN_KEYS = {
     "url": "url",
@@ -84,6 +97,14 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Payload:
+    """The section [payload]: a field with JSON, and the types of its members."""
+
+    field: str
+    schema: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Archive:
     """The section [archive]."""
 
@@ -116,10 +137,17 @@ class Pipeline:
     schema: Mapping[str, str]
     valid: Mapping[str, str]
     archive: Archive
+    payload: Payload | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
     reject: str = ""
     aggregates: tuple[Aggregate, ...] = ()
     metrics: str = METRICS_STREAM
     lines: KeyLines = field(default_factory=KeyLines, repr=False, compare=False)
+
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The columns of [schema] and [columns]."""
+        return (*self.schema, *self.columns)
 
     def problem(self, path: KeyPath, text: str) -> Problem:
         """A problem, with the line of its key."""
@@ -178,7 +206,7 @@ class _Draft:
     def pipeline(self, values: dict[str, Any]) -> Pipeline:
         top = Table(self._problems, (), values, SECTIONS)
         for section in ("source", "schema", "archive"):
-            if section not in values:
+            if section not in values and not (section == "schema" and "payload" in values):
                 self._problems.add((), f"[{section}] is missing")
         aggregates = top.tables("aggregate")
         return Pipeline(
@@ -188,6 +216,8 @@ class _Draft:
             schema=self._schema(top),
             valid=top.table("valid").texts("a SQL condition"),
             archive=self._archive(top),
+            payload=self._payload(top),
+            columns=top.table("columns").texts("a SQL expression"),
             reject=self._reject(top),
             aggregates=tuple(self._aggregate(*one) for one in enumerate(aggregates)),
             metrics=self._metrics(top),
@@ -199,6 +229,16 @@ class _Draft:
         if not columns and "schema" in top.values:
             self._problems.add(("schema",), "[schema] has no column")
         return columns
+
+    def _payload(self, top: Table) -> Payload | None:
+        if "payload" not in top.values:
+            return None
+        table = top.table("payload", ("field", "format", "schema"))
+        table.choice("format", FORMATS)
+        members = table.table("schema").texts('a Spark type: "string", "array<int>"')
+        if not members:
+            self._problems.add(table.path, "[payload] needs schema = {member = type}")
+        return Payload(table.text("field", needed=True), members)
 
     def _source(self, top: Table) -> Source:
         table = top.table("source", (*_OWN_KEYS.values(), "options"))

@@ -5,18 +5,26 @@
     reject       all other rows: their raw fields, and the reasons
     aggregates   windows over the rows of silver
 
-A check calls these functions with an empty DataFrame, a run with a streaming one.
+`rows_of` makes the rows that silver, reject and the aggregates share: the columns of [schema], the decoded
+[payload], and the [columns] made of them. A check calls these functions with an empty DataFrame, a run with a
+streaming one.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.pandas.functions import arrow_udf
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
+    BinaryType,
     DataType,
     MapType,
     StringType,
@@ -27,8 +35,10 @@ from pyspark.sql.types import (
 )
 
 from penstock.spark.lake.columns import quoted
-from penstock.spark.pipeline.file import Aggregate, Pipeline
-from penstock.spark.source.data_source import read_stream
+from penstock.spark.pipeline.file import Aggregate, Payload, Pipeline
+from penstock.spark.pipeline.json_payload import decode
+from penstock.spark.pipeline.rules import PAYLOAD_PROBLEM
+from penstock.spark.source.data_source import NAME, read_stream
 
 REASON, SOURCE_STREAM, SOURCE_ID = "_reason", "_source_stream", "_source_id"
 _ENTRY = "array<struct<name:binary,value:binary>>"
@@ -49,25 +59,74 @@ def parse_type(spark: SparkSession, text: str) -> DataType:
     return _parse_datatype_json_string(parser.parseDataType(text).json())
 
 
-def typed_schema(columns: Mapping[str, DataType]) -> StructType:
-    """The columns of the file, after those of the entry and before `_corrupt`."""
+def source_schema(columns: Mapping[str, DataType], payload: Payload | None) -> StructType:
+    """What is read: the entry, the columns of [schema], the payload as it is, and `_corrupt`."""
     typed = [StructField(name, kind) for name, kind in columns.items()]
+    if payload is not None:
+        typed.append(StructField(payload.field, BinaryType()))
     return StructType([*_HEAD, *typed, _CORRUPT])
 
 
+def rows_of(read: DataFrame, pipeline: Pipeline, members: StructType | None) -> DataFrame:
+    """The rows of what was read: with the payload decoded into `members`, and with [columns]."""
+    rows = read if members is None else decoded(read, pipeline, members)
+    for name, sql in pipeline.columns.items():
+        rows = rows.withColumn(name, F.expr(sql))
+    return rows
+
+
+def decoded(read: DataFrame, pipeline: Pipeline, members: StructType) -> DataFrame:
+    """The payload as a struct, and the reason why it could not be decoded, or null."""
+    assert pipeline.payload is not None
+    name = pipeline.payload.field
+    made = StructType([StructField("value", members), StructField("problem", StringType())])
+    arrow = to_arrow_schema(made, timezone="UTC")
+
+    def decode_texts(texts: pa.Array) -> pa.Array:
+        columns = decode(texts.to_pylist(), arrow.field("value").type, name)
+        return pa.StructArray.from_arrays(list(columns), fields=list(arrow))
+
+    # Spark would otherwise decode a second time to filter the rows.
+    make: Any = arrow_udf  # its types do not allow a struct
+    decoder = make(decode_texts, made).asNondeterministic()
+    kept = [F.col(quoted(one)) for one in read.columns if one != name]
+    both = read.select(*kept, decoder(F.col(quoted(name))).alias(PAYLOAD_PROBLEM))
+    parts = {
+        name: F.col(f"{PAYLOAD_PROBLEM}.value").alias(name),
+        PAYLOAD_PROBLEM: F.col(f"{PAYLOAD_PROBLEM}.problem").alias(PAYLOAD_PROBLEM),
+    }
+    return both.select(
+        *(parts.get(one, F.col(quoted(one))) for one in (*read.columns, PAYLOAD_PROBLEM))
+    )
+
+
+def members_of(spark: SparkSession, pipeline: Pipeline) -> StructType | None:
+    """The type of the payload, or None without one."""
+    if pipeline.payload is None:
+        return None
+    found = pipeline.payload.schema.items()
+    return StructType([StructField(name, parse_type(spark, kind)) for name, kind in found])
+
+
 def schema_of(spark: SparkSession, pipeline: Pipeline) -> StructType:
-    """The schema of a pipeline with valid types."""
-    return typed_schema({name: parse_type(spark, kind) for name, kind in pipeline.schema.items()})
+    """The schema to read, of a pipeline with valid types."""
+    columns = {name: parse_type(spark, kind) for name, kind in pipeline.schema.items()}
+    return source_schema(columns, pipeline.payload)
 
 
-def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
-    """All entries, untyped. Only this query uses the group, because a group can mirror one query only.
+def no_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """An empty DataFrame with the columns of `rows_of`."""
+    read = spark.createDataFrame([], schema_of(spark, pipeline))
+    made = rows_of(read, pipeline, members_of(spark, pipeline))
+    return spark.createDataFrame([], made.schema)
+
+
+def bronze(frame: DataFrame) -> DataFrame:
+    """All entries, untyped.
 
     In the map a value that is not UTF-8 is null, a name that is not UTF-8 is repaired, and of a repeated name
     the last value wins. Such an entry is also in `_raw`, unchanged.
     """
-    schema = StructType([*_HEAD, StructField("fields", parse_type(spark, _ENTRY))])
-    frame = read_stream(spark, schema=schema, **pipeline.source.options)
     texts = F.transform(
         "fields",
         lambda pair: F.struct(
@@ -91,25 +150,54 @@ def bronze(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     )
 
 
-def typed(spark: SparkSession, pipeline: Pipeline, with_entry: bool = False) -> DataFrame:
-    """The stream with the columns of the file, and with the raw fields if `with_entry`."""
-    options = {name: value for name, value in pipeline.source.options.items() if name != "group"}
+def main_rows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The rows of the stream with the raw fields, for bronze, silver and the rejects.
+
+    Only this query uses the group, because a group can mirror one query only.
+    """
+    read = read_stream(spark, schema=_with_entry(spark, pipeline), **pipeline.source.options)
+    return rows_of(read, pipeline, members_of(spark, pipeline))
+
+
+def stored_rows(
+    spark: SparkSession, pipeline: Pipeline, since: Mapping[str, str], until: Mapping[str, str]
+) -> DataFrame:
+    """The same rows as a batch, from and up to these ids of each stream, both included."""
+    bounds = ("startingOffsets", "startingTimestamp", "maxEntriesPerTrigger")
+    options = {
+        name: value
+        for name, value in pipeline.source.options.items()
+        if name not in ("group", *bounds)
+    }
+    reader = spark.read.format(NAME).schema(_with_entry(spark, pipeline)).options(**options)
+    reader = reader.option("startingOffsets", json.dumps(since) if since else "earliest")
+    read = reader.option("endingOffsets", json.dumps(until)).load()
+    return rows_of(read, pipeline, members_of(spark, pipeline))
+
+
+def _with_entry(spark: SparkSession, pipeline: Pipeline) -> StructType:
     schema = schema_of(spark, pipeline)
-    if with_entry:
-        schema = StructType([*schema.fields, StructField("fields", parse_type(spark, _ENTRY))])
-    return read_stream(spark, schema=schema, **options)
+    return StructType([*schema.fields, StructField("fields", parse_type(spark, _ENTRY))])
+
+
+def typed(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
+    """The rows of the stream, for aggregates."""
+    options = {name: value for name, value in pipeline.source.options.items() if name != "group"}
+    read = read_stream(spark, schema=schema_of(spark, pipeline), **options)
+    return rows_of(read, pipeline, members_of(spark, pipeline))
 
 
 def silver(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """The valid rows."""
-    return frame.where(_is_valid(pipeline)).drop("_corrupt")
+    return frame.where(_is_valid(pipeline)).drop("_corrupt", PAYLOAD_PROBLEM, "fields")
 
 
 def rejects(frame: DataFrame, pipeline: Pipeline) -> DataFrame:
     """The invalid rows: fields, reasons, and the original stream and id."""
     unparsed = F.transform(F.map_keys("_corrupt"), lambda name: F.concat(F.lit("parse:"), name))
     failed = [F.when(~holds, F.lit(name)) for name, holds in _conditions(pipeline).items()]
-    reasons = F.concat_ws(",", unparsed, *failed)
+    undecoded = [] if pipeline.payload is None else [F.col(PAYLOAD_PROBLEM)]
+    reasons = F.concat_ws(",", unparsed, *undecoded, *failed)
     # A replayed entry that was rejected before has these fields already: the new ones replace them.
     ours = [F.lit(name.encode()) for name in (REASON, SOURCE_STREAM, SOURCE_ID)]
     fields = F.filter("fields", lambda pair: ~pair["name"].isin(*ours))
@@ -141,15 +229,17 @@ def with_day(frame: DataFrame) -> DataFrame:
 
 
 def _is_valid(pipeline: Pipeline) -> Column:
-    conditions = _conditions(pipeline).values()
-    return reduce(lambda a, b: a & b, conditions, F.col("_corrupt").isNull())
+    parsed = F.col("_corrupt").isNull()
+    if pipeline.payload is not None:
+        parsed &= F.col(PAYLOAD_PROBLEM).isNull()
+    return reduce(lambda a, b: a & b, _conditions(pipeline).values(), parsed)
 
 
 def _conditions(pipeline: Pipeline) -> dict[str, Column]:
     """The conditions by name: those of the file, and that partition values can name a directory."""
     made = {name: F.expr(sql) for name, sql in pipeline.valid.items()}
     for name in pipeline.archive.partition_by:
-        if name in pipeline.schema:
+        if name in pipeline.scalars:
             made[f"partition:{name}"] = _names_a_directory(name)
     return {name: F.coalesce(condition, F.lit(False)) for name, condition in made.items()}
 

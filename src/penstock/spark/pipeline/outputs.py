@@ -1,16 +1,19 @@
-"""The outputs of a pipeline. Each is a streaming query with its own checkpoint.
+"""The outputs of a pipeline, and the streaming queries that write them.
 
-    output         reads                 writes
-    bronze         every entry           LAKE/bronze
-    silver         valid rows            LAKE/silver
-    reject         all other rows        the stream of [reject]
-    NAME           windows of silver     LAKE/gold/NAME, or the aggregate's path
-    NAME.stream    the same              the aggregate's stream, if it has one
+    query    output         holds                 in
+    main     bronze         every entry           LAKE/bronze
+             silver         valid rows            LAKE/silver
+             reject         all other rows        the stream of [reject]
+    NAME     NAME           windows of silver     LAKE/gold/NAME, or the aggregate's path
+             NAME.stream    the same              the aggregate's stream, if it has one
 
-The checkpoint of an output is LAKE/_checkpoints/OUTPUT. An aggregate keeps its state there, and existing
-state cannot be reused under a different definition. So the definition is stored in the checkpoint, and a file
-with another one is refused before anything runs. Also refused: a file that does not match the existing
-tables, and a stream that has had batches but has lost its checkpoint.
+The checkpoint of a query is LAKE/_checkpoints/QUERY. Before `main`, each output was a query with its own
+checkpoint. These stay where they are: they have the positions at which the outputs continue (joining.py).
+
+An aggregate keeps its state in its checkpoint, and existing state cannot be reused under a different
+definition. So the definition is stored there, and a file with another one is refused before anything runs.
+Also refused: a file that does not match the existing tables, and a stream that has had batches but has lost
+its checkpoint.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from penstock.spark.pipeline.file import Aggregate, Pipeline
 from penstock.spark.pipeline.rules import (
     BRONZE,
     CHECKPOINTS,
+    MAIN,
     REJECT,
     SILVER,
     gold_path,
@@ -46,7 +50,8 @@ class PipelineOutput:
     """One output. It writes to a directory of the lake or to a stream."""
 
     name: str
-    checkpoint: str
+    checkpoint: str  # of its query
+    former: str  # the checkpoint of the query that it had for itself
     folder: str = ""
     stream: str = ""
     partition_by: tuple[str, ...] = ()
@@ -54,8 +59,33 @@ class PipelineOutput:
     path: KeyPath = ()
 
 
+@dataclass(frozen=True, slots=True)
+class PipelineQuery:
+    """One streaming query and its outputs."""
+
+    name: str
+    checkpoint: str
+    outputs: tuple[PipelineOutput, ...]
+
+    @property
+    def aggregate(self) -> Aggregate | None:
+        return self.outputs[0].aggregate
+
+
+def queries_of(pipeline: Pipeline) -> list[PipelineQuery]:
+    """All queries. `main` is the first."""
+    found: dict[str, list[PipelineOutput]] = {}
+    for output in outputs_of(pipeline):
+        found.setdefault(output.checkpoint, []).append(output)
+    return [
+        PipelineQuery(path.rpartition("/")[2], path, tuple(outputs))
+        for path, outputs in found.items()
+    ]
+
+
 def outputs_of(pipeline: Pipeline) -> list[PipelineOutput]:
     """All outputs. bronze is the first."""
+    main = _checkpoint(pipeline, MAIN)
     wanted = pipeline.archive.partition_by
     untyped = tuple(name for name in wanted if name == "day")
     found = [
@@ -63,33 +93,33 @@ def outputs_of(pipeline: Pipeline) -> list[PipelineOutput]:
         _into_lake(pipeline, SILVER, lake_path(pipeline, SILVER), wanted),
     ]
     if pipeline.reject:
-        found.append(PipelineOutput(REJECT, _checkpoint(pipeline, REJECT), stream=pipeline.reject))
+        former = _checkpoint(pipeline, REJECT)
+        found.append(PipelineOutput(REJECT, main, former, stream=pipeline.reject))
     for at, one in enumerate(pipeline.aggregates):
         path = ("aggregate", at)
-        place = (_checkpoint(pipeline, one.name), gold_path(pipeline, one))
+        own = _checkpoint(pipeline, one.name)
         found.append(
-            PipelineOutput(one.name, *place, partition_by=("day",), aggregate=one, path=path),
+            PipelineOutput(
+                *(one.name, own, own, gold_path(pipeline, one)),
+                partition_by=("day",),
+                aggregate=one,
+                path=path,
+            )
         )
         if one.stream:
             name = one.name + STREAM_SUFFIX
-            checkpoint = _checkpoint(pipeline, name)
+            former = _checkpoint(pipeline, name)
             found.append(
-                PipelineOutput(name, checkpoint, stream=one.stream, aggregate=one, path=path)
+                PipelineOutput(name, own, former, stream=one.stream, aggregate=one, path=path)
             )
     return found
 
 
-def frame_of(spark: SparkSession, pipeline: Pipeline, output: PipelineOutput) -> DataFrame:
-    """The streaming DataFrame of an output."""
-    if output.name == BRONZE:
-        return frames.bronze(spark, pipeline)
-    typed = frames.typed(spark, pipeline, with_entry=output.name == REJECT)
-    if output.name == REJECT:
-        return frames.rejects(typed, pipeline)
-    if output.aggregate is None:
-        return frames.silver(typed, pipeline)
-    made = frames.aggregate(typed, pipeline, output.aggregate)
-    return frames.with_day(made) if output.folder else made
+def frame_of(spark: SparkSession, pipeline: Pipeline, query: PipelineQuery) -> DataFrame:
+    """The streaming DataFrame of a query."""
+    if query.aggregate is None:
+        return frames.main_rows(spark, pipeline)
+    return frames.aggregate(frames.typed(spark, pipeline), pipeline, query.aggregate)
 
 
 def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
@@ -100,7 +130,7 @@ def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
         *_stream_problems(pipeline, files),
     ]
     for output in outputs_of(pipeline):
-        if output.aggregate is None:
+        if output.aggregate is None or not output.folder:
             continue
         try:
             before = json.loads(files.read(f"{output.checkpoint}/{RULE_FILE}"))
@@ -108,10 +138,9 @@ def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
             continue
         changes = _changes(before, _rule(pipeline, spark, output.aggregate))
         if changes:
-            place = output.folder or f"the stream {output.stream}"
             text = (
                 f"output {output.name}: {changes}, so its checkpoint cannot be used. Undo the change,"
-                f" or rename the aggregate, or delete {output.checkpoint} and {place}: it is then"
+                f" or rename the aggregate, or delete {output.checkpoint} and {output.folder}: it is then"
                 " computed again from the entries that the source still has"
             )
             found.append(pipeline.problem(output.path, text))
@@ -120,7 +149,7 @@ def state_problems(pipeline: Pipeline, spark: SparkSession) -> list[Problem]:
 
 def _lake_problems(pipeline: Pipeline, spark: SparkSession, files: LakeFiles) -> list[Problem]:
     """Columns and partitions that differ from those of existing tables."""
-    empty = spark.createDataFrame([], frames.schema_of(spark, pipeline))
+    empty = frames.no_rows(spark, pipeline)
     found = []
     for output in outputs_of(pipeline):
         if not output.folder or output.aggregate is not None:
@@ -162,7 +191,7 @@ def note_state(pipeline: Pipeline, spark: SparkSession) -> None:
     files = LakeFiles(spark)
     for output in outputs_of(pipeline):
         path = f"{output.checkpoint}/{RULE_FILE}"
-        if output.aggregate is not None and not files.exists(path):
+        if output.aggregate is not None and output.folder and not files.exists(path):
             files.write(path, json.dumps(_rule(pipeline, spark, output.aggregate)))
         begun = _begun(output)
         if output.stream and not files.exists(begun) and _has_batches(files, output):
@@ -170,17 +199,19 @@ def note_state(pipeline: Pipeline, spark: SparkSession) -> None:
 
 
 def _begun(output: PipelineOutput) -> str:
-    return f"{output.checkpoint}.begun.json"
+    above = output.checkpoint.rpartition("/")[0]
+    return f"{above}/{output.name}.begun.json"
 
 
 def _has_batches(files: LakeFiles, output: PipelineOutput) -> bool:
-    return bool(files.names(f"{output.checkpoint}/commits"))
+    return any(files.names(f"{one}/commits") for one in (output.checkpoint, output.former))
 
 
 def _into_lake(
     pipeline: Pipeline, name: str, folder: str, partition_by: tuple[str, ...]
 ) -> PipelineOutput:
-    return PipelineOutput(name, _checkpoint(pipeline, name), folder, partition_by=partition_by)
+    main, former = _checkpoint(pipeline, MAIN), _checkpoint(pipeline, name)
+    return PipelineOutput(name, main, former, folder, partition_by=partition_by)
 
 
 def _checkpoint(pipeline: Pipeline, name: str) -> str:
@@ -189,7 +220,7 @@ def _checkpoint(pipeline: Pipeline, name: str) -> str:
 
 def _rule(pipeline: Pipeline, spark: SparkSession, one: Aggregate) -> dict[str, Any]:
     """The definition that the state depends on. Conditions may change: they affect only new rows."""
-    empty = spark.createDataFrame([], frames.schema_of(spark, pipeline))
+    empty = frames.no_rows(spark, pipeline)
     made = frames.aggregate(empty, pipeline, one)
     return {
         "time": one.time,

@@ -11,14 +11,19 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from penstock.spark.pipeline.file import Aggregate, Pipeline
+from penstock.spark.pipeline.file import Aggregate, Payload, Pipeline
 from penstock.spark.pipeline.toml_lines import KeyPath
 from penstock.spark.pipeline.toml_table import Problem
 from penstock.spark.source.options import parse_options
 
 BRONZE, SILVER, REJECT, GOLD = "bronze", "silver", "reject", "gold"
+MAIN = "main"  # the query that writes bronze, silver and rejects
 CHECKPOINTS = "_checkpoints"
-OWN_COLUMNS = ("_stream", "_id", "_timestamp", "_corrupt", "_deliveries", "fields")
+PAYLOAD_PROBLEM = "_payload_problem"
+OWN_COLUMNS = (
+    *("_stream", "_id", "_timestamp", "_corrupt", "_deliveries", "fields"),
+    PAYLOAD_PROBLEM,
+)
 WINDOW_COLUMNS = ("window", "window_start", "window_end", "day")
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -52,15 +57,19 @@ Found = Iterator[tuple[KeyPath, str]]
 
 
 def _column_problems(pipeline: Pipeline) -> Found:
+    named: list[tuple[KeyPath, str]] = [(("schema", one), one) for one in pipeline.schema]
+    if pipeline.payload is not None:
+        named.append((("payload", "field"), pipeline.payload.field))
+        yield from _member_problems(pipeline.payload)
+    named += [(("columns", one), one) for one in pipeline.columns]
     seen: dict[str, str] = {}
-    for column in pipeline.schema:
+    for place, column in named:
         if column.lower() in OWN_COLUMNS:
-            yield ("schema", column), f"{column} is a column of the source itself: remove it"
+            yield place, f"{column} is a column of the source itself: {_instead(place)}"
         elif column.lower() in seen:
-            text = f"{column} and {seen[column.lower()]} are the same column to Spark"
-            yield ("schema", column), text
+            yield place, f"{column} and {seen[column.lower()]} are the same column to Spark"
         seen[column.lower()] = column
-    known = ("day", *pipeline.schema)
+    known = ("day", *pipeline.scalars)
     for column in pipeline.archive.partition_by:
         path = ("archive", "partition_by")
         if column not in known:
@@ -68,7 +77,7 @@ def _column_problems(pipeline: Pipeline) -> Found:
         elif column.startswith(("_", ".")):
             yield path, f"{column}: readers skip directories that start with {column[0]!r}"
     for at, aggregate in enumerate(pipeline.aggregates):
-        known = ("_stream", "_timestamp", *pipeline.schema)
+        known = ("_stream", "_timestamp", *pipeline.scalars)
         for key, columns in (("group_by", aggregate.group_by), ("time", (aggregate.time,))):
             for column in columns:
                 if column not in known:
@@ -91,15 +100,29 @@ def _made_problems(at: int, aggregate: Aggregate) -> Found:
         made.add(name.lower())
 
 
+def _instead(path: KeyPath) -> str:
+    return "remove it" if path[0] == "schema" else "use another name"
+
+
+def _member_problems(payload: Payload) -> Found:
+    seen: dict[str, str] = {}
+    for name in payload.schema:
+        other = seen.setdefault(name.lower(), name)
+        if other != name:
+            yield ("payload", "schema", name), f"{name} and {other} are the same name to Spark"
+
+
 def _unknown_column(column: str, known: tuple[str, ...]) -> str:
-    return f"there is no column {column}; there are {', '.join(known)}"
+    _, dot, last = column.rpartition(".")
+    hint = f'; write {last} = "{column}" in [columns] and use {last} here' if dot and last else ""
+    return f"there is no column {column}; there are {', '.join(known)}{hint}"
 
 
 def _name_problems(pipeline: Pipeline) -> Found:
     for name in pipeline.valid:
         if not _NAME.fullmatch(name):
             yield ("valid", name), f"the name of a condition may have {_NAME_FORM}"
-    names = [BRONZE, SILVER, REJECT]
+    names = [BRONZE, SILVER, REJECT, MAIN]
     for at, aggregate in enumerate(pipeline.aggregates):
         path = ("aggregate", at, "name")
         if aggregate.name and not _NAME.fullmatch(aggregate.name):

@@ -1,11 +1,11 @@
-"""Runs a pipeline: one streaming query per output, all watched by one thread.
+"""Runs a pipeline: the query `main` and one for each aggregate, all watched by one thread.
 
-Each query reads the source on its own and has its own position, so a slow, new or deleted output does not
-delay the others, and a batch that is repeated after a crash has the same entries. Reports of Spark's listener
-go through a queue to the thread that called `run_pipeline`. That thread publishes and shows them, trims the
-source, and stops all queries at the first error.
+Each query reads the source on its own and has its own position. `main` writes bronze, silver and the rejects
+from one read (targets.py), so these advance together, as fast as the slowest of them. Reports of Spark's
+listener go through a queue to the thread that called `run_pipeline`. That thread publishes and shows them,
+trims the source, and stops all queries at the first error.
 
-Trimming waits for the slowest output: an entry is removed when every output has it in a finished batch.
+Trimming waits for the slowest query: an entry is removed when every query has it in a finished batch.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ import time
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import redis
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from penstock.errors import PenstockError
-from penstock.spark.lake.archive import archive_writer
 from penstock.spark.lake.lock import held
 from penstock.spark.lake.trimming import trim_archived
 from penstock.spark.pipeline.check import check_pipeline
 from penstock.spark.pipeline.file import Pipeline, PipelineFileError
-from penstock.spark.pipeline.outputs import PipelineOutput, frame_of, note_state, outputs_of
-from penstock.spark.pipeline.progress import BatchRecord, Ended, Metrics, ProgressListener, counted
+from penstock.spark.pipeline.functions import define_functions
+from penstock.spark.pipeline.joining import Joined, join_outputs
+from penstock.spark.pipeline.outputs import PipelineQuery, frame_of, note_state, queries_of
+from penstock.spark.pipeline.progress import BatchRecord, Ended, Metrics, ProgressListener
 from penstock.spark.pipeline.rules import CHECKPOINTS, lake_path
+from penstock.spark.pipeline.targets import BatchWrites
 from penstock.spark.runtime.causes import cause_of
-from penstock.spark.source.data_source import NAME, register
+from penstock.spark.source.data_source import register
 from penstock.spark.source.offsets import Offset
 
 log = logging.getLogger(__name__)
@@ -71,10 +73,6 @@ class PipelineFailed(PenstockError):
 
 class PipelineRunning(PenstockError):
     """Another process runs this pipeline, or another one with the same lake."""
-
-
-class OutputError(PenstockError):
-    """Writing a batch failed. The text is one line, because Spark mishandles long ones."""
 
 
 @dataclass(slots=True)
@@ -119,7 +117,8 @@ def run_pipeline(
     with held(lake_path(pipeline, CHECKPOINTS), busy):
         note_state(pipeline, session)
         try:
-            return _Run(pipeline, session, once, watch).run(stop or threading.Event())
+            joined = join_outputs(pipeline, session)
+            return _Run(joined, session, once, watch).run(stop or threading.Event())
         finally:
             with suppress(Py4JError):  # Java may have ended
                 note_state(pipeline, session)
@@ -131,6 +130,7 @@ def pipeline_session(spark: SparkSession) -> SparkSession:
     chosen = dict(spark.sparkContext.getConf().getAll())
     for name, value in _SETTINGS.items():
         session.conf.set(name, chosen.get(name, value))
+    define_functions(session)
     register(session)
     return session
 
@@ -139,21 +139,26 @@ class _Run:
     """One run, in the thread that called `run_pipeline`."""
 
     def __init__(
-        self, pipeline: Pipeline, spark: SparkSession, once: bool, watch: Watch | None
+        self, joined: Joined, spark: SparkSession, once: bool, watch: Watch | None
     ) -> None:
+        pipeline = joined.pipeline
         self._pipeline = pipeline
         self._spark = spark
         self._once = once
         self._watch = watch
-        self._outputs = outputs_of(pipeline)
-        self._to_start = deque(self._outputs)
+        self._all = {one.name: one for one in queries_of(pipeline)}
+        self._writes = {
+            name: BatchWrites(pipeline, one, joined.watermarks) for name, one in self._all.items()
+        }
+        self._to_start = deque(self._all.values())
         self._starting: StreamingQuery | None = None
-        self._starts = dict.fromkeys((one.name for one in self._outputs), 0)
+        self._starts = dict.fromkeys(self._all, 0)
         self._queries: dict[str, StreamingQuery] = {}
         self._silent_since: dict[str, float] = {}
         self._inbox: queue.SimpleQueue[BatchRecord | Ended] = queue.SimpleQueue()
         self._ends: dict[str, Offset] = {}
-        self._summary = Summary(pipeline.name, {one.name: OutputSummary() for one in self._outputs})
+        outputs = [output.name for one in self._all.values() for output in one.outputs]
+        self._summary = Summary(pipeline.name, {name: OutputSummary() for name in outputs})
         place = pipeline.source.place
         group = pipeline.source.options.get("group", "")
         self._metrics = Metrics(place, group, pipeline.metrics)
@@ -179,28 +184,24 @@ class _Run:
             return
         self._starting = None
         if self._to_start:
-            output = self._to_start.popleft()
-            self._starts[output.name] += 1
-            self._starting = self._queries[output.name] = self._query(output)
+            query = self._to_start.popleft()
+            self._starts[query.name] += 1
+            self._starting = self._queries[query.name] = self._start(query)
 
-    def _query(self, output: PipelineOutput) -> StreamingQuery:
-        frame = counted(frame_of(self._spark, self._pipeline, output))
+    def _start(self, query: PipelineQuery) -> StreamingQuery:
         writer = (
-            frame.writeStream.queryName(f"{self._pipeline.name}/{output.name}")
+            frame_of(self._spark, self._pipeline, query)
+            .writeStream.queryName(f"{self._pipeline.name}/{query.name}")
             .outputMode("append")
-            .option("checkpointLocation", output.checkpoint)
+            .option("checkpointLocation", query.checkpoint)
         )
         if self._once:
             writer = writer.trigger(availableNow=True)
-        if output.folder:
-            write = archive_writer(output.folder, output.partition_by)
-            return writer.foreachBatch(_shortly(write)).start()
-        options = {**self._pipeline.source.sink_login, "stream": output.stream}
-        return writer.format(NAME).options(**options).start()
+        return writer.foreachBatch(self._writes[query.name]).start()
 
     def _wait(self, stop: threading.Event) -> None:
         """Handle reports until all queries have ended, one has failed, or `stop` is set."""
-        running = {one.name for one in self._outputs}
+        running = set(self._all)
         while running and not stop.is_set():
             self._start_next()
             report: BatchRecord | Ended | None
@@ -233,26 +234,30 @@ class _Run:
         if not error:
             return False
         if _SLOW_START not in str(error) or self._starts[end.output] == STARTS_MAX:
-            raise PipelineFailed(end.output, cause_of(error))
-        log.info("output %s did not start in time, trying again", end.output)
-        self._to_start.append(next(one for one in self._outputs if one.name == end.output))
+            raise PipelineFailed(self._writes[end.output].failed or end.output, cause_of(error))
+        log.info("query %s did not start in time, trying again", end.output)
+        self._to_start.append(self._all[end.output])
         return True
 
-    def _note(self, record: BatchRecord) -> None:
-        record = self._metrics.complete(record)
-        mine = self._summary.outputs[record.output]
-        mine.batches += 1
-        mine.read += record.read
-        mine.rows += record.rows
-        mine.late += record.late
-        mine.lag = record.lag
-        if record.pending is not None:
-            self._summary.pending = record.pending
-        if record.end is not None:
-            self._ends[record.output] = record.end
-            self._summary.trimmed += self._trimmer.trim(self._ends, len(self._outputs))
-        if self._watch is not None:
-            self._watch(record)
+    def _note(self, report: BatchRecord) -> None:
+        """Note a batch of a query, as a record for each of its outputs."""
+        rows = self._writes[report.output].rows_of(report.batch)
+        for output in self._all[report.output].outputs:
+            record = replace(report, output=output.name, rows=rows.get(output.name, 0))
+            record = self._metrics.complete(record)
+            mine = self._summary.outputs[record.output]
+            mine.batches += 1
+            mine.read += record.read
+            mine.rows += record.rows
+            mine.late += record.late
+            mine.lag = record.lag
+            if record.pending is not None:
+                self._summary.pending = record.pending
+            if self._watch is not None:
+                self._watch(record)
+        if report.end is not None:
+            self._ends[report.output] = report.end
+            self._summary.trimmed += self._trimmer.trim(self._ends, len(self._all))
 
     def _sum_up(self) -> None:
         while not self._inbox.empty():  # batches that finished before the stop
@@ -260,7 +265,9 @@ class _Run:
             if isinstance(report, BatchRecord):
                 self._note(report)
         for name, end in self._ends.items():
-            self._summary.outputs[name].lag = self._metrics.lag_or_none(end)
+            lag = self._metrics.lag_or_none(end)
+            for output in self._all[name].outputs:
+                self._summary.outputs[output.name].lag = lag
 
     def _stop_all(self) -> None:
         for query in self._queries.values():
@@ -309,18 +316,6 @@ def smallest(offsets: list[Offset]) -> Offset:
             if name in other.streams
         }
     return Offset(found)
-
-
-def _shortly(write: Callable[[DataFrame, int], None]) -> Callable[[DataFrame, int], None]:
-    """The same function with one-line errors: Spark matches error texts, and fails on long ones."""
-
-    def act(frame: DataFrame, batch: int) -> None:
-        try:
-            write(frame, batch)
-        except (PySparkException, Py4JError) as error:
-            raise OutputError(cause_of(error)) from None
-
-    return act
 
 
 def summary_json(summary: Summary) -> dict[str, Any]:

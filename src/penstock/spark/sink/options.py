@@ -5,6 +5,7 @@ stream               the target; without it a column `stream`, or `_stream`, nam
 maxlen, minid        trim the stream after each batch: to a length, or below an id
 approximate          true: trim whole nodes only, which is much cheaper and keeps a few more entries
 writeId              batch only: a name for the write; a second write under the same name is skipped
+writeNumber          with writeId: the write is skipped only if one with this number was the last of the name
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from penstock.spark.place import CONNECTION, Place, parse_place
 
 NAMES = (
     *CONNECTION,
-    *("stream", "maxlen", "minid", "approximate", "writeId"),
+    *("stream", "maxlen", "minid", "approximate", "writeId", "writeNumber"),
 )
 STREAM_COLUMNS = ("stream", "_stream")
 # Spark also passes its own options of a streaming query to the sink.
@@ -34,6 +35,7 @@ class SinkOptions:
     stream: str
     trim: tuple[str, ...]
     write_id: str
+    write_number: int = 1
 
 
 def parse_sink_options(
@@ -58,7 +60,10 @@ def parse_sink_options(
     if "writeId" in reader and (is_streaming or not write_id):
         allowed = "a name for a batch write; a streaming query has its checkpoint instead"
         raise OptionError("writeId", write_id, allowed)
-    return SinkOptions(place, stream, _trim(reader), write_id)
+    if "writeNumber" in reader and not write_id:
+        raise OptionError("writeNumber", reader.text("writeNumber"), "writeId with it")
+    number = reader.integer("writeNumber", 1, 0)
+    return SinkOptions(place, stream, _trim(reader), write_id, number)
 
 
 def _trim(reader: OptionReader) -> tuple[str, ...]:

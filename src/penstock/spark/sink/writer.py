@@ -30,8 +30,6 @@ from penstock.spark.sink.options import SinkOptions
 from penstock.spark.sink.rows import SinkRows
 from penstock.spark.sink.staging import SinkError, Stage, StagingKey, Write, discard
 
-WRITE_BATCH = 1  # a batch write has one batch
-
 Messages = list[WriterCommitMessage | None]
 
 
@@ -51,7 +49,7 @@ class BatchSink(DataSourceArrowWriter):
     def __init__(self, options: SinkOptions, rows: SinkRows) -> None:
         self._options = options
         self._rows = rows
-        self._write = batch_write(options.write_id or secrets.token_hex(16))
+        self._write = batch_write(options.write_id or secrets.token_hex(16), options.write_number)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Stage the rows of a task. Runs in a worker."""
@@ -104,9 +102,9 @@ class StreamSink(DataSourceStreamArrowWriter):
         _discard(self._options, messages)
 
 
-def batch_write(write_id: str) -> Write:
-    """The write with a `writeId`."""
-    return Write(f"write:{write_id}", WRITE_BATCH)
+def batch_write(write_id: str, number: int = 1) -> Write:
+    """The write with a `writeId`, and its `writeNumber`."""
+    return Write(f"write:{write_id}", number)
 
 
 def _stage(

@@ -1,0 +1,58 @@
+"""Stores which output streams have joined their query, in LAKE/_checkpoints/OUTPUT.joined-N.json.
+
+    {"stream": "rejected", "after": {"orders": "1700000000000-0"}}   has joined at this position
+    {"stream": "rejected", "left": {"orders": "1700000000000-0"}}    not in the file since this position
+    {"stream": "minutes", "after_ms": 1700000000000}                 the same for windows: a watermark
+    {"stream": "minutes", "left_ms": 1700000000000}
+
+A file is never replaced: the next state has the next number, then the old file is deleted. So a crash leaves
+one of the two states.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from penstock.spark.lake.files import LakeFiles
+
+_FILE = re.compile(r"(.+)\.joined-(\d+)\.json")
+
+
+class JoinedStates:
+    """The states of all streams of a pipeline."""
+
+    def __init__(self, files: LakeFiles, directory: str) -> None:
+        self._files = files
+        self._directory = directory
+
+    def names(self) -> set[str]:
+        """The outputs with a state."""
+        return {output for output, _ in self._found()}
+
+    def read(self, output: str) -> dict[str, Any]:
+        """The state of an output, empty if it has none."""
+        number = self._newest(output)
+        if number is None:
+            return {}
+        return dict(json.loads(self._files.read(self._path(output, number))))
+
+    def write(self, output: str, state: dict[str, Any]) -> None:
+        """Replace the state of an output."""
+        before = self._newest(output)
+        number = 0 if before is None else before + 1
+        self._files.write(self._path(output, number), json.dumps(state))
+        for other, old in self._found():
+            if other == output and old < number:
+                self._files.delete(self._path(output, old))
+
+    def _newest(self, output: str) -> int | None:
+        return max((number for name, number in self._found() if name == output), default=None)
+
+    def _found(self) -> list[tuple[str, int]]:
+        matches = (_FILE.fullmatch(name) for name in self._files.names(self._directory))
+        return [(one[1], int(one[2])) for one in matches if one]
+
+    def _path(self, output: str, number: int) -> str:
+        return f"{self._directory}/{output}.joined-{number}.json"

@@ -1,0 +1,143 @@
+"""Outputs that continue a former layout, join later, or are ahead of their query after a crash."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.spark.conftest import NO_PYSPARK, Broker
+from tests.spark.pipeline.test_run import (
+    AGGREGATE,
+    TEXT,
+    accounted,
+    add,
+    pipeline_of,
+    rejected,
+    rows,
+)
+
+pytest.importorskip("pyspark", reason=NO_PYSPARK)
+
+from penstock.spark.lake.archive import ArchiveWriter
+from penstock.spark.lake.files import LakeFiles
+from penstock.spark.lake.manifest import load_lake
+from penstock.spark.pipeline import targets
+from penstock.spark.pipeline.run import PipelineFailed, pipeline_session, run_pipeline
+from tests.support.campaign import cells
+from tests.support.spark.former_pipeline import run_former
+
+__all__ = ["pipeline_of"]  # the fixture
+
+REJECT = '\n[reject]\nstream = "rejected"\n'
+STREAM = 'stream = "minutes"\n'
+
+
+def windows(spark: Any, lake: Path) -> list[tuple[Any, int]]:
+    """The windows of the table, each once."""
+    found = [(row.window_start, row.orders) for row in rows(spark, lake / "gold" / "minute")]
+    assert len(found) == len(set(found))
+    return sorted(found)
+
+
+def streamed(broker: Broker) -> list[int]:
+    """The measure `orders` of the windows in the stream."""
+    return sorted(int(fields[b"orders"]) for _, fields in broker.client.xrange("minutes"))
+
+
+@pytest.mark.parametrize("trim", cells(["archived", "never"]))
+def test_a_lake_of_the_former_layout_continues(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path, trim: str
+) -> None:
+    lake = tmp_path / "lake"
+    pipeline = pipeline_of(penstock, TEXT + AGGREGATE, trim=trim)
+    session = pipeline_session(spark)
+    everything = {"bronze", "silver", "reject", "minute", "minute.stream"}
+    add(penstock, 0)
+    add(penstock, 0.5, qty="x")
+    run_former(pipeline, session, everything)
+    if trim == "archived":
+        penstock.client.xtrim("orders", maxlen=0, approximate=False)
+    add(penstock, 3)
+    add(penstock, 3.1, qty="y")
+    run_former(pipeline, session, {"bronze", "reject", "minute.stream"})  # others are killed
+    add(penstock, 6)
+    add(penstock, 6.2)
+    run_former(pipeline, session, {"bronze", "minute"})
+    add(penstock, 12, qty="z")
+    add(penstock, 13)
+    for _ in range(2):
+        run_pipeline(pipeline, spark, once=True)
+        assert accounted(spark, lake, penstock) == (8, 5, 3)
+    assert [orders for _, orders in windows(spark, lake)] == [1, 1, 2]
+    assert streamed(penstock) == [1, 1, 2]
+    newest = load_lake(LakeFiles(spark), str(lake / "silver")).newest
+    assert newest is not None
+    last = penstock.client.xinfo_stream("orders")["last-generated-id"].decode()
+    assert newest.position == {"orders": last}
+
+
+def test_new_outputs_catch_up_and_join(
+    spark: Any, penstock: Broker, pipeline_of: Any, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    whole = TEXT + AGGREGATE
+    bare = whole.replace(REJECT, "").replace(STREAM, "")
+    steps = [bare, whole, bare, whole]
+    for step, text in enumerate(steps):
+        add(penstock, step * 5)
+        add(penstock, step * 5 + 0.1, qty="x")
+        run_pipeline(pipeline_of(penstock, text), spark, once=True)
+        if text == whole:
+            done = 2 * (step + 1)
+            assert accounted(spark, lake, penstock) == (done, step + 1, step + 1)
+            assert (
+                streamed(penstock) == [orders for _, orders in windows(spark, lake)] == [1] * step
+            )
+    times = [one["_source_id"] for one in rejected(penstock)]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("after", cells(["silver", "reject", "bronze"]))
+def test_a_batch_that_some_outputs_have_is_repeated_for_the_others(
+    spark: Any,
+    penstock: Broker,
+    pipeline_of: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    after: str,
+) -> None:
+    add(penstock, 0)
+    run_pipeline(pipeline_of(penstock), spark, once=True)
+    add(penstock, 1)
+    add(penstock, 1, qty="x")
+    with monkeypatch.context() as patch:
+        _fail_after(patch, after)
+        with pytest.raises(PipelineFailed, match="stopped by the test"):
+            run_pipeline(pipeline_of(penstock), spark, once=True)
+    add(penstock, 2)
+    run_pipeline(pipeline_of(penstock), spark, once=True)
+    assert accounted(spark, tmp_path / "lake", penstock) == (4, 3, 1)
+
+
+def _fail_after(patch: pytest.MonkeyPatch, after: str) -> None:
+    """Fail once the output has its batch, before the next one gets it."""
+    if after == "reject":
+        real_append = targets.append
+
+        def append(*words: Any) -> int:
+            real_append(*words)
+            raise RuntimeError("stopped by the test")
+
+        patch.setattr(targets, "append", append)
+        return
+    real = ArchiveWriter.append
+
+    def archive(self: ArchiveWriter, *words: Any) -> int:
+        made = real(self, *words)
+        if self._path.endswith(after):
+            raise RuntimeError("stopped by the test")
+        return made
+
+    patch.setattr(ArchiveWriter, "append", archive)
