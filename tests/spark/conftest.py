@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import redis
 
+from tests.support.campaign import cells
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_cluster import cluster_problem_or_none, running_cluster
 from tests.support.servers.redis_server import redis_program_or_none, running_redis
@@ -74,9 +75,9 @@ def broker(request: pytest.FixtureRequest) -> Broker:
     return found
 
 
-@pytest.fixture(params=["penstock", "redis"])
+@pytest.fixture(params=cells(["penstock", "redis"]))
 def server(request: pytest.FixtureRequest) -> Broker:
-    """penstock and Redis in turn, empty: for slow tests that a cluster would only repeat."""
+    """penstock or Redis, empty; both in `make soak`. For slow tests."""
     found: Broker = request.getfixturevalue(f"{request.param}_broker")
     found.client.flushall()
     return found

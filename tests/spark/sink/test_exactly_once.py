@@ -20,7 +20,7 @@ import pyarrow.dataset as ds
 import pytest
 import redis
 
-from tests.support.campaign import SOAK, cases, seed
+from tests.support.campaign import SOAK, cases, cells, seed
 from tests.support.servers.durable_redis import running_durable_redis
 from tests.support.servers.penstock_server import running_penstock
 from tests.support.servers.redis_server import redis_program_or_none
@@ -77,7 +77,7 @@ def durable_server(kind: str, folder: Path) -> Iterator[Server]:
         yield theirs
 
 
-@pytest.mark.parametrize("kind", ["penstock", "redis"])
+@pytest.mark.parametrize("kind", cells(["penstock", "redis"]))
 def test_every_entry_is_once_in_the_lake_and_once_in_the_sink(kind: str, tmp_path: Path) -> None:
     start = seed()
     dice = random.Random(f"{start}/{kind}")
