@@ -51,7 +51,7 @@ def dead(
     json: Json = False,
     url: Url = URL_DEFAULT,
 ) -> None:
-    """Show the dead letters of a stream, try them again, or remove them.
+    """Show dead letters, try them again, or remove them.
 
     A worker moves an entry to STREAM:dead when its attempts are used up, when its handler raises Dead, or
     when its payload cannot be read. `redrive` gives it back to the group that failed, with all its attempts.
