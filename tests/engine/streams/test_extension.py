@@ -162,5 +162,5 @@ def test_help_names_every_subcommand(bench: Bench) -> None:
     assert lines[0] == "PENSTOCK <subcommand> [<arg> [value] [opt] ...]. Subcommands are:"
     assert [line.split()[0] for line in lines[1:] if line[0] != " "] == [
         *("SPLITS", "NODES", "APPENDBATCH", "TAKE", "ADOPT", "RENEW", "SETTLE", "SEND"),
-        *("OWN", "REAP", "HELP"),
+        *("OWN", "REAP", "GROUPS", "RETENTION", "HELP"),
     ]

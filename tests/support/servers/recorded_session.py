@@ -57,6 +57,8 @@ EXTRA: list[Words] = [
             b"SEND 1 s 1 0 0 0 0 1 data x",
             b"OWN 1 s:owner c 1000",
             b"REAP 1 s g 0",
+            b"GROUPS s",
+            b"RETENTION s length 1 acked yes",
         )
     ),
     *([b"DEBUG", b"DIGEST"], [b"TIME"], [b"PING"], [b"CLIENT", b"LIST"], [b"COMMAND", b"DOCS"]),

@@ -83,12 +83,12 @@ _HELP = [
     "    Add an entry later, or once under a name.",
     "OWN 1 <owner> <consumer> <lease>",
     "    Own a keyed stream for a time.",
+    "REAP 1 <stream> <group> <idle> [<consumer>]",
+    "    Remove consumers that have no pending entries and are idle.",
     "GROUPS <key>",
     "    What each group of a stream has not read and not acknowledged, counted.",
     "RETENTION <key> [AGE <time>] [BYTES <size>] [LENGTH <count>] [ACKED yes] ...",
     "    What a retention policy would remove from a stream now.",
-    "REAP 1 <stream> <group> <idle> [<consumer>]",
-    "    Remove consumers that have no pending entries and are idle.",
 ]
 
 _GROUP = "penstock"
