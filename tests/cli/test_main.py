@@ -20,7 +20,7 @@ COMMANDS = (
 
 
 def penstock(*arguments: str) -> subprocess.CompletedProcess[str]:
-    program = "from penstock.cli.main import main; main()"
+    program = "from penstock.cli.entry import main; main()"
     command = [sys.executable, "-c", program, *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 

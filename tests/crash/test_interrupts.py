@@ -126,6 +126,7 @@ def prepared(policy: Policy) -> tuple[FakeDisk, Database]:
     db = opened(disk, policy)
     for number in (1, 2, 3):
         db.xadd("s", {"k": "v"}, id=f"{number}-0")
+    db.xcfgset("s", idmp_duration=86_400)  # the name must not expire if the machine is slow
     db.xadd("s", {"k": "v"}, idmp=("p", "known"))
     db.xgroup_create("s", "g", "0")
     db.xreadgroup("g", "c", {"s": ">"}, count=2)

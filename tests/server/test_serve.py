@@ -198,7 +198,9 @@ def test_a_log_file_replaces_stderr(tmp_path: Path) -> None:
 
 
 def test_a_platform_without_uvloop_is_served_by_asyncio(tmp_path: Path) -> None:
-    program = "import sys; sys.modules['uvloop'] = None; from penstock.cli.main import main; main()"
+    program = (
+        "import sys; sys.modules['uvloop'] = None; from penstock.cli.entry import main; main()"
+    )
     path = tmp_path / "s"
     command = [sys.executable, "-c", program, "serve", "--port", "0", "--unixsocket", str(path)]
     command += ["--logfile", str(tmp_path / "log"), "--dir", str(tmp_path)]

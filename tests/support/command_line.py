@@ -18,7 +18,7 @@ from tests.support.servers.redis_server import RedisServer
 
 # A background job of a shell ignores SIGINT, and its children inherit that. Restore the default.
 _RESTORE_SIGINT = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-PROGRAM = [sys.executable, "-c", f"{_RESTORE_SIGINT}; from penstock.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", f"{_RESTORE_SIGINT}; from penstock.cli.entry import main; main()"]
 ENDS_SECONDS_MAX = 60
 
 

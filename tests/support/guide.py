@@ -115,7 +115,7 @@ class Guide:
         programs = self._folder / ".bin"
         programs.mkdir(exist_ok=True)
         program = programs / "penstock"
-        start = "import sys; sys.argv[0] = 'penstock'; from penstock.cli.main import main; main()"
+        start = "import sys; sys.argv[0] = 'penstock'; from penstock.cli.entry import main; main()"
         program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c "{start}" "$@"\n')
         program.chmod(0o755)
         self._environment["PATH"] = f"{programs}:{os.environ['PATH']}"

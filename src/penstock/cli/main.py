@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
-from io import TextIOWrapper
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -100,14 +96,3 @@ def penstock(
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-def main() -> None:
-    # sys.stdin and sys.stdout are None if the shell closed them (`<&- >&-`).
-    sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115
-    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # A character that the terminal's encoding lacks is escaped instead of raising.
-            stream.reconfigure(errors="backslashreplace")
-    app(prog_name="penstock")

@@ -40,6 +40,7 @@ def add_producers(dice: random.Random, stream: Stream, about_ms: int, odd: float
     """Settings, names of entries around a time (`odd`: how many are anywhere), and counters."""
     settings = IdempotencySettings(dice.choice(DURATIONS_S), dice.choice(SIZES))
     stream.idempotency_settings = settings
+    stream.idempotency = None  # names from before may be more than the new settings allow
     if dice.random() < 0.1:
         return
     known = stream.idempotency = Idempotency()

@@ -6,9 +6,6 @@ from typing import Annotated
 
 import typer
 
-from penstock.errors import ConfigError
-from penstock.human.show import harmless
-
 EPILOG = """\b
 Directives you may need first (docs/configuration.md has all of them):
   --port 7000              the port; 0 to listen on a Unix socket only
@@ -57,23 +54,6 @@ def serve(
     on the command line overrides the same directive in FILE.
     """
     # Imported here because no other subcommand needs a server.
-    from penstock.server import app
-    from penstock.server.config import directives
-    from penstock.server.config import file as config_file
+    from penstock.cli.server_start import serve as run_server
 
-    rest = list(words or ())
-    file = rest.pop(0) if rest and not rest[0].startswith("--") else None
-    if rest and not rest[0].startswith("--"):
-        raise typer.BadParameter(f"unexpected {rest[0]!r}: write settings as --DIRECTIVE VALUE")
-    config = directives.default_config()
-    try:
-        if file is not None:
-            config.load(config_file.read_file(file))
-            config.file = file
-        config.load(config_file.read_command_line(rest))
-        in_order = app.run(config)
-    except ConfigError as error:
-        typer.echo(f"penstock serve: {harmless(str(error))}", err=True)
-        raise typer.Exit(1) from error
-    if not in_order:
-        raise typer.Exit(1)
+    raise typer.Exit(run_server(words or ()))
