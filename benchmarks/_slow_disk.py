@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from penstock.persist.disk import SlowDisk
+from penstock.persist.watched_disk import slow_disk
 from penstock.server import app
 from penstock.server.config import directives
 
@@ -12,4 +12,4 @@ delay_ms, port, folder = sys.argv[1:]
 config = directives.default_config()
 for name, value in (("port", port), ("dir", folder), ("auto-aof-rewrite-percentage", "0")):
     config.set_at_start(name, value)
-sys.exit(0 if app.run(config, SlowDisk(int(delay_ms) / 1000)) else 1)
+sys.exit(0 if app.run(config, slow_disk(int(delay_ms) / 1000)) else 1)

@@ -6,7 +6,7 @@ Both servers have the same settings. Throughput is measured as in benchmarks/ser
 server, then on the other, in each round. Restart: a million entries of 5 x 16 random bytes; the load times
 come from the logs of the servers. Pauses: a client sends PING as fast as it can while another one adds
 entries and a snapshot or rewrite runs; the longest reply time counts. The slow disk is our server with an
-fsync that takes 5 ms longer (persist/disk.SlowDisk).
+fsync that takes 5 ms longer (persist/watched_disk.slow_disk).
 """
 
 from __future__ import annotations

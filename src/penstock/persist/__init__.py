@@ -3,7 +3,7 @@
 store         one data directory and the engine whose data it holds
 recovery      from the files of a directory to data in memory
 disk          the file operations, and the only fsync
-timed_disk    the same, with the durations of syncs
+watched_disk  the same, with syncs that are timed or delayed
 replication_point  the place of data in a replication history
 layout        the names and places of the files
 snapshot      writes all data of an engine to a file

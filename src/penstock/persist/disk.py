@@ -20,7 +20,6 @@ import fcntl
 import io
 import os
 import stat
-import time
 from pathlib import Path
 from typing import Protocol
 
@@ -282,44 +281,3 @@ class SystemDisk:
             lock.release()
             raise
         return lock
-
-
-class SlowFile:
-    """A file with a delayed sync, to measure a server on a slow disk."""
-
-    def __init__(self, file: File, delay_s: float) -> None:
-        self._file = file
-        self._delay_s = delay_s
-
-    @property
-    def size(self) -> int:
-        """See File."""
-        return self._file.size
-
-    def write(self, data: bytes) -> None:
-        """See File."""
-        self._file.write(data)
-
-    def sync(self) -> None:
-        """See File."""
-        time.sleep(self._delay_s)
-        self._file.sync()
-
-    def close(self) -> None:
-        """See File."""
-        self._file.close()
-
-
-class SlowDisk(SystemDisk):
-    """A disk that delays every sync of a file."""
-
-    def __init__(self, delay_s: float) -> None:
-        self._delay_s = delay_s
-
-    def create(self, path: str) -> File:
-        """See Disk."""
-        return SlowFile(super().create(path), self._delay_s)
-
-    def append_to(self, path: str) -> File:
-        """See Disk."""
-        return SlowFile(super().append_to(path), self._delay_s)

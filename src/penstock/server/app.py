@@ -21,7 +21,7 @@ from penstock.metrics.histogram import Histogram
 from penstock.persist.disk import Disk
 from penstock.persist.rows import DATA_ROWS
 from penstock.persist.store import Store
-from penstock.persist.timed_disk import TimedDisk
+from penstock.persist.watched_disk import timed_disk
 from penstock.server import log
 from penstock.server.acl.user_file import start_users
 from penstock.server.command_table import ROWS
@@ -245,7 +245,7 @@ def make_dir(config: Config) -> None:
 async def _serve(config: Config, sockets: Sockets, disk: Disk | None, notifier: Notifier) -> bool:
     fsyncs = Histogram()
     if disk is None:
-        disk = TimedDisk(fsyncs.note)
+        disk = timed_disk(fsyncs.note)
     loop = asyncio.get_running_loop()
     engine = Engine(
         compat_version=config.value("compat-version"), databases=config.value("databases")

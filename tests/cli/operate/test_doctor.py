@@ -21,7 +21,8 @@ from penstock.doctor.directory import directory_findings
 from penstock.doctor.finding import Finding, Severity, ordered
 from penstock.doctor.server import server_findings
 from penstock.doctor.streams import Limits
-from penstock.persist.disk import SlowDisk, SystemDisk
+from penstock.persist.disk import SystemDisk
+from penstock.persist.watched_disk import slow_disk
 from tests.support.servers.penstock_server import PenstockServer, running_penstock
 
 SECONDS_MAX = 30.0
@@ -215,7 +216,7 @@ def full(path: str) -> os.statvfs_result:
 
 
 def plant_slow_disk(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("penstock.cli.operate.doctor.SystemDisk", lambda: SlowDisk(0.03))
+    monkeypatch.setattr("penstock.cli.operate.doctor.SystemDisk", lambda: slow_disk(0.03))
 
 
 def plant_full_disk(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from penstock.backup.note import BackupFailed, ServerAway, note_path, read_note_or_none
+from penstock.backup.note import BackupFailed, Note, ServerAway, note_path, read_note_or_none
+from penstock.backup.reading import Contents
 from penstock.backup.restoring import restore as restore_to
 from penstock.backup.taking import Backup
 from penstock.cli.connect import URL_DEFAULT, Url, parse_option
@@ -63,15 +64,12 @@ def backup(
             done = count
 
         note = Backup(disk, path).take(server, on_bytes, advance)
-    output = Stdout()
-    if json:
-        output.line(json_line({"path": path, **asdict(note)}))
-        return
-    output.line(
-        harmless(
-            f"{path}: {size_text(note.size)}, {note.keys} keys, {note.streams} streams,"
-            f" {note.entries} entries; read back and sound"
-        )
+    _report(
+        path,
+        note,
+        json,
+        f"{size_text(note.size)}, {note.keys} keys, {note.streams} streams, {note.entries} entries;"
+        " read back and sound",
     )
 
 
@@ -92,16 +90,21 @@ def restore(
                 f"there is no {note_path(source)}: only the checksum inside of the file is compared"
             )
         found = restore_to(SystemDisk(), source, path, advance)
+    _report(
+        path,
+        found,
+        json,
+        f"{found.keys} keys, {found.streams} streams, {found.entries} entries;"
+        f" start it with penstock serve --dir {path}",
+    )
+
+
+def _report(path: str, found: Note | Contents, json: bool, text: str) -> None:
     output = Stdout()
     if json:
         output.line(json_line({"path": path, **asdict(found)}))
-        return
-    output.line(
-        harmless(
-            f"{path}: {found.keys} keys, {found.streams} streams, {found.entries} entries;"
-            f" start it with penstock serve --dir {path}"
-        )
-    )
+    else:
+        output.line(harmless(f"{path}: {text}"))
 
 
 def _place(destination: str) -> str:
