@@ -22,26 +22,34 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 import redis
+from _lines import (
+    FIVE_FIELDS,
+    ROOT,
+    Line,
+    Side,
+    Taken,
+    head_of,
+    measure,
+    present_peers,
+    redis_benchmark,
+    rows_of,
+    running_sides,
+)
 from _tables import Rows, machine_line, write_section
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
-from server import FIVE_FIELDS, Figures, Line, Side, measured, redis_benchmark, row_of
 
 from penstock import build
-
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.support.servers.penstock_server import running_penstock  # noqa: E402 - found through ROOT
-from tests.support.servers.redis_server import free_port, redis_program_or_none, running_redis  # noqa: E402
+from tests.support.servers.penstock_server import running_penstock
+from tests.support.servers.programs import REDIS_7_0
+from tests.support.servers.redis_server import free_port, redis_program_or_none, running_redis
 
 POLICIES = ("always", "everysec", "no")
-HEAD = ["work", "penstock/s", "Redis/s", "ratio", "CPU", "Redis's CPU", "CPU ratio"]
 BATCH = 1000
 SLOW_MS = 5
 REDIS_LOADED = re.compile(r"DB loaded from .*: ([\d.]+) seconds")
@@ -61,38 +69,22 @@ def lines(policy: str) -> list[Line]:
     ]
 
 
-@contextmanager
-def both_sides(policy: str) -> Iterator[tuple[Side, Side]]:
-    # No rewrite during a measurement.
-    settings = [
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        policy,
-        "--auto-aof-rewrite-percentage",
-        "0",
-    ]
-    with ExitStack() as stack:
-        ours = stack.enter_context(running_penstock(*settings, "--compat-version", "7.0"))
-        theirs = stack.enter_context(running_redis(*settings))
-        pids = [redis.Redis(port=s.port).info("server")["process_id"] for s in (ours, theirs)]
-        yield Side("penstock", ours.port, pids[0]), Side("Redis", theirs.port, pids[1])
+def durable(policy: str) -> tuple[str, ...]:
+    """Settings with a log. There is no rewrite during a measurement."""
+    always = ("--appendonly", "yes", "--auto-aof-rewrite-percentage", "0")
+    return (*always, "--appendfsync", policy)
 
 
-def throughput(rounds: int, requests: int, progress: Progress) -> Rows:
-    rows: Rows = []
-    task = progress.add_task("throughput", total=len(POLICIES) * rounds * len(lines(POLICIES[0])))
+def throughput(rounds: int, requests: int, progress: Progress) -> tuple[list[str], Rows]:
+    peers = present_peers()
+    taken: Taken = {}
+    task = progress.add_task("throughput", total=len(POLICIES) * rounds)
     for policy in POLICIES:
-        taken: dict[str, list[tuple[Figures, Figures]]] = {}
-        with both_sides(policy) as (ours, theirs):
-            for number in range(rounds):
-                for line in lines(policy):
-                    order = (ours, theirs) if number % 2 == 0 else (theirs, ours)
-                    found = {side: measured(line, side, requests) for side in order}
-                    taken.setdefault(line.name, []).append((found[ours], found[theirs]))
-                    progress.advance(task)
-        rows += [row_of(name, pairs) for name, pairs in taken.items()]
-    return rows
+        with running_sides(*durable(policy), peers=peers) as sides:
+            for _ in range(rounds):
+                measure(lines(policy), sides, requests, taken)
+                progress.advance(task)
+    return head_of([program.title for program in peers]), rows_of(taken)
 
 
 def fill(port: int, entries: int) -> None:
@@ -223,7 +215,7 @@ def pauses(rounds: int, entries: int, progress: Progress) -> Rows:
     works = (None, "BGSAVE", "BGREWRITEAOF")
     task = progress.add_task("pauses", total=rounds * len(works))
     rows: Rows = []
-    with both_sides("everysec") as sides:
+    with running_sides(*durable("everysec"), peers=[REDIS_7_0]) as sides:
         for side in sides:
             fill(side.port, entries)
         for work in works:
@@ -299,7 +291,7 @@ def main() -> None:
     tables: list[tuple[list[str], Rows]] = []
     with Progress(transient=True) as progress:
         if given.only in ("", "throughput"):
-            tables.append((HEAD, throughput(given.rounds, given.requests, progress)))
+            tables.append(throughput(given.rounds, given.requests, progress))
         if given.only in ("", "restart"):
             head = [
                 "loading a million entries",

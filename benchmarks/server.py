@@ -1,30 +1,36 @@
-"""Measures the server against redis-server: throughput and CPU time per command.
+"""Measures the server against redis-server and other servers: throughput and CPU time per command.
 
     python benchmarks/server.py [--rounds 5] [--requests 200000] [--write]
 
-Each line of the table is measured with redis-benchmark or with a raw client that sends prepared bytes, on one
-server and then on the other, in each round. The table shows medians of the figures, and of the ratios within
-a round. redis-benchmark itself is often the bottleneck, so the table also has the CPU time of the server per
-command (user and system, from /proc). `--write` writes the table into docs/performance.md.
+Lines and table are described in benchmarks/_lines.py. redis-benchmark itself is often the bottleneck, so the
+table also has the CPU time of the server per command. `--write` writes the table into docs/performance.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import shutil
 import socket
-import statistics
-import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable
 
 import redis
+from _lines import (
+    CLIENTS,
+    FIVE_FIELDS,
+    ROOT,
+    Line,
+    Side,
+    Taken,
+    Work,
+    head_of,
+    measure,
+    present_peers,
+    redis_benchmark,
+    rows_of,
+    running_sides,
+)
 from _tables import machine_line, write_section
 from rich.console import Console
 from rich.progress import Progress
@@ -32,53 +38,8 @@ from rich.table import Table
 
 from penstock import build
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.support.servers.penstock_server import running_penstock  # noqa: E402 - found through ROOT
-from tests.support.servers.redis_server import redis_program_or_none, running_redis  # noqa: E402
-
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
-CLIENTS = 50
 PAIRS_PER_BATCH = 64
 ENTRIES = 20_000
-FIVE_FIELDS = [word for i in range(5) for word in (f"field{i}", "0123456789abcdef")]
-RATE = re.compile(r"([\d.]+) requests per second")
-
-
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the two servers."""
-
-    name: str
-    port: int
-    pid: int
-
-    def cpu_seconds(self) -> float:
-        fields = Path(f"/proc/{self.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The figures of one run of one line."""
-
-    per_second: float
-    cpu_us: float
-
-
-Work = Callable[[Side, int], float]
-"""Sends a number of commands to a server, and returns commands per second."""
-
-
-def redis_benchmark(*words: str, pipeline: int = 1, clients: int = CLIENTS) -> Work:
-    def run(side: Side, requests: int) -> float:
-        command = ["redis-benchmark", "-p", str(side.port), "-q", "-n", str(requests)]
-        command += ["-c", str(clients), "-P", str(pipeline), *words]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return float(RATE.findall(done.stdout)[-1])
-
-    return run
 
 
 def encoded(*words: str) -> bytes:
@@ -160,20 +121,6 @@ def fill_page(side: Side, requests: int) -> None:
         adding.execute()
 
 
-def nothing(side: Side, requests: int) -> None:
-    """No preparation is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of the table: its work, and the factor for the number of requests."""
-
-    name: str
-    work: Work
-    share: float = 1.0
-    prepare: Callable[[Side, int], None] = nothing
-
-
 def lines() -> list[Line]:
     one = ("XADD", "added", "*", "temp", "21")
     five = ("XADD", "added", "*", *FIVE_FIELDS)
@@ -213,48 +160,6 @@ def lines() -> list[Line]:
     ]
 
 
-def measured(line: Line, side: Side, requests: int) -> Figures:
-    count = max(1, int(requests * line.share))
-    line.prepare(side, count)
-    before = side.cpu_seconds()
-    per_second = line.work(side, count)
-    cpu_us = (side.cpu_seconds() - before) / count * 1e6
-    with redis.Redis(port=side.port) as client:
-        client.delete("added", "kept", "pairs", "key", "list")
-    return Figures(per_second, cpu_us)
-
-
-@contextmanager
-def both_sides() -> Iterator[tuple[Side, Side]]:
-    with ExitStack() as stack:
-        ours = stack.enter_context(
-            running_penstock("--appendonly", "no", "--compat-version", "7.0")
-        )
-        theirs = stack.enter_context(running_redis())
-        pids = [redis.Redis(port=s.port).info("server")["process_id"] for s in (ours, theirs)]
-        yield Side("penstock", ours.port, pids[0]), Side("Redis", theirs.port, pids[1])
-
-
-Rounds = list[tuple[Figures, Figures]]
-
-
-def row_of(name: str, rounds: Rounds) -> list[str]:
-    """The medians of the figures, and of the ratios within a round."""
-
-    def median(pick: Callable[[tuple[Figures, Figures]], float]) -> float:
-        return statistics.median(pick(pair) for pair in rounds)
-
-    return [
-        name,
-        f"{median(lambda pair: pair[0].per_second):,.0f}",
-        f"{median(lambda pair: pair[1].per_second):,.0f}",
-        f"{median(lambda pair: pair[0].per_second / pair[1].per_second):.2f}x",
-        f"{median(lambda pair: pair[0].cpu_us):.2f} µs",
-        f"{median(lambda pair: pair[1].cpu_us):.2f} µs",
-        f"{median(lambda pair: pair[1].cpu_us / max(pair[0].cpu_us, 0.001)):.2f}x",
-    ]
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rounds", type=int, default=5)
@@ -266,24 +171,19 @@ def main() -> None:
         sys.exit(
             "benchmarks/server.py: this build is interpreted, so its figures would be misleading"
         )
-    if redis_program_or_none() is None or shutil.which("redis-benchmark") is None:
+    peers = present_peers()
+    if not peers or shutil.which("redis-benchmark") is None:
         sys.exit("benchmarks/server.py: needs redis-server and redis-benchmark (make redis)")
     chosen = [line for line in lines() if arguments.only.lower() in line.name.lower()]
-    taken: dict[str, Rounds] = {line.name: [] for line in chosen}
-    with both_sides() as (ours, theirs), Progress(transient=True) as progress:
-        task = progress.add_task("rounds", total=arguments.rounds * len(chosen))
-        for number in range(arguments.rounds):
-            for line in chosen:
-                order = (ours, theirs) if number % 2 == 0 else (theirs, ours)
-                found = {side: measured(line, side, arguments.requests) for side in order}
-                taken[line.name].append((found[ours], found[theirs]))
-                progress.advance(task)
-    head = ["work", "penstock/s", "Redis/s", "ratio", "CPU", "Redis's CPU", "CPU ratio"]
-    rows = [row_of(name, rounds) for name, rounds in taken.items()]
+    taken: Taken = {}
+    with running_sides("--appendonly", "no", peers=peers) as sides, Progress() as progress:
+        for _ in progress.track(range(arguments.rounds), description="rounds"):
+            measure(chosen, sides, arguments.requests, taken)
+    head, rows = head_of([program.title for program in peers]), rows_of(taken)
     table = Table(*head)
     for row in rows:
         table.add_row(*row)
-    Console(width=130).print(table)
+    Console(width=150).print(table)
     if arguments.write:
         note = f"{arguments.rounds} rounds, {CLIENTS} clients, no persistence; {machine_line()}"
         write_section(ROOT / "docs/performance.md", "server", note, [(head, rows)])
