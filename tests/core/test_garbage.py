@@ -87,7 +87,7 @@ def test_a_stream_is_freed_to_its_last_node_and_record() -> None:
     stream = large_stream()
     nodes = list(stream.nodes.values)
     group: Group = stream.groups.find(b"g")  # type: ignore[union-attr]
-    record = group.pending.find(group.consumers.find(b"a").pending.pairs().__next__()[0])
+    record = group.consumers.find(b"a").pending.edge_or_none(False)
     del group
     garbage.discard(stream)
     del stream

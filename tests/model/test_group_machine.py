@@ -11,8 +11,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from penstock.build import KIND
 from penstock.core.check import check_stream
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Group
-from penstock.core.groups.records import NEVER_MS, ClaimOptions, Consumer
+from penstock.core.groups.records import NEVER_MS, ClaimOptions
 from penstock.core.groups.references import References, add_group, remove_group
 from penstock.core.stream import COUNT_MAX, NodeLimits, Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID

@@ -18,6 +18,7 @@ What is checked where:
                      X1 for its index of pending entries                    (pending_index.py)
                      D1, D3 for its producers                               (idempotency.py)
     check_group      G1 to G3, G5, G6, and R1 to R7 for its trees           (group.py)
+    check_pending    PL1 to PL3: order, blocks, count                       (pending_list.py)
     check_list       Q1 to Q4, L1 to L4 for its nodes; Q5 if the limits     (list_value.py)
                      are given, as N4
 
@@ -34,11 +35,14 @@ Cost: O(everything). Nothing is changed.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NoReturn
 
 from penstock.core import listpack, stream_id, stream_node
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import NOBODY, Group
-from penstock.core.groups.records import NEVER_MS, Consumer, Pending
+from penstock.core.groups.pending_list import BLOCK_MAX, PendingList
+from penstock.core.groups.records import NEVER_MS, Pending
 from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.list_value import ListLimits, ListValue
 from penstock.core.rax.tree import Rax
@@ -291,8 +295,8 @@ def _check_index(stream: Stream) -> None:
         return
     counts: dict[bytes, int] = {}
     for _, group in [] if stream.groups is None else stream.groups.pairs():
-        for key, _ in group.pending.pairs():
-            counts[key] = counts.get(key, 0) + 1
+        for record in group.pending:
+            counts[record.key()] = counts.get(record.key(), 0) + 1
     check_rax(stream.pending_index.counts)
     found = dict(stream.pending_index.counts.pairs())
     for key in counts.keys() | found.keys():
@@ -324,8 +328,8 @@ def _check_groups(groups: Rax) -> None:
 
 
 def check_group(group: Group) -> None:
-    """Check G1 to G3, G5, G6, and the group's trees."""
-    check_rax(group.pending)
+    """Check G1 to G3, G5, G6, and the group's trees and lists."""
+    check_pending(group.pending, "group")
     check_rax(group.consumers)
     owned = 0
     consumers = group.consumers.iterator()
@@ -340,7 +344,7 @@ def check_group(group: Group) -> None:
         if consumer.seen_ms < 0 or consumer.active_ms < NEVER_MS:
             times = f"seen at {consumer.seen_ms}, active at {consumer.active_ms} ms"
             _broken("G5", place, times)
-        check_rax(consumer.pending)
+        check_pending(consumer.pending, place)
         _check_records(group, consumer, place)
         owned += consumer.pending.count
     _check_returned(group)
@@ -354,7 +358,9 @@ def check_group(group: Group) -> None:
 def _check_returned(group: Group) -> None:
     """Check G1 for the records that nobody owns."""
     for key, record in group.returned.items():
-        entry_id = _checked_id(group, key, record, "returned")
+        entry_id = _checked_id(group, record, "returned")
+        if key != record.key():
+            _broken("G1", "returned", f"the key of {entry_id} is {key.hex()}")
         if record.consumer_number != NOBODY or record.delivery_ms != 0:
             owner = f"consumer number {record.consumer_number} at {record.delivery_ms} ms"
             _broken("G1", "returned", f"{entry_id} names {owner}")
@@ -368,8 +374,8 @@ def _check_idle_order(group: Group) -> None:
         return
     check_rax(order)
     owned = {
-        record.delivery_ms.to_bytes(8, "big") + key: record
-        for key, record in group.pending.pairs()
+        record.delivery_ms.to_bytes(8, "big") + record.key(): record
+        for record in group.pending
         if record.consumer_number != NOBODY
     }
     if dict(order.pairs()) != owned:
@@ -385,22 +391,31 @@ def _has_its_place(group: Group, consumer: Consumer) -> bool:
 
 def _check_records(group: Group, consumer: Consumer, place: str) -> None:
     """Check G1 from the consumer's side; the counts show that no record is left over."""
-    records = consumer.pending.iterator()
-    records.seek("^")
-    while records.next():
-        record = records.value
-        entry_id = _checked_id(group, records.key, record, place)
+    for record in consumer.pending:
+        entry_id = _checked_id(group, record, place)
         if record.consumer_number != consumer.number:
             _broken("G1", place, f"{entry_id} names consumer number {record.consumer_number}")
         _check_numbers(entry_id, record, place)
 
 
-def _checked_id(group: Group, key: bytes, record: object, place: str) -> StreamID:
-    """Check that a record is also in the group's tree (G1); return the id of its entry."""
-    if len(key) != _KEY_BYTES:
-        _broken("G1", place, f"a key of {len(key)} bytes: {key.hex()}")
-    entry_id = stream_id.from_key(key)
-    if not isinstance(record, Pending) or group.pending.find(key) is not record:
+def check_pending(records: PendingList, place: str) -> None:
+    """Check PL1 to PL3."""
+    blocks = records.blocks()
+    for block in blocks:
+        if (not block and len(blocks) > 1) or len(block) > BLOCK_MAX:
+            _broken("PL2", place, f"a block of {len(block)} records, one of {len(blocks)}")
+    ids = [record.entry_id() for record in records]
+    for before, after in pairwise(ids):
+        if before >= after:
+            _broken("PL1", place, f"{after} follows {before}")
+    if len(ids) != records.count:
+        _broken("PL3", place, f"{len(ids)} records, counted as {records.count}")
+
+
+def _checked_id(group: Group, record: Pending, place: str) -> StreamID:
+    """Check that a record is also in the group's list (G1); return the id of its entry."""
+    entry_id = record.entry_id()
+    if group.pending.find(record.key()) is not record:
         _broken("G1", place, f"the record of {entry_id} is not the group's")
     return entry_id
 

@@ -31,8 +31,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import Consumer
 from penstock.core.list_value import ListValue
 from penstock.core.rax import cutting
 from penstock.core.stream import Stream
@@ -123,13 +123,13 @@ def parts_of(value: object) -> list[Any]:
             parts.append(cutting.take_values(value.pending_index.counts))
         return parts
     if isinstance(value, Group):
-        parts = [cutting.take_values(value.pending), value.returned]
+        parts = [*value.pending.take_blocks(), value.returned]
         order = value.idle_order_or_none()
         if order is not None:
             parts.append(cutting.take_values(order))
         return parts + cutting.take_values(value.consumers)
     if isinstance(value, Consumer):
-        return [cutting.take_values(value.pending)]
+        return [*value.pending.take_blocks()]
     if isinstance(value, ListValue):
         return [value.inside()[0]]
     return []

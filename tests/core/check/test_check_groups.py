@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from penstock.core.check import check_group, check_stream
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
 from penstock.core.groups.pending_index import PendingIndex
-from penstock.core.groups.records import Consumer, Pending
+from penstock.core.groups.records import Pending
 from penstock.core.groups.references import References, add_group
 from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
@@ -31,29 +32,31 @@ def working() -> tuple[Stream, Group, Consumer, Consumer]:
 
 def test_a_record_that_only_the_group_has_is_found() -> None:
     _, group, _, _ = working()
-    group.pending.insert(sid("9-0").key, Pending(0, 0, 1))
+    group.pending.add(Pending(sid("9-0"), 0, 0, 1))
     with broken("G1", "4 records, consumers have 3"):
         check_group(group)
 
 
 def test_a_record_that_only_the_consumer_has_is_found() -> None:
     _, group, _, _ = working()
-    group.pending.remove(sid("1-0").key)
+    group.pending.pop(sid("1-0").key)
     with broken("G1", "the record of 1-0 is not the group's"):
         check_group(group)
 
 
 def test_a_record_that_is_there_twice_is_found() -> None:
     _, group, a, b = working()
-    key = sid("3-0").key
-    a.pending.insert(key, b.pending.find(key))
+    record = b.pending.find(sid("3-0").key)
+    assert record is not None
+    a.pending.add(record)
     with broken("G1", "3-0 names consumer number 1"):
         check_group(group)
 
 
 def test_two_records_for_one_entry_are_found() -> None:
     _, group, _, _ = working()
-    group.pending.insert(sid("3-0").key, Pending(1, 100, 1))
+    group.pending.pop(sid("3-0").key)
+    group.pending.add(Pending(sid("3-0"), 1, 100, 1))
     with broken("G1", "the record of 3-0 is not the group's"):
         check_group(group)
 
@@ -67,10 +70,25 @@ def test_a_record_that_names_another_consumer_is_found() -> None:
         check_group(group)
 
 
-def test_a_pending_key_that_is_no_id_is_found() -> None:
+def test_records_out_of_order_are_found() -> None:
     _, group, a, _ = working()
-    a.pending.insert(b"short", Pending(0, 0, 1))
-    with broken("G1", "a key of 5 bytes"):
+    record = a.pending.edge_or_none(False)
+    assert record is not None
+    record.ms = 2
+    with broken("PL1", "group: 2-0 follows 2-0"):
+        check_group(group)
+    record.ms = 9
+    with broken("PL1", "group: 2-0 follows 9-0"):
+        check_group(group)
+
+
+def test_a_wrong_count_of_records_and_a_wrong_block_are_found() -> None:
+    _, group, a, _ = working()
+    a.pending.blocks()[0].pop()
+    with broken("PL3", "1 records, counted as 2"):
+        check_group(group)
+    group.pending.blocks().append([])
+    with broken("PL2", "group: a block of 0 records, one of 2"):
         check_group(group)
 
 
@@ -99,7 +117,7 @@ def test_an_impossible_count_of_entries_read_is_found() -> None:
 
 def test_times_and_counts_below_zero_are_found() -> None:
     _, group, a, _ = working()
-    record = next(record for _, record in a.pending.pairs())
+    record = next(iter(a.pending))
     record.delivery_count = -1
     with broken("G5", "-1 times"):
         check_group(group)
@@ -130,9 +148,9 @@ def test_pending_ids_may_be_gone_from_the_stream_or_lie_ahead() -> None:
     stream, group, a, _ = working()
     stream.trim_length(0)
     group.set_position(SMALLEST, 0)
-    record = Pending(a.number, 0, 1)
-    for tree in (group.pending, a.pending):
-        tree.insert(LARGEST.key, record)
+    record = Pending(LARGEST, a.number, 0, 1)
+    for records in (group.pending, a.pending):
+        records.add(record)
     check_group(group)
     check_stream(stream)
 
@@ -157,16 +175,16 @@ def test_a_record_without_an_owner_that_was_not_returned_is_found() -> None:
 
 def test_a_returned_record_that_is_not_the_groups_is_found() -> None:
     group, record = returned()
-    group.returned[sid("9-0").key] = record
+    group.returned[sid("9-0").key] = Pending(sid("9-0"), -1, 0, 1)
     with broken("G1", "returned: the record of 9-0 is not the group's"):
         check_group(group)
     group.returned.clear()
-    group.returned[sid("2-0").key] = Pending(-1, 0, 1)
+    group.returned[sid("2-0").key] = Pending(sid("2-0"), -1, 0, 1)
     with broken("G1", "returned: the record of 2-0 is not the group's"):
         check_group(group)
     group.returned.clear()
     group.returned[b"short"] = record
-    with broken("G1", "returned: a key of 5 bytes"):
+    with broken("G1", "returned: the key of 2-0 is 73686f7274"):
         check_group(group)
 
 
@@ -181,7 +199,7 @@ def test_a_returned_record_with_an_owner_or_a_time_is_found(number: int, deliver
 
 def test_a_returned_record_that_a_consumer_has_too_is_found() -> None:
     group, record = returned()
-    group.consumer_by_number(0).pending.insert(sid("2-0").key, record)
+    group.consumer_by_number(0).pending.add(record)
     with broken("G1", "2-0 names consumer number -1"):
         check_group(group)
 
@@ -225,7 +243,9 @@ def test_a_record_that_is_too_much_in_the_order_of_times_is_found() -> None:
 
 def test_a_record_with_another_time_than_its_place_in_the_order_is_found() -> None:
     group, _ = ordered()
-    group.pending.find(sid("2-0").key).delivery_ms = 101
+    record = group.pending.find(sid("2-0").key)
+    assert record is not None
+    record.delivery_ms = 101
     with broken("G6", "3 records by time, 3 with an owner"):
         check_group(group)
 
@@ -233,7 +253,7 @@ def test_a_record_with_another_time_than_its_place_in_the_order_is_found() -> No
 def test_another_record_in_the_order_of_times_is_found() -> None:
     group, order = ordered()
     key, _ = next(order.pairs())
-    order.insert(key, Pending(0, 100, 1))
+    order.insert(key, Pending(sid("1-0"), 0, 100, 1))
     with broken("G6", "3 records by time, 3 with an owner"):
         check_group(group)
 

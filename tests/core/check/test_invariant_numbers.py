@@ -55,15 +55,16 @@ def test_every_invariant_of_the_essays_is_known_to_check() -> None:
             "stream",
             "groups/group",
             "groups/pending_index",
+            "groups/pending_list",
             "idempotency",
             "list_value",
         )
         for number in re.findall(
-            r"^  ([A-Z]\d)  ", (PACKAGE / "core" / f"{name}.py").read_text(), re.M
+            r"^  ([A-Z]{1,2}\d)  ", (PACKAGE / "core" / f"{name}.py").read_text(), re.M
         )
     }
-    assert {number[0] for number in stated} == set("LRNSGXDQ")
-    ranges = re.findall(r"([LRNSGXDQ])(\d) to [LRNSGXDQ]?(\d)", str(check.__doc__))
+    assert {number[:-1] for number in stated} == {*"LRNSGXDQ", "PL"}
+    ranges = re.findall(r"([LRNSGXDQ]|PL)(\d) to [A-Z]*(\d)", str(check.__doc__))
     known = {f"{letter}{n}" for letter, low, high in ranges for n in range(int(low), int(high) + 1)}
     known |= set(re.findall(r"\b[LRNSGXDQ]\d\b", str(check.__doc__)))
     assert stated <= known

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Group
-from penstock.core.groups.records import Consumer
 from penstock.core.stream_id import LARGEST, SMALLEST, StreamID
 from tests.support.engine.groups import crew
 from tests.support.engine.streams import sid

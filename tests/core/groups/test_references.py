@@ -7,9 +7,10 @@ import random
 import pytest
 
 from penstock.core.check import check_stream
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
 from penstock.core.groups.pending_index import PendingIndex
-from penstock.core.groups.records import ClaimOptions, Consumer
+from penstock.core.groups.records import ClaimOptions
 from penstock.core.groups.references import References, add_group, remove_group
 from penstock.core.stream import Stream
 from penstock.core.stream_id import LARGEST, MAX64, SMALLEST, StreamID

@@ -214,11 +214,11 @@ def pending_of(stream: Stream) -> Any:
     """Every pending entry: its consumer (empty if it was returned), time and count."""
     found = {}
     for name, group in [] if stream.groups is None else stream.groups.pairs():
-        for key, record in group.pending.pairs():
+        for record in group.pending:
             owner = b""
-            if key not in group.returned:
+            if record.key() not in group.returned:
                 owner = group.consumer_by_number(record.consumer_number).name
-            found[name, key] = owner, record.delivery_ms, record.delivery_count
+            found[name, record.key()] = owner, record.delivery_ms, record.delivery_count
     return found
 
 

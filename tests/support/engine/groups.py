@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from penstock.core import stream_id
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import ClaimOptions, Consumer
+from penstock.core.groups.records import ClaimOptions
 from penstock.core.groups.results import AutoClaim
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import SMALLEST

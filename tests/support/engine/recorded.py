@@ -20,8 +20,9 @@ from penstock.build import KIND
 from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups import positions
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import ClaimOptions, Consumer
+from penstock.core.groups.records import ClaimOptions
 from penstock.core.groups.references import References, add_group, remove_group
 from penstock.core.idempotency import Idempotency, IdempotencySettings
 from penstock.core.rax.tree import Rax
@@ -95,7 +96,7 @@ class Recording:
             yield from stream.nodes.draw().splitlines()
             yield f"{group.last_id} {group.entries_read} {group.lag_or_none(stream)}"
             yield from map(str, pending_of(group))
-            yield from group.pending.draw().splitlines()
+            yield str([len(block) for block in group.pending.blocks()])
             yield from group.consumers.draw().splitlines()
             yield f"{[key.hex() for key in group.returned]} {order_of(group.idle_order_or_none())}"
             if stream.pending_index is not None:

@@ -61,7 +61,7 @@ def entry_id(dice: random.Random, about_ms: int, odd: float) -> StreamID:
 def add_returned(dice: random.Random, stream: Stream) -> None:
     """Return some pending entries of each group, and some that were not pending."""
     for _, group in [] if stream.groups is None else stream.groups.pairs():
-        ids = [stream_id.from_key(key) for key, _ in group.pending.pairs()]
+        ids = [record.entry_id() for record in group.pending]
         for entry in dice.sample(ids, dice.randint(0, len(ids))):
             group.give_back(entry, dice.choice(DELIVERIES))
         for _ in range(dice.choice([0, 0, 1, 3])):

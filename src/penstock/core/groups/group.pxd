@@ -4,7 +4,9 @@ from penstock.core cimport memory, stream_id
 from penstock.core cimport stream as stream_module
 from penstock.core.groups cimport positions
 from penstock.core.groups.pending_index cimport PendingIndex
-from penstock.core.groups.records cimport ClaimOptions, Consumer, Pending, idle_key, made_pending
+from penstock.core.groups.consumer cimport Consumer
+from penstock.core.groups.pending_list cimport PendingList, PendingWalk
+from penstock.core.groups.records cimport ClaimOptions, Pending, idle_key, made_pending
 from penstock.core.groups.results cimport AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax cimport cutting
 from penstock.core.rax.last_found cimport LastFound
@@ -13,8 +15,6 @@ from penstock.core.stream cimport Bookmark, EntryCursor, EntryRange, Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.reply cimport ReplyWriter
 
-cdef long long _NEVER_MS
-cdef Py_ssize_t _TIME_BYTES
 cdef long long _UNKNOWN
 cdef long long _COUNT_MAX
 cdef int _NOBODY
@@ -29,7 +29,7 @@ cdef class Group:
     cdef readonly unsigned long long last_ms
     cdef readonly unsigned long long last_seq
     cdef public long long entries_read
-    cdef readonly Rax pending
+    cdef readonly PendingList pending
     cdef readonly Rax consumers
     cdef readonly LastFound consumer_found
     cdef readonly object returned
@@ -42,7 +42,7 @@ cdef class Group:
     cpdef void set_position(self, StreamID last, long long entries_read) except *
     @cython.locals(made=Group, original=Consumer, consumer=Consumer, known=Pending, record=Pending)
     cpdef Group copy(self)
-    @cython.locals(records=RaxIterator)
+    @cython.locals(records=PendingWalk, key=bytes)
     cpdef void use_index(self, PendingIndex index) except *
     @cython.locals(consumer=Consumer)
     cpdef Consumer consumer_or_none(self, bytes name)
@@ -50,8 +50,9 @@ cdef class Group:
     cpdef Consumer consumer_by_number(self, Py_ssize_t number)
     @cython.locals(consumer=Consumer, number=Py_ssize_t)
     cpdef Consumer create_consumer(self, bytes name, long long now_ms)
-    @cython.locals(forgotten="long long", records=RaxIterator)
+    @cython.locals(forgotten="long long", records=PendingWalk)
     cpdef Py_ssize_t delete_consumer(self, Consumer consumer, object garbage=*) except -1
+    @cython.locals(kept=PendingList, other=Consumer)
     cdef int _keep_others(self, Consumer consumer, object garbage) except -1
 
     @cython.locals(cursor=EntryCursor, delivered="long long", first=Bookmark, found=EntryRange)
@@ -68,12 +69,12 @@ cdef class Group:
     @cython.locals(ms="unsigned long long", seq="unsigned long long", start_ms="unsigned long long",
                    start_seq="unsigned long long")
     cdef int _advance_to(self, Stream stream, EntryCursor cursor) except -1
-    @cython.locals(record=Pending)
-    cdef void _add_pending(self, bytes key, Consumer consumer, long long now_ms) except *
-    cdef int _remember(self, bytes key, Pending record) except -1
-    cdef int _forget(self, bytes key, Pending record) except -1
-    cdef int _hand_over(self, bytes key, Pending record, Consumer consumer, long long delivery_ms) except -1
-    @cython.locals(found=list, records=RaxIterator, entry_id=StreamID, cursor=EntryCursor, record=Pending)
+    @cython.locals(record=Pending, known=Pending)
+    cdef int _add_pending(self, Consumer consumer, long long now_ms) except -1
+    cdef int _remember(self, Pending record) except -1
+    cdef int _forget(self, Pending record) except -1
+    cdef int _hand_over(self, Pending record, Consumer consumer, long long delivery_ms) except -1
+    @cython.locals(found=list, records=PendingWalk, start=StreamID, entry_id=StreamID, cursor=EntryCursor, record=Pending)
     cpdef list redeliver(self, Stream stream, Consumer consumer, StreamID after, long long limit, long long now_ms)
     cpdef bint acknowledge(self, StreamID entry_id) except -1
     @cython.locals(record=Pending)
@@ -83,29 +84,28 @@ cdef class Group:
     @cython.locals(key=bytes, record=Pending)
     cpdef int add_returned(self, StreamID entry_id, long long delivery_count) except -1
 
-    @cython.locals(key=bytes, record=Pending)
+    @cython.locals(record=Pending)
     cpdef bint claim(self, Stream stream, StreamID entry_id, Consumer consumer, ClaimOptions options, long long now_ms) except -1
-    cdef int _take(self, bytes key, Pending record, Consumer consumer, ClaimOptions options) except -1
+    cdef int _take(self, Pending record, Consumer consumer, ClaimOptions options) except -1
     @cython.locals(found=AutoClaim, now_ms="long long", scans_left="long long", vain_left="long long",
-                   records=RaxIterator,
-                   entry_id=StreamID, record=Pending)
+                   records=PendingWalk, entry_id=StreamID, record=Pending)
     cpdef AutoClaim autoclaim(self, Stream stream, StreamID start, long long limit, Consumer consumer, ClaimOptions options)
 
-    @cython.locals(found=list, key=bytes, returned=Pending, rows=RaxIterator, record=Pending,
+    @cython.locals(found=list, returned=Pending, rows=RaxIterator, record=Pending,
                    idle_ms="long long", entry=ClaimedEntry, claimed=Pending)
     cpdef list claim_idle(self, Stream stream, Consumer consumer, long long idle_ms_min, long long limit, long long now_ms)
     @cython.locals(entry_id=StreamID, cursor=EntryCursor)
-    cdef int _add_claimed(self, Stream stream, bytes key, Pending record, long long idle_ms, list found) except -1
+    cdef int _add_claimed(self, Stream stream, Pending record, long long idle_ms, list found) except -1
     @cython.locals(key=bytes, rows=RaxIterator, record=Pending)
     cpdef object next_claim_ms_or_none(self, Stream stream, long long idle_ms_min)
-    @cython.locals(records=RaxIterator, record=Pending)
+    @cython.locals(records=PendingWalk)
     cdef Rax _by_idle_time(self)
 
     @cython.locals(consumers=RaxIterator, consumer=Consumer)
     cpdef list consumer_counts(self)
-    @cython.locals(records=RaxIterator)
+    @cython.locals(record=Pending)
     cpdef StreamID pending_edge_or_none(self, bint last)
-    @cython.locals(rows=list, tree=Rax, records=RaxIterator, end_key=bytes, record=Pending, name=bytes)
+    @cython.locals(rows=list, whole=PendingList, records=PendingWalk, record=Pending, name=bytes)
     cpdef list pending_rows(self, StreamID start, StreamID end, long long limit, Consumer consumer=*, idle_since_ms=*)
     @cython.locals(position="long long", first=StreamID)
     cpdef object lag_or_none(self, Stream stream)

@@ -1,15 +1,15 @@
 """Consumer groups: what each consumer has read, and what is not acknowledged yet.
 
     group "workers"   last id 5-0, entries read 5
-      pending (rax)   3-0 ──> ● <── 3-0   consumer "a"   pending (rax)
-                      4-0 ──> ● <── 4-0   consumer "b"
-                      5-0 ──> ● <── 5-0   consumer "a"
+      pending         ──> 3-0 <──   consumer "a"   pending
+                      ──> 4-0 <──   consumer "b"
+                      ──> 5-0 <──   consumer "a"
 
-A delivered entry has one record (●: when, how often, to whom), and both trees point to it: the group's for
-claims and summaries, the consumer's for its own history. Keys are the entries' ids.
+A delivered entry has one record (its id, when, how often, to whom), and two lists have it: the group's for
+claims and summaries, the consumer's for its own history (pending_list.py).
 
 A consumer can return an entry that it cannot handle. It stays pending, but nobody owns it: its record names
-NOBODY and is in the group's `returned` instead of a consumer's tree. Returned entries are claimed first, in
+NOBODY and is in the group's `returned` instead of a consumer's list. Returned entries are claimed first, in
 the order in which they were returned.
 
 Reads that claim idle entries take those first that have waited longest. For them the group keeps its records
@@ -17,7 +17,7 @@ by delivery time as well (`_idle_order`), from the first such read on: other gro
 of the same millisecond are in the order of their ids.
 
 Invariants
-  G1  every record is in the group's tree and in exactly one consumer's tree, the one it names; or in
+  G1  every record is in the group's list and in exactly one consumer's list, the one it names; or in
       `returned`, with a delivery time of 0, and it names NOBODY.
   G2  a consumer's number is its index in the group's list; numbers of deleted consumers are reused.
   G3  entries_read is -1 (unknown), or from 0 to 2**63 - 1.
@@ -31,7 +31,7 @@ A record names its consumer by number, not by reference. So it is an object with
 collector never scans it (a full collection over a million records took 63 ms), deleting a consumer leaves no
 cycle, and the record is 16 bytes smaller.
 
-Cost: deliver and acknowledge are two rax operations each; a summary is O(consumers); rows and claims are
+Cost: deliver and acknowledge are two operations on lists each; a summary is O(consumers); rows and claims are
 O(rows examined), and claim_idle examines the records of entries that are gone each time. Nothing here reads a
 clock: callers pass `now_ms`.
 """
@@ -44,16 +44,10 @@ from typing import TYPE_CHECKING
 from penstock.core import memory, stream_id
 from penstock.core import stream as stream_module
 from penstock.core.groups import positions
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.pending_index import PendingIndex
-from penstock.core.groups.records import (
-    NEVER_MS,
-    TIME_BYTES,
-    ClaimOptions,
-    Consumer,
-    Pending,
-    idle_key,
-    made_pending,
-)
+from penstock.core.groups.pending_list import PendingList
+from penstock.core.groups.records import NEVER_MS, ClaimOptions, Pending, idle_key, made_pending
 from penstock.core.groups.results import AutoClaim, ClaimedEntry, PendingRow
 from penstock.core.rax import cutting
 from penstock.core.rax.last_found import LastFound
@@ -77,8 +71,6 @@ ENTRIES_READ_UNKNOWN = -1
 NOBODY = -1
 VAIN_SCANS_MAX = 2048  # rows without a claim after which an autoclaim ends: 1 us each
 
-_NEVER_MS = NEVER_MS
-_TIME_BYTES = TIME_BYTES
 _NOBODY = NOBODY
 _UNKNOWN = ENTRIES_READ_UNKNOWN
 _COUNT_MAX = COUNT_MAX
@@ -116,7 +108,7 @@ class Group:
         self.last_ms = last.ms
         self.last_seq = last.seq
         self.entries_read = entries_read
-        self.pending = Rax()
+        self.pending = PendingList()
         self.consumers = Rax()
         self.consumer_found = LastFound()
         # Not a plain dict: finding its first key would cost O(keys removed before it).
@@ -150,13 +142,21 @@ class Group:
             consumer.active_ms = original.active_ms
             made._by_number[original.number] = consumer
             made.consumers.insert(name, consumer)
-        for key, known in self.pending.pairs():
-            record = made_pending(known.consumer_number, known.delivery_ms, known.delivery_count)
-            made.pending.insert(key, record)
+        for known in self.pending:
+            record = made_pending(
+                known.ms,
+                known.seq,
+                known.consumer_number,
+                known.delivery_ms,
+                known.delivery_count,
+            )
+            made.pending.add(record)
             if known.consumer_number != _NOBODY:
-                made.consumer_by_number(known.consumer_number).pending.insert(key, record)
+                made.consumer_by_number(known.consumer_number).pending.add(record)
         for key in self.returned:
-            made.returned[key] = made.pending.find(key)
+            returned = made.pending.find(key)
+            assert returned is not None
+            made.returned[key] = returned
         return made
 
     def use_index(self, index: PendingIndex | None) -> None:
@@ -166,13 +166,13 @@ class Group:
         """
         if self._index is index:
             return
-        records = self.pending.iterator()
-        records.seek("^")
+        records = self.pending.walk()
         while records.next():
+            key = records.record.key()
             if self._index is not None:
-                self._index.remove(records.key)
+                self._index.remove(key)
             if index is not None:
-                index.add(records.key)
+                index.add(key)
         self._index = index
 
     # --- Consumers -------------------------------------------------------------------------------
@@ -208,11 +208,10 @@ class Group:
         if self._index is None and self.pending.count < forgotten + forgotten // 2:
             self._keep_others(consumer, garbage)
         else:
-            records = consumer.pending.iterator()
-            records.seek("^")
+            records = consumer.pending.walk()
             while records.next():
-                self.pending.remove(records.key)
-                self._forget(records.key, records.value)
+                self.pending.discard(records.record)
+                self._forget(records.record)
         if garbage is not None:
             garbage.discard(consumer)
         self.consumers.remove(consumer.name)
@@ -222,16 +221,17 @@ class Group:
         return forgotten
 
     def _keep_others(self, consumer: Consumer, garbage: Garbage | None) -> None:
-        """Replace the tree of all records by one without this consumer's; drop the order of times (G6)."""
-        kept = Rax()
+        """Replace the list of all records by one without this consumer's; drop the order of times (G6)."""
+        kept = PendingList()
         for _, other in self.consumers.pairs():
             if other is not consumer:
-                for key, record in other.pending.pairs():
-                    kept.insert(key, record)
-        for key, record in self.returned.items():
-            kept.insert(key, record)
+                for record in other.pending:
+                    kept.add(record)
+        for record in self.returned.values():
+            kept.add(record)
         if garbage is not None:
-            garbage.discard(cutting.take_values(self.pending))
+            for block in self.pending.take_blocks():
+                garbage.discard(block)
             if self._idle_order is not None:
                 garbage.discard(cutting.take_values(self._idle_order))
         self.pending = kept
@@ -326,7 +326,7 @@ class Group:
             return False
         self._advance_to(stream, cursor)
         if ack:
-            self._add_pending(memory.key_pair(self.last_ms, self.last_seq), consumer, now_ms)
+            self._add_pending(consumer, now_ms)
         return True
 
     def _was_overtaken(self, stream: Stream) -> bool:
@@ -349,45 +349,46 @@ class Group:
         self.last_ms = ms
         self.last_seq = seq
 
-    def _add_pending(self, key: bytes, consumer: Consumer, now_ms: int) -> None:
-        """Record a first delivery. An entry that is already pending (the group was moved back) moves."""
-        record = made_pending(consumer.number, now_ms, 1)
-        if not self.pending.try_insert(key, record):
-            record = self.pending.find(key)
-            self._hand_over(key, record, consumer, now_ms)
-            record.delivery_count = 1
-            return
-        consumer.pending.insert(key, record)
-        self._remember(key, record)
+    def _add_pending(self, consumer: Consumer, now_ms: int) -> None:
+        """Record a first delivery, of the last id. If it is pending (the group was moved back), it moves."""
+        record = made_pending(self.last_ms, self.last_seq, consumer.number, now_ms, 1)
+        if self.pending.add(record):
+            consumer.pending.add(record)
+            self._remember(record)
+        else:
+            known = self.pending.find(record.key())
+            assert known is not None
+            self._hand_over(known, consumer, now_ms)
+            known.delivery_count = 1
 
-    def _remember(self, key: bytes, record: Pending) -> None:
-        """Add a new record to the orders and indexes beside the trees, where they exist."""
+    def _remember(self, record: Pending) -> None:
+        """Add a new record to the orders and indexes beside the lists, where they exist."""
         if self._index is not None:
-            self._index.add(key)
+            self._index.add(record.key())
         if self._idle_order is not None:
-            self._idle_order.insert(idle_key(record, key), record)
+            self._idle_order.insert(idle_key(record), record)
 
-    def _forget(self, key: bytes, record: Pending) -> None:
+    def _forget(self, record: Pending) -> None:
         """Undo _remember for a record with an owner."""
         if self._index is not None:
-            self._index.remove(key)
+            self._index.remove(record.key())
         if self._idle_order is not None:
-            self._idle_order.remove(idle_key(record, key))
+            self._idle_order.remove(idle_key(record))
 
-    def _hand_over(self, key: bytes, record: Pending, consumer: Consumer, delivery_ms: int) -> None:
+    def _hand_over(self, record: Pending, consumer: Consumer, delivery_ms: int) -> None:
         """Give a record to a consumer, with a new delivery time. It may have an owner or none (G1)."""
         if record.consumer_number == _NOBODY:
-            del self.returned[key]
+            del self.returned[record.key()]
         elif self._idle_order is not None:
-            self._idle_order.remove(idle_key(record, key))
+            self._idle_order.remove(idle_key(record))
         if record.consumer_number != consumer.number:
             if record.consumer_number != _NOBODY:
-                self.consumer_by_number(record.consumer_number).pending.remove(key)
-            consumer.pending.insert(key, record)
+                self.consumer_by_number(record.consumer_number).pending.discard(record)
+            consumer.pending.add(record)
             record.consumer_number = consumer.number
         record.delivery_ms = delivery_ms
         if self._idle_order is not None:
-            self._idle_order.insert(idle_key(record, key), record)
+            self._idle_order.insert(idle_key(record), record)
 
     def redeliver(
         self, stream: Stream, consumer: Consumer, after: StreamID, limit: int, now_ms: int
@@ -399,14 +400,14 @@ class Group:
         found: list[tuple[bytes, list[bytes] | None]] = []
         if after == stream_id.LARGEST:
             return found
-        records = consumer.pending.iterator()
-        records.seek(">", after.key)
+        start = after.next()
+        records = consumer.pending.walk(start.ms, start.seq)
         while (limit <= 0 or len(found) < limit) and records.next():
-            entry_id = stream_id.from_key(records.key)
+            record = records.record
+            entry_id = record.entry_id()
             cursor = stream.cursor(entry_id, entry_id)
             if cursor.advance():
-                record: Pending = records.value
-                self._hand_over(records.key, record, consumer, now_ms)
+                self._hand_over(record, consumer, now_ms)
                 if record.delivery_count != _COUNT_MAX:
                     record.delivery_count += 1
                 found.append((entry_id.text, cursor.entry.fields()))
@@ -420,7 +421,7 @@ class Group:
 
     def acknowledge_key(self, key: bytes) -> bool:
         """As acknowledge, for the key of an id."""
-        record: Pending | None = self.pending.pop(key)
+        record = self.pending.pop(key)
         if record is None:
             return False
         if record.consumer_number == _NOBODY:
@@ -428,18 +429,19 @@ class Group:
             if self._index is not None:
                 self._index.remove(key)
         else:
-            self.consumer_by_number(record.consumer_number).pending.remove(key)
-            self._forget(key, record)
+            self.consumer_by_number(record.consumer_number).pending.discard(record)
+            self._forget(record)
         return True
 
     def give_back(self, entry_id: StreamID, delivery_count: int) -> None:
         """Take a pending entry away from its consumer: the next read that claims entries gets it."""
         key = entry_id.key
-        record: Pending = self.pending.find(key)
+        record = self.pending.find(key)
+        assert record is not None
         if record.consumer_number != _NOBODY:
-            self.consumer_by_number(record.consumer_number).pending.remove(key)
+            self.consumer_by_number(record.consumer_number).pending.discard(record)
             if self._idle_order is not None:
-                self._idle_order.remove(idle_key(record, key))
+                self._idle_order.remove(idle_key(record))
             record.consumer_number = _NOBODY
             record.delivery_ms = 0
             self.returned[key] = record
@@ -448,8 +450,8 @@ class Group:
     def add_returned(self, entry_id: StreamID, delivery_count: int) -> None:
         """Add a record that nobody owns. Raises: ValueError if the entry is pending already."""
         key = entry_id.key
-        record = made_pending(_NOBODY, 0, delivery_count)
-        if not self.pending.try_insert(key, record):
+        record = made_pending(entry_id.ms, entry_id.seq, _NOBODY, 0, delivery_count)
+        if not self.pending.add(record):
             raise ValueError(f"{entry_id} is pending already")
         self.returned[key] = record
         if self._index is not None:
@@ -472,23 +474,22 @@ class Group:
         if not stream.contains(entry_id):
             self.acknowledge(entry_id)
             return False
-        key = entry_id.key
-        record: Pending | None = self.pending.find(key)
+        record = self.pending.find(entry_id.key)
         if record is None:
             if not options.force:
                 return False
             # It starts with one delivery and is counted again below, as in Redis.
-            record = made_pending(consumer.number, now_ms, 1)
-            self.pending.insert(key, record)
-            consumer.pending.insert(key, record)
-            self._remember(key, record)
+            record = made_pending(entry_id.ms, entry_id.seq, consumer.number, now_ms, 1)
+            self.pending.add(record)
+            consumer.pending.add(record)
+            self._remember(record)
         elif options.idle_ms_min > 0 and now_ms - record.delivery_ms < options.idle_ms_min:
             return False
-        self._take(key, record, consumer, options)
+        self._take(record, consumer, options)
         return True
 
-    def _take(self, key: bytes, record: Pending, consumer: Consumer, options: ClaimOptions) -> None:
-        self._hand_over(key, record, consumer, options.delivery_ms)
+    def _take(self, record: Pending, consumer: Consumer, options: ClaimOptions) -> None:
+        self._hand_over(record, consumer, options.delivery_ms)
         if options.delivery_count >= 0:
             record.delivery_count = options.delivery_count
         elif not options.just_id and record.delivery_count != _COUNT_MAX:
@@ -511,26 +512,25 @@ class Group:
         scans_left = _COUNT_MAX
         if limit < _COUNT_MAX // _SCANS_PER_CLAIM:  # otherwise the product overflows in C
             scans_left = limit * _SCANS_PER_CLAIM
-        records = self.pending.iterator()
-        records.seek(">=", start.key)
+        records = self.pending.walk(start.ms, start.seq)
         vain_left = _VAIN_SCANS_MAX
         while scans_left > 0 and vain_left > 0 and limit > 0 and records.next():
             scans_left -= 1
             vain_left -= 1
-            entry_id = stream_id.from_key(records.key)
+            record = records.record
+            entry_id = record.entry_id()
             if not stream.contains(entry_id):
                 self.acknowledge(entry_id)
                 found.deleted.append(entry_id)
                 limit -= 1
                 continue
-            record: Pending = records.value
             if options.idle_ms_min > 0 and now_ms - record.delivery_ms < options.idle_ms_min:
                 continue
             vain_left += 1
-            self._take(records.key, record, consumer, options)
+            self._take(record, consumer, options)
             found.claimed.append(entry_id)
             limit -= 1
-        found.cursor = stream_id.from_key(records.key) if records.next() else stream_id.SMALLEST
+        found.cursor = records.record.entry_id() if records.next() else stream_id.SMALLEST
         return found
 
     def claim_idle(
@@ -541,10 +541,10 @@ class Group:
         At most `limit` (0: all). Entries that no longer exist are skipped; they stay pending.
         """
         found: list[ClaimedEntry] = []
-        for key, returned in self.returned.items():
+        for returned in self.returned.values():
             if limit > 0 and len(found) == limit:
                 break
-            self._add_claimed(stream, key, returned, NEVER_MS, found)
+            self._add_claimed(stream, returned, NEVER_MS, found)
         if limit <= 0 or len(found) < limit:
             rows = self._by_idle_time().iterator()
             rows.seek("^")
@@ -553,26 +553,21 @@ class Group:
                 idle_ms = now_ms - record.delivery_ms
                 if idle_ms < idle_ms_min:
                     break
-                self._add_claimed(stream, rows.key[_TIME_BYTES:], record, idle_ms, found)
+                self._add_claimed(stream, record, idle_ms, found)
         # Only now: a claim changes both orders, and an entry must not be found again after its claim.
         for entry in found:
-            key = entry.id.key
-            claimed: Pending = self.pending.find(key)
-            self._hand_over(key, claimed, consumer, now_ms)
+            claimed = self.pending.find(entry.id.key)
+            assert claimed is not None
+            self._hand_over(claimed, consumer, now_ms)
             if claimed.delivery_count != _COUNT_MAX:
                 claimed.delivery_count += 1
         return found
 
     def _add_claimed(
-        self,
-        stream: Stream,
-        key: bytes,
-        record: Pending,
-        idle_ms: int,
-        found: list[ClaimedEntry],
+        self, stream: Stream, record: Pending, idle_ms: int, found: list[ClaimedEntry]
     ) -> None:
         """Add a pending entry to those that a read claims, unless it no longer exists."""
-        entry_id = stream_id.from_key(key)
+        entry_id = record.entry_id()
         cursor = stream.cursor(entry_id, entry_id)
         if cursor.advance():
             fields = cursor.entry.fields()
@@ -590,7 +585,7 @@ class Group:
         rows.seek("^")
         while rows.next():
             record: Pending = rows.value
-            if stream.contains(stream_id.from_key(rows.key[_TIME_BYTES:])):
+            if stream.contains(record.entry_id()):
                 if idle_ms_min > _COUNT_MAX - record.delivery_ms:
                     return COUNT_MAX
                 return record.delivery_ms + idle_ms_min
@@ -604,12 +599,10 @@ class Group:
         """The records by delivery time; made by the first call (G6)."""
         if self._idle_order is None:
             self._idle_order = Rax()
-            records = self.pending.iterator()
-            records.seek("^")
+            records = self.pending.walk()
             while records.next():
-                record: Pending = records.value
-                if record.consumer_number != _NOBODY:
-                    self._idle_order.insert(idle_key(record, records.key), record)
+                if records.record.consumer_number != _NOBODY:
+                    self._idle_order.insert(idle_key(records.record), records.record)
         return self._idle_order
 
     # --- Inspection ------------------------------------------------------------------------------
@@ -627,10 +620,8 @@ class Group:
 
     def pending_edge_or_none(self, last: bool) -> StreamID | None:
         """The smallest or the largest pending id."""
-        records = self.pending.iterator()
-        if not records.seek("$" if last else "^") or not records.next():
-            return None
-        return stream_id.from_key(records.key)
+        record = self.pending.edge_or_none(last)
+        return None if record is None else record.entry_id()
 
     def pending_rows(
         self,
@@ -642,12 +633,12 @@ class Group:
     ) -> list[PendingRow]:
         """Pending entries of a range, of one consumer if given, idle since a time if given."""
         rows: list[PendingRow] = []
-        tree = self.pending if consumer is None else consumer.pending
-        records = tree.iterator()
-        records.seek(">=", start.key)
-        end_key = end.key
-        while len(rows) < limit and records.next() and records.key <= end_key:
-            record: Pending = records.value
+        whole = self.pending if consumer is None else consumer.pending
+        records = whole.walk(start.ms, start.seq)
+        while len(rows) < limit and records.next():
+            record = records.record
+            if stream_id.compare(record.ms, record.seq, end.ms, end.seq) > 0:
+                break
             if idle_since_ms is not None and record.delivery_ms > idle_since_ms:
                 continue
             name = b""
@@ -655,7 +646,7 @@ class Group:
                 name = self.consumer_by_number(record.consumer_number).name
             rows.append(
                 PendingRow(
-                    stream_id.from_key(records.key),
+                    record.entry_id(),
                     name,
                     record.delivery_ms,
                     record.delivery_count,

@@ -33,7 +33,7 @@ def penstock_groups(context: Context, frame: Frame) -> list[Pairs]:
 
 def _facts(stream: Stream, name: bytes, group: Group, now_ms: int) -> Pairs:
     oldest = group.pending_edge_or_none(False)
-    record = None if oldest is None else group.pending.find(oldest.key)
+    record = group.pending.edge_or_none(False)
     unread = oldest_unread_or_none(stream, group)
     seen_ms = seen_ms_or_none(group)
     facts: list[tuple[bytes, Any]] = [

@@ -51,7 +51,7 @@ def orphan_count_or_none(stream: Stream, group: Group) -> int | None:
     """Pending rows whose entries are gone; None if the group has too many rows to look at."""
     if group.pending.count > ORPHANS_LOOKED_AT_MAX:
         return None
-    return sum(not stream.contains(stream_id.from_key(key)) for key, _ in items_of(group.pending))
+    return sum(not stream.contains(record.entry_id()) for record in group.pending)
 
 
 def _next_id(group: Group) -> StreamID:

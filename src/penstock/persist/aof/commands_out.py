@@ -134,8 +134,8 @@ class _StreamOut:
     def _keys_needed(self) -> Iterator[bytes]:
         """The keys of entries that are pending or have a name."""
         for _, group in self._groups:
-            for entry_key, _ in group.pending.pairs():
-                yield entry_key
+            for record in group.pending:
+                yield record.key()
         for _, _, entry_id in self._names():
             yield entry_id.key
 
@@ -168,27 +168,25 @@ class _StreamOut:
     def _write_pending(self, name: bytes, group: Group, is_wanted: Callable[[bytes], bool]) -> None:
         """Write the pending entries of a group for which `is_wanted`."""
         for consumer_name, consumer in group.consumers.pairs():
-            for entry_key, record in consumer.pending.pairs():
-                if is_wanted(entry_key):
-                    self._write_claim(name, consumer_name, entry_key, record)
-        returned = [(key, record) for key, record in group.returned.items() if is_wanted(key)]
+            for record in consumer.pending:
+                if is_wanted(record.key()):
+                    self._write_claim(name, consumer_name, record)
+        returned = [record for key, record in group.returned.items() if is_wanted(key)]
         if self._keeps_returned:
             self._write_returned(name, returned)
         else:
-            for entry_key, record in returned:
-                self._write_claim(name, _NOBODYS_NAME, entry_key, record)
+            for record in returned:
+                self._write_claim(name, _NOBODYS_NAME, record)
 
-    def _write_claim(
-        self, name: bytes, consumer_name: bytes, entry_key: bytes, record: Pending
-    ) -> None:
+    def _write_claim(self, name: bytes, consumer_name: bytes, record: Pending) -> None:
         words = [b"XCLAIM", self._key, name, consumer_name, b"0"]
-        words += [stream_id.from_key(entry_key).text, b"TIME", b"%d" % record.delivery_ms]
+        words += [record.entry_id().text, b"TIME", b"%d" % record.delivery_ms]
         words += [b"RETRYCOUNT", b"%d" % record.delivery_count]
         self._out([*words, b"FORCE", b"JUSTID"])
 
-    def _write_returned(self, name: bytes, returned: list[tuple[bytes, Pending]]) -> None:
+    def _write_returned(self, name: bytes, returned: list[Pending]) -> None:
         """Write returned entries in their order. Those with the same count share a command."""
-        rows = [(stream_id.from_key(key), record.delivery_count) for key, record in returned]
+        rows = [(record.entry_id(), record.delivery_count) for record in returned]
         for start in range(0, len(rows), RUN_MAX):
             for words in returned_words(self._key, name, rows[start : start + RUN_MAX]):
                 self._out(words)

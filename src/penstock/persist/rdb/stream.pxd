@@ -1,8 +1,10 @@
 import cython
 
 from penstock.core cimport listpack, memory, node_check, stream_id, stream_node
+from penstock.core.groups.consumer cimport Consumer
 from penstock.core.groups.group cimport Group
-from penstock.core.groups.records cimport Consumer, Pending
+from penstock.core.groups.pending_list cimport PendingList
+from penstock.core.groups.records cimport Pending, made_pending
 from penstock.core.rax.tree cimport Rax
 from penstock.core.stream cimport NodeLimits, Stream
 from penstock.core.stream_id cimport StreamID
@@ -26,7 +28,8 @@ cdef Py_ssize_t _SMALLEST_NODE_BYTES
 cdef StreamID _read_nodes(RdbInput source, Stream stream, bint deep)
 @cython.locals(size=Py_ssize_t, at=Py_ssize_t)
 cpdef int check_head(bytearray node) except -1
-@cython.locals(pending=Rax, left=Py_ssize_t, key=bytes, delivery_ms="long long", count="unsigned long long")
+@cython.locals(pending=PendingList, left=Py_ssize_t, key=bytes, delivery_ms="long long", count="unsigned long long",
+               ms="unsigned long long", seq="unsigned long long")
 cdef int _read_pending(RdbInput source, Group group) except -1
 @cython.locals(count=Py_ssize_t, left=Py_ssize_t, key=bytes, record=Pending)
 cdef Py_ssize_t _read_rows(RdbInput source, Group group, Consumer consumer) except -1

@@ -40,8 +40,9 @@ from collections import OrderedDict
 from penstock.core import listpack, memory, node_check, stream_id, stream_node
 from penstock.core.frame import Frame
 from penstock.core.groups import positions
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import Consumer, Pending
+from penstock.core.groups.records import made_pending
 from penstock.core.idempotency import (
     DURATION_S_MAX,
     SIZE_MAX,
@@ -235,7 +236,8 @@ def _read_pending(source: RdbInput, group: Group) -> None:
             raise source.corrupt(f"an entry delivered at {delivery_ms} ms")
         if key == _NO_ENTRY:
             raise source.corrupt("0-0 is pending, and no entry can have that id")
-        if not pending.try_insert(key, Pending(_NOBODY, delivery_ms, count)):
+        ms, seq = memory.load64_big(key, 0), memory.load64_big(key, 8)
+        if not pending.add(made_pending(ms, seq, _NOBODY, delivery_ms, count)):
             raise source.corrupt(f"{stream_id.from_key(key)} is pending twice in a group")
 
 
@@ -260,7 +262,7 @@ def _read_rows(source: RdbInput, group: Group, consumer: Consumer) -> int:
     while left > 0:
         left -= 1
         key = source.raw(_KEY_BYTES)
-        record: Pending | None = group.pending.find(key)
+        record = group.pending.find(key)
         if record is None:
             raise source.corrupt(
                 f"{stream_id.from_key(key)} is pending for {consumer.name!r}, not in its group"
@@ -268,7 +270,7 @@ def _read_rows(source: RdbInput, group: Group, consumer: Consumer) -> int:
         if record.consumer_number != _NOBODY:
             raise source.corrupt(f"{stream_id.from_key(key)} is pending for two consumers")
         record.consumer_number = consumer.number
-        consumer.pending.insert(key, record)
+        consumer.pending.add(record)
     return count
 
 
@@ -279,7 +281,7 @@ def _read_returned(source: RdbInput, group: Group) -> int:
     while left > 0:
         left -= 1
         key = source.raw(_KEY_BYTES)
-        record: Pending | None = group.pending.find(key)
+        record = group.pending.find(key)
         if record is None:
             raise source.corrupt(f"{stream_id.from_key(key)} is returned, but not in its group")
         if record.consumer_number != _NOBODY:

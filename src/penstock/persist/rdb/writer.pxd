@@ -1,10 +1,12 @@
 import cython
 
 from penstock.core cimport listpack
+from penstock.core.groups.consumer cimport Consumer
 from penstock.core.groups.group cimport Group
-from penstock.core.groups.records cimport Consumer, Pending
+from penstock.core.groups.pending_list cimport PendingList, PendingWalk
+from penstock.core.groups.records cimport Pending
 from penstock.core.idempotency cimport Idempotency
-from penstock.core.rax.tree cimport Rax, RaxIterator
+from penstock.core.rax.tree cimport RaxIterator
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.persist.rdb.output cimport RdbOutput
@@ -22,10 +24,10 @@ cdef int _write_group(RdbOutput output, Group group, int kind) except -1
 @cython.locals(nobody=Consumer)
 cdef void _begin_consumers_with_nobody(RdbOutput output, Group group, int kind) except *
 cdef int _write_consumer(RdbOutput output, Consumer consumer, int kind) except -1
-@cython.locals(records=RaxIterator, record=Pending)
-cdef int _write_pending(RdbOutput output, Rax pending) except -1
-@cython.locals(records=RaxIterator)
-cdef int _write_owned(RdbOutput output, Rax pending) except -1
+@cython.locals(records=PendingWalk, record=Pending)
+cdef int _write_pending(RdbOutput output, PendingList pending) except -1
+@cython.locals(records=PendingWalk)
+cdef int _write_owned(RdbOutput output, PendingList pending) except -1
 @cython.locals(key=bytes)
 cdef int _write_keys(RdbOutput output, list keys) except -1
 @cython.locals(known=Idempotency, producer=bytes, name=bytes, entry_id=StreamID)

@@ -32,11 +32,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from penstock.core import listpack
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import NEVER_MS, Consumer, Pending
+from penstock.core.groups.pending_list import PendingList
+from penstock.core.groups.records import NEVER_MS
 from penstock.core.idempotency import DURATION_S_DEFAULT, SIZE_DEFAULT, Idempotency
 from penstock.core.list_value import ListValue
-from penstock.core.rax.tree import Rax
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
 from penstock.engine.keyspace import Keyspace
@@ -225,7 +226,8 @@ def _write_group(output: RdbOutput, group: Group, kind: int) -> None:
         consumer: Consumer = consumers.value
         _write_consumer(output, consumer, kind)
         if kind < _STREAM_5 and group.returned and consumer.name == _NOBODYS_NAME:
-            _write_keys(output, sorted([*group.returned, *_keys(consumer.pending)]))
+            owned = [record.key() for record in consumer.pending]
+            _write_keys(output, sorted([*group.returned, *owned]))
         else:
             _write_owned(output, consumer.pending)
     if kind >= _STREAM_5:
@@ -252,10 +254,6 @@ def _write_consumer(output: RdbOutput, consumer: Consumer, kind: int) -> None:
         output.milliseconds(consumer.active_ms)
 
 
-def _keys(pending: Rax) -> list[bytes]:
-    return [key for key, _ in pending.pairs()]
-
-
 def _write_keys(output: RdbOutput, keys: list[bytes]) -> None:
     output.number(len(keys))
     for key in keys:
@@ -279,23 +277,21 @@ def _write_producers(output: RdbOutput, stream: Stream) -> None:
     output.number(known.duplicates)
 
 
-def _write_pending(output: RdbOutput, pending: Rax) -> None:
+def _write_pending(output: RdbOutput, pending: PendingList) -> None:
     output.number(pending.count)
-    records = pending.iterator()
-    records.seek("^")
+    records = pending.walk()
     while records.next():
-        record: Pending = records.value
-        output.raw(records.key)
+        record = records.record
+        output.raw(record.key())
         output.milliseconds(record.delivery_ms)
         output.number(record.delivery_count)
 
 
-def _write_owned(output: RdbOutput, pending: Rax) -> None:
+def _write_owned(output: RdbOutput, pending: PendingList) -> None:
     output.number(pending.count)
-    records = pending.iterator()
-    records.seek("^")
+    records = pending.walk()
     while records.next():
-        output.raw(records.key)
+        output.raw(records.record.key())
 
 
 def _write_id(output: RdbOutput, entry_id: StreamID) -> None:

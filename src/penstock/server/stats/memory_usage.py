@@ -59,7 +59,7 @@ def _stream_bytes(stream: Stream, samples: int) -> int:
 
 def _group_bytes(group: Group, samples: int) -> int:
     total = sys.getsizeof(group) + group.pending.memory_bytes() + group.consumers.memory_bytes()
-    total += _estimate(group.pending, samples, sys.getsizeof)
+    total += _extrapolate(group.pending, group.pending.count, samples, sys.getsizeof)
     total += sys.getsizeof(group.returned)
     total += _extrapolate(group.returned, len(group.returned), samples, sys.getsizeof)
     order = group.idle_order_or_none()

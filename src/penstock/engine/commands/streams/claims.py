@@ -10,7 +10,7 @@ from typing import Any
 from penstock.core import stream_id
 from penstock.core.frame import Frame
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import NEVER_MS, ClaimOptions, Pending
+from penstock.core.groups.records import NEVER_MS, ClaimOptions
 from penstock.core.groups.results import PendingRow
 from penstock.core.stream import Stream
 from penstock.core.stream_id import StreamID
@@ -291,7 +291,7 @@ def xnack(context: Context, frame: Frame) -> int:
     arguments = ReturnArguments(context, frame)
     returned: list[tuple[StreamID, int]] = []
     for entry_id in arguments.ids:
-        record: Pending | None = group.pending.find(entry_id.key)
+        record = group.pending.find(entry_id.key)
         if record is not None:
             count = arguments.count_after(record.delivery_count)
             group.give_back(entry_id, count)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from penstock.core import memory
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import Pending
 from penstock.core.stream_id import StreamID
 from penstock.engine.context import Context
 
@@ -75,7 +74,8 @@ class Deliveries:
         """The consumer now owns these entries; their records hold time and count."""
         alike: dict[tuple[int, int], list[bytes]] = {}
         for entry_id in ids:
-            record: Pending = self._group.pending.find(entry_id.key)
+            record = self._group.pending.find(entry_id.key)
+            assert record is not None
             place = (record.delivery_ms, record.delivery_count)
             alike.setdefault(place, []).append(entry_id.text)
         for (when_ms, count), texts in alike.items():

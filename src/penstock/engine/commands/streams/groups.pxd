@@ -5,7 +5,7 @@ import cython
 from penstock.core cimport stream_id
 from penstock.core.frame cimport Frame
 from penstock.core.groups.group cimport Group
-from penstock.core.groups.records cimport Consumer
+from penstock.core.groups.consumer cimport Consumer
 from penstock.core.stream cimport Stream
 from penstock.core.stream_id cimport StreamID
 from penstock.engine.context cimport Context

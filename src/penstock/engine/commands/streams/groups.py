@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Group
-from penstock.core.groups.records import Consumer
 from penstock.core.groups.references import add_group, remove_group
 from penstock.core.stream import Stream
 from penstock.engine import events

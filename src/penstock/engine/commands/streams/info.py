@@ -6,8 +6,8 @@ from typing import Any
 
 from penstock.core import stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import ENTRIES_READ_UNKNOWN, Group
-from penstock.core.groups.records import Consumer
 from penstock.core.rax.items import items_of
 from penstock.core.stream import Stream
 from penstock.engine.arguments import INT64_MAX, int_at

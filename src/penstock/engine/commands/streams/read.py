@@ -6,8 +6,8 @@ from typing import Any
 
 from penstock.core import memory, stream_id
 from penstock.core.frame import Frame
+from penstock.core.groups.consumer import Consumer
 from penstock.core.groups.group import Group
-from penstock.core.groups.records import Consumer
 from penstock.core.groups.results import ClaimedEntry
 from penstock.core.stream import EntryRange, Stream
 from penstock.core.stream_id import StreamID

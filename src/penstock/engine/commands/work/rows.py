@@ -44,14 +44,14 @@ class GroupRows:
 
     def mine_or_none(self, entry_id: bytes, begun: int) -> Pending | None:
         """My row for an attempt that I began; None if it is another consumer's or another attempt."""
-        record: Pending | None = self.group.pending.find(stream_id.parse(entry_id).key)
+        record = self.group.pending.find(stream_id.parse(entry_id).key)
         if record is None or record.delivery_count != begun:
             return None
         return record if self.owner_of(record) == self.consumer else None
 
     def waiting_or_none(self, entry_id: bytes, begun: int) -> Pending | None:
         """A row that waits for its next attempt, after this number of attempts."""
-        record: Pending | None = self.group.pending.find(stream_id.parse(entry_id).key)
+        record = self.group.pending.find(stream_id.parse(entry_id).key)
         if record is None or record.delivery_count != begun:
             return None
         return record if self.owner_of(record) == WAITING else None
