@@ -2,7 +2,7 @@
 
 entry          starts the command; Ctrl-C is quiet from the start
 main           the list of subcommands
-server_start   runs a server with the words of `penstock serve`
+server_start   runs a server with the arguments of `penstock serve`
 connect        connections to a server
 follow         reads entries for `tail`
 spark_session  a Spark session that leaves the terminal alone

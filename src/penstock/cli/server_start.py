@@ -1,4 +1,4 @@
-"""Runs a server with the words of `penstock serve`: `[FILE] [--DIRECTIVE VALUE ...]`."""
+"""Runs a server with the arguments of `penstock serve`: `[FILE] [--DIRECTIVE VALUE ...]`."""
 
 from __future__ import annotations
 

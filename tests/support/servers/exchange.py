@@ -73,10 +73,15 @@ class ExchangeWorld(EffectWorld):
     def command(self) -> Words:
         # XSETID of Redis 7.0 accepts ids below tombstones, and then its file differs from all others.
         while {b"BLOCK", b"XSETID"} & set(map(bytes.upper, words := super().command())) or (
-            self._has_far_index(words)
+            self._has_far_index(words) or self._may_wait(words)
         ):
             pass
         return words
+
+    @staticmethod
+    def _may_wait(words: Words) -> bool:
+        """A blocking command with another timeout than the usual one, for example 0: for ever."""
+        return words[0].upper().startswith((b"BL", b"BR")) and b"0.001" not in words
 
     @staticmethod
     def _has_far_index(words: Words) -> bool:
