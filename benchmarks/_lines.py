@@ -43,7 +43,7 @@ class Side:
     pid: int
 
     def cpu_seconds(self) -> float:
-        """The CPU time of all its threads, in nanoseconds exactly: Linux has a clock for each process."""
+        """The CPU seconds of all its threads: Linux has a clock for each process."""
         return time.clock_gettime((~self.pid << 3) | 2)
 
 

@@ -68,21 +68,50 @@ def test_ctrl_c_is_quiet(penstock: CommandLine) -> None:
         assert ended(process) == (130, b"")
 
 
-def test_ctrl_c_is_quiet_while_the_command_is_imported() -> None:
-    program = """
+@pytest.mark.parametrize(
+    ("arguments", "module"), [([], "typer"), (["serve"], "penstock.cli.server_start")]
+)
+def test_ctrl_c_is_quiet_while_the_command_is_imported(arguments: list[str], module: str) -> None:
+    program = f"""
 import sys
 
 class Interrupt:
     def find_spec(self, name, path=None, target=None):
-        if name == "typer":
+        if name == {module!r}:
             raise KeyboardInterrupt
 
 sys.meta_path.insert(0, Interrupt())
 from penstock.cli.entry import main
 main()
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    command = [sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+
+
+def test_a_server_starts_without_the_libraries_of_the_command_line() -> None:
+    program = """
+import sys
+from penstock.cli import server_start
+print(sorted({"typer", "click", "rich", "pydantic", "redis"} & {*sys.modules}))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"[]\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"), [("a b", 2), ("-- a b", 2), ("--port x", 1), ("-h", 0), ("--help", 0)]
+)
+@pytest.mark.parametrize("closed", ["", "<&- >&- 2>&-"])
+def test_serve_ends_with_its_code_whatever_is_closed(
+    arguments: str, code: int, closed: str
+) -> None:
+    command = f"exec {sys.executable} -m penstock serve {arguments} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False)
+    assert done.returncode == code
+    if code and not closed:
+        assert done.stderr.startswith(b"penstock serve: ")
+        assert done.stderr.count(b"\n") == 1
 
 
 def test_an_entry_is_flushed_to_a_pipe_at_once(penstock: CommandLine) -> None:

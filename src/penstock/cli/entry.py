@@ -14,7 +14,7 @@ def main() -> None:
     _prepare_streams()
     try:
         words = sys.argv[1:]
-        if words[:1] == ["serve"] and "--help" not in words:
+        if words[:1] == ["serve"] and not {"--help", "-h"} & set(words):
             # A server starts in half the time without the libraries of the command line.
             from penstock.cli.server_start import serve  # noqa: PLC0415
 
@@ -26,9 +26,10 @@ def main() -> None:
 
 
 def _prepare_streams() -> None:
-    # sys.stdin and sys.stdout are None if the shell closed them (`<&- >&-`).
+    # They are None if the shell closed them (`<&- >&- 2>&-`).
     sys.stdin = sys.stdin or Path(os.devnull).open()  # noqa: SIM115
     sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A character that the terminal's encoding lacks is escaped instead of raising.

@@ -19,6 +19,8 @@ WRONG_WORDS = 2
 def serve(words: Sequence[str]) -> int:
     """Serve until a stop is requested; the exit code. Errors are printed on stderr."""
     rest = list(words)
+    if rest[:1] == ["--"]:
+        del rest[0]
     file = rest.pop(0) if rest and not rest[0].startswith("--") else None
     if rest and not rest[0].startswith("--"):
         _say(

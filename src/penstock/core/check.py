@@ -1,7 +1,7 @@
 """Checks the invariants of all structures.
 
     check_stream ──> check_rax, check_node for every node ──> check_listpack
-         └────────> check_group for every group ──> check_rax for its trees
+         └────────> check_group for every group ──> check_rax, check_pending
     check_list ──> check_listpack for every node
 
 Each raises InvariantBroken with the invariant's number, the place and a short dump:

@@ -5,8 +5,8 @@ that was deleted, replaced or trimmed is only detached from the data, and thrown
 event loop frees a part of it in each of the next turns.
 
     discard(stream)      parts  [ stream ]
-    free_some()          parts  [ nodes of the stream, records of its group, records of a consumer ]
-    free_some()          parts  [ nodes of the stream, half of the records of its group ]   ...
+    free_some()          parts  [ nodes of the stream, blocks of records of its group and its consumers ]
+    free_some()          parts  [ nodes of the stream, half of the blocks ]   ...
 
 A part is a list of small objects, a dictionary of values, or an object that `parts_of` can take apart. No
 part is reachable from any data any more, so whatever runs between two steps sees the same data as if
@@ -129,7 +129,7 @@ def parts_of(value: object) -> list[Any]:
             parts.append(cutting.take_values(order))
         return parts + cutting.take_values(value.consumers)
     if isinstance(value, Consumer):
-        return [*value.pending.take_blocks()]
+        return list(value.pending.take_blocks())
     if isinstance(value, ListValue):
         return [value.inside()[0]]
     return []

@@ -120,11 +120,13 @@ class SystemFile:
 
     def write(self, data: bytes) -> None:
         """See File. Repeats short writes, which happen when a disk is nearly full."""
-        view = memoryview(data)
-        while view:
+        written = os.write(self._fd, data)
+        self.size += written
+        view = memoryview(data) if written < len(data) else None
+        while view is not None and written < len(view):
+            view = view[written:]
             written = os.write(self._fd, view)
             self.size += written
-            view = view[written:]
 
     def sync(self) -> None:
         """See File. fdatasync also syncs the size of a file that has grown."""

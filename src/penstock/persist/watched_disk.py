@@ -11,7 +11,7 @@ Sync = Callable[[], None]
 
 
 class WatchedFile:
-    """A file whose `sync` is called by `around`."""
+    """A file. `around` gets the real sync as a function, and must call it."""
 
     __slots__ = ("_around", "_file")
 
@@ -38,7 +38,7 @@ class WatchedFile:
 
 
 class WatchedDisk(SystemDisk):
-    """A disk that lets `around` call each sync of a file."""
+    """A disk. For each sync of a file, `around` gets the real sync as a function, and must call it."""
 
     def __init__(self, around: Callable[[Sync], None]) -> None:
         self._around = around

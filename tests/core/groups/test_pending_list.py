@@ -92,6 +92,18 @@ def test_records_that_arrive_backwards_fill_their_blocks() -> None:
     assert len(records.blocks()) <= 40
 
 
+def test_small_blocks_are_joined() -> None:
+    """Otherwise 1 of 128 that is never acknowledged would keep all blocks."""
+    count = 100 * BLOCK_MAX
+    records = filled(count)
+    for number in range(1, count + 1):
+        if number % BLOCK_MAX:
+            assert records.pop(sid(f"{number}-0").key) is not None
+    check_pending(records, "here")
+    assert records.count == 100
+    assert len(records.blocks()) <= 4
+
+
 def test_an_emptied_list_has_one_block_and_is_used_again() -> None:
     records = filled(3 * BLOCK_MAX)
     for number in range(1, 3 * BLOCK_MAX + 1):
@@ -127,6 +139,30 @@ def test_a_walk_meets_records_that_are_added_before_it_and_not_those_behind_it()
     records.add(record("9-1"))
     assert walk.next()
     assert str(walk.record.entry_id()) == "9-1"
+
+
+@pytest.mark.parametrize("number", range(cases(40)))
+def test_a_walk_through_a_list_that_changes_gives_each_record_that_stays(number: int) -> None:
+    dice = random.Random(number)
+    records = PendingList()
+    for one in dice.sample(range(1, 4000), 700):
+        records.add(record(f"{one}-0"))
+    present = {one.ms for one in records}
+    stays = set(present)
+    walk = records.walk()
+    seen: list[int] = []
+    while walk.next():
+        seen.append(walk.record.ms)
+        for _ in range(dice.choice([0, 0, 1, 5])):
+            entry = sid(f"{dice.randrange(1, 4000)}-0")
+            if dice.random() < 0.6:
+                records.pop(entry.key)
+                stays.discard(entry.ms)
+            else:
+                records.add(record(entry))
+    assert seen == sorted(set(seen))
+    assert stays <= set(seen)
+    check_pending(records, "here")
 
 
 def test_a_walk_over_nothing_ends() -> None:

@@ -42,7 +42,7 @@ def test_an_entry_that_is_returned_twice_keeps_its_turn() -> None:
 
 def test_an_entry_that_is_not_pending_cannot_be_returned() -> None:
     _, group, _, _ = worked()
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="9-0 is not pending"):
         group.give_back(sid("9-0"), 1)
     assert len(pending_of(group)) == 4
     check_group(group)

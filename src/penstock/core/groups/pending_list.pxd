@@ -4,6 +4,7 @@ from penstock.core cimport memory, stream_id
 from penstock.core.groups.records cimport Pending
 
 cdef Py_ssize_t _BLOCK_MAX
+cdef Py_ssize_t _SMALL
 
 
 @cython.final
@@ -28,6 +29,9 @@ cdef class PendingList:
     cdef Pending _pop(self, unsigned long long ms, unsigned long long seq)
     @cython.locals(low=Py_ssize_t, high=Py_ssize_t, middle=Py_ssize_t)
     cdef Py_ssize_t _block_of(self, unsigned long long ms, unsigned long long seq) except -1
+    cdef int _join(self, Py_ssize_t at) except -1
+    @cython.locals(block=list, behind=list)
+    cdef int _join_with_next(self, Py_ssize_t at) except -1
     @cython.locals(block=list, half=Py_ssize_t)
     cdef int _split(self, Py_ssize_t at) except -1
 

@@ -5,11 +5,12 @@
 
 Deliveries add records at the end, and acknowledgements remove them, mostly near the start. Both touch one
 block. A full block at the end is left as it is, and the next record begins a new one. Elsewhere a full block
-is split in the middle. A record is found by two binary searches: for the block, then inside of it.
+is split in the middle. A block that becomes small is joined with a neighbour if both together are still
+small. A record is found by two binary searches: for the block, then inside of it.
 
 Invariants
   PL1  records are in the order of their ids, and no two have the same id.
-  PL2  no block has more than BLOCK_MAX records; none is empty, except a single one.
+  PL2  no block has more than BLOCK_MAX records; a block is empty only if it is the only one.
   PL3  `count` is the number of records.
 
 Cost: add and pop are O(log n) comparisons, and move at most a block; making or dropping a block moves 8 bytes
@@ -29,6 +30,7 @@ _BLOCK_HEAD_BYTES = 72  # of a Python list, without its items
 _ITEM_BYTES = 8
 
 _BLOCK_MAX = BLOCK_MAX
+_SMALL = BLOCK_MAX // 4
 
 
 class PendingList:
@@ -138,8 +140,8 @@ class PendingList:
         block.pop(index)
         self.count -= 1
         self.version += 1
-        if not block and len(self._blocks) > 1:
-            self._blocks.pop(at)
+        if len(block) < _SMALL:
+            self._join(at)
         return record
 
     def _block_of(self, ms: int, seq: int) -> int:
@@ -156,6 +158,22 @@ class PendingList:
                 high = middle
         return low - 1 if low > 0 else 0
 
+    def _join(self, at: int) -> None:
+        """Join a small block with its neighbours, or drop it if it is empty (PL2)."""
+        if self._blocks[at]:
+            self._join_with_next(at)
+            self._join_with_next(at - 1)
+        elif len(self._blocks) > 1:
+            self._blocks.pop(at)
+
+    def _join_with_next(self, at: int) -> None:
+        """Move the next block into this one, if there are both and they are small together."""
+        if 0 <= at < len(self._blocks) - 1:
+            block, behind = self._blocks[at], self._blocks[at + 1]
+            if len(block) + len(behind) <= 2 * _SMALL:
+                block.extend(behind)
+                self._blocks.pop(at + 1)
+
     def _split(self, at: int) -> None:
         """Move the second half of a block to a new one behind it."""
         block = self._blocks[at]
@@ -165,7 +183,7 @@ class PendingList:
 
 
 class PendingWalk:
-    """Goes from record to record, in order. If the list changes, it goes on after the last record."""
+    """Goes from record to record, in order. If the list changes, it goes on after the record it gave last."""
 
     __slots__ = ("_at", "_began", "_index", "_ms", "_records", "_seq", "_version", "record")
 

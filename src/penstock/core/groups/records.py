@@ -6,9 +6,8 @@ from penstock.core import memory, stream_id
 from penstock.core.stream_id import StreamID
 
 NEVER_MS = -1
-TIME_BYTES = 8  # at the start of an idle_key
 
-_TIME_BYTES = TIME_BYTES
+_TIME_BYTES = 8  # at the start of an idle_key
 
 
 class Pending:

@@ -24,11 +24,11 @@ long chain is freed.
 A node that grows or shrinks moves to a block of another size. Blocks have 1, 2, ... 64 cells, then 32 sizes
 per doubling (a full fork of 256 wastes 28 bytes of 1312). Each size has a list of free blocks, linked through
 their first cell. The numbers of free slots are on a stack of their own. When two thirds of the heap or of the
-list are free and few enough keys are left, everything is copied to new ones: the memory of a million
-acknowledged entries is returned. A tree with more keys than that keeps its free memory for the keys to come,
+list are free and few enough keys are left, everything is copied to new ones, so that the memory of a million
+removed keys is returned. A tree with more keys than that keeps its free memory for the keys to come,
 because a copy of 300,000 keys would stop a server for 20 ms. What a copy leaves behind is freed in parts, by
-the changes that follow. A tree that becomes empty keeps a small heap and list for the next keys: a consumer
-that acknowledges what it reads empties its tree each time.
+the changes that follow. A tree that becomes empty keeps a small heap and list for the next keys: a stream
+whose entries are deleted as they are read empties its tree each time.
 
 Invariants
   R6  every cell below `top` belongs to the head's link, to one node's block, or to one free block; `live`
@@ -80,7 +80,7 @@ _COPY_KEYS_MAX = COPY_KEYS_MAX
 _SHED_MAX = SHED_MAX
 _LISTS_AT_ONCE = 32
 
-# Empty trees share these and never write to them: every consumer has a tree.
+# Empty trees share these and never write to them: every stream and every group has one.
 _NO_BYTES = bytearray()
 _NO_VALUES: list[Any] = []
 

@@ -32,8 +32,8 @@ def penstock_groups(context: Context, frame: Frame) -> list[Pairs]:
 
 
 def _facts(stream: Stream, name: bytes, group: Group, now_ms: int) -> Pairs:
-    oldest = group.pending_edge_or_none(False)
     record = group.pending.edge_or_none(False)
+    oldest = None if record is None else record.entry_id()
     unread = oldest_unread_or_none(stream, group)
     seen_ms = seen_ms_or_none(group)
     facts: list[tuple[bytes, Any]] = [

@@ -82,6 +82,38 @@ class Commit:
     `quick_seconds`: the owner may sync by itself while `sync_seconds` is below this.
     """
 
+    __slots__ = (
+        "_busy",
+        "_is_known",
+        "_noted_s",
+        "_owner_works",
+        "_queue",
+        "_queued",
+        "_queued_bytes",
+        "_settled",
+        "_state",
+        "_sync_works",
+        "_was_alone",
+        "_writing",
+        "_written",
+        "clock_s",
+        "failure",
+        "file",
+        "is_based",
+        "journal",
+        "on_taken",
+        "policy",
+        "position",
+        "quick_seconds",
+        "released",
+        "served",
+        "steady_s",
+        "sync_seconds",
+        "synced",
+        "waiting",
+        "wake",
+    )
+
     def __init__(
         self, journal: Journal, file: Increment, policy: Policy, is_based: bool = True
     ) -> None:
@@ -162,14 +194,14 @@ class Commit:
             self._write(data)
             self._written = self.released = self.position
             self._owner_works = False
-            return
-        if self.failure is None:
-            if not is_alone:
-                self.wake()
-            if is_alone or is_full:
-                self.sync_round()
-        if self._is_known or (self.failure is None and not self.is_based):
-            self.released = self.position
+        else:
+            if self.failure is None:
+                if not is_alone:
+                    self.wake()
+                if is_alone or is_full:
+                    self.sync_round()
+            if self._is_known or (self.failure is None and not self.is_based):
+                self.released = self.position
 
     def _take_journal(self) -> bytes:
         """The bytes of the journal. `on_taken` sees them, and may add a line for the log."""
