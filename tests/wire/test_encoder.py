@@ -128,3 +128,14 @@ def test_ranges_of_any_entries_are_written_like_lists(entries: list[list[bytes]]
         pieces = [piece for name in names for piece in (name, name[::-1])]
         stream.append_at(number // 3 + 1, number, frame_of(*pieces), 0)
     assert encoded(stream.range()) == plainly(stream)
+
+
+@pytest.mark.parametrize("ms", [2**64 - 1, 10**18, 10**18 - 1, 5])
+def test_an_id_fits_wherever_the_buffer_ends(ms: int) -> None:
+    """An XADD with such an id ended the server if 67 or 68 bytes of the buffer were left."""
+    for size in range(1900, 2060):
+        output = Encoder()
+        output.put_bulk(b"x" * size)
+        output.put_id(b"%d-" % ms, 2**64 - 1)
+        text = b"%d-%d" % (ms, 2**64 - 1)
+        assert output.take().endswith(b"x\r\n$%d\r\n%b\r\n" % (len(text), text))

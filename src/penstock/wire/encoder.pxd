@@ -21,6 +21,7 @@ cdef unsigned char _VERBATIM
 cdef unsigned char _DOUBLE
 cdef Py_ssize_t _HEAD_BYTES_MAX
 cdef Py_ssize_t _ID_BYTES_MAX
+cdef Py_ssize_t _ID_ROOM
 cdef unsigned short _CRLF
 
 

@@ -56,6 +56,9 @@ _VERBATIM = 61
 _DOUBLE = 44
 _HEAD_BYTES_MAX = 24  # a type, a sign, 20 digits, CR LF
 _ID_BYTES_MAX = 41  # two numbers of 20 digits and a dash
+_ID_ROOM = (
+    72  # what memory.put_bulk_id wants at most: 48 bytes beside the first number and the dash
+)
 _CRLF = 0x0A0D  # as a little-endian 16-bit number
 _DAMAGED = "a stream's node: a field is damaged or runs past the end"
 
@@ -168,7 +171,7 @@ class Encoder(ReplyWriter):
 
     def put_id(self, ms_text: bytes, seq: int) -> None:
         """Write a stream id as a bulk string."""
-        at = self._room(_HEAD_BYTES_MAX + _ID_BYTES_MAX + 2)
+        at = self._room(_ID_ROOM)
         self.size = memory.put_bulk_id(self.buffer, at, ms_text, seq)
 
     def put_served(self, key: bytes, entries: Any) -> None:

@@ -157,9 +157,12 @@ def questions(kind: str, key: bytes, replay: Replay) -> list[list[bytes]]:
 
 
 def comparable(reply: Any, replay: Replay) -> Any:
-    """A reply without the fields in APART and the times that Redis has changed."""
+    """A reply without the fields in APART and the times that Redis has changed.
+
+    A counter that has reached its end stays there in penstock, and wraps in Redis.
+    """
     if not isinstance(reply, list):
-        is_ahead = isinstance(reply, int) and reply >= replay.clock.at_ms
+        is_ahead = isinstance(reply, int) and (reply >= replay.clock.at_ms or reply < -(2**62))
         return "ahead" if is_ahead else reply
     kept = [reply[at] for at in range(len(reply)) if at == 0 or reply[at - 1] not in APART]
     return [comparable(item, replay) for item in kept]

@@ -31,7 +31,11 @@ Exit codes:
   1    a directive is wrong, the server cannot start, or it had to stop
   2    the command line is wrong"""
 
-SERVE_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+SERVE_SETTINGS = {
+    "ignore_unknown_options": True,
+    "allow_interspersed_args": False,
+    "help_option_names": ["--help", "-h"],
+}
 
 
 def serve(
