@@ -169,6 +169,25 @@ def test_6_one_worker_owns_a_keyed_stream() -> None:
         assert shop.numbers() == [1, 2]
 
 
+def test_6_a_retry_is_not_overtaken_if_the_reply_to_its_settling_was_lost() -> None:
+    """The server noted the retry and was killed before it replied. Settled again, it is refused."""
+    shop = Shop(key="customer")
+    with shop.app.test() as t:
+        [feed], [twin] = t.feeds("worker"), t.feeds("worker")
+        for number in (5, 6):
+            shop.charge.send(Order(number))
+        outcomes = t.attempt(feed, feed.take(10).entries)
+        assert twin.settle(outcomes) == [True]
+        assert feed.settle(outcomes) == [False]
+        assert feed.take(10).entries == []
+        t.advance(4)
+        for expected in (2, 1):
+            [entry] = feed.take(10).entries
+            assert entry.attempt == expected
+            assert feed.settle(t.attempt(feed, [entry])) == [True]
+        assert shop.ran == [(5, 1), (5, 2), (6, 1)]
+
+
 def test_6_a_worker_that_leaves_hands_its_keys_over_at_once() -> None:
     shop = Shop(key="customer")
     with shop.app.test() as t:

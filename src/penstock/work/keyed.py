@@ -29,6 +29,7 @@ from penstock.work.payload import BadPayload, key_of
 from penstock.work.settlement import DEAD, RETRY, Outcome, settlement
 
 PARKED_MAX = 10_000
+_NOW = 0.0  # the time of the next adoption, if nothing may begin before it
 
 
 @dataclass(slots=True)
@@ -49,7 +50,7 @@ class KeyedFeed(Feed):
         super().__init__(place, handler, source)
         self._owner_key = owner_key(self.stream, place.group)
         self._owned = False
-        self._adopt_at = 0.0
+        self._adopt_at = _NOW
         self._queues: dict[str, deque[Parked]] = {}
         self._keys: dict[str, str] = {}  # of the entries that are parked or running
         self._running: set[str] = set()  # keys
@@ -84,7 +85,7 @@ class KeyedFeed(Feed):
             self._lose()
 
     def recover(self) -> None:
-        self._adopt_at = 0.0
+        self._adopt_at = _NOW
 
     def leave(self) -> None:
         with self._lock:
@@ -107,7 +108,7 @@ class KeyedFeed(Feed):
             log.info("stream=%s owner=%s", self.stream, self._place.consumer)
             with self._lock:
                 self._owned = True
-                self._adopt_at = 0.0
+                self._adopt_at = _NOW
         return self._owned
 
     def _place_is_owned(self) -> bool:
@@ -143,7 +144,11 @@ class KeyedFeed(Feed):
     def _read(self, count: int) -> None:
         """Park new entries until enough keys are ready, or nothing is new, or too much is parked."""
         keys = [self.stream, dead_key(self.stream), delayed_key(self.stream), self._owner_key]
-        while len(self._ready(count, False)) < count and len(self._keys) < PARKED_MAX:
+        while (
+            self._adopt_at != _NOW
+            and len(self._ready(count, False)) < count
+            and len(self._keys) < PARKED_MAX
+        ):
             size = min(ROWS_MAX, max(count, 100), PARKED_MAX - len(self._keys))
             rows = self._work("TAKE", keys, self._lease_ms, self._attempts, size, "NEW")[0]
             for entry_id, fields, begun, _ in rows:
@@ -176,9 +181,11 @@ class KeyedFeed(Feed):
             return "!" + parked.id
 
     def _ready(self, count: int, alone: bool) -> list[tuple[str, Parked]]:
-        """The first entries of keys that can run now."""
+        """The first entries of keys that can run now. None before an adoption that is due at once."""
         now = self._place.now()
         with self._lock:
+            if self._adopt_at == _NOW:
+                return []
             found = [
                 (key, queue[0])
                 for key, queue in self._idle()
@@ -229,6 +236,9 @@ class KeyedFeed(Feed):
         key = self._keys.get(one.id)
         if key is None or key not in self._running or self._queues[key][0].id != one.id:
             return
+        if not accepted:
+            # Perhaps the server had noted it, and its reply was lost: the row may wait for a retry.
+            self._adopt_at = _NOW
         if not accepted or one.kind != RETRY:
             self._drop(key)
             return
