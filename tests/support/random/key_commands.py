@@ -3,6 +3,7 @@
 Relative times are whole hours and all different, so that no result depends on the milliseconds between two
 servers. Absolute times are in the far past or the far future. A world has either `overdue` keys (SET with a
 time in the past: the key exists until a command looks at it) or RANDOMKEY, which would remove them at random.
+RANDOMKEY is also left out where arguments are odd: one of them may be such a time.
 It has either OBJECT ENCODING or commands after which Redis remembers an encoding that does not follow from
 the bytes (see the docstring of object_encoding).
 """
@@ -53,15 +54,14 @@ class KeyWorld(World):
             *[self.incr, self.get_and_change, self.multiple, self.move, self.look, self.ttl] * 3,
             *[self.getrange, self.setex, self.persist, self.scan] * 2,
             self.whole,
-            self.look if self.overdue else self.randomkey,
+            self.look if self.overdue or self.odd else self.randomkey,
             *[self.xadd] * 6,
             *[self.xgroup_create, self.xreadgroup, self.xack, self.xlen],
         ]
 
     def _spoil(self, words: Words) -> None:
-        # A SELECT must stay valid, and our cursors differ from those of Redis. A SET could get a time in the
-        # past, and RANDOMKEY may or may not find that key.
-        if words[0] not in (b"SELECT", b"SCAN") and (self.overdue or words[0] != b"SET"):
+        # A SELECT must stay valid, and our cursors differ from those of Redis.
+        if words[0] not in (b"SELECT", b"SCAN"):
             super()._spoil(words)
 
     # --- Arguments -------------------------------------------------------------------------------
