@@ -111,9 +111,9 @@ def test_the_role_goes_round_in_a_chain_of_three(program: Program) -> None:
     """After a promotion, replicas of the old primary continue without a snapshot."""
     with penstock() as first, foreign(program) as second, penstock() as third:
         send(port_of(first), work(f"{seed()}/chain"))
-        for (
-            key
-        ) in first.scan_iter():  # the DEL of an expired key would make the old primary branch off
+        # A PING, or the DEL of an expired key, would make the old primary branch off.
+        first.config_set("repl-ping-replica-period", 3600)
+        for key in first.scan_iter():
             first.persist(key)
         follow(second, port_of(first))
         follow(third, port_of(second))
