@@ -198,6 +198,17 @@ def test_numbers_become_text_and_keys() -> None:
     assert memory.format_int(2**63 - 1) == b"9223372036854775807"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, b"00000000"), (2**32 - 1, b"ffffffff"), (0xA1, b"000000a1")]
+)
+def test_hexadecimal_digits(value: int, text: bytes) -> None:
+    target = bytearray(9)
+    assert memory.put_hex(target, 1, value) == 9
+    assert target == b"\0" + text
+    with pytest.raises(IndexError):
+        memory.put_hex(target, 2, value)
+
+
 def test_a_buffer_that_grows_keeps_its_bytes_and_never_shrinks() -> None:
     buffer = bytearray(b"abc")
     memory.grow(buffer, 2000)

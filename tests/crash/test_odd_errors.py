@@ -131,20 +131,23 @@ def test_an_odd_error_outside_of_a_sync_is_a_failure_too() -> None:
 # --- A server --------------------------------------------------------------------------------------
 
 
-def test_an_odd_error_at_the_end_of_a_turn_shows_nobody_what_is_in_no_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+class OddIncrement(Increment):
+    """A file of batches that cannot be appended to."""
+
+    def append(self, data: bytes) -> None:
+        raise MemoryError
+
+
+def test_an_odd_error_at_the_end_of_a_turn_shows_nobody_what_is_in_no_log(tmp_path: Path) -> None:
     """Readers saw an entry that was gone after a restart, without any error."""
     bench = DurableBench(tmp_path, appendfsync="everysec")
     client = bench.connect()
     synced(bench, client, "XADD s 1-1 a 1")
-
-    def fail(_file: Increment, _data: bytes) -> None:
-        raise MemoryError
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Increment, "append", fail)
-        told = client.reply("XADD s 1-2 a 1")
+    commit = bench.store.commit
+    assert commit is not None
+    commit.file.close()
+    commit.file = OddIncrement(OddFile())
+    told = client.reply("XADD s 1-2 a 1")
     assert isinstance(told, Refusal)
     assert "MemoryError" in str(told)
     assert "unknown" in str(told)

@@ -305,6 +305,17 @@ cdef inline Py_ssize_t put_number(bytearray target, Py_ssize_t at, long long val
     return at + size
 
 
+cdef inline Py_ssize_t put_hex(bytearray target, Py_ssize_t at, unsigned int value) except -1:
+    cdef const char* symbols = b"0123456789abcdef"
+    cdef char* place
+    cdef int index
+    _check(_length(target), at, 8)
+    place = PyByteArray_AS_STRING(target) + at
+    for index in range(8):
+        place[index] = symbols[value >> (28 - 4 * index) & 15]
+    return at + 8
+
+
 cdef inline Py_ssize_t short_line(bytearray buffer, Py_ssize_t at, Py_ssize_t end, unsigned char kind) except? -1:
     cdef const unsigned char* line
     cdef Py_ssize_t number

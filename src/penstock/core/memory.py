@@ -225,6 +225,12 @@ def put_number(target: bytearray, at: int, value: int) -> int:
     return at + len(text)
 
 
+def put_hex(target: bytearray, at: int, value: int) -> int:
+    """Write a 32-bit number as eight hexadecimal digits; return the position after them."""
+    put(target, at, b"%08x" % value)
+    return at + 8
+
+
 def digits(value: int) -> int:
     """The number of decimal digits of a number that is not negative."""
     return len(str(value))

@@ -29,6 +29,20 @@ _SYNC_SECONDS = 1.0
 class Keeper:
     """One open directory. Under the lock: prepare, hand_over, read_again. Without it: wait, close."""
 
+    __slots__ = (
+        "_listeners",
+        "_options",
+        "_rewrites",
+        "_rewriting",
+        "_stopping",
+        "_syncing",
+        "_timer",
+        "commit",
+        "health",
+        "store",
+        "was_served",
+    )
+
     def __init__(self, store: Store, policy: Policy, options: SnapshotOptions) -> None:
         assert store.commit is not None
         self.store = store
@@ -76,8 +90,8 @@ class Keeper:
         return 0 if released else commit.position
 
     def _is_rewrite_due(self) -> bool:
-        has_grown = self.commit.file.size > max(REWRITE_BYTES_MIN, self.store.base_bytes)
-        return has_grown and self._rewrites.is_due()
+        size = self.commit.file.size
+        return size > REWRITE_BYTES_MIN and size > self.store.base_bytes and self._rewrites.is_due()
 
     def wait(self, position: int) -> None:
         """Wait until a position is on disk. Raises: CommandError (MISCONF) if it may never be."""

@@ -7,6 +7,7 @@ from penstock.engine.execute cimport Engine
 from penstock.engine.table cimport Command, QuickForm
 from penstock.embedded cimport arguments
 from penstock.embedded.collector cimport Collector
+from penstock.embedded.durability cimport Keeper
 from penstock.embedded.lock cimport TurnLock
 
 cdef long long _WRITE
@@ -25,6 +26,7 @@ cdef class Call(Step):
     cdef readonly object reply
     cdef readonly object refusal
 
+    @cython.locals(keeper=Keeper)
     cdef long long run(self, Runner runner) except -1
     cdef object perform(self, Runner runner)
 
@@ -60,7 +62,7 @@ cdef class Retrying(Call):
 cdef class Leaving(Step):
     cdef object _waiter
 
-    @cython.locals(engine=Engine)
+    @cython.locals(engine=Engine, keeper=Keeper)
     cdef long long run(self, Runner runner) except -1
 
 
@@ -72,7 +74,7 @@ cdef class Runner:
     cdef TurnLock _turn
     cdef readonly Engine _engine
     cdef list _calls
-    cdef readonly object _keeper
+    cdef readonly Keeper _keeper
     cdef readonly bint _decode
     cdef bint _closed
     cdef bint _forked

@@ -30,6 +30,8 @@ import re
 import zlib
 from collections.abc import Iterator
 
+from penstock.core import memory
+
 HEAD = b"#PSCRC:"
 HEAD_BYTES_MAX = 80
 _VERSION = 1
@@ -38,6 +40,8 @@ _LINE = re.compile(HEAD + b"%d" % _VERSION + _TAIL)
 _ANY_VERSION = re.compile(HEAD + rb"(\d{1,6}):")
 _DAMAGED = re.compile(rb"#[^\n]*\d" + _TAIL)
 _OWN_BYTES = 10  # eight digits, CR LF
+_FIRST = b"%b%d:" % (HEAD, _VERSION)
+_COLON = 58
 
 
 class Batch:
@@ -53,9 +57,24 @@ class Batch:
 
 
 def encode_batch(data: bytes, synced: int, offset: int) -> bytes:
-    """The line to write at `offset`, before `data`."""
-    line = b"%s%d:%d:%08x:%d:" % (HEAD, _VERSION, len(data), zlib.crc32(data), synced)
-    return line + b"%08x\r\n" % _own_crc(line, offset)
+    """The line to write at `offset`, before `data`.
+
+    Every write makes one, so it is put together in one buffer: the offset, which only the checksum needs,
+    and the line behind it.
+    """
+    text = bytearray(2 * HEAD_BYTES_MAX)
+    start = memory.put_number(text, 0, offset) + 1
+    text[start - 1] = _COLON
+    memory.put(text, start, _FIRST)
+    at = memory.put_number(text, start + len(_FIRST), len(data)) + 1
+    text[at - 1] = _COLON
+    at = memory.put_hex(text, at, zlib.crc32(data)) + 1
+    text[at - 1] = _COLON
+    at = memory.put_number(text, at, synced) + 1
+    text[at - 1] = _COLON
+    at = memory.put_hex(text, at, zlib.crc32(memory.cut(text, 0, at)))
+    memory.put(text, at, b"\r\n")
+    return memory.cut(text, start, at + 2 - start)
 
 
 def _own_crc(line: bytes, offset: int) -> int:

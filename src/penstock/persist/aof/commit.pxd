@@ -1,13 +1,14 @@
 # Compiled so that no signal handler of the program runs between two of its steps. Attributes have C types because an
 # embedded call uses dozens of them.
 
+from penstock.persist.aof.increment cimport Increment
 from penstock.persist.aof.journal cimport Journal
 
 
 cdef class Commit:
     cdef public Journal journal
     cdef public object policy
-    cdef public object file
+    cdef public Increment file
     cdef public long long position
     cdef public long long released
     cdef public long long synced
