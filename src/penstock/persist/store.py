@@ -132,7 +132,7 @@ class Store:
             file = self._open_last(recovered)
         self._tidy()
         if len(self.manifest.increments) >= INCREMENTS_MAX:
-            self._replace_all(options)
+            file = self._replace_all(file, options)
         self.base_bytes = self.log_bytes()
         self.commit = Commit(self.journal, file, policy)
         self.engine.context.effects = self.journal
@@ -144,15 +144,20 @@ class Store:
         self._temporaries.clear()
         self.manifest = Manifest(self._complete(rewrite.base))
 
-    def _replace_all(self, options: SnapshotOptions) -> None:
+    def _replace_all(self, file: Increment, options: SnapshotOptions) -> Increment:
         """Write a new base before the first write, because too many rewrites have failed.
 
-        If this fails too, the log continues as it is.
+        The base has everything up to now, also what is in the last increment. So the log continues in a new
+        one, which is returned. If the base cannot be written, the old files stay. Raises: OSError.
         """
-        rewrite = self._plan(options, self.manifest.increments[-1:])
+        increment = self._next_increment()
+        continued = self._continue_in(increment, self._entry_at_end(file))
+        file.close()
+        rewrite = self._plan(options, (increment,))
         with suppress(OSError):
             self.write_base(rewrite.temporary, options)
             self.finish_rewrite(rewrite)
+        return continued
 
     def _complete(self, file: LogFile) -> LogFile:
         """The entry of a complete file, with its length and checksum."""
@@ -240,10 +245,13 @@ class Store:
 
         Without them the next start only compares less, so an error does no harm.
         """
-        last = self.manifest.increments[-1]
-        noted = replace(last, size=file.size, crc=file_crc.of_lines(file.lines_crc))
         with suppress(OSError):
-            self._save_manifest(self.manifest.with_last(noted))
+            self._save_manifest(self.manifest.with_last(self._entry_at_end(file)))
+
+    def _entry_at_end(self, file: Increment) -> LogFile:
+        """The entry of the last increment, with its length and checksum: nothing will be added to it."""
+        last = self.manifest.increments[-1]
+        return replace(last, size=file.size, crc=file_crc.of_lines(file.lines_crc))
 
     def close(self) -> None:
         """Sync everything and release the directory. Raises: OSError."""
@@ -293,10 +301,7 @@ class Store:
         assert self.commit is not None
         if not self.commit.is_based:
             return self._make_increment(increment)
-        file = self.commit.file
-        last = self.manifest.increments[-1]
-        complete = replace(last, size=file.size, crc=file_crc.of_lines(file.lines_crc))
-        return self._continue_in(increment, complete)
+        return self._continue_in(increment, self._entry_at_end(self.commit.file))
 
     def begin_afresh(self, options: SnapshotOptions) -> Rewrite:
         """Step 1 after a failure. Raises: OSError if the disk still fails."""
