@@ -67,9 +67,9 @@ def cluster_broker() -> Iterator[Broker]:
         yield Broker("cluster", {"url": cluster.url, "cluster": "true"}, client)
 
 
-@pytest.fixture(params=["penstock", "redis", "cluster"])
+@pytest.fixture(params=cells(["penstock", "redis", "cluster"]))
 def broker(request: pytest.FixtureRequest) -> Broker:
-    """Each kind of server in turn, empty."""
+    """One kind of server, empty; each of them in `make soak`."""
     found: Broker = request.getfixturevalue(f"{request.param}_broker")
     found.client.flushall()
     return found

@@ -14,6 +14,7 @@ import pytest
 
 from tests.spark.conftest import NO_PYSPARK
 from tests.spark.lake.test_archive import QUERY, frame_of, manifest, query_id
+from tests.support.campaign import cells
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
 pytest.importorskip("duckdb")
@@ -47,7 +48,7 @@ class UncommittedFiles(lakes.FailingFiles):  # type: ignore[name-defined, misc]
         super().rename(path, target)
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
+@pytest.mark.parametrize("is_killed", cells([False, True]))
 def test_a_stale_driver_commits_nothing_that_another_has_undone(
     spark: Any, tmp_path: Path, is_killed: bool
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from penstock.spark.lake.lock import held
 from tests.spark.conftest import NO_PYSPARK
 from tests.spark.lake.test_archive import QUERY, frame_of, query_id
+from tests.support.campaign import cells
 from tests.support.command_line import PROGRAM
 
 pytest.importorskip("pyspark", reason=NO_PYSPARK)
@@ -78,7 +79,7 @@ def test_a_second_compaction_at_the_same_time_is_refused(spark: Any, lake: Path)
     assert compaction.compact(spark, str(lake)).files_before == 6
 
 
-@pytest.mark.parametrize(("seconds", "steps"), [(0, 20), (600, 15)])
+@pytest.mark.parametrize(("seconds", "steps"), cells([(0, 20), (600, 15)]))
 def test_killed_at_any_step_no_row_is_duplicated_and_the_next_call_completes_it(
     spark: Any,
     lake: Path,
