@@ -29,8 +29,8 @@ INLINED = {
     "server/net/direct",
 }
 
-# Compiled only so that no signal handler runs between two of their steps, or for rare commands. They are built
-# without the slow optimisations, in half the time.
+# Compiled only so that no signal handler runs between two of their steps, or for rare commands. Built without
+# the slow optimisations, in half the time.
 RARELY_RUN = {
     "core/check",
     "core/glob",

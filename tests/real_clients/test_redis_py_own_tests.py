@@ -48,7 +48,14 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted = f"redis=={redis.__version__}"
     pip("install", "--no-deps", f"--target={place / 'plugins'}", "pytest-asyncio>=1,<2")
     # Without an environment of its own for hatchling, which builds redis-py: that takes half a minute.
-    pip("download", "--no-deps", "--no-binary=:all:", "--no-build-isolation", f"--dest={place}", wanted)
+    pip(
+        "download",
+        "--no-deps",
+        "--no-binary=:all:",
+        "--no-build-isolation",
+        f"--dest={place}",
+        wanted,
+    )
     package = next(place.glob("*.tar.gz"))
     subprocess.run(["tar", "-xzf", package.name], cwd=place, check=True)
     return next(place.glob("redis-*/"))

@@ -39,14 +39,27 @@ def test_an_unreachable_server_is_reported(penstock: CommandLine) -> None:
     assert "secret" not in told
 
 
-def test_a_completed_replay_is_not_repeated_without_again() -> None:
+def test_a_replay_without_anything_new_starts_no_spark() -> None:
     with running_penstock() as server, server.client() as client:
+        client.xadd("a", {"v": 1}, id="5-1")
         client.set("penstock:sink:{b}:write:monday:b", 1)
+        note = '{"after": {}, "until": {"a": "5-1"}}'
+        client.set("penstock:replay:{b}:monday:1:b", note)
         line = CommandLine(server)  # type: ignore[arg-type]
         result = line.run(*STREAMS, "--name", "monday")
     assert result.exit_code == 0
-    assert "monday was replayed into b before; use --again" in result.stderr
+    assert "nothing new since the last run of monday; use --again" in result.stderr
     assert result.stdout == "0 entries appended to b; this replay is named monday\n"
+
+
+def test_a_replay_of_an_older_version_says_what_to_do() -> None:
+    with running_penstock() as server, server.client() as client:
+        client.xadd("a", {"v": 1})
+        client.set("penstock:sink:{b}:write:monday:b", 1)
+        code, told = CommandLine(server).error(*STREAMS, "--name", "monday")  # type: ignore[arg-type]
+    assert code == 1
+    assert "monday was replayed by an older version" in told
+    assert "--again" in told
 
 
 def test_a_missing_stream_is_reported_before_spark_starts() -> None:

@@ -14,11 +14,13 @@ from penstock.spark.replay import (
     NotReplayable,
     Replay,
     default_name,
-    forget,
     frame_of,
-    is_done,
-    write_replay,
+    newest_in_lake,
+    next_part,
+    parts_of,
+    write_part,
 )
+from penstock.spark.replay_parts import EndUnknown, Part
 from tests.spark.conftest import Broker, fill
 from tests.spark.lake.test_archive import QUERY, query_id
 
@@ -28,8 +30,12 @@ lakes = pytest.importorskip("tests.support.spark.lake")
 
 
 def replay(spark: Any, broker: Broker, what: Replay, name: str | None = None) -> int:
-    frame = frame_of(spark, what, broker.options)
-    return write_replay(frame, what, name or default_name(what), broker.options)
+    name = name or default_name(what)
+    part = next_part(what, name, broker.options, broker.options, spark)
+    if part is None:
+        return 0
+    frame = frame_of(spark, what, part, broker.options)
+    return write_part(frame, what, name, part, broker.options)
 
 
 def entries(broker: Broker, stream: str) -> list[tuple[bytes, dict[bytes, bytes]]]:
@@ -47,20 +53,57 @@ def test_a_range_of_a_stream_keeps_its_order_and_has_its_origin(spark: Any, brok
     assert {fields[b"_source_stream"] for fields in found} == {b"{a}"}
 
 
-def test_a_replay_is_written_once_per_name_until_it_is_forgotten(
+def test_a_replay_continues_where_it_stopped_until_it_is_forgotten(
     spark: Any, server: Broker
 ) -> None:
+    """A second replay after new rejects appended nothing, without a word."""
     fill(server.client, "a", 5)
     what = Replay("a", None, "b")
-    name = default_name(what)
-    assert not is_done(server.options, what, name)
-    replay(spark, server, what)
-    assert is_done(server.options, what, name)
-    replay(spark, server, what)
+    assert replay(spark, server, what) == 5
+    assert replay(spark, server, what) == 0
+    fill(server.client, "a", 3)
+    assert replay(spark, server, what, "another") == 8
+    assert replay(spark, server, what) == 3
+    assert len(entries(server, "b")) == 16
+    with parts_of(server.options, what, default_name(what)) as parts:
+        parts.forget()
+    assert replay(spark, server, what) == 8
+    assert server.client.keys("penstock:staging:*") == []
+
+
+def test_a_part_that_was_noted_is_written_as_it_was_noted(spark: Any, server: Broker) -> None:
+    """A run that crashed, and one beside another run, write the same range."""
+    fill(server.client, "a", 5)
+    what, name = Replay("a", None, "b"), "monday"
+    noted = next_part(what, name, server.options, server.options)
+    assert noted is not None
+    fill(server.client, "a", 2)
+    assert next_part(what, name, server.options, server.options) == noted
+    frame = frame_of(spark, what, noted, server.options)
+    assert write_part(frame, what, name, noted, server.options) == 5
+    write_part(frame, what, name, noted, server.options)  # a second run of the same part
     assert len(entries(server, "b")) == 5
-    forget(server.options, what, name)
-    replay(spark, server, what)
-    assert len(entries(server, "b")) == 10
+    assert replay(spark, server, what, name) == 2
+    assert len(entries(server, "b")) == 7
+
+
+def test_a_part_whose_entries_are_gone_does_not_stop_the_replay(
+    spark: Any, penstock: Broker
+) -> None:
+    fill(penstock.client, "a", 5)
+    what = Replay("a", None, "b")
+    assert next_part(what, default_name(what), penstock.options, penstock.options) is not None
+    penstock.client.xtrim("a", maxlen=0, approximate=False)
+    assert replay(spark, penstock, what) == 0
+    fill(penstock.client, "a", 2)
+    assert replay(spark, penstock, what) == 2
+
+
+def test_a_replay_of_an_older_version_cannot_be_continued(penstock: Broker) -> None:
+    fill(penstock.client, "a", 5)
+    penstock.client.set("penstock:sink:{b}:write:monday:b", 1)
+    with pytest.raises(EndUnknown, match="monday was replayed by an older version"):
+        next_part(Replay("a", None, "b"), "monday", penstock.options, penstock.options)
 
 
 def test_a_reject_is_replayed_without_its_reason_and_keeps_its_origin(
@@ -85,6 +128,23 @@ def test_a_lake_is_replayed_in_the_order_of_its_ids(
     found = entries(penstock, "b")
     assert [fields[b"_source_id"] for _, fields in found] == ids[:2]
     assert [fields[b"v"] for _, fields in found] == [b"9", b"10"]
+
+
+def test_a_replay_of_a_lake_continues_after_the_ids_of_each_stream(
+    spark: Any, penstock: Broker, tmp_path: Path
+) -> None:
+    schema = "_stream string, _id string, v int"
+    lake = str(tmp_path / "lake")
+
+    def archived(*rows: tuple[str, str, int]) -> int:
+        spark.createDataFrame(rows, schema).write.mode("append").parquet(lake)
+        return replay(spark, penstock, Replay(None, lake, "b"))
+
+    assert archived(("a", "5-0", 1), ("c", "0-0", 2)) == 2
+    assert archived(("a", "5-1", 3), ("c", "2-0", 4), ("d", "1-0", 5)) == 3
+    assert replay(spark, penstock, Replay(None, lake, "b")) == 0
+    values = [fields[b"v"] for _, fields in entries(penstock, "b")]
+    assert values == [b"2", b"1", b"5", b"4", b"3"]
 
 
 def test_typed_columns_of_a_lake_become_fields(
@@ -114,7 +174,9 @@ def archive_rows(
 
 def fields_of(spark: Any, lake: Path) -> list[dict[str, Any]]:
     """The fields of the replayed entries, in order, without those that name the original."""
-    rows = frame_of(spark, Replay(None, str(lake), "b"), {}).collect()
+    what = Replay(None, str(lake), "b")
+    everything = Part(1, {}, newest_in_lake(spark, what, {}))
+    rows = frame_of(spark, what, everything, {}).collect()
     found = [row.asDict() for row in rows]
     return [{name: one[name] for name in one if not name.startswith("_source")} for one in found]
 

@@ -28,7 +28,7 @@ from penstock.spark.pipeline.run import (
     run_pipeline,
     smallest,
 )
-from penstock.spark.replay import Replay, frame_of, write_replay
+from penstock.spark.replay import Replay, frame_of, next_part, write_part
 from penstock.spark.source.offsets import Offset, Position
 
 DEADLINE_SECONDS = 300
@@ -356,7 +356,10 @@ def test_bronze_keeps_every_byte_and_a_replay_restores_it(
     assert [bytes(part) for pair in second._raw for part in pair] == odd
     assert [bytes(part) for pair in third._raw for part in pair] == nameless
     what = Replay(None, str(lake), "again")
-    write_replay(frame_of(spark, what, penstock.options), what, "bytes", penstock.options)
+    part = next_part(what, "bytes", {}, penstock.options, spark)
+    assert part is not None
+    frame = frame_of(spark, what, part, {})
+    assert write_part(frame, what, "bytes", part, penstock.options) == 3
     with RawRedis(int(penstock.options["url"].rpartition(":")[2])) as client:
         [found] = client.ask([[b"XRANGE", b"again", b"-", b"+"]])
     assert [pairs[:-4] for _, pairs in found] == [plain, odd, nameless]

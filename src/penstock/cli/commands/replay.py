@@ -52,10 +52,10 @@ def replay(
         str | None, typer.Option(metavar="URL", help="Server of --to, if it is not --url.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Name of this replay. Each name is replayed only once.")
+        str | None, typer.Option(help="Name of this replay. A replay continues by its name.")
     ] = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Replay even if this was replayed before.")
+        bool, typer.Option("--again", help="Replay everything again, from the start.")
     ] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="The servers are nodes of a Redis Cluster.")
@@ -68,9 +68,9 @@ def replay(
     """Append entries of a stream or a lake to a stream again.
 
     The source may also be a dead-letter stream. Entries keep their order and get new ids. The fields
-    _source_stream and _source_id tell where they were first. Either all entries appear at once, or none.
-    After a crash, run the same command again: it completes the replay, or appends 0 entries if it was
-    complete.
+    _source_stream and _source_id tell where they were first. Either all entries of a run appear at once, or
+    none. Run the same command again to continue: it completes a run that crashed, and otherwise appends
+    what has been added since the last run.
     """
     if (from_stream is None) == (from_lake is None):
         raise typer.BadParameter("give either --from-stream or --from-lake")
@@ -90,38 +90,49 @@ def replay(
     name = name or default_name(wanted, since, until)
     shared = {"cluster": "true"} if cluster else {}
     places = ({"url": url, **shared}, {"url": target_url, **shared})
-    if _is_done(wanted, name, places[1], again):
-        say(f"{name} was replayed into {to} before; use --again to repeat it, or another --name")
-        rows = 0
-    else:
-        _check_origin(wanted, places[0])
-        rows = _run(wanted, name, places, master)
+    _check_origin(wanted, places[0])
+    if again:
+        _forget(wanted, name, places[1])
+    rows = _replayed(wanted, name, places, master)
+    if rows is None:
+        say(f"nothing new since the last run of {name}; use --again to replay everything again")
     if json:
-        typer.echo(json_line({"replay": name, "to": to, "rows": rows}))
+        typer.echo(json_line({"replay": name, "to": to, "rows": rows or 0}))
     else:
-        typer.echo(f"{rows:,} entries appended to {to}; this replay is named {name}")
+        typer.echo(f"{rows or 0:,} entries appended to {to}; this replay is named {name}")
 
 
-def _run(wanted: Replay, name: str, places: tuple[Login, Login], master: str | None) -> int:
-    from penstock.spark.replay import frame_of, write_replay
+def _replayed(
+    wanted: Replay, name: str, places: tuple[Login, Login], master: str | None
+) -> int | None:
+    """Write the next part; return its number of entries, or None if there is nothing new.
+
+    Spark is started only if there is something to replay, or to look into a lake.
+    """
+    from penstock.spark.replay import frame_of, next_part, write_part
 
     origin, target = places
+    part = None
+    if wanted.stream is not None:
+        with _as_failures():
+            part = next_part(wanted, name, origin, target)
+        if part is None:
+            return None
     console = Console(stderr=True)
     with console.status("starting Spark"), quiet_session("replay", master, {}) as spark:
+        if part is None:
+            part = next_part(wanted, name, origin, target, spark)
+        if part is None:
+            return None
         console.print(f"replaying into {harmless(wanted.target)}", highlight=False, markup=False)
-        return write_replay(frame_of(spark, wanted, origin), wanted, name, target)
+        return write_part(frame_of(spark, wanted, part, origin), wanted, name, part, target)
 
 
-def _is_done(wanted: Replay, name: str, target: Login, again: bool) -> bool:
-    """Whether this was replayed before and must not be repeated."""
-    from penstock.spark.replay import forget, is_done
+def _forget(wanted: Replay, name: str, target: Login) -> None:
+    from penstock.spark.replay import parts_of
 
-    with _as_failures():
-        if not is_done(target, wanted, name):
-            return False
-        if again:
-            forget(target, wanted, name)
-        return not again
+    with _as_failures(), parts_of(target, wanted, name) as parts:
+        parts.forget()
 
 
 def _check_origin(wanted: Replay, origin: Login) -> None:
