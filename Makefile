@@ -1,5 +1,6 @@
 PYTHON ?= python3
-JOBS ?= 2
+# Processes that run tests: more than two, because many tests wait for servers to start.
+JOBS ?= 3
 PORT ?= 6379
 UI_PORT ?= 8379
 
@@ -92,14 +93,19 @@ clean: ## remove .venv and what was built
 campaign: $(TOOLS) redis servers chromium
 	$(INSTALLED) $(PYTEST) $(PARALLEL) $(addprefix --ignore=,$(SPARK_TESTS) $(BROWSER_TESTS))
 	$(INSTALLED) $(PYTEST) -n $(JOBS) --dist loadfile --no-loadscope-reorder $(SPARK_TESTS)
-	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS)
-	@if grep -q interpreted $(PACKAGE); then \
+	@echo "$(PYTEST) $(BROWSER_TESTS): beside the next tests, because a browser mostly waits"; \
+	$(INSTALLED) $(PYTEST) $(BROWSER_TESTS) > $(VENV)/browser.log 2>&1 & browser=$$!; \
+	trap 'kill $$browser' INT TERM; \
+	if grep -q interpreted $(PACKAGE); then \
 		echo; \
 		echo "******** THE INSTALLED BUILD IS INTERPRETED: nothing was tested compiled. ********"; \
 		echo "******** Install a C compiler and Python's headers, then make test again.  ********"; \
 	else \
-		set -x; $(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS); \
-	fi
+		echo '$(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS)'; \
+		$(PURE) $(PYTEST) $(PARALLEL) $(BOTH_BUILDS); \
+	fi; pure=$$?; \
+	wait $$browser; browser=$$?; cat $(VENV)/browser.log; \
+	exit $$((pure + browser))
 
 redis: $(VENV)/.stamp-venv
 	@tools/provide-redis.sh $(BIN)
