@@ -261,6 +261,12 @@ def test_a_node_of_tombstones_is_left_out() -> None:
 OTHER = sid("1700000000001-0").key
 
 
+def node_of_two() -> bytes:
+    """A node with the entries +0-0 and +0-1, counted from its key."""
+    [(_, node)] = nodes_of(stream_of("1-0", "1-1"))
+    return node
+
+
 @pytest.mark.parametrize(
     ("stream", "said"),
     [
@@ -272,6 +278,8 @@ OTHER = sid("1700000000001-0").key
         (lambda: stream_bytes(nodes=[(NODE_KEY, NODE[:-1] + b"\x00")]), "damaged at its byte 30"),
         (lambda: stream_bytes(nodes=[(NODE_KEY, b"\x07\x00\x00\x00\x00\x00\xff")]), "is damaged"),
         (lambda: stream_bytes(nodes=[(bytes(16), NODE)]), "an entry under the id 0-0"),
+        # A zeroed part of a file: only the first of two entries has the id 0-0.
+        (lambda: stream_bytes(nodes=[(bytes(16), node_of_two())]), "an entry under the id 0-0"),
         (
             lambda: stream_bytes(nodes=[], counters=b"\x01\x00\x00\x00\x00\x00\x00\x00"),
             "its nodes hold 0",

@@ -1,24 +1,27 @@
-"""`penstock pipeline`: runs or checks a Spark pipeline described by a TOML file.
+"""`penstock pipeline`: drafts, checks or runs a Spark pipeline described by a TOML file.
 
 Spark is imported on first use, so that other commands start without it.
 """
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from penstock.cli.connect import Json
+from penstock.cli.connect import URL_DEFAULT, Json, ServerConnection, Url
 from penstock.cli.spark_session import need_spark, quiet_session
 from penstock.cli.terminal.outcome import BAD_FILE, BadFile, Failure, example, say
 from penstock.cli.terminal.output import Stdout, TableColumn
 from penstock.cli.terminal.pipeline_display import BatchLines, Display, LiveTable, NoDisplay
+from penstock.client.replies import Fields, entries
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
@@ -26,6 +29,11 @@ if TYPE_CHECKING:
     from penstock.spark.pipeline.run import Summary
     from penstock.spark.pipeline.toml_table import Problem
 
+NEW_EPILOG = example(
+    "penstock pipeline new orders > orders.toml",
+    "penstock pipeline new orders --out orders.toml --sample 10000",
+    "penstock pipeline new events --url redis://host:6379",
+)
 RUN_EPILOG = example(
     "penstock pipeline run orders.toml                  until Ctrl-C or SIGTERM",
     "penstock pipeline run orders.toml --once           process existing entries, then stop",
@@ -46,13 +54,15 @@ COLUMNS = (
     TableColumn("lag", numeric=True),
 )
 NONE = "-"
+SAMPLE_MAX = 100_000
 
 app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Run or check a Spark pipeline that a TOML file describes.",
+    help="Draft, check or run a Spark pipeline that a TOML file describes.",
     epilog=example(
+        "penstock pipeline new orders             draft a file from the entries of a stream",
         "penstock pipeline check orders.toml      find problems before running it",
         "penstock pipeline run orders.toml        run it until Ctrl-C",
     ),
@@ -67,6 +77,57 @@ Conf = Annotated[
     list[str] | None,
     typer.Option(metavar="KEY=VALUE", help="A Spark setting. May be given several times."),
 ]
+
+
+@app.command(epilog=NEW_EPILOG)
+def new(
+    stream: Annotated[str, typer.Argument(metavar="STREAM", show_default=False)],
+    out: Annotated[
+        str | None, typer.Option(metavar="FILE", help="Write to a new file instead of stdout.")
+    ] = None,
+    sample: Annotated[
+        int, typer.Option(metavar="N", min=1, max=SAMPLE_MAX, help="Entries to look at.")
+    ] = 1000,
+    url: Url = URL_DEFAULT,
+) -> None:
+    """Draft the file of a pipeline for a stream: types of fields, members of JSON payloads.
+
+    The types are guessed from the first and the last entries. Spark is not needed. User and password in the URL
+    are not written into the file.
+    """
+    from penstock.cli.pipeline_draft import Draft
+
+    with ServerConnection(url) as server:
+        found = _sample(server, stream, sample)
+    if not found:
+        raise Failure(f"{stream}: there are no entries to look at")
+    text = Draft(stream, without_login(url), found).text
+    if out is None:
+        Stdout().line(text.rstrip("\n"))
+        return
+    try:
+        with Path(out).open("x", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise BadFile(f"{out}: {error.strerror or error}") from None
+    say(f"{out} is written, from {len(found):,} entries; next: penstock pipeline check {out}")
+
+
+def _sample(server: ServerConnection, stream: str, count: int) -> list[Fields]:
+    """The fields of the first and the last entries, each once."""
+    half = (count + 1) // 2
+    commands = (("XRANGE", stream, "-", "+"), ("XREVRANGE", stream, "+", "-"))
+    found = {
+        entry.id: entry.fields
+        for command in commands
+        for entry in entries(server.ask(*command, "COUNT", half, about=stream.encode()))
+    }
+    return [found[entry_id] for entry_id in sorted(found)][:count]
+
+
+def without_login(url: str) -> str:
+    """A URL without user, password and query."""
+    return re.sub(r"//[^/]*@", "//", url).partition("?")[0]
 
 
 @app.command(epilog=RUN_EPILOG)

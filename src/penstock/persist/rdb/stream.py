@@ -111,6 +111,8 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None
         if len(key) != _KEY_BYTES:
             raise source.corrupt(f"a node's key of {len(key)} bytes, not {_KEY_BYTES}", start)
         master = stream_id.from_key(key)
+        if master == stream_id.SMALLEST:  # the id of its first entry
+            raise source.corrupt("an entry under the id 0-0", start)
         start = source.offset
         node = source.blob()
         if number > 0 and master <= previous:
@@ -133,8 +135,6 @@ def _read_nodes(source: RdbInput, stream: Stream, deep: bool) -> StreamID | None
             raise source.corrupt(f"the node {master} ends inside its header", start) from None
         if live > 0:
             stream.load_node(master, node)
-        if last is not None and last == stream_id.SMALLEST:
-            raise source.corrupt("an entry under the id 0-0", start)
     return last if rising else None
 
 

@@ -1,0 +1,140 @@
+"""The draft of a pipeline: types of sampled values, and a file that can be read."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from penstock.cli.pipeline_draft import Draft, Fields, json_type, members_of, type_of_values
+from penstock.spark.pipeline.file import read_pipeline
+from penstock.spark.pipeline.rules import rule_problems
+from tests.support.command_line import CommandLine
+from tests.support.servers.penstock_server import running_penstock
+
+URL = "redis://127.0.0.1:6379"
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([b"1", b"-17", b"9223372036854775807"], "bigint"),
+        ([b"1", b"9223372036854775808"], "decimal(38,0)"),
+        ([b"007", b"12"], "string"),
+        ([b"+5"], "string"),
+        ([b"9.90", b"4.5", b"3"], "decimal(18,2)"),
+        ([b"1e3", b"2.5"], "double"),
+        ([b"0.12345678901234567890"], "decimal(38,20)"),
+        ([b"9" * 39], "double"),
+        ([b"true", b"False"], "boolean"),
+        ([b"yes", b"no"], "string"),
+        ([b"2026-11-18"], "date"),
+        ([b"2026-11-18T10:00:00Z", b"2026-11-18 10:00:00.5"], "timestamp"),
+        ([b"2026-11-18", b"soon"], "string"),
+        ([b""], "string"),
+        ([b"\xff"], "binary"),
+        (["ü".encode(), b"\xff"], "binary"),
+    ],
+)
+def test_the_narrowest_type_that_all_values_have(values: list[bytes], kind: str) -> None:
+    assert type_of_values(values) == kind
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([1, 2], "bigint"),
+        ([1, None], "bigint"),
+        ([2**63], "decimal(38,0)"),
+        ([1, 2.5], "double"),
+        ([True], "boolean"),
+        ([True, 1], None),
+        (["a", 1], None),
+        ([None], None),
+        ([[1], [2, 3], []], "array<bigint>"),
+        ([[]], None),
+        ([{"a": 1, "b c": "x"}, {"a": 2}], "struct<a:bigint,`b c`:string>"),
+        ([{"a": [{"sku": "x", "qty": 1}]}], "struct<a:array<struct<sku:string,qty:bigint>>>"),
+        ([{"a": None}], None),
+        ([{}], None),
+    ],
+)
+def test_the_type_of_json_values(values: list[object], kind: str | None) -> None:
+    assert json_type(values) == kind
+
+
+def test_names_that_differ_in_case_are_one_member() -> None:
+    assert members_of([{"a": 1, "A": "x"}]) == {"a": "bigint"}
+
+
+def draft_of(tmp_path: Path, entries: list[Fields], stream: str = "s") -> dict[str, object]:
+    """The draft, read by TOML and by pipelines."""
+    file = tmp_path / "draft.toml"
+    file.write_text(Draft(stream, URL, entries).text)
+    pipeline, problems = read_pipeline(file)
+    assert pipeline is not None
+    assert [*problems, *rule_problems(pipeline)] == []
+    return tomllib.loads(file.read_text())
+
+
+def test_a_draft_has_types_payload_and_columns(tmp_path: Path) -> None:
+    body = {"kind": "sale", "ts": 1700000000000, "items": [{"sku": "A1"}], "odd": 1, "qty": 2}
+    other = {"kind": "sale", "ts": 1700000000001, "items": [], "odd": "x", "qty": 3}
+    entries: list[Fields] = [
+        [(b"qty", b"2"), (b"body", json.dumps(body).encode())],
+        [(b"qty", b"3"), (b"body", json.dumps(other).encode()), (b"note", b"late")],
+    ]
+    found = draft_of(tmp_path, entries, "orders:eu")
+    assert found["source"] == {
+        "url": f"${{PENSTOCK_URL:-{URL}}}",
+        "stream": "orders:eu",
+        "group": "lake",
+    }
+    assert found["schema"] == {"qty": "bigint", "note": "string"}
+    members = {"kind": "string", "ts": "bigint", "items": "array<struct<sku:string>>"}
+    assert found["payload"] == {
+        "field": "body",
+        "format": "json",
+        "schema": {**members, "qty": "bigint"},
+    }
+    assert found["columns"] == {"kind": "body.kind", "ts": "body.ts"}
+    assert found["reject"] == {"stream": "orders:eu:rejected"}
+    text = Draft("orders:eu", URL, entries).text
+    assert 'note = "string"  # in 1 of 2 entries' in text
+    assert "# odd: no type, or several" in text
+
+
+NAMES = st.binary(max_size=8) | st.sampled_from(
+    [b"_id", b"A", b"a", b"a.b", b'"', b"`", b"\n", b"body"]
+)
+VALUES = st.binary(max_size=12) | st.sampled_from(
+    [b"{}", b'{"a": 1}', b'{"": null}', b'{"a": {"b.c": [1, {"d`": "x"}]}}', b"[1]", b"1.5", b"{"]
+)
+
+
+@given(st.lists(st.lists(st.tuples(NAMES, VALUES), min_size=1, max_size=4), min_size=1, max_size=5))
+def test_any_entries_give_a_file_that_can_be_read(
+    tmp_path_factory: pytest.TempPathFactory, entries: list[Fields]
+) -> None:
+    plain = [(b"plain", b"1")]
+    draft_of(tmp_path_factory.mktemp("draft"), [*entries, plain])
+
+
+def test_the_command_writes_a_new_file_without_the_password(tmp_path: Path) -> None:
+    with running_penstock("--requirepass", "geheim") as server:
+        line = CommandLine(server)  # type: ignore[arg-type]
+        line.environment = {"PENSTOCK_URL": f"redis://:geheim@127.0.0.1:{server.port}"}
+        file = tmp_path / "orders.toml"
+        code, told = line.error("pipeline", "new", "orders", "--out", str(file))
+        assert (code, told) == (1, "orders: there are no entries to look at")
+        line.run("add", "orders", "qty=2")
+        line.run("pipeline", "new", "orders", "--out", str(file))
+        assert 'qty = "bigint"' in file.read_text()
+        assert "geheim" not in file.read_text()
+        code, told = line.error("pipeline", "new", "orders", "--out", str(file))
+        assert code == 2
+        assert "File exists" in told
