@@ -92,8 +92,8 @@ def new(
 ) -> None:
     """Draft the file of a pipeline for a stream: types of fields, members of JSON payloads.
 
-    The types are guessed from the first and the last entries. Spark is not needed. User and password in the URL
-    are not written into the file.
+    The types are guessed from the first and the last entries. Spark is not needed. User and password in the
+    URL are not written into the file.
     """
     from penstock.cli.pipeline_draft import Draft
 
