@@ -5,6 +5,7 @@ handler     Handler: a function with its stream and its options
 options     the options of a handler, checked; rate limits
 payload     payloads to fields and back, by the type of the handler's parameter
 message     Message: what a handler knows about its entry; Dead
+tracing     spans of sends and attempts, with OpenTelemetry
 inbox       Message.once: effects in a database, once for each entry
 names       the keys beside a stream, and a worker's name
 backend     the work commands on an embedded database, a penstock server, Redis or Valkey

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from penstock.errors import ConfigError
+from penstock.work import tracing
 from penstock.work.message import Message, Sent
 from penstock.work.names import partition
 from penstock.work.options import Options
@@ -55,20 +56,24 @@ class Handler(Generic[F]):
         delay: seconds until workers can take it; it gets another id then. dedup: a name that is used at most
         once in 24 hours. Raises: BadPayload, CommandError, ConnectionLost (the entry may have been added).
         """
-        return self._app.send_now(self.sending(payload, delay, dedup))
+        with tracing.sending(self.stream) as trace:
+            return self._app.send_now(self.sending(payload, delay, dedup, trace))
 
     async def asend(
         self, payload: Any, *, delay: float = 0, dedup: str | None = None
     ) -> str | None:
         """As send, without blocking the event loop."""
-        sent = self.sending(payload, delay, dedup)
-        return await asyncio.to_thread(self._app.send_now, sent)
+        with tracing.sending(self.stream) as trace:
+            sent = self.sending(payload, delay, dedup, trace)
+            return await asyncio.to_thread(self._app.send_now, sent)
 
-    def sending(self, payload: Any, delay: float = 0, dedup: str | None = None) -> Sent:
+    def sending(
+        self, payload: Any, delay: float, dedup: str | None, trace: Sequence[bytes]
+    ) -> Sent:
         """What `send` adds. Raises: BadPayload, ValueError."""
         if not 0 <= delay <= SECONDS_MAX_DELAY:
             raise ValueError(f"delay: seconds from 0 to {SECONDS_MAX_DELAY}, not {delay!r}")
-        return Sent(self.stream_for(payload), encode(payload), delay, dedup)
+        return Sent(self.stream_for(payload), [*encode(payload), *trace], delay, dedup)
 
     def stream_for(self, payload: Any) -> str:
         """The stream of a payload: one of the partitions, by its key. Raises: BadPayload."""

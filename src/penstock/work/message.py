@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from penstock.errors import PenstockError
+from penstock.work import tracing
 from penstock.work.payload import encode
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class Message:
         self, stream: str, payload: Any, *, delay: float = 0, dedup: str | None = None
     ) -> None:
         """Add an entry to another stream if and only if this entry is settled as done, in one step."""
-        fields = encode(payload)
+        with tracing.sending(stream) as trace:
+            fields = [*encode(payload), *trace]
         self.sent.append(Sent(self._source.route(stream, payload), fields, delay, dedup))
 
     def once(self, connection: Any, payloads: Sequence[Any] | None = None) -> Once:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from penstock.errors import PenstockError
+from penstock.work import tracing
 
 DATA = b"data"
 
@@ -45,7 +46,8 @@ class PayloadType:
 
     def decode(self, fields: list[bytes]) -> Any:
         """The payload of an entry, given by its flat list of fields. Raises: BadPayload."""
-        by_name = dict(zip(fields[::2], fields[1::2], strict=True))
+        pairs = zip(fields[::2], fields[1::2], strict=True)
+        by_name = {name: value for name, value in pairs if name not in tracing.FIELDS}
         try:
             return self._decoded(by_name)
         except (ValueError, TypeError, msgspec.MsgspecError) as error:

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from penstock.work import tracing
 from penstock.work.feed import Entry
 from penstock.work.handler import Handler
 from penstock.work.message import Dead, Message, Source
@@ -46,7 +47,8 @@ class Attempt:
         """Call a plain function."""
         if self.entries:
             try:
-                self._handler.function(*self._arguments())
+                with tracing.attempting(self._message.stream, self.entries):
+                    self._handler.function(*self._arguments())
             except BaseException as error:  # noqa: BLE001 - SystemExit of a handler is a failure too
                 return self._outcomes + failed(self._handler, self.entries, error)
         return self._done()
@@ -55,8 +57,9 @@ class Attempt:
         """Call an async function. If it is cancelled, the entries are given back."""
         if self.entries:
             try:
-                async with asyncio.timeout(self._handler.options.timeout):
-                    await self._handler.function(*self._arguments())
+                with tracing.attempting(self._message.stream, self.entries):
+                    async with asyncio.timeout(self._handler.options.timeout):
+                        await self._handler.function(*self._arguments())
             except asyncio.CancelledError:
                 return self._outcomes + given_back(self.entries)
             except TimeoutError as error:
