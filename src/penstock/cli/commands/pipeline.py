@@ -9,7 +9,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -22,10 +22,12 @@ from penstock.cli.terminal.outcome import BAD_FILE, BadFile, Failure, example, s
 from penstock.cli.terminal.output import Stdout, TableColumn
 from penstock.cli.terminal.pipeline_display import BatchLines, Display, LiveTable, NoDisplay
 from penstock.client.replies import Fields, entries
+from penstock.errors import ConfigError
 from penstock.human.show import harmless, json_line
 
 if TYPE_CHECKING:
     from penstock.spark.pipeline.file import Pipeline
+    from penstock.spark.pipeline.progress import BatchRecord
     from penstock.spark.pipeline.run import Summary
     from penstock.spark.pipeline.toml_table import Problem
 
@@ -38,6 +40,7 @@ RUN_EPILOG = example(
     "penstock pipeline run orders.toml                  until Ctrl-C or SIGTERM",
     "penstock pipeline run orders.toml --once           process existing entries, then stop",
     "penstock pipeline run orders.toml --json | jq .rows",
+    "penstock pipeline run orders.toml --metrics 9101   for Prometheus",
     "penstock pipeline run orders.toml --master spark://host:7077 --conf spark.executor.memory=2g",
 )
 CHECK_EPILOG = example(
@@ -139,6 +142,10 @@ def run(
     master: Master = None,
     json: Json = False,
     conf: Conf = None,
+    metrics: Annotated[
+        int | None,
+        typer.Option(metavar="PORT", help="Serve Prometheus metrics on 127.0.0.1; 0 for any port."),
+    ] = None,
 ) -> None:
     """Run all outputs of a pipeline, with exactly-once results.
 
@@ -153,10 +160,19 @@ def run(
     from penstock.spark.pipeline.run import PipelineFailed, run_pipeline, summary_json
 
     output = Stdout()
-    with quiet_session(pipeline.name, master, settings) as spark, _stop_signals() as stop:
+    with (
+        _metrics(pipeline.name, metrics) as count,
+        quiet_session(pipeline.name, master, settings) as spark,
+        _stop_signals() as stop,
+    ):
         try:
             with _display(output, json, pipeline.name) as display:
-                summary = run_pipeline(pipeline, spark, once, display.show, stop)
+
+                def take(record: BatchRecord) -> None:
+                    count(record)
+                    display.show(record)
+
+                summary = run_pipeline(pipeline, spark, once, take, stop)
         except PipelineFileError as error:
             _refuse(error.problems, json)
         except PipelineFailed as error:
@@ -266,6 +282,23 @@ def _display(output: Stdout, json: bool, name: str) -> Iterator[Display]:
         display = LiveTable(name)
     with display:
         yield display
+
+
+@contextmanager
+def _metrics(name: str, port: int | None) -> Iterator[Callable[[BatchRecord], None]]:
+    """What counts the batches for Prometheus; nothing without a port."""
+    if port is None:
+        yield lambda _record: None
+        return
+    from penstock.cli.pipeline_metrics import PipelineMetrics
+
+    try:
+        made = PipelineMetrics(name, port)
+    except ConfigError as error:
+        raise Failure(str(error)) from None
+    with made:
+        say(f"metrics: http://127.0.0.1:{made.port}/metrics")
+        yield made.take
 
 
 @contextmanager
