@@ -32,7 +32,18 @@ MAY_IMPORT: dict[str, set[str]] = {
     "backup": {"core", "persist", "client", "server"},
     "demo": set(),  # it starts the `penstock` command, as a user does
     "cli": {
-        *("core", "persist", "client", "human", "inspect", "spark", "web", "demo", "server"),
+        *(
+            "core",
+            "persist",
+            "client",
+            "human",
+            "inspect",
+            "spark",
+            "web",
+            "demo",
+            "server",
+            "metrics",
+        ),
         *("backup", "doctor"),
         *("engine", "work"),
         *("build", "_version"),

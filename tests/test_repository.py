@@ -37,6 +37,7 @@ ALLOWED = {
     "src/penstock/cli/commands/add.py:add": OPTIONS,
     "src/penstock/cli/commands/inspect.py:inspect": OPTIONS,
     "src/penstock/cli/commands/pending.py:pending": OPTIONS,
+    "src/penstock/cli/commands/pipeline.py:run": OPTIONS,
     "src/penstock/cli/commands/replay.py:replay": OPTIONS,
     "src/penstock/cli/commands/tail.py:tail": OPTIONS,
     "src/penstock/cli/commands/ui.py:ui": OPTIONS,
@@ -96,7 +97,7 @@ def test_nothing_names_this_machine_or_a_registry() -> None:
 def test_constraints_are_names_and_versions() -> None:
     constraints = next(path for path in repository_files() if path.name == "constraints.txt")
     for line in constraints.read_text().splitlines():
-        assert re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9.]+", line), line
+        assert re.fullmatch(r"[A-Za-z0-9_.-]+==[0-9.]+(?:b[0-9]+)?", line), line
 
 
 @pytest.mark.parametrize("path", MODULES, ids=name_of)

@@ -15,7 +15,7 @@ pyspark is imported on first use, so options, offsets and plans work without it.
     connection     connections to servers, and which server has a stream
     option_reader  reads options and reports wrong ones
     replay         writes old entries to a stream again
-    replay_parts   how far a replay has come
+    replay_parts   the position of a replay
 """
 
 from __future__ import annotations
