@@ -15,6 +15,7 @@ from penstock.server.replication import report
 from penstock.server.replication.partial_sync import synchronise
 from penstock.server.replication.replicas import State
 from penstock.server.session.session import Session
+from penstock.server.session.states import KEYED_WRITE
 
 _PORT_MAX = 65535
 _VALKEY_RDB_VERSION = 11  # what every Valkey reads
@@ -36,8 +37,21 @@ def replicaof(session: Session, frame: Frame) -> Status:
     link = replication.link
     if link is not None and (link.host, link.port) == (host, port) and not link.is_refused:
         return Status("OK Already connected to specified master")
+    if _owes_acks(session):
+        raise CommandError(
+            "REPLICAOF cannot follow a write in the same transaction: it waits for replicas."
+        )
     replication.follow(host, port)
     return OK
+
+
+def _owes_acks(session: Session) -> bool:
+    """Tell whether the running transaction has written something that waits for replicas.
+
+    Its reply is being encoded, so it could not become an error any more.
+    """
+    is_in_exec = not session.server.engine.context.may_block
+    return is_in_exec and session.server.awaits_replicas and bool(session.keyed & KEYED_WRITE)
 
 
 def role(session: Session, frame: Frame) -> list[Any]:

@@ -24,7 +24,7 @@ from penstock.persist.aof.commit import Commit
 from penstock.persist.disk import reason
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.server.log import LOG
-from penstock.server.replication.ack_waits import AckWaiters, HeldReplies
+from penstock.server.replication.ack_waits import AckWaiters, HeldReplies, not_enough_replicas
 from penstock.server.replication.applying import Foreign
 from penstock.server.replication.failover import Failover
 from penstock.server.replication.feed import GETACK, Feed, encode_command
@@ -140,6 +140,8 @@ class Replication:
             self.feed.follows = True
             self.link = link
             self._configure((host, port))
+            # While the replicas are still counted: what they have acked is safe.
+            self.server.turn.refuse_unacked(self.server.sessions.values(), not_enough_replicas())
             self.replicas.drop_all()
             self.full_sync.stop()
             self._let_keys_expire(False)
