@@ -135,6 +135,18 @@ class Durability:
             commit.fail(OSError(errno.EIO, why))
             self._on_failure()
 
+    def keep_log(self, name: str) -> str | None:
+        """Keep the log as it is now in a directory of its own; return its path, None without a log.
+
+        Raises: OSError.
+        """
+        commit = self.store.commit
+        if commit is None or not commit.is_based:
+            return None
+        self.rewrites.kill_child()
+        commit.sync()  # the thread that syncs has nothing to do then, so no file changes
+        return self.store.keep_log(name)
+
     def wait_for_base(self) -> None:
         """This server becomes a primary: refuse writes while its log could not keep them."""
         commit = self.store.commit

@@ -209,6 +209,20 @@ def test_foreign_types_are_refused_by_key_and_type_or_skipped_if_asked() -> None
         assert info["slave_priority"] == 0
 
 
+def test_a_replica_that_may_skip_is_never_promoted(tmp_path: Path) -> None:
+    """What it skipped before a restart is not known any more."""
+    with (
+        running_penstock(*QUICK) as primary,
+        running_penstock(*QUICK, "--replica-foreign-types", "skip", data=tmp_path) as replica,
+    ):
+        follow(client_of(replica.port), primary.port)
+        assert client_of(replica.port).info("replication")["slave_priority"] == 0
+        replica.kill()
+        replica.start("--replicaof", "127.0.0.1", str(primary.port))
+        linked(client_of(replica.port))
+        assert client_of(replica.port).info("replication")["slave_priority"] == 0
+
+
 def test_a_foreign_write_in_the_stream_ends_the_link(replica: PenstockServer) -> None:
     client = client_of(replica.port)
     with running_redis() as primary:

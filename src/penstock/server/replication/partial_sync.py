@@ -53,9 +53,7 @@ def synchronise(replication: Replication, replica: Replica, asked_id: str, wante
 
 
 def _refuse_if_empty(replication: Replication, is_known: bool, wanted: int) -> None:
-    server = replication.server
-    has_keys = any(keyspace.values for keyspace in server.engine.context.databases)
-    if has_keys or is_known or wanted <= 1 or replication.setting("replica-allow-empty-primary"):
+    if replication.has_keys() or is_known or wanted <= 1 or replication.setting("replica-allow-empty-primary"):
         return
     LOG.warning(
         "a replica with data asks for a sync, but this server is empty: refused. To let it lose its data, set"

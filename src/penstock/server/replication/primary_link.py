@@ -17,12 +17,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from penstock.errors import ConfigError
+from penstock.persist.disk import reason
 from penstock.persist.rdb.format import VERSION_MAX
 from penstock.persist.replication_point import ReplicationPoint
 from penstock.persist.rows import DATA_ROWS
 from penstock.server.log import LOG
 from penstock.server.net.tls import client_context
-from penstock.server.replication.applying import Applying, StreamRefused
+from penstock.server.replication.applying import Applying, StreamRefused, database_of
 from penstock.server.replication.feed import encode_command
 from penstock.server.replication.sync_file import Loading, SyncFile, file_for_or_none
 
@@ -345,7 +346,16 @@ class PrimaryLink(asyncio.Protocol):
         assert self._point is not None
         point = replace(self._point, database=loading.database)
         LOG.info("snapshot of %d bytes loaded: %d keys", received, loading.keys)
-        self._replication.replace_data(loading.engine, point, loading.foreign_keys)
+        try:
+            database_of(self._server, point.database)
+            self._replication.replace_data(loading.engine, point, loading.foreign_keys)
+        except OSError as error:
+            self._retry_ms = min(2 * self._retry_ms, _RETRY_MS_MAX)
+            self._break(f"cannot keep the changes that only this server may have: {reason(error)}")
+            return
+        except StreamRefused as error:
+            self.refuse(str(error))
+            return
         self._follow()
         rest = bytes(self._buffer)
         self._buffer.clear()
